@@ -5,7 +5,7 @@ Each job's starter uses this module. Services use batch/batch_adapter_table, whi
 
 from gridbridge.model.transfer_route import EMBEDDED, GRIDENGINE, OAR, Away, Home
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # not imported from typing, because importing typing takes as long as importing json
 if TYPE_CHECKING:
     from types import ModuleType
 

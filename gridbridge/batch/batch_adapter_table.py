@@ -3,8 +3,8 @@
 Each adapter has a module `submit` for programs that start with every job, and a module `status` for the services.
 optional_adapter_protocols has the abilities that only some batch systems have.
 
-`Where` is the address of a cluster. With a `login` the client programs run by ssh as another account, which then owns
-the jobs.
+`Where` is the address of a cluster. If the address has a `login`, the client programs run over ssh as the user of this
+login, and this user owns the jobs.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
@@ -46,10 +46,10 @@ Where = TypeVar("Where", contravariant=True)
 
 
 class JobHoldControl(Protocol[Where]):
-    """Holds jobs and queries their state; `job` is a job id, or at home a task such as `12.3`."""
+    """Holds jobs and queries their state; `job` is a job id or, at home, a task such as `12.3`."""
 
     def hold_job(self, where: Where, job: str, /) -> None:
-        """Hold a waiting job, or a running job at home, which then does not start again."""
+        """Hold a waiting job; at home also a running job, so that the running job does not start again."""
 
     def release_job(self, where: Where, job: str, /) -> None:
         """Release a held job."""
@@ -62,25 +62,25 @@ class HeldJobSubmission(Protocol[Where]):
     """Submits held jobs and arrays, and finds held jobs whose submission was not answered."""
 
     def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
-        """Submit a held job, with the transfer's name as name and account; failures are returned, never raised.
+        """Submit a held job whose name and account string are the transfer's name; return failures, never raise.
 
-        The request is already translated for the remote cluster, with the slots that were granted at home.
+        `spec` is already translated for the remote cluster, and has the number of slots that were granted at home.
         """
 
     def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
-        """Return the id of a user's oldest job with a transfer's name; empty if none exists."""
+        """Return the id of a user's oldest job that has a transfer's name; empty if there is no such job."""
 
     def query_owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
-        """Return a job's owner and account; both are empty if the job does not exist."""
+        """Return a job's owner and account string (qsub -A); both are empty if the job does not exist."""
 
 
 class JobSubmissionAndControl(HeldJobSubmission[Where], JobHoldControl[Where], Protocol[Where]):
     """Submits and controls jobs of the calling user.
 
-    All calls except `submit_held_job` raise CommandFailed or ParseError if the cluster did not carry out the request.
+    Every method except `submit_held_job` raises CommandFailed or ParseError if the cluster did not obey.
     """
 
-    HAS_QSTAT: bool  # whether jobs of the cluster can run Grid Engine's commands
+    HAS_QSTAT: bool  # whether jobs can call Grid Engine's commands, such as qstat
 
     def rename_and_release(self, where: Where, job: str, name: str, /) -> None:
         """Release a held job, and give the job its final name if the batch system can rename jobs."""
@@ -102,13 +102,13 @@ class CampaignArrayJobControl(HeldJobSubmission[Where], Protocol[Where]):
     """Submits and controls a campaign's arrays."""
 
     def find_duplicate_arrays(self, where: Where, transfer: str, owner: str, array: str, /) -> list[str]:
-        """Return the ids of a user's held arrays that have the submission name of an array, except the given array."""
+        """Return the ids of a user's held arrays with the submission name `transfer`, without the id `array`."""
 
     def query_live_indices(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
-        """Return, by array id, the indices of the caller's array tasks that wait or run, in any order.
+        """Return a dict from array id to the indices of this array's waiting and running tasks.
 
-        `arrays` maps array ids to submission names. The name is checked only in batch
-        systems in which only the owner can rename an array. One query covers all arrays.
+        Only the caller's arrays are searched, with one query. `arrays` maps array ids to submission names. A name is
+        checked only if the batch system lets nobody but the owner rename an array.
         """
 
     def release_arrays(self, where: Where, arrays: tuple[str, ...], name: str, /) -> None:
@@ -139,13 +139,13 @@ class StarterHomeTaskControl(JobHoldControl[Where], Protocol[Where]):
         """Keep a running job from restarting, by a start time far in the future."""
 
     def restore_start_time(self, where: Where, job: str, /) -> str | None:
-        """Restore the start time that `defer_restart` saved; return the saved text if the text is no start time."""
+        """Restore the start time that `defer_restart` saved; return a saved text that is no start time."""
 
     def query_job_request(self, where: Where, job: str, /) -> JobRequest:
-        """Return a job's request, with the submission time if the batch system reuses job ids."""
+        """Return a job's request; if the batch system reuses job ids, the request has the submission time."""
 
     def query_queue_limit(self, where: Where, queue: str, name: str, host: str, /) -> str:
-        """Return the value of a queue's limit, such as h_rt, on a host (queue_conf(5))."""
+        """Return the value that a queue's limit, such as h_rt, has on a host (queue_conf(5))."""
 
 
 class ClusterStatusReader(Protocol[Where]):
@@ -160,19 +160,19 @@ class ClusterStatusReader(Protocol[Where]):
         uncounted: Collection[int] = (),
         /,
     ) -> tuple[ClusterSnapshot, float]:
-        """Return a snapshot of the cluster and of the jobs with given ids, and the query's duration in seconds.
+        """Return a snapshot of the cluster with the jobs in `job_ids`, and the query's duration in seconds.
 
-        Jobs and arrays in `uncounted` belong to campaigns, and don't count as pending.
+        `uncounted` has the ids of campaigns' jobs and arrays, which don't count as pending.
         """
 
     def query_job_end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
-        """Return a job's end, by job id and account; None if the end is unknown."""
+        """Return how the job with this id and account string (qsub -A) ended; None if unknown."""
 
     def query_request_vocabulary(self, where: Where, /) -> NamesOfferedByCluster | None:
-        """Return the names that a job may request; None if only the cluster checks the names."""
+        """Return the resource and queue names that jobs may request; None if only the cluster checks names."""
 
     def query_job_details(self, where: Where, job_id: int, /) -> tuple[JobAccountAndErrors, ...]:
-        """Return a job's account and errors; empty if the job does not exist."""
+        """Return a job's account string and error messages; empty if the job does not exist."""
 
 
 class RefusedJobMarker(Protocol[Where]):
@@ -183,14 +183,14 @@ class RefusedJobMarker(Protocol[Where]):
     def keep_refused_job_home(
         self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
     ) -> bool:
-        """Keep a refused job at home, with the first variant of its request that a local queue could run.
+        """Keep a refused job at home, with the first of its request's `variants` that a local queue could run.
 
-        `own` is the job's present request. Returns False, without a change, if no variant could run.
+        `own` is the job's present request. If no variant could run, the job stays unchanged, and False is returned.
         """
 
 
 class WaitingRemoteJobRecaller(JobHoldControl[Where], Protocol[Where]):
-    """Recalls waiting remote jobs; a deletion reports whether the job had started."""
+    """Recalls waiting remote jobs; a deletion reports whether the job was still waiting."""
 
     def hold_job(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
         """Hold a waiting job."""
@@ -211,9 +211,9 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
 
     submit: "JobSubmissionAndControl[ClusterAddress]"
     status: "ClusterStatusReader[ClusterAddress]"
-    # a cluster's version, clock offset and slots at a given time, or the reason for no answer
+    # returns a cluster's version, clock offset and slots, or why there is no answer; the number is the present time
     query_cluster_facts: Callable[[ClusterAddress, float], ClusterFacts]
-    # the reason why the batch system can't satisfy a request; empty if none is known
+    # returns why the batch system can't satisfy a request; empty if no reason is known
     explain_request_refusal: Callable[[JobRequest], str]
     build_submission_command: Callable[[ClusterAddress, JobSpec], tuple[str, ...]]
     at_home: "StarterHomeTaskControl[ClusterAddress] | None" = None
@@ -230,16 +230,16 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
     end_watcher_command: Callable[[ClusterAddress], tuple[str, ...]] | None = None
     # yields the ids of ended jobs over a permanent ssh connection; yields an empty list about once a second
     listen_for_job_ends: Callable[[ClusterAddress], Iterator[list[int]]] | None = None
-    # the accounts of jobs by job id, without jobs that no longer exist: an account shows whether a job id was reused
+    # returns a dict from the id of each existing job to the account string, which shows whether a job id was reused
     query_job_accounts: Callable[[ClusterAddress, tuple[int, ...]], dict[int, str]] | None = None
-    # the outputs of the batch system's client programs for the balancer, with times in UTC, and the master's host
+    # returns the client programs' outputs that the balancer needs, with times in UTC, and the name of the master's host
     query_demand_outputs: Callable[[ClusterAddress], tuple[SavedBatchProgramOutputs, str]] | None = None
-    # the number of slots of each transfer queue, if the cluster's owner makes the queues by hand
+    # returns the slots of each transfer queue; None: `gridbridge setup` makes the queues, not the cluster's owner
     list_transfer_queues: Callable[[ClusterAddress], dict[str, int]] | None = None
-    # the sh line that sets a cell's environment variables
+    # returns the sh line that sets a cell's environment variables
     shell_environment_line: Callable[[ClusterAddress], str] | None = None
     shows_suspension: bool = False  # whether the job list shows that a remote job is suspended
-    # whether root or the batch system powers nodes down, and the balancer can't create nodes
+    # whether the balancer can't create nodes, and root or the batch system switches nodes off
     has_fixed_nodes: bool = False
 
 
@@ -290,7 +290,7 @@ EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccess] = BatchSystemAdapter(
     list_transfer_queues=embedded_status.list_transfer_queues,
 )
 ADAPTERS = cast(
-    "Mapping[str, BatchSystemAdapter[Away]]",  # each adapter gets only addresses of its own kind of cluster
+    "Mapping[str, BatchSystemAdapter[Away]]",  # safe, because each adapter gets only addresses of its own kind
     {ClusterKind.GRIDENGINE: GRIDENGINE, ClusterKind.OAR: OAR, ClusterKind.EMBEDDED: EMBEDDED},
 )
 

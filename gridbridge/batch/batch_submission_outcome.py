@@ -31,7 +31,8 @@ class JobSubmissionResult:
 def failed_submission_result(error: CommandFailed) -> JobSubmissionResult:
     """Classify a submission whose client program failed.
 
-    No job was submitted if the client program is missing (status 127) or the host unreachable; else the job may exist.
+    If the client program is missing (status 127) or the host is unreachable, no job was submitted. After any other
+    failure the job may exist.
     SshLoginRefused is raised again, because the caller counts refused logins.
     """
     if isinstance(error, SshLoginRefused):

@@ -10,11 +10,11 @@ PLACE = """\
 gb_place=${SGE_TASK_ID:-undefined}
 case $gb_place in undefined) gb_place=${OAR_ARRAY_INDEX:-1} ;; esac
 """
-AS_TYPED = ("utf-8", "surrogateescape")  # keeps a user's bytes in any encoding
+AS_TYPED = ("utf-8", "surrogateescape")  # leaves a user's bytes unchanged, even if the bytes are not UTF-8
 
 
 class CampaignArrayScriptTask:
-    """One task of an array's script, with number, attempt and parameters."""
+    """A task in an array's script, with the task's number, attempt and parameters."""
 
     __slots__ = ("attempt", "copy", "label", "number", "parameters")
 
@@ -23,11 +23,11 @@ class CampaignArrayScriptTask:
         self.attempt = attempt
         self.parameters = parameters  # the first parameter is the task's name
         self.copy = 0  # number of the speculative attempt; 0: an ordinary attempt
-        self.label = ""  # replaces the task number of a prologue or epilogue
+        self.label = ""  # name that a prologue or epilogue has instead of a number; empty: an ordinary task
 
 
 def write_campaign_array_script(settings: dict[str, str], tasks: tuple[CampaignArrayScriptTask, ...]) -> bytes:
-    """Write an array's script; `settings` become shell variables gb_KEY for all tasks."""
+    """Write an array's script; each KEY of `settings` becomes a shell variable gb_KEY of all tasks."""
     header = "".join(f"gb_{key}={quote_for_sh(value)}\n" for key, value in settings.items())
     cases = "".join(_shell_case_of_task(index, task) for index, task in enumerate(tasks, start=1))
     ours = f"#!/bin/sh\n{header}{PLACE}case $gb_place in\n{cases}*) exit 1 ;; esac\n"

@@ -28,7 +28,7 @@ from gridbridge.shell import ssh
 
 def configured_cluster_address(policy: Policy, name: str) -> transfer_route.Away:
     """Return the address by which the current user reaches a configured cluster."""
-    if name not in policy.clusters:  # an administrator has removed the section meanwhile
+    if name not in policy.clusters:  # an administrator has removed the cluster's section meanwhile
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     return REACHED[policy.clusters[name].kind](policy, name)
 
@@ -37,7 +37,7 @@ def configured_home_address(policy: Policy, name: str) -> transfer_route.Home:
     """Return the address of a configured Grid Engine or embedded cluster, which may have transfer queues."""
     return cast(
         "transfer_route.Home", configured_cluster_address(policy, name)
-    )  # callers have refused OAR servers by policy.why_no_queues
+    )  # no OAR server gets here, because callers check policy.why_no_queues first
 
 
 def _oar_server_address(policy: Policy, name: str) -> transfer_route.OarServerAccess:
@@ -56,7 +56,7 @@ def _embedded_cluster_address(policy: Policy, name: str) -> transfer_route.Embed
 
 
 def oar_job_end_fifo(policy: Policy, cluster: ClusterSection) -> str:
-    """Return the path of the frontend's FIFO to which OAR jobs write their ends; empty if key `push` is not `oar`."""
+    """Return the frontend's FIFO that ended OAR jobs write to; empty unless key `push` is `oar`."""
     if cluster.push is not JobEndPushKind.OAR:
         return ""
     account = cluster.users.account_of(policy.site.service_account)
@@ -104,7 +104,7 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
 
 
 def build_transfer_queue_route(policy: Policy, queue: str) -> transfer_route.TransferRoute:
-    """Build the published settings by which a transfer queue's starters reach both clusters."""
+    """Build the published settings with which the starters of a transfer queue reach both clusters."""
     section, local = policy.queues[queue], policy.clusters[policy.site.cluster]
     remote = section.cluster
     cluster = policy.clusters[remote]
@@ -140,7 +140,7 @@ def _claim_kind_and_wait(policy: Policy, cluster: ClusterSection) -> str:
 def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
     """Build the rules that translate a transfer queue's job requests for the remote cluster."""
     rules, own = policy.maps.get(cluster, {}), policy.queues.get(queue)
-    asks = own.asks if own else QueueDefaultRequests()  # gridbridge.toml may no longer have the queue
+    asks = own.asks if own else QueueDefaultRequests()  # gridbridge.toml may lack the queue by now
     if policy.clusters[cluster].kind is ClusterKind.OAR:
         return RequestMapping(
             _add_default_requests(_oar_mapping_rules(cluster, rules), asks)
@@ -180,7 +180,7 @@ def _oar_mapping_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], Requ
     for (kind, name), rule in oar_rules.items():
         remote_name = rule.to or name
         if kind == RESOURCE and remote_name == oar_commands.WALLTIME:
-            rule.to = remote_name  # explicit, because a rule without any key is not published
+            rule.to = remote_name  # set although the name stays the same, because a rule without keys is not published
         elif kind == RESOURCE and not remote_name.startswith(oar_commands.LEVEL):
             rule.relation = rule.relation or "="
     return {**oar_rules, (RESOURCE, ANY): RequestMappingRule(reject=missing)}

@@ -34,15 +34,15 @@ class CampaignArrayEndReader(Protocol[Where]):
     def query_array_ends(
         self, where: Where, arrays: Sequence[ArrayEndQuery], /
     ) -> Mapping[str, Mapping[int, JobEnd | FutureDatedJobEnd | None]]:
-        """Return the ends of ended array tasks, by the array's account and by task index from 1.
+        """Return how array tasks ended: a dict from the array's account string to {task index from 1: end}.
 
         The end is None if a task's accounting records contradict each other. The result may have unrequested tasks.
         """
 
     def query_begun_indices(self, where: Where, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
-        """Return, by array id, the indices of running tasks; some batch systems include waiting tasks.
+        """Return a dict from array id to the indices of running tasks, in some batch systems also of waiting tasks.
 
-        `arrays` maps array ids to accounts. Arrays without live tasks, and reused array ids, are left out.
+        `arrays` maps array ids to account strings, which show reused ids. Ended arrays and reused ids are left out.
         """
 
     def query_array_limits(self, where: Where, /) -> ClusterArrayLimits:
@@ -52,7 +52,7 @@ class CampaignArrayEndReader(Protocol[Where]):
 class LocalTaskGuard(Protocol[Where]):
     """Keeps a local task from starting again while its remote job exists.
 
-    A guard is a hold or a far start time. Each call may be repeated, and raises CommandFailed on failure.
+    A guard is a hold or a start time far in the future. Each call may be repeated, and raises CommandFailed on failure.
     """
 
     def remove_task_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
@@ -62,7 +62,7 @@ class LocalTaskGuard(Protocol[Where]):
         """Restrict a task to the transfer queue of the task's remote job, and remove the task's guard."""
 
     def set_task_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
-        """Guard a task by a hold or a far start time, so that the task does not start again."""
+        """Guard a task by a hold or a start time far in the future, so that the task does not start again."""
 
     def query_job_requests(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
         """Return the current requests of jobs; jobs that no longer exist are left out.
@@ -100,7 +100,8 @@ class LocalTaskGuard(Protocol[Where]):
     ) -> str:
         """Return `yes` if a job is rerun after the loss of its host, else `no`.
 
-        Without qsub's option `-r`, the caller's `of_queues` decides by the job's request and the home queues' `rerun`.
+        For a job without qsub's option `-r`, the function `of_queues` decides. The arguments of `of_queues` are the
+        job's request and the home queues' `rerun` settings.
         """
 
 
@@ -149,7 +150,7 @@ class JobAccountingReader(Protocol[Where]):
     def read_accounting_lines(
         self, data: bytes, prefix: str, /
     ) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
-        """Parse those complete accounting lines whose account begins with `prefix`.
+        """Parse the complete accounting lines of jobs whose account string begins with `prefix`.
 
         Returns pairs of line and record, and the number of lines that could not be parsed.
         """

@@ -6,7 +6,7 @@ an unknown combination still become facts.
 
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # not imported from typing, because importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -17,20 +17,20 @@ OF_JOBS = {
     "h": (JobStateFact.HELD,),
     "r": (JobStateFact.RUNNING,),
     "t": (JobStateFact.RUNNING, JobStateFact.STARTING),
-    "s": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_HAND),  # qmod -sj
+    "s": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_HAND),  # set by `qmod -sj`
     # suspended with the whole queue: by qmod -sq, a calendar or a superordinate queue
     "S": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_QUEUE),
-    "T": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_THRESHOLD),  # suspend_thresholds
+    "T": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_THRESHOLD),  # set by suspend_thresholds
     "d": (JobStateFact.DELETING,),
-    "E": (JobStateFact.ERROR,),  # qmod -cj
+    "E": (JobStateFact.ERROR,),  # cleared by `qmod -cj`
     "R": (JobStateFact.RESTARTED,),
     "z": (JobStateFact.FINISHED,),
 }
 OF_QUEUES = {
-    "E": (QueueStartBlocker.ERROR,),  # qmod -cq
+    "E": (QueueStartBlocker.ERROR,),  # cleared by `qmod -cq`
     "d": (QueueStartBlocker.DISABLED,),
     "D": (QueueStartBlocker.OFF_HOURS,),
-    "s": (QueueStartBlocker.SUSPENDED, QueueStartBlocker.BY_HAND),  # qmod -sq
+    "s": (QueueStartBlocker.SUSPENDED, QueueStartBlocker.BY_HAND),  # set by `qmod -sq`
     "S": (QueueStartBlocker.SUSPENDED,),  # suspended by a superordinate queue of the host
     "C": (QueueStartBlocker.SUSPENDED, QueueStartBlocker.OFF_HOURS),
     "u": (QueueStartBlocker.UNREACHABLE,),

@@ -11,10 +11,10 @@ FIRST = b"{ gb_write_script &&"  # first line of job.sh that prepares the job
 PROGRAM = b'chmod 755 "$gb_script"'  # line of job.sh that makes the script executable
 QUIET = "/dev/null"
 C_SHELLS = ("csh", "tcsh")  # shells that accept -l only as the single argument
-BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # shells that set $0 by `-c COMMAND NAME`
+BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # shells in which NAME of `-c COMMAND NAME` becomes $0
 EMPTY = '""'
-AS_TYPED = ("utf-8", "surrogateescape")  # keeps a user's bytes in any encoding
-NEWLINE = "\x01"  # replaces newlines in values of the remote environment
+AS_TYPED = ("utf-8", "surrogateescape")  # leaves a user's bytes unchanged, even if the bytes are not UTF-8
+NEWLINE = "\x01"  # character that replaces newlines in the environment of the remote job
 
 
 class ShellStartMode:

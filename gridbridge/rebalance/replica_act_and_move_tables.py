@@ -25,8 +25,8 @@ CARRIED = Table(
 )
 
 HOST, JOB, READ, LEAVING, QUIESCED = "host", "job", "read", "leaving", "quiesced"
-UNREAD = "unread"  # a dataset that was unreadable at the last check
-MOVED = "moved"  # a campaign's task with a deletion mark for a move
+UNREAD = "unread"  # kind of note: a dataset that was unreadable at the last check
+MOVED = "moved"  # kind of note: a campaign's task with a deletion mark for a move
 NOTES = Table(
     "rebalance_notes",
     METADATA,
@@ -60,8 +60,8 @@ class ReplicaActRows:
         self._database.execute(update(CARRIED).where(CARRIED.c.token == token).values(ended_at=at, why=why))
 
     def delete_ended_acts(self, before: datetime) -> None:
-        """Delete the records of actions on replicas that ended before a time."""
-        self._database.execute(delete(CARRIED).where(CARRIED.c.ended_at < before))  # no running action: NULL
+        """Delete the records of actions on replicas that ended before a time; keep running actions."""
+        self._database.execute(delete(CARRIED).where(CARRIED.c.ended_at < before))  # NULL: the action is running
 
 
 class RebalanceNoteRows:
@@ -71,7 +71,7 @@ class RebalanceNoteRows:
         self._database = database
 
     def recent_move_times(self) -> RecentPlacementMoveTimes:
-        """Return when hosts received tasks, and when jobs were rebalanced."""
+        """Return the times at which hosts last received tasks, and at which jobs were last rebalanced."""
         return RecentPlacementMoveTimes(hosts=self._times_by_name(HOST), jobs=self._times_by_name(JOB))
 
     def record_tasks_marked_for_move(self, moved: Iterable[Place], at: datetime) -> None:
@@ -101,7 +101,7 @@ class RebalanceNoteRows:
                 self._delete_notes(UNREAD, NOTES.c.name == name)
 
     def record_times(self, kind: str, names: Iterable[str], at: datetime) -> None:
-        """Record a time for names of one kind, such as HOST, JOB or READ."""
+        """Record one time for several names of a kind, such as HOST, JOB or READ."""
         rows = [{"kind": kind, "name": name, "at": at} for name in names]
         if rows:
             self._database.execute(self._database.upsert(NOTES), rows)
@@ -124,11 +124,11 @@ class RebalanceNoteRows:
         self._delete_notes(LEAVING, NOTES.c.at < before)
 
     def paused_since(self) -> datetime | None:
-        """Return since when all moves are paused; None without a pause."""
+        """Return the time at which the pause of all moves began; None if moves are not paused."""
         return self._times_by_name(QUIESCED).get("")
 
     def record_pause(self, at: datetime | None) -> None:
-        """Record that all moves are paused from a time on; None ends the pause."""
+        """Record that all moves are paused from the time `at` on; None ends the pause."""
         with self._database.transaction():
             self._delete_notes(QUIESCED)
             self.record_times(QUIESCED, [""] if at else [], at or datetime.max)

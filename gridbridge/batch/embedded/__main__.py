@@ -101,7 +101,7 @@ def _submit_from_arguments(database: EmbeddedJobStore, arguments: argparse.Names
     same = ("name", "account", "shell", "output", "slots", "held", "queue", "tasks", "yields")
     request = EmbeddedJobRequest(
         **{name: getattr(arguments, name) for name in same},
-        cwd=arguments.cwd or SUBMIT["cwd"],  # task.sh changes to the directory of a campaign's task
+        cwd=arguments.cwd or SUBMIT["cwd"],  # campaigns give no directory, because task.sh changes the directory
         script=sys.stdin.buffer.read(),
         walltime_s=arguments.walltime,
     )

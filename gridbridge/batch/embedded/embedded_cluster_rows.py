@@ -96,7 +96,7 @@ class EmbeddedJobEnd(NamedTuple):
 
 
 class EmbeddedArrayTaskEnd(NamedTuple):
-    """The end of an array task, with its account, index and wallclock time."""
+    """How an array task ended, with the array's account string, the task's index and the wallclock time."""
 
     account: str
     place: int

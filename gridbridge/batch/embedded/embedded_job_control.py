@@ -53,7 +53,7 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Kill a running job, or remove a waiting job and write no accounting record, as Grid Engine does."""
+    """Kill a running job, or remove a waiting job without an accounting record, as Grid Engine does."""
     with database.write_transaction():
         job = database.live_job(number)
         _kill_or_remove_job(database, job)
@@ -143,7 +143,7 @@ class EmbeddedWalltimeAndPreemption:
         return None if left_s == inf else left_s
 
     def kill_if_due(self) -> None:
-        """Kill the job after its walltime, or PATIENCE_S seconds after its preemption; skip a locked database."""
+        """Kill the job after its walltime or PATIENCE_S after its preemption, unless the database is locked."""
         if time.monotonic() >= self._until_s:
             self._kill_job(WALLTIME)
             return
@@ -152,7 +152,7 @@ class EmbeddedWalltimeAndPreemption:
                 self._kill_job(PLACE)
 
     def add_kill_reason(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
-        """Return the job's end; for a killed job with the reason: walltime, preemption or deletion."""
+        """Return the job's end; if the job was killed, add the reason: walltime, preemption or deletion."""
         if end.signal is None:
             return end
         return end._replace(killed_for=self._killed_for or (DELETION if job.deleting else ""))

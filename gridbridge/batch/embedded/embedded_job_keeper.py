@@ -141,8 +141,8 @@ def _await_job_end(
 ) -> None:
     """Wait until a job's first process has ended; the process is not reaped.
 
-    While a transfer queue's job runs, the load sensor is called periodically, as Grid Engine's execd does. The sensor
-    starts a missing service, which delivers the job's end.
+    While a transfer queue's job runs, the load sensor is called periodically, as by Grid Engine's execd. If the poller
+    does not run, the sensor starts the poller, because the poller reports the end of the remote job.
     """
     wait_s = LOAD_REPORT_S if job.at else limits.seconds_to_check
     end = os.pidfd_open(child.pid)
@@ -160,7 +160,7 @@ def _await_job_end(
 def _account_or_requeue_job(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> bool:
     """Write an ended job's accounting record, or requeue a job whose starter ended with 99 or 100.
 
-    Returns whether the job has ended. The folder and lock of a requeued job may already belong to another keeper.
+    Returns False for a requeued job, whose folder and lock may already belong to another keeper.
     """
     private = embedded_job_private_folder(database.folder, job.id)
     if not job.at or job.deleting or end.exit_status not in (AGAIN, IN_ERROR):
@@ -169,7 +169,7 @@ def _account_or_requeue_job(database: EmbeddedJobStore, job: EmbeddedJob, end: E
     database.requeue_job(
         job, embedded_job_start.read_embedded_starter_error(private) if end.exit_status == IN_ERROR else ""
     )
-    remove_embedded_job_folder(database.folder, job.id)  # another keeper may restart the job after `let_go`
+    remove_embedded_job_folder(database.folder, job.id)  # first, because another keeper may restart an unlocked job
     database.keepers.unlock_job(job.id)
     return False
 

@@ -8,7 +8,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.transfer_route import BARE
 
 ENDED = (b"Z", b"X")
-START_TIME = 19  # number of the start time's field in /proc/PID/stat, counted after the name; clock ticks since boot
+START_TIME = 19  # index of the process's start time among the fields behind the name in /proc/PID/stat
 PROGRAM = ("-I", "-m", "gridbridge.batch.embedded")
 
 
@@ -77,7 +77,7 @@ class EmbeddedJobKeeperLocks:
         self._ours.discard(job)
 
     def is_job_locked(self, job: int) -> bool:
-        """Say whether a keeper process has locked a job, by a shared lock, which simultaneous tests can share."""
+        """Say whether a keeper process has locked a job; simultaneous calls don't block each other."""
         if job in self._ours:
             return True
         try:

@@ -24,7 +24,7 @@ from gridbridge.shell.program_runs import run_program
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 READY, GO = b"+", b"g"
 UNABLE = 127
-READY_LIMIT_S = 5  # less than the time that other processes wait for the locked SQLite file
+READY_LIMIT_S = 5  # time limit for a first process; other processes wait longer for the locked SQLite file
 SCRIPT, TMPDIR, PID = "script", "tmpdir", "job_pid"  # files in a job's private folder
 PATH = "/usr/local/bin:/usr/bin:/bin"
 Program = tuple[tuple[str, ...], dict[str, str]]

@@ -88,7 +88,7 @@ def decode_from_sqlite(value: Any) -> Any:
 
 
 def open_embedded_job_store_file(folder: str, create: bool) -> sqlite3.Connection:
-    """Open or create a cluster's SQLite file; raise StateError if the file is missing or another user's."""
+    """Open or create a cluster's SQLite file; raise StateError if the file is missing or not the caller's."""
     path = f"{folder}/{FILE}"
     if create:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -177,7 +177,7 @@ class EmbeddedJobStore:
 
     @property
     def waiting_job_count(self) -> int:
-        """The number of jobs that wait for slots, without held jobs, jobs in error state and array tasks."""
+        """The number of jobs that wait for slots; held jobs, jobs in error state and array tasks don't count."""
         return self._select_number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - constants
 
     @property
@@ -321,19 +321,19 @@ class EmbeddedJobStore:
         self.remove_job(job)
 
     def job_end(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
-        """Return an ended job's account and end; None if the job has no accounting record."""
+        """Return an ended job's account string and end; None if the job has no accounting record."""
         rows = self._select_rows(ONE, number) if abs(number) <= MOST_JOBS else ()
         return next(((account, EmbeddedJobEnd(*end)) for account, *end in rows), None)
 
     def array_task_ends(self, array: int) -> list[EmbeddedArrayTaskEnd]:
-        """Return the ends of an array's ended tasks, by array index."""
+        """Return how the ended tasks of an array ended, sorted by array index."""
         rows = self._select_rows(TASKS, array) if abs(array) <= MOST_JOBS else ()
         return [
             EmbeddedArrayTaskEnd(account, place, run_s, EmbeddedJobEnd(*end)) for account, place, run_s, *end in rows
         ]
 
     def lost_jobs(self) -> list[EmbeddedJob]:
-        """Return the jobs recorded as running whose keeper process and first process have ended."""
+        """Return the jobs recorded as running although their keeper process and first process have ended."""
         return [
             job
             for job in self._select_jobs(" WHERE pid > 0")

@@ -15,7 +15,7 @@ from gridbridge.model.job_request import (
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_program
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # not imported from typing, because importing typing takes as long as importing json
 if TYPE_CHECKING:
     from typing import Self
 
@@ -91,7 +91,7 @@ class PrintedEmbeddedCluster(PrintedEmbeddedLines):
     host: str
     slots: str
     used: str
-    waiting: str  # number of jobs that wait for slots, without campaigns' tasks
+    waiting: str  # number of jobs that wait for slots; campaigns' tasks don't count
     yielding: str  # number of slots that preemptible jobs use
     queues: str  # transfer queues, as `NAME=USED/SLOTS` separated by blanks
 
@@ -106,7 +106,7 @@ class PrintedEmbeddedJob(PrintedEmbeddedLines):
     facts: str  # facts of the job's state (JobStateFact), separated by blanks
     state: str  # state letters as in qstat
     slots: str
-    since: str  # time of start, else of submission, in seconds since the epoch
+    since: str  # start time; of a waiting job the submission time; in seconds since the epoch
     error: str  # reason of the job's error state
     message: str
     queue: str  # transfer queue in which the job runs; empty: queue `embedded`
@@ -146,7 +146,7 @@ def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedClust
 
 
 def parse_embedded_job_ends(answer: bytes) -> list[PrintedEmbeddedJobEnd]:
-    """Parse the answer of verb `ended`: the ends of a job or of an array's tasks, as far as the ends are known."""
+    """Parse the answer of verb `ended`: how a job, or each ended task of an array, ended."""
     return list(map(PrintedEmbeddedJobEnd.parse_block, _split_answer_into_blocks(answer)))
 
 

@@ -38,7 +38,7 @@ def query_cluster_snapshot(
     transfer_queues: Container[str] = (),
     _uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return a snapshot of the cluster and of the jobs with given ids, and the query's duration in seconds."""
+    """Return a snapshot of the cluster with the jobs in `job_ids`, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _run_for_output(folder, "list")
     took_s = time.monotonic() - began
@@ -63,7 +63,7 @@ def query_cluster_snapshot(
 
 
 def query_cluster_facts(folder: EmbeddedClusterAccess, _now: float) -> ClusterFacts:
-    """Return the cluster's slots and gridbridge's version, or the reason for no answer."""
+    """Return the cluster's slots and gridbridge's version, or why the cluster does not answer."""
     try:
         cluster, _ = query_cluster_snapshot(folder, "", ())
     except GridbridgeError as error:
@@ -78,7 +78,7 @@ def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
 
 
 def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
-    """Return a job's end, by job id and account; None if the end is unknown."""
+    """Return how the job with this id and account string ended; None if unknown."""
     lines = parse_embedded_job_ends(_run_for_output(folder, "ended", str(job_id)))
     return _job_end_of_line(lines[0]) if lines and lines[0].account == account else None
 
@@ -86,7 +86,7 @@ def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> J
 def query_array_ends(
     folder: EmbeddedClusterAccess, arrays: Sequence[ArrayEndQuery]
 ) -> dict[str, dict[int, JobEnd | None]]:
-    """Return the ends of array tasks, by the array's account and by task index."""
+    """Return how array tasks ended: a dict from the array's account string to {task index: end}."""
     ends: dict[str, dict[int, JobEnd | None]] = {}
     for array in arrays:
         lines = parse_embedded_job_ends(_run_for_output(folder, "ended", str(array.job_id), "--tasks"))
@@ -97,7 +97,7 @@ def query_array_ends(
 
 
 def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return, by array id, the indices of waiting and running tasks; ended arrays are left out."""
+    """Return a dict from array id to the indices of waiting and running tasks; ended arrays are left out."""
     _, listed = parse_embedded_cluster_and_jobs(_run_for_output(folder, "list"))
     living: dict[int, list[int]] = {}
     for job in listed:
@@ -125,7 +125,7 @@ def query_array_limits(_: EmbeddedClusterAccess) -> ClusterArrayLimits:
 
 
 def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    """Return the account and error of a waiting or running job; empty for any other job."""
+    """Return the account string and error message of a waiting or running job; empty for any other job."""
     _, listed = parse_embedded_cluster_and_jobs(_run_for_output(folder, "list", f"--job={job_id}"))
     return tuple(
         JobAccountAndErrors(

@@ -18,7 +18,7 @@ from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from gridbridge.shell.program_runs import CompletedProgram, run_program
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # not imported from typing, because importing typing takes as long as importing json
 if TYPE_CHECKING:
     from gridbridge.model.job_and_queue_states import JobState
 
@@ -49,12 +49,12 @@ def _parse_submit_answer(answer: CompletedProgram) -> JobSubmissionResult:
 
 
 def find_held_job(folder: EmbeddedClusterAccess, transfer: str, owner: str) -> str:
-    """Return the id of a user's oldest job or array of a name; empty if the user has no such job."""
+    """Return the id of a user's oldest job or array that has a given name; empty if there is no such job."""
     return next(iter(_find_jobs_by_name(folder, transfer, owner)), "")
 
 
 def find_duplicate_arrays(folder: EmbeddedClusterAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's arrays that have the submission name of an array, except the given array."""
+    """Return the ids of a user's arrays with the submission name `transfer`, without the id `array`."""
     return [job for job in _find_jobs_by_name(folder, transfer, owner) if job != array]
 
 
@@ -65,13 +65,16 @@ def _find_jobs_by_name(folder: EmbeddedClusterAccess, name: str, owner: str) -> 
 
 
 def query_owner_and_account(folder: EmbeddedClusterAccess, job: str) -> tuple[str, str]:
-    """Return a job's owner and account; both are empty if the job neither waits nor runs."""
+    """Return a job's owner and account string; both are empty if the job neither waits nor runs."""
     jobs = _query_jobs(folder, f"--job={job}")
     return (jobs[0].owner, jobs[0].account) if jobs else ("", "")
 
 
 def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return, by array id, the indices of waiting and running tasks of the given accounts."""
+    """Return a dict from array id to the indices of waiting and running tasks.
+
+    `arrays` maps array ids to account strings; a task with another account string is left out.
+    """
     jobs = _query_jobs(folder)
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in jobs:
@@ -82,7 +85,7 @@ def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) ->
 
 def query_job_state(folder: EmbeddedClusterAccess, job: str) -> "JobState":
     """Return a job's state; UNSEEN if the job neither waits nor runs."""
-    from gridbridge.model.job_and_queue_states import UNSEEN, JobState  # most transfers query no state
+    from gridbridge.model.job_and_queue_states import UNSEEN, JobState  # most transfers need no JobState
 
     jobs = _query_jobs(folder, f"--job={job}")
     return JobState(jobs[0].facts.split(), jobs[0].state) if jobs else UNSEEN
@@ -112,7 +115,7 @@ def delete_array_tasks(folder: EmbeddedClusterAccess, array: str, _name: str, in
 def hold_array_tasks(
     folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
-    """Hold array tasks; return the indices of tasks that still wait and are therefore held."""
+    """Hold array tasks; return the indices of the tasks that have not started and are now held."""
     for job in _own_tasks_at_indices(folder, array, name, indices):
         _run_unless_job_missing(folder, "hold", job.id)
     held = _own_tasks_at_indices(folder, array, name, indices)

@@ -36,21 +36,21 @@ FRONT = (  # names of the fields before the job's category (accounting(5))
 SUBMITTED = FRONT.index("qsub_time")
 NONE = "NONE"
 JSON = b"{"
-OF_OBJECTS = (JSON, b"#", b"--")  # first characters of a record, a comment, a separator line of grep
+OF_OBJECTS = (JSON, b"#", b"--")  # how a record, a comment and grep's separator line begin
 NUMBER, NO_NUMBER = r"-?[\d.]+", r"(?!-?[\d.]*:)[^:]+"
-BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):{NUMBER}"  # fields behind the job's category: iow, pe_taskid, maxvmem
+BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):{NUMBER}"  # the fields behind the job's category: iow, pe_taskid, maxvmem
 USUAL = re.compile(rf"{BEHIND}:\d+:\d+$")
 OLD = re.compile(rf"{BEHIND}$")
 UNIVA = re.compile(rf":{NUMBER}:(?P<pe_taskid>{NO_NUMBER}):{NUMBER}:\d+:\d+(?::[^:]*){{6,}}$")
-ENDS = {  # pattern of the end of a record, by record format
+ENDS = {  # for each record format: the pattern with which a record ends
     USUAL: re.compile(USUAL.pattern.encode()),
     OLD: re.compile(OLD.pattern.encode()),
     UNIVA: re.compile(rf":{NUMBER}$".encode()),
 }
 HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # first fields of a record, up to exit_status
 TIMES = ("qsub_time", "start_time", "end_time")
-MILLISECONDS, MICROSECONDS = 10**11, 10**14  # smallest times in milliseconds, and in microseconds
-OF_OBJECT = {  # field names of accounting(5), and of accounting.jsonl
+MILLISECONDS, MICROSECONDS = 10**11, 10**14  # times from here on are in milliseconds, or in microseconds
+OF_OBJECT = {  # for each field name in accounting(5): the name in accounting.jsonl
     **{name: name for name in ("qname", "hostname", "owner", "account", "start_time", "end_time")},
     **{name: name for name in ("failed", "exit_status", "slots")},
     **{"jobname": "job_name", "jobnumber": "job_number", "qsub_time": "submission_time", "taskid": "task_number"},
@@ -61,7 +61,7 @@ _RULE = "=" * 20  # start of the line that qacct prints before each record
 _NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* not found")
 _TIME_FORMATS = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S.%f")
 _SIZES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
-_MOST, _MOST_AMOUNT = 2**32, 1e15  # maximal id or count; maximal number of seconds or kB
+_MOST, _MOST_AMOUNT = 2**32, 1e15  # largest accepted id or count; largest accepted number of seconds or kB
 _DIGITS = 10  # every task id has fewer digits
 SIGNALLED = 128  # a larger exit status is 128 plus the number of a signal
 _AMOUNT = re.compile(r"([0-9.]+)([KMGT]?)(?:Bs|B|s)?")
@@ -175,8 +175,8 @@ def job_end_of_accounting_record(record: JobRunAccounting | RemoteJobRunAccounti
 def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tuple[JobRunAccounting, ...]:
     """Parse the output of `qacct -j JOB`, or lines of the accounting file, in order.
 
-    The result is empty if qacct reports no records; empty or truncated output is a ParseError. `zone` is the time zone
-    in which qacct ran, by default this system's.
+    If qacct says that it found no records, the result is empty. Empty or truncated output raises ParseError. `zone` is
+    the time zone in which qacct ran, by default this system's.
     """
     text = data.decode("utf-8", "replace")
     if _NOTHING.match(text):
@@ -194,10 +194,10 @@ def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tupl
 
 
 def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
-    """Parse those complete accounting lines whose account begins with `prefix`.
+    """Parse the complete accounting lines of jobs whose account string begins with `prefix`.
 
-    Returns pairs of line and record, and the number of lines that are malformed or lie inside another record. Lines of
-    other accounts, nearly all on a busy cluster, are not parsed.
+    Returns pairs of line and record, and the number of lines that are malformed or lie inside another record. Lines
+    with other account strings, nearly all on a busy cluster, are not parsed.
     """
     records, skipped = [], 0
     for begin, line in accounting_lines_with_prefix(data, prefix):
@@ -214,7 +214,7 @@ def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, Jo
 
 
 def parse_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> Iterator[JobRunAccounting]:
-    """Yield the accounting records of array tasks, without malformed lines and lines inside another record."""
+    """Yield the accounting records of array tasks; skip malformed lines and lines inside another record."""
     indices: dict[tuple[str, str], Container[int]]
     indices = {(str(array.job_id), array.account): frozenset(array.places) for array in arrays}
     for begin, line in accounting_lines_with_prefix(data, f"{PREFIX}."):
@@ -227,7 +227,7 @@ def parse_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> It
 
 
 def parse_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
-    """Yield the times at which tasks ended, with owner and job name, from lines of the accounting file.
+    """Yield when each task in the lines of an accounting file ended, with the task's owner and job name.
 
     Tasks that never started, requeued runs, parts of parallel tasks and malformed lines are skipped.
     """

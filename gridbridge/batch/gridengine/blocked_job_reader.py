@@ -1,7 +1,7 @@
 """Reads waiting jobs, running tasks and free consumables from `qstat -F ... -r -u '*' -xml`.
 
-A consumable belongs to a host (`hc`), the whole cell (`gc`) or a queue (`qc`). A queue's consumables are used only by
-tasks in this queue, so preemptible tasks use no consumables of local queues (complex(5), host_conf(5), qstat(1) -F).
+A consumable belongs to a host (`hc`), the whole cell (`gc`) or a queue (`qc`). Only tasks in a queue use the queue's
+consumables, so preemptible tasks use no consumables of local queues (complex(5), host_conf(5), qstat(1) -F).
 """
 
 import fnmatch
@@ -70,7 +70,7 @@ def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalR
         "-U": parse_job_request(xml).owner,
     }
     words = (word for option, value in options.items() if value for word in (option, value))
-    answer = run_client(cell, (f"{cell.binaries}/qselect", *words))  # lists full queue instances too
+    answer = run_client(cell, (f"{cell.binaries}/qselect", *words))  # qselect lists full queue instances too
     return frozenset(answer.stdout.decode("utf-8", "replace").split())
 
 
@@ -112,7 +112,7 @@ class ConsumableTable:
 def parse_consumable_amount(text: str) -> float | None:
     """Parse a number, an amount such as 3.5G, or a time; return None for other text.
 
-    A negative free amount means that jobs use more than the cell has.
+    The result is negative if jobs use more of a consumable than the cell has.
     """
     if text.upper() == "INFINITY":
         return grid_engine_amounts.MOST
@@ -191,7 +191,10 @@ def _waiting_request(leafs: Mapping[str, str], pairs: Pairs, table: ConsumableTa
 def _free_queue_instance(
     element: qstat_xml_parser.Element, leafs: Mapping[str, str], table: ConsumableTable
 ) -> tuple[FreeQueueInstanceResources | None, bool, dict[str, float]]:
-    """Return an open local queue instance, whether it is a best-effort queue, and the cell's free consumables."""
+    """Return a queue instance, whether its queue is best-effort, and the cell's free consumables.
+
+    The queue instance is None unless it is open and belongs to a local batch queue.
+    """
     values = [(child.get("type"), child.get("name") or "", child.text or "") for child in element]
     own = {name: text for kind, name, text in values if kind == qstat_xml_parser.FIXED}
     of_host, of_cell, of_queue = (_amounts_of_kind(kind, values) for kind in (OF_HOST, OF_ALL, OF_QUEUE))

@@ -1,7 +1,7 @@
 """Reads a cell's hosts and waiting jobs from `qstat -u '*' -xml -f -r` and `qhost -xml`.
 
-An array with any number of waiting tasks is one row. Raises ParseError for an incomplete answer, because the balancer
-would take the cell for idle and remove nodes.
+An array with any number of waiting tasks is one row. An incomplete answer raises ParseError, because otherwise the
+balancer would take the cell for idle and remove nodes.
 """
 
 from collections import Counter, defaultdict
@@ -40,7 +40,7 @@ UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qho
 
 
 def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramOutputs, str]:
-    """Return the outputs of qstat, qhost and qconf, with times in UTC, and the qmaster's host."""
+    """Return the outputs of qstat, qhost and qconf, with times in UTC, and the name of the qmaster's host."""
     qstat = (
         run_client_in_utc(cell, client_commands.list_jobs_command(cell, "-u", "*", "-xml", "-f", "-r")).checked().stdout
     )
@@ -65,8 +65,8 @@ def parse_cell_demand(
         raise ParseError("qstat: no queue on any host, but qconf prints queues with hosts")
     of_all = next((host for host in hosts if host.name == GLOBAL), CellExecutionHost(name=GLOBAL))
     return GridEngineCellSnapshot(
-        hosts=tuple(
-            replace(host, values=tuple((dict(of_all.values) | dict(host.values)).items()))  # complex(5)
+        hosts=tuple(  # a host's own value of a resource replaces the whole cell's value (complex(5))
+            replace(host, values=tuple((dict(of_all.values) | dict(host.values)).items()))
             for host in hosts
             if host is not of_all
         ),
@@ -82,14 +82,14 @@ class _WaitingJobCollection:
 
     def __init__(self, submitted: str) -> None:
         self.jobs: list[int] = []
-        self.kinds = Counter[tuple[str, str]]()  # tasks by owner and job name
+        self.kinds = Counter[tuple[str, str]]()  # number of tasks, by owner and job name
         self.first = self.oldest = submitted
 
     def add_job(self, job: int, tasks: int, submitted: str, kind: tuple[str, str]) -> None:
         self.jobs.append(job)
         self.kinds[kind] += tasks
         if submitted and (submitted < self.oldest or not self.oldest):
-            self.oldest = submitted  # times in the same format sort as texts
+            self.oldest = submitted  # texts in this format sort by time
 
 
 class _WaitingJobGroupKey(NamedTuple):
@@ -117,7 +117,7 @@ class _QstatRowCollector:
         by_project = any(access.names_projects for access in laid_out.accesses)
         self._projects = laid_out.projects if by_project else None
         self._running: list[int] = []  # slots of each running task read since the last queue instance
-        self._slots_of: Counter[tuple[str, str, str]] = Counter()  # slots by owner, job name and start time
+        self._slots_of: Counter[tuple[str, str, str]] = Counter()  # used slots by owner, job name and start time
         self._is_taken = False  # whether a task uses the whole host
         self._begun = defaultdict[int, set[str]](set)  # running tasks of arrays with a task limit (qsub -tc)
         self._groups: dict[_WaitingJobGroupKey, _WaitingJobCollection] = {}
@@ -290,7 +290,7 @@ def _element_name_and_text(element: qstat_xml_parser.Element) -> tuple[str, str]
 
 
 def _parse_load(text: str) -> float | None:
-    """Parse a value such as 3.19 or 1.2K; return None for `-`, the value of a silent host."""
+    """Parse a load such as 3.19 or 1.2K; return None for `-`, which qhost prints for a silent host."""
     unit = UNITS.get(text[-1:], 0.0)
     try:
         return float(text[:-1]) * unit if unit else float(text)

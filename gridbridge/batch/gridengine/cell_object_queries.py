@@ -50,7 +50,7 @@ UNDEFINED = (b"not defined", b"can't resolve hostname")  # qconf(1)'s messages f
 
 
 def query_cluster_facts(cell: GridEngineCellAccess, now: float) -> ClusterFacts:
-    """Return the qmaster's version and clock offset, or the reason for no answer."""
+    """Return the qmaster's version and clock offset, or why the qmaster does not answer."""
     try:
         master = read_acting_qmaster(cell)
     except GridbridgeError as error:
@@ -67,7 +67,7 @@ def query_cluster_facts(cell: GridEngineCellAccess, now: float) -> ClusterFacts:
 
 
 def count_batch_slots(cell: GridEngineCellAccess) -> int:
-    """Return the number of slots in batch queues, without transfer and best-effort queues."""
+    """Return the number of slots in batch queues; slots of transfer and best-effort queues don't count."""
     transfers = {name for name, queue in query_queue_settings(cell).items() if is_transfer_queue(queue)}
     queues = query_queue_instances(cell, "")
     ours = (queue for queue in queues if not queue.is_besteffort)
@@ -76,7 +76,7 @@ def count_batch_slots(cell: GridEngineCellAccess) -> int:
 
 
 def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconfSettings) -> CellQconfSettings:
-    """Return the cell's objects that transfers from a host involve, such as queues; by ssh no queues and hosts."""
+    """Return the cell's objects that transfers from a host involve; over ssh, queues and hosts are left out."""
     if not cell.login:
         return read_home_setup(cell, of_host)
     return CellQconfSettings(
@@ -135,7 +135,7 @@ def query_queue_settings(cell: GridEngineCellAccess) -> Mapping[str, QconfSettin
 
 
 def query_queue_rerun_settings(cell: GridEngineCellAccess, excluded: Container[str]) -> Mapping[str, str]:
-    """Return the `rerun` setting of each queue, except of best-effort queues and the queues in `excluded`.
+    """Return each queue's `rerun` setting; best-effort queues and the queues in `excluded` are left out.
 
     A best-effort queue runs only jobs that request the queue.
     """
@@ -215,7 +215,7 @@ def _query_exec_host_settings(cell: GridEngineCellAccess, of_host: str) -> Mappi
 
 SLOTS = "slots"
 EXCLUSIVE = "EXCL"  # relation of resources by which jobs request a whole host (complex(5))
-NOTHING = ("0", "0.0", "0:0:0", "00:00:00", "NONE", "FALSE")  # default values that use up nothing of a consumable
+NOTHING = ("0", "0.0", "0:0:0", "00:00:00", "NONE", "FALSE")  # default amounts by which a job uses nothing
 OF_HOST, OF_ALL = "hc", "gc"  # qstat -F prefixes of consumables: of a host, of the whole cell
 ALL = "global"
 
@@ -223,7 +223,7 @@ ALL = "global"
 def query_unrequested_consumables(
     cell: GridEngineCellAccess, complexes: Iterable[QconfComplexRow]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return the consumables that jobs use without a request, each with its hosts.
+    """Return the consumables that jobs use even without a request, each with its hosts.
 
     A job without a request uses a consumable's default amount. Host `global` stands for the whole cell.
     """

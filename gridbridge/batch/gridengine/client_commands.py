@@ -15,7 +15,7 @@ Argv = tuple[str, ...]
 EVERY_STATE = ("-s", "a")  # shows all states, even if an sge_qstat file selects fewer (qstat(1))
 ENDS = ("JB_END", "JB_TASK_END")  # qevent(1)'s events for ended jobs and tasks
 LAST = -1023  # lowest priority (qsub(1), -p)
-LONG_PAST_S = 86400  # start time of jobs without a saved start time, in 1970; qalter can't remove a start time
+LONG_PAST_S = 86400  # start time, in 1970, that replaces a far start time, because qalter can't remove a start time
 ANY_PE = "*"  # any parallel environment (sge_types(1), wc_pe_name)
 # context variable of jobs that requested remote=false and are now restricted to one queue
 STAYS = f"{job_request.OURS}stays"
@@ -25,7 +25,7 @@ OF_STRINGS = (
     job_request.LIKE,
     job_request.NOT_LIKE,
     job_request.NOT_NULL,
-)  # comparisons that an expression can make (complex(5))
+)  # comparisons that a requested expression can express (complex(5))
 WILD = frozenset("*?[]!&|()")  # operators and wildcards of expressions (complex(5))
 STAY = (("remote", "false"),)  # request that keeps a job in local queues
 UNVERIFIED = ("-clear", "-@")  # qsub options that may cancel -verify
@@ -98,7 +98,8 @@ def host_queue_instances_command(cell: GridEngineCellAccess, hosts: list[str]) -
 def show_cell_status_command(cell: GridEngineCellAccess) -> Argv:
     """Build the command that lists all jobs, and all queue instances with their kind: local or best-effort.
 
-    Two resources show an instance's kind. In a cell without these resources qstat reports no error (measured: 8.1.9).
+    Two resources show the kind of a queue instance. In a cell that lacks these resources, qstat reports no error
+    (measured: 8.1.9).
     """
     return list_jobs_command(cell, "-F", f"remote,{BEST_EFFORT}", "-u", "*", "-xml")
 
@@ -133,7 +134,7 @@ exit $found
 
 
 def search_accounting_command(cell: GridEngineCellAccess, accounts: list[str]) -> Argv:
-    """Build the command that finds the accounting lines of some accounts, and their adjacent lines.
+    """Build the command that finds the accounting lines with given account strings, and the adjacent lines.
 
     qacct(1) would read the whole file for each job, and reformat the lines. The search includes uncompressed files that
     logrotate(8) or Grid Engine's own script rotated recently.
@@ -142,7 +143,7 @@ def search_accounting_command(cell: GridEngineCellAccess, accounts: list[str]) -
 
 
 def search_rotated_files_command(cell: GridEngineCellAccess, accounts: list[str], since_s: int) -> Argv:
-    """Build the command that searches accounts in the accounting file, and in files rotated since an epoch time."""
+    """Build the command that searches account strings also in files rotated since an epoch time."""
     folder = f"{cell.root}/{cell.cell}/common"
     return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_grep_patterns(accounts))
 

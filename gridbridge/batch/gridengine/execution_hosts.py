@@ -46,7 +46,7 @@ class HostQueueInstance:
 
     queue: str
     slots: int
-    is_used: bool  # whether a job uses or has reserved slots
+    is_used: bool  # whether a job uses or has reserved a slot of the queue instance
     is_disabled: bool
     is_best_effort: bool = False
     is_suspended: bool = False
@@ -160,7 +160,7 @@ def place_host_last_in_queues(cell: GridEngineCellAccess, host: str, queues: Ite
 
 
 def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> int | None:
-    """Return the seq_no by which a host becomes the last host of a queue; None if no seq_no is left.
+    """Return a seq_no that makes a host the last host of a queue; None if no seq_no is left.
 
     The seq_no is above those of the queue and its host groups, and below those of later queues (`other_numbers`),
     because jobs would use the later queues first. If the numbers run out, the last hosts share a number.

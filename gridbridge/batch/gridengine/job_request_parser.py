@@ -1,8 +1,8 @@
 """Parses the request and environment of a job from qstat and from execd's files, without lxml and re.
 
-Each starter imports this module, so the module imports little. Sources: `qstat -j N -xml` of 8.1.9, whose lists lose
-their inner tags after a qalter and whose `<` is `%lt;`; execd's active_jobs/N.T/environment, which keeps values over 10
-kB. See tests/golden/gridengine-8.1.9.
+Each starter imports this module, so the module imports little. In the output of `qstat -j N -xml` of 8.1.9, lists lose
+their inner tags after a qalter, and `<` is printed as `%lt;`. Only execd's file active_jobs/N.T/environment has values
+over 10 kB. See tests/golden/gridengine-8.1.9.
 """
 
 from gridbridge.errors import ParseError
@@ -51,14 +51,14 @@ def _parse_resource_list(xml: bytes, tag: bytes) -> Pairs:
 
 
 def parse_owner_and_account(xml: bytes) -> tuple[str, str]:
-    """Parse a job's owner and account; raise ParseError if the output has no job."""
+    """Parse a job's owner and account string; raise ParseError if the output has no job."""
     if b"<JB_job_number>" not in xml:
         raise ParseError("qstat -j: the answer is incomplete")
     return _element_text(xml, b"JB_owner"), _element_text(xml, b"JB_account")
 
 
 def parse_recorded_submit_variable(xml: bytes, variable: bytes) -> frozenset[bytes]:
-    """Return the values of a variable SGE_O_*, in which qsub recorded its environment."""
+    """Return the values of one of the variables SGE_O_*, in which qsub recorded its own environment."""
     variables = _element_content(xml, b"JB_env_list").split(b"<VA_variable>")
     parts = (text.partition(b"</VA_variable>") for text in variables)
     values = (_element_texts(content, b"VA_value") for name, _, content in parts if name == variable)

@@ -46,7 +46,7 @@ def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, que
 
 
 def set_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
-    """Guard a task by a hold or a far start time; the job's context records a hold for the starter."""
+    """Guard a task by a hold or a far start time; note a hold in the job's context, where the starter looks."""
     job = str(local.job)
     if guard == HomeStartGuard.START:
         submit.defer_restart(cell, job, submit.query_job_request(cell, job))
@@ -98,7 +98,7 @@ def query_job_rerun(
     transfer_queues: Collection[str],
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
-    """Return a job's option `-r`; without the option, decide by the `rerun` settings of its local queues."""
+    """Return a job's option `-r`; without this option, decide by the `rerun` settings of the local queues."""
     request = submit.query_job_request(cell, str(local.job))
     return request.rerun or of_queues(request, cell_object_queries.query_queue_rerun_settings(cell, transfer_queues))
 

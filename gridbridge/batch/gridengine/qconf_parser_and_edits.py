@@ -19,7 +19,7 @@ from gridbridge.model.transfer_route import GridEngineCellAccess
 FOLD = re.compile(r"([, ]) *\\\n\s*")  # line folds of old qconf versions, which ignore SGE_SINGLE_LINE
 # columns of the table of resources (complex(5))
 COLUMNS = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default", "urgency")
-EMPTY = ("no ",)  # first word of `no operator defined`, `no submit host defined`
+EMPTY = ("no ",)  # first word of qconf's answers for an empty list, such as `no operator defined`
 FOLDER = "d=$(mktemp -d) && trap 'rm -r \"$d\"' EXIT"
 STARTED = re.compile(r"^start time:.*\(([0-9]+)\)", re.MULTILINE)
 RAN = re.compile(r"^run time \[s\]:\s*([0-9]+)", re.MULTILINE)

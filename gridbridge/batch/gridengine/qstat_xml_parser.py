@@ -78,7 +78,7 @@ def iterate_xml_elements(document: bytes, *tags: str) -> "etree.iterparse[tuple[
     return etree.iterparse(
         BytesIO(document),
         tag=tags or None,
-        remove_blank_text=True,  # saves half of the nodes and a fifth of the time
+        remove_blank_text=True,  # no nodes for blanks: half as many nodes, and four fifths of the time
         collect_ids=False,
         resolve_entities=False,
         no_network=True,
@@ -291,9 +291,9 @@ def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
 
 
 def _leaf_texts_by_job(document: bytes, *tags: str) -> tuple[list[_Leafs], Element]:
-    """Return the texts of each job's leaf elements, by default of all, and the document's root element.
+    """Return for each job a dict from tag to the texts of leaf elements, and the document's root element.
 
-    In every version JB_job_number is a job's first element.
+    Without `tags` all leaf elements are read. In every version JB_job_number is a job's first element.
     """
     jobs: list[_Leafs] = []
     walked = iterate_xml_elements(document, *((_JOB, *tags) if tags else ()))

@@ -44,7 +44,7 @@ LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
 NOT_REQUESTABLE = "NO"  # value in column `requestable` (complex(5)); YES and FORCED are requestable
 STRINGS = ("STRING", "CSTRING", "RESTRING", "HOST")  # resource types whose requests may be expressions (complex(5))
 
-Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # ends by array index; None: the records contradict each other
+Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # array index: end; None: the records contradict each other
 
 
 def query_cluster_snapshot(
@@ -71,7 +71,7 @@ def query_cluster_snapshot(
 
 
 def query_job_end(cell: GridEngineCellAccess, job_id: int, account: str) -> JobEnd | None:
-    """Return a job's end, by job id and account; None if the end is unknown.
+    """Return how the job with this id and account string ended; None if unknown.
 
     Raises ConflictingRemoteJobEnds if the accounting records contradict each other. qacct does not distinguish the
     parts of a parallel job from the whole job, whose record comes last.
@@ -85,7 +85,7 @@ def query_job_end(cell: GridEngineCellAccess, job_id: int, account: str) -> JobE
 
 
 def query_array_ends(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, Ends]:
-    """Return the ends of array tasks, by the array's account and by task index.
+    """Return how array tasks ended: a dict from the array's account string to {task index: end}.
 
     The end is None if a task's records contradict each other, because any record may be forged. If Grid Engine has no
     accounting file at the path of 8.1.9, rotated files are searched, and qacct runs once for each array. An incomplete
@@ -112,7 +112,7 @@ def _job_ends_by_task(records: Iterable[JobRunAccounting]) -> Ends:
 
 
 def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return, by array id, the indices of tasks that have begun and not ended; `qstat -j` shows no waiting tasks."""
+    """Return a dict from array id to the indices of running tasks; `qstat -j` shows no waiting tasks."""
     answer = run_client_in_utc(
         cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))
     ).checked()
@@ -233,10 +233,10 @@ def decide_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool
 
 
 def decide_past_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | FutureDatedJobEnd | None, bool]:
-    """Return a job's end, perhaps dated in the future, and whether the records contradict each other.
+    """Return a job's end, maybe in the future, and whether the job's records contradict each other.
 
-    A record in the future counts only if no past record has an exit status: a failed job may have been requeued, and
-    execd's clock may be ahead.
+    A record of an end in the future, by an execd whose clock is ahead, counts only if no past record has an exit
+    status: after a past run without an exit status the job may have been requeued.
     """
     final = [record for record in records if record.failed not in RESCHEDULED and not record.pe_task]
     future = [record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER]
@@ -250,7 +250,7 @@ def decide_past_or_future_job_end(records: Records, now: datetime) -> tuple[JobE
     observed = [end for end in ends if not end.is_unseen] or ends
     if len(_statuses_and_signals(observed)) > 1:
         return None, True
-    # the longest of several equal ends, so that a forged record can't reduce the usage of a job
+    # of several equal ends the end with the longest wallclock time, so that a forged record can't shorten a job's usage
     return max(reversed(observed), key=lambda end: end.wallclock_s or 0.0, default=None), False
 
 
@@ -261,7 +261,7 @@ def _statuses_and_signals(ends: Sequence[JobEnd]) -> set[tuple[int | None, int |
 def query_accounting_records(cell: GridEngineCellAccess, job_id: int) -> tuple[JobRunAccounting, ...]:
     """Return the accounting records of all tasks and runs of a job.
 
-    An unreadable accounting file raises an error, although qacct prints the same text as for an empty file.
+    An unreadable accounting file raises CommandFailed, although qacct prints the same text for an empty file.
     """
     answer = run_client_in_utc(cell, (f"{cell.binaries}/qacct", "-j", str(job_id)))
     is_empty = b"no jobs running since startup" in answer.stdout

@@ -19,7 +19,7 @@ from gridbridge.model.transfer_name import parse_qstat_task_ranges
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_program
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # not imported from typing, because importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -48,7 +48,7 @@ NO_ANSWER = (  # errors after which a job may have been submitted
 NO_BEST_EFFORT = f'unknown resource "{BEST_EFFORT}"'.encode()
 A_CALL = 2000  # maximal number of task ranges in one command
 OF_ARRAY = f"{PREFIX}."
-MARK = "MAIL"  # environment variable of qsub; qsub records the value, a submission name, in the job (qsub(1))
+MARK = "MAIL"  # qsub's environment variable with the submission name, which qsub records in the job (qsub(1))
 RECORDED_MARK = b"__SGE_PREFIX__O_MAIL"  # name of the recorded variable SGE_O_MAIL in `qstat -j -xml`
 JOB_NUMBER = b"<JB_job_number>"
 UNKNOWN_JOB = b"<unknown_jobs"
@@ -105,21 +105,21 @@ def _first_error_line(words: bytes) -> str:
 
 
 def find_held_job(cell: GridEngineCellAccess, transfer: str, owner: str) -> str:
-    """Return the id of a user's oldest job that was submitted under a name; empty if none exists."""
+    """Return the id of a user's oldest job that was submitted under a given name; empty if there is none."""
     return str(min(_find_jobs_by_submission_name(cell, transfer, owner), default=""))
 
 
 def find_duplicate_arrays(cell: GridEngineCellAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's arrays that have the submission name of an array, except the given array."""
+    """Return the ids of a user's arrays with the submission name `transfer`, without the id `array`."""
     return [str(job) for job in _find_jobs_by_submission_name(cell, transfer, owner) if str(job) != array]
 
 
 def _find_jobs_by_submission_name(cell: GridEngineCellAccess, transfer: str, owner: str) -> list[int]:
-    """Return the ids of a user's jobs that were submitted under a name.
+    """Return the ids of a user's jobs that were submitted under a given name.
 
     Only the user's own jobs are queried: in the output of `qstat -j NAME`, other users' jobs could exceed the size
-    limit. An array is found even if an operator has renamed the array: operators can change a job's name, account,
-    context and arguments, but qalter removes no variable SGE_O_* (measured: 8.1.9).
+    limit. An array is found even if an operator has renamed the array: operators can change a job's name, account
+    string, context and arguments, but qalter removes no variable SGE_O_* (measured: 8.1.9).
     """
     listed = run_client(cell, client_commands.list_jobs_command(cell, "-u", owner, "-xml")).checked().stdout
     shown = query_job_details_xml(cell, job_request_parser.parse_job_ids_by_name(listed, transfer, owner))
@@ -133,7 +133,7 @@ def _find_jobs_by_submission_name(cell: GridEngineCellAccess, transfer: str, own
 
 
 def query_owner_and_account(cell: GridEngineCellAccess, job: str) -> tuple[str, str]:
-    """Return a job's owner and account; both are empty if the job does not exist."""
+    """Return a job's owner and account string; both are empty if the job does not exist."""
     xml = query_job_xml(cell, job)
     if UNKNOWN_JOB in xml:
         return "", ""
@@ -141,7 +141,7 @@ def query_owner_and_account(cell: GridEngineCellAccess, job: str) -> tuple[str, 
 
 
 def query_live_indices(cell: GridEngineCellAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return, by array id, the indices of the caller's array tasks that wait or run."""
+    """Return a dict from array id to the indices of this array's waiting and running tasks."""
     return job_request_parser.parse_array_indices(_query_own_jobs_xml(cell), arrays)
 
 
@@ -172,12 +172,12 @@ def query_job_request(cell: GridEngineCellAccess, job: str) -> JobRequest:
 
 
 def query_job_requests(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
-    """Return the requests of several jobs by one query; jobs that no longer exist are left out."""
+    """Return the requests of several jobs with one query; jobs that no longer exist are left out."""
     return {number: job_request_parser.parse_job_request(part) for number, part in query_job_details_xml(cell, jobs)}
 
 
 def query_job_accounts(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dict[int, str]:
-    """Return the accounts of several jobs by one query; jobs that no longer exist are left out."""
+    """Return the account strings of several jobs with one query; jobs that no longer exist are left out."""
     return {
         number: job_request_parser.parse_owner_and_account(part)[1]
         for number, part in query_job_details_xml(cell, jobs)
@@ -185,7 +185,7 @@ def query_job_accounts(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dic
 
 
 def query_job_details_xml(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
-    """Yield the output of `qstat -j -xml` for each job, with the job id; ParseError if incomplete."""
+    """Yield each job's id and output of `qstat -j -xml`; raise ParseError if the output is incomplete."""
     for begin in range(0, len(jobs), JOBS_A_CALL):
         xml = query_job_xml(cell, ",".join(map(str, jobs[begin : begin + JOBS_A_CALL])))
         if not xml.rstrip().endswith(END_OF_DETAIL) and UNKNOWN_JOB not in xml:
@@ -226,7 +226,7 @@ def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> 
 
 
 def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
-    """Restore the start time that `defer_restart` saved; return the saved text if the text is no start time.
+    """Restore the start time that `defer_restart` saved; return a saved text that is no start time.
 
     Users can overwrite the saved start time in the job's context. A start time that a user has set meanwhile is kept.
     """
@@ -266,7 +266,7 @@ def pin_job_to_queue(
 def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> str:
     """Restore the queue list of a job that was restricted to one queue.
 
-    Returns the queue list if one of its queues no longer exists: the job may then start in any queue.
+    If a queue of this list no longer exists, the job may start in any queue, and the list is returned.
     """
     answer = run_client(cell, client_commands.restore_queue_list_command(cell, job, queues, hard))
     if answer.status and any(sign in answer.stdout + answer.stderr for sign in NO_QUEUES):

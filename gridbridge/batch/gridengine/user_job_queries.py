@@ -52,7 +52,7 @@ def query_job_states_and_wait_reasons(cell: GridEngineCellAccess, job: int) -> L
 
 
 def _query_waiting_reasons(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
-    """Return a job's reasons for waiting, by `qalter -w p`; empty if the caller lacks the permission.
+    """Return the reasons for waiting that `qalter -w p` prints; empty if the caller lacks the permission.
 
     The job must not be held: for a held job qalter prints nothing and stores `-w p` in the job.
     """
@@ -81,7 +81,7 @@ def query_queue_restrictions(cell: GridEngineCellAccess, queue: str) -> QueueJob
 
 
 def _value_on_single_host(hosts: tuple[str, ...], value: QconfValuesByHost) -> str | None:
-    """Return a setting's value on a queue's only host; None if unknown."""
+    """Return the value that a setting has on a queue's only host; None if the value is unknown."""
     if not value.others:
         return value.usual
     names = [where.lower() for where, _ in value.others]

@@ -20,21 +20,21 @@ Argv = tuple[str, ...]
 HERE = __file__.rpartition("/")[0]
 FAR, KEEPER, USED = f"{HERE}/far.sh", f"{HERE}/keeper.pl", f"{HERE}/used.pl"
 LIMITED = ("/usr/bin/perl", "-e", "alarm shift; exec {$ARGV[0]} @ARGV or exit 127")
-ANSWER_S = 1  # time between the alarm and the server's time limit, in which the timeout is reported
+ANSWER_S = 1  # the alarm comes so long before the server's time limit, so that the timeout can be reported
 BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # separator line between two outputs; last line of all outputs
-COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # valid for sh and csh
+COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # valid in sh and in csh
 ARRAY = '"$HOME/.gridbridge/array.$OAR_ARRAY_ID"'
-UNSTARTED = 57  # signal that ends a task without script; an exit status would look like the script's
-TASK_COMMAND = f"test -r {ARRAY} || kill -{UNSTARTED} $$; exec /usr/bin/perl {ARRAY}"  # valid for sh and csh
+UNSTARTED = 57  # signal that ends a task without script, because an exit status would look like the script's
+TASK_COMMAND = f"test -r {ARRAY} || kill -{UNSTARTED} $$; exec /usr/bin/perl {ARRAY}"  # valid in sh and in csh
 WALLTIME = "h_rt"  # resource of Grid Engine that becomes OAR's walltime
-NO_LIMIT = ("INFINITY", "NONE")  # values without a time limit, in upper or lower case
+NO_LIMIT = ("INFINITY", "NONE")  # values that mean no time limit, in upper or lower case
 NODES = "nodes"  # oarsub's name of level network_address
 LEVEL = "/"  # first character of a level in oarsub's option -l
-ENDED = "--notify=exec:.gridbridge/ended"  # far.sh inserts the job's own path
+ENDED = "--notify=exec:.gridbridge/ended"  # far.sh replaces this path by a program of the job
 SUSPEND, RESUME = "TSTP", "CONT"  # names of signals that keeper.pl handles
 END_OF_KEEPER = b"__END__\n"
 OVER = "('Terminated', 'Error')"  # states of ended jobs, as an SQL list
-LIVE_COPY = f"resubmit_job_id <> 0 AND state NOT IN {OVER}"  # condition for a live job that OAR has resubmitted
+LIVE_COPY = f"resubmit_job_id <> 0 AND state NOT IN {OVER}"  # condition for live jobs that replace an ended job
 
 
 def submit_held_job_command(server: OarServerAccess, spec: JobSpec, size: int) -> Argv:
@@ -68,7 +68,7 @@ def oarsub_command(server: OarServerAccess, spec: JobSpec) -> Argv:
 def oarsub_resource_option(request: JobRequest, slots: int) -> str:
     """Return the value of oarsub's option `-l`: slots by groups of nodes, and the walltime.
 
-    Without groups all slots are on one node. Without a walltime OAR's default counts.
+    Without groups of nodes all slots are on one node. Without a walltime OAR's default walltime counts.
     """
     groups = request.groups or ((1, slots),)
     return "+".join(_request_of_slot_group(request, *group) for group in groups) + _walltime_of_request(request)
@@ -141,7 +141,7 @@ def parse_walltime_seconds(limit: str) -> int:
 
 
 def oar_job_keeper_perl_header(spec: JobSpec, tells: bool) -> str:
-    """Return the Perl settings that precede keeper.pl; with `tells` keeper.pl records the job's usage."""
+    """Return the Perl settings that precede keeper.pl; if `tells`, keeper.pl records the job's usage."""
     arguments = f"{quote_for_perl(spec.shell)}, {quote_for_perl(spec.cwd)}, {tells:d}, {spec.tasks}"
     return f"my ($shell, $cwd, $tells, $tasks) = ({arguments});\n"
 
@@ -175,7 +175,7 @@ def show_job_end_and_usage_command(server: OarServerAccess, job: str) -> Argv:
 
 
 def show_named_jobs_command(server: OarServerAccess, name: str, owner: str, condition: str) -> Argv:
-    """Build the command that shows a user's jobs of one name that meet an SQL condition."""
+    """Build the command that shows a user's jobs with a given name, as far as they meet an SQL condition."""
     own_jobs = f"job_name = {quote_for_sql(name)} AND job_user = {quote_for_sql(owner)}"
     return show_jobs_by_sql_command(server, f"{own_jobs} AND {condition}")
 
@@ -186,7 +186,7 @@ def show_jobs_by_sql_command(server: OarServerAccess, condition: str) -> Argv:
 
 
 def show_live_array_tasks_command(server: OarServerAccess, *arrays: str) -> Argv:
-    """Build the command that shows all array tasks that have not ended."""
+    """Build the command that shows all unended tasks of arrays."""
     numbers = ", ".join(str(int(array)) for array in arrays)
     return show_jobs_by_sql_command(server, f"array_id IN ({numbers}) AND state NOT IN {OVER}")
 

@@ -49,9 +49,9 @@ HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
 
 
 def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutputs, str]:
-    """Return the outputs of oarnodes and oarstat, followed by the reachable halted nodes, and this host's name.
+    """Return the outputs of oarnodes and oarstat, with appended reachable halted nodes, and this host's name.
 
-    The balancer runs on the OAR server, because only OAR's own account may read the configuration.
+    This host is the OAR server: the balancer runs there, because only OAR's own account may read the configuration.
     """
     answer = (
         run_client(server, oar_server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
@@ -69,7 +69,7 @@ def encode_reachable_hosts(hosts: Iterable[str]) -> bytes:
 
 
 def _probe_hosts(hosts: Sequence[str]) -> list[str]:
-    """Return the halted nodes that accept connections, because OAR itself probes no halted nodes."""
+    """Return those halted nodes that accept connections; OAR itself does not probe halted nodes."""
     with ThreadPoolExecutor(AT_ONCE, "node") as threads:
         answers = threads.map(_accepts_connections, hosts)
         return [host for host, is_up in zip(hosts, answers, strict=True) if is_up]
@@ -82,7 +82,7 @@ def _accepts_connections(host: str) -> bool:
 
 
 def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
-    """Parse the output of OAR's programs, with ordinary jobs in `queue`; raise ParseError if incomplete."""
+    """Parse the output of OAR's programs, with `queue` as queue of ordinary jobs; ParseError if incomplete."""
     answer, whole, up = document.rpartition(WHOLE)
     nodes, shown, *more = oar_output_parser.split_combined_oar_answer(answer + whole)
     resources, jobs = oar_output_parser.parse_oar_resources(nodes), oar_output_parser.parse_oarstat_jobs(shown)
@@ -211,7 +211,7 @@ def _waiting_job_groups(
         ids_by_array[line.array, line.is_waiting].append(int(line.id))
     alive = {job.id for job in jobs}
     alive |= {str(number) for numbers in ids_by_array.values() for number in numbers}
-    # the sample jobs of each group, each with the job ids of its array's tasks in the same state
+    # for each group: jobs as samples, each with the job ids of those tasks of its array that have the same state
     groups = defaultdict[tuple[str, WaitingJobGroup], list[tuple[oar_output_parser.OarJob, list[int]]]](list)
     for job in jobs:
         if job.is_waiting or job.is_held:
@@ -234,7 +234,7 @@ def _waiting_job_groups(
     held = tuple(sorted(job for (_, waits), numbers in ids_by_array.items() if not waits for job in numbers))
     if not held:
         return rows
-    return (  # held jobs, whose details are unknown, are no demand
+    return (  # held jobs need no nodes, so their requests were not queried
         *rows,
         WaitingJobGroup(
             shape=TaskResourceRequests(),

@@ -31,7 +31,7 @@ FACTS = {
 }
 ARRAYS = f"{PREFIX}."
 BEST_EFFORT = "besteffort"  # queue in which OAR puts each best-effort job
-INNER = "inner="  # prefix of the type that puts a job into a container job
+INNER = "inner="  # prefix of the job type that puts a job into a container job
 NEVER_HALTED = 2147483647  # available_upto of an ordinary node
 MAY_REST = 2147483646  # available_upto of a node that may be halted and woken
 UNCHANGED = "UnChanged"  # next_state of a resource whose state does not change
@@ -40,7 +40,7 @@ RELEASED = "RESUME_JOB"
 ARRAY = slice(10, 19)  # columns of the array id in a line of `oarstat --array`
 WITH_ARRAY = 80  # width of a line of `oarstat --array`
 LETTER_AT = {73: 61, WITH_ARRAY: 70}
-SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # types of the events of `oardel -s`
+SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # types of the events that `oardel -s` records
 
 
 class OarstatJobLine(NamedTuple):
@@ -91,14 +91,14 @@ class OarJob:
         self.is_array_task = self.name.startswith(ARRAYS)  # whether the job's name is that of a campaign's array
         self.is_besteffort = self.queue == BEST_EFFORT
         self.has_ended = self.state in ENDED
-        self.is_waiting = self.state in WAITING  # requests that OAR has not carried out yet do not count
+        self.is_waiting = self.state in WAITING  # True until OAR has carried out a requested hold or deletion
         self.is_starting = self.state in (*WAITING, *STARTED)  # whether the state will soon change
-        self.is_running = self.state == "Running"  # a job that its keeper.pl stopped counts as running
+        self.is_running = self.state == "Running"  # also True for a job that keeper.pl has stopped
         self.is_held = self.state == HELD
         self.is_active = not (
             self.has_ended or self.is_waiting or self.is_held
-        )  # has resources, or soon gets resources
-        self.event_types = [kind for kind, _ in self.events]  # oldest first
+        )  # whether the job has resources or gets resources soon
+        self.event_types = [kind for kind, _ in self.events]  # the oldest event first
 
     @property
     def script_file_name(self) -> str:
@@ -117,13 +117,13 @@ class OarJob:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether OAR suspended the job, or the last signal to keeper.pl asked to stop the job."""
+        """Whether OAR has suspended the job, or the last signal told keeper.pl to stop the job."""
         signals = [kind for kind in self.event_types if kind in (SUSPENDED, RESUMED)]
         return self.state == "Suspended" or (self.state in ACTIVE and signals[-1:] == [SUSPENDED])
 
     @property
     def job_state(self) -> JobState:
-        """The job's state as facts ; OAR's own word if the state is unknown."""
+        """The job's state as facts; for an unknown state OAR's own word is kept."""
         if self.has_ended:
             return UNSEEN
         word = "Suspended" if self.is_suspended else self.state

@@ -13,14 +13,14 @@ from typing import NamedTuple
 NODES, SLOTS = ("network_address", "host", "nodes"), ("resource_id", "core")
 ALL = "ALL"  # value by which a request asks for all units of a level
 ONE, ANY, EACH = "one", "any", "each-"  # slot distributions, as names of parallel environments
-EVERY, ON_ALL = "all", "all-"  # slot distributions: on all slots, and on all usable nodes
+EVERY, ON_ALL = "all", "all-"  # prefixes of slot distributions: all slots, and all usable nodes
 PROPERTIES = re.compile(r"\{(?:'[^']*'|[^'}])*\}|\{[^}]*\}")
 KIND = re.compile(r"\btype\s*=\s*'([^']*)'", re.IGNORECASE)
-SLOT_KIND, OTHER_KIND = "default", "!"  # resource types in a group: slots, and all others
-MOST_UNITS = 64  # maximal number of units inside nodes that are placed one by one
+SLOT_KIND, OTHER_KIND = "default", "!"  # type of resources that are slots; mark of a request for any other type
+MOST_UNITS = 64  # maximal number of units, such as CPUs, that are placed one by one
 LEVEL = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=([A-Za-z0-9]+)")
-WAYS = 16  # maximal number of a request's alternatives (options -l of oarsub(1)) that are returned
-REPORTED = re.compile(r"R=(\d{1,9}),")  # slots of a waiting job's first alternative, in the job's message
+WAYS = 16  # maximal number of alternatives (options -l of oarsub(1)) that are returned of a request
+REPORTED = re.compile(r"R=(\d{1,9}),")  # OAR's message about a waiting job names the slots of the first alternative
 
 
 class OarSlotDistribution(NamedTuple):
@@ -47,11 +47,11 @@ class OarSlotDistribution(NamedTuple):
 
 
 class OarNodeSlotCounts(NamedTuple):
-    """The numbers of slots of a cluster's nodes, and of units such as CPUs inside a node."""
+    """How many slots each node of a cluster has, and how many each unit, such as a CPU, inside a node."""
 
     slots_by_node: Sequence[int]
     usable: Sequence[int]  # slots of each node that accepts jobs
-    inside: Mapping[str, int] = MappingProxyType({})  # fewest slots of a unit, by level inside nodes
+    inside: Mapping[str, int] = MappingProxyType({})  # for each level inside nodes: slots of the smallest unit
 
     @property
     def smallest_node_slots(self) -> int:
@@ -72,9 +72,9 @@ def requested_oar_levels(request: str) -> list[str]:
 def oar_slot_distributions(request: str, sizes: OarNodeSlotCounts, message: str = "") -> list[OarSlotDistribution]:
     """Return the slot distributions of a request's alternatives (oarsub -l), the smallest first.
 
-    A request without a level below nodes gets whole nodes, with at least the slots of the smallest node. Levels above
-    nodes multiply the number of nodes. For levels between nodes and slots, such as /cpu, OAR reports the number of
-    slots in the job's message. A unit of a level inside nodes has all its slots on one node.
+    A request without a level below nodes gets whole nodes; each has at least the slots of the smallest node. Levels
+    above nodes multiply the number of nodes. For levels between nodes and slots, such as /cpu, OAR's message about the
+    job has the number of slots. A unit of a level inside nodes has all its slots on one node.
 
     Alternatives are sorted by whole nodes, then by slots, then as written; alternatives on all nodes come last. At most
     WAYS alternatives are returned.
@@ -89,13 +89,13 @@ def oar_slot_distributions(request: str, sizes: OarNodeSlotCounts, message: str 
 
 
 def _resource_type_marker(match: re.Match[str]) -> str:
-    """Return a marker if properties request resources that are not slots, else an empty text."""
+    """Return a mark if properties request resources that are not slots; otherwise return an empty text."""
     kinds = KIND.findall(match[0])
     return OTHER_KIND if kinds and SLOT_KIND not in kinds else ""
 
 
 def _parse_request_alternative(text: str, reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribution:
-    """Parse groups that are joined by `+`; groups of whole nodes do not share nodes."""
+    """Parse an alternative, whose groups are joined by `+`; groups of whole nodes do not share nodes."""
     texts = text.partition(",")[0].split("+")
     other_kinds = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND in group]
     reported -= sum(math.prod(_parse_unit_count(value, 1) for value in levels.values()) for levels in other_kinds)
@@ -118,7 +118,7 @@ def _parse_request_alternative(text: str, reported: int, sizes: OarNodeSlotCount
 def _parse_request_groups(
     groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeSlotCounts
 ) -> list[OarSlotDistribution]:
-    """Parse each group; the last group of unknown size gets the remaining reported slots."""
+    """Parse each group; if sizes are unknown, the last group of unknown size gets the slots left over."""
     distributions = [_parse_request_group(levels, 0, sizes) for levels in groups]
     remainder = reported - sum(way.slots for way in distributions)
     for index, levels in reversed(list(enumerate(groups))):
@@ -129,7 +129,7 @@ def _parse_request_groups(
 
 
 def _is_slot_count_unknown(levels: dict[str, str]) -> bool:
-    """Say whether a group's number of slots is known to OAR alone."""
+    """Say whether only OAR knows how many slots a group has."""
     *above, (last, _) = levels.items()
     is_counted = all(value.isdecimal() for name, value in above if name not in NODES)
     return last not in (*NODES, *SLOTS) or not is_counted

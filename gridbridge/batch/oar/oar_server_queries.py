@@ -14,7 +14,7 @@ from gridbridge.shell.program_runs import quote_for_sh
 
 PARTS_OF_STATUS = 4
 MOST_LINES = 10_000  # maximal number of waiting jobs that are shown in one line each; a line takes about 40 us
-MOST_OF_ONE = 10  # maximal number of one user's jobs whose name merely looks like a transfer's name
+MOST_OF_ONE = 10  # maximal number of jobs of one user whose names look like transfers' names
 MOST_REQUESTS = 500  # maximal number of waiting jobs and arrays that are queried in full
 MOST_HELD = 1_000  # maximal number of held jobs that are shown in one line each
 WAITS = "state IN ('Waiting', 'toAckReservation')"
@@ -22,7 +22,7 @@ IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
 ACTIVE = "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # jobs with slots
 DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
 YIELDS = f"queue_name = {oar_commands.quote_for_sql('besteffort')}"
-FORGEABLE = (  # jobs with a transfer's name, which any user may choose: held, or resubmitted by OAR
+FORGEABLE = (  # held or resubmitted jobs with a transfer's name; any user may choose such a name
     f"job_name LIKE {oar_commands.quote_for_sql(f'{PREFIX}.%')}"
     f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
 )
@@ -32,7 +32,7 @@ OURS = (
     f" AS named WHERE place <= {MOST_OF_ONE})"
 )
 RESERVED = f"reservation <> 'None' AND {WAITS}"
-REQUESTS = (  # one job of each user in turn, so that no user's jobs use up the limit
+REQUESTS = (  # users take turns of one job, so that no user's jobs use up the limit
     "job_id IN (SELECT job_id FROM (SELECT min(job_id) AS job_id, row_number()"  # noqa: S608
     f" OVER (PARTITION BY job_user ORDER BY min(job_id)) AS place FROM jobs WHERE {WAITS}"
     f" GROUP BY job_user, array_id ORDER BY place, job_id LIMIT {MOST_REQUESTS}) AS requests)"
@@ -48,7 +48,7 @@ LINES = (
 def oar_status_query_command(
     server: OarServerAccess, job_ids: Iterable[int], uncounted: Iterable[int]
 ) -> oar_commands.Argv:
-    """Build the query for nodes, gridbridge's jobs in full, and other users' jobs in one line each.
+    """Build the query for nodes, for gridbridge's jobs in full, and for other jobs in one line each.
 
     Waiting jobs are queried before running jobs, so that a job which starts meanwhile is in at least one list.
     """
@@ -63,7 +63,7 @@ def oar_status_query_command(
 
 
 def oar_demand_query_command(server: OarServerAccess) -> oar_commands.Argv:
-    """Build the query for nodes, running jobs, waiting jobs in lines, and one waiting job of each request in full."""
+    """Build the query for nodes, running jobs, waiting jobs in short lines, and some waiting jobs in full."""
     return _join_query_commands(
         oar_commands.show_nodes_command(server),
         _list_jobs_command(server, f"{ACTIVE} OR {RESERVED} OR {REQUESTS}", "-f", "-J"),

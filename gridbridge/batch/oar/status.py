@@ -49,7 +49,7 @@ _LOG = logging.getLogger(__name__)
 QUEUE = "oar"  # name that stands for all queues of OAR
 OURS = f"{PREFIX}."
 ENDS_AT_ONCE = 300  # maximal number of tasks in one query; each task takes 16 ms
-UNABLE = 200  # exit status of a wrapper that can't start the user's script
+UNABLE = 200  # exit status with which a job's wrapper says that the user's script can't start
 SIGKILL = 9
 NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
 KILLS = ("WALLTIME", DELETED)  # events of killed jobs, most specific first
@@ -58,7 +58,7 @@ UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
 KILLED_FOR = {PREEMPTED: JobKillReason.PLACE, "WALLTIME": JobKillReason.WALLTIME, DELETED: JobKillReason.DELETION}
 NOT_TOLD = (None, None)
 DELETED_BEFORE = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True, reason=DELETED)
-QUERY_FAILED = b"DBD::"  # oarstat's message of a failed database query, with exit status 0
+QUERY_FAILED = b"DBD::"  # text in oarstat's stderr after a failed database query; the exit status is 0
 SIGNAL_BITS = 0x7F  # bits of the signal in a wait status (wait(2))
 
 
@@ -69,17 +69,17 @@ def query_cluster_snapshot(
     transfer_queues: Container[str] = (),
     uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return a snapshot of the cluster and of the jobs with given ids, and the query's duration in seconds.
+    """Return a snapshot of the cluster with the jobs in `job_ids`, and the query's duration in seconds.
 
-    Further jobs with a transfer's name are included if they were submitted held and not released since. At most
-    MOST_LINES waiting jobs are counted.
+    The snapshot also has each job with a transfer's name that has been held since its submission. At most MOST_LINES
+    waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _query_output(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
     took_s = time.monotonic() - began
     nodes, waiting, active, counted = split_combined_oar_answer(answer, oar_server_queries.PARTS_OF_STATUS)
     resources, listed = parse_oar_resources(nodes), parse_oar_jobs_without_details(waiting) + parse_oarstat_jobs(active)
-    by_id = {int(job.id): job for job in listed}  # for a job in both answers the second answer counts
+    by_id = {int(job.id): job for job in listed}  # if a job is in both lists, the second list counts
     jobs = [by_id[number] for number in sorted(by_id)]
     lines = tuple(parse_oarstat_lines(counted))
     yielding = {line.id for line in lines if not line.is_waiting}
@@ -108,7 +108,7 @@ HAS_ENVIRONMENTS = False
 
 
 def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
-    """Return an OAR server's version, clock offset and slots, or the reason for no answer."""
+    """Return an OAR server's version, clock offset and slots, or why the server does not answer."""
     try:
         return ClusterFacts(
             version=_oar_version(server),
@@ -121,7 +121,7 @@ def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
 
 
 def read_remote_setup(server: OarServerAccess, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
-    """Return an OAR server's set-up, which has the home cluster's parallel environments, each as slots of one node."""
+    """Return an OAR server's set-up; a job in any home parallel environment gets slots of one OAR node."""
     _oar_version(server)
     return CellQconfSettings.bare(_host_of_oar_clients(server), home.environments)
 
@@ -152,7 +152,7 @@ def count_batch_slots(server: OarServerAccess) -> int:
 
 
 def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd | None:
-    """Return a job's end, by job id and account; None if unknown, or if the job was deleted before its start."""
+    """Return how the job with this id and account string ended; None if unknown or deleted before the start."""
     show = oar_commands.show_job_end_and_usage_command if server.ends else oar_commands.show_job_command
     jobs, used = parse_oar_job_end_and_usage(_query_output(server, show(server, str(job_id))))
     if not jobs or not jobs[0].has_ended or jobs[0].account != account:
@@ -161,7 +161,7 @@ def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd 
 
 
 def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
-    """Return the ends of array tasks, by the array's account and by task index."""
+    """Return how array tasks ended: a dict from the array's account string to {task index: end}."""
     answers = (
         _query_output(server, oar_commands.show_ended_array_tasks_command(server, question))
         for question in _portions_of_array_tasks(arrays)
@@ -185,7 +185,7 @@ def _portions_of_array_tasks(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[t
 
 
 def query_begun_indices(server: OarServerAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return, by array id, the indices of waiting and running tasks; ended arrays are left out."""
+    """Return a dict from array id to the indices of waiting and running tasks; ended arrays are left out."""
     living: dict[int, list[int]] = {}
     for job in parse_oarstat_jobs(
         _query_output(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))
@@ -201,7 +201,7 @@ def query_array_limits(_: OarServerAccess) -> ClusterArrayLimits:
 
 
 def query_job_details(server: OarServerAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    """Return the account and message of a waiting or running job; empty for any other job."""
+    """Return the account string and message of a waiting or running job; empty for any other job."""
     jobs = parse_oarstat_jobs(_query_output(server, oar_commands.show_job_command(server, str(job_id))))
     return tuple(
         JobAccountAndErrors(
@@ -289,7 +289,7 @@ def _job_end_with_usage(job: OarJob, used: tuple[float | None, float | None] = N
 
 
 def _job_end_without_usage(job: OarJob) -> JobEnd | None:
-    """Return a job's end: from the wait status that OAR recorded, else from the job's events."""
+    """Return how a job ended according to OAR's recorded wait status or, without one, the job's events."""
     host = next(iter(job.hosts), "")
     number = (job.exit_code or 0) & SIGNAL_BITS
     # a job that exited by itself at the moment of the preemption was not preempted
@@ -345,7 +345,7 @@ def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
 
 
 def _query_output(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
-    """Return a program's output; raise ParseError for a failed database query, which only stderr shows (DBI(3))."""
+    """Return a program's output; raise ParseError if stderr shows a failed database query (DBI(3))."""
     answer = run_client(server, argv, most_bytes=LIST_BYTES).checked()
     if QUERY_FAILED in answer.stderr:
         raise ParseError(f"OAR: {answer.stderr.decode('utf-8', 'replace').strip()}")
@@ -353,7 +353,7 @@ def _query_output(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
 
 
 LISTENER = f"{HERE}/listen.pl"
-COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # valid for sh and csh
+COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # valid in sh and in csh
 
 
 def listen_for_job_ends(server: OarServerAccess) -> Iterator[list[int]]:

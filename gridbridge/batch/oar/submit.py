@@ -18,7 +18,7 @@ from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import ssh
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # not imported from typing, because importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -31,7 +31,7 @@ RULE = "[ADMISSION RULE]"
 BY_RULE = 254  # exit status after a refusal by an admission rule; the last line of the output has the reason
 # oarsub's exit statuses after a refusal: impossible resources, unknown queue, unusable output name, admission rule
 REFUSALS = (8, 251, 248, 243, 244, BY_RULE)
-NOT_BEGUN = (75, 127)  # exit statuses if the script did not arrive (far.sh), or if oarsub is missing
+NOT_BEGUN = (75, 127)  # exit status of far.sh if the script did not arrive; exit status if oarsub is missing
 DATABASE = (b"DBI connect", b"closed the connection", b"terminating connection")
 CHATTER = (ID.decode(), "[ERROR] Oarsub failed", "Simple array job submission is used", RULE)
 KILLED_BEFORE = 6  # exit status of oardel for a job that was deleted before
@@ -82,9 +82,9 @@ def _oarsub_reason(words: bytes, status: int) -> str:
 
 
 def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
-    """Return the id of a user's oldest job or array that has been held since its submission; empty if none.
+    """Return the id of a user's oldest job or array with a given name that was never released, or empty.
 
-    Released jobs, whose name OAR can't change, and jobs whose script did not arrive in time are not returned.
+    Released jobs keep their name, because OAR can't rename jobs. A job whose script did not arrive is not returned.
     """
     held = _find_held_jobs_and_scripts(server, transfer, owner)
     if not held:
@@ -95,7 +95,7 @@ def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
 
 
 def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's held arrays that have the submission name of an array, except the given array."""
+    """Return the ids of a user's held arrays with the submission name `transfer`, without the id `array`."""
     return [job for job in _find_held_jobs_and_scripts(server, transfer, owner) if job != array]
 
 
@@ -107,9 +107,9 @@ def _find_held_jobs_and_scripts(server: OarServerAccess, transfer: str, owner: s
 
 
 def query_owner_and_account(server: OarServerAccess, job: str) -> tuple[str, str]:
-    """Return a job's owner and account, which is the job's name; both are empty if the job has ended.
+    """Return a job's owner and name, which serves as account string; both are empty if the job has ended.
 
-    For an ended job that OAR has resubmitted, the new job is queried, which has the same owner and name.
+    If OAR has resubmitted an ended job, the new job is queried, because it has the same owner and name.
     """
     oar_job = _query_live_job(server, job) or next(iter(_find_resubmitted_jobs(server, job)), None)
     oar_job = oar_job or _find_live_array_task(server, job)
@@ -193,7 +193,7 @@ def _run_oardel(server: OarServerAccess, verb: str, about: str, *words: str) -> 
 
 
 def _oardel_command(server: OarServerAccess, verb: str, about: str, *words: str) -> oar_commands.Argv:
-    """Return the command that runs oardel by a verb of far.sh, which also deletes stored scripts."""
+    """Return the command by which a verb of far.sh runs oardel; far.sh also deletes stored scripts."""
     oardel = oar_commands.time_limited_oar_command(server, "oardel", *words)
     return oar_commands.oar_frontend_script_command(server, verb, about, *oardel)
 
@@ -214,7 +214,10 @@ def release_job(server: OarServerAccess, job: str) -> None:
 
 
 def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return, by array id, the indices of waiting and running tasks of the given accounts."""
+    """Return a dict from array id to the indices of waiting and running tasks.
+
+    `arrays` maps array ids to account strings; a task with another account string is left out.
+    """
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in _query_live_array_tasks(server, *arrays):
         if arrays.get(job.array) == job.account:
@@ -246,7 +249,7 @@ def resume_or_release_job(server: OarServerAccess, job: str) -> None:
 
 
 def delete_job(server: OarServerAccess, job: str) -> None:
-    """Delete a job; if the job has ended, delete the jobs into which OAR has resubmitted the job."""
+    """Delete a job; if the job has ended and OAR has resubmitted it, delete the new jobs."""
     if not _run_unless_job_ended(server, job, _oardel_command(server, "delete", job, job), KILLED_BEFORE):
         for copy in _find_resubmitted_jobs(server, job):
             _run_unless_job_ended(server, copy.id, _oardel_command(server, "delete", copy.id, copy.id), KILLED_BEFORE)
@@ -266,7 +269,7 @@ def _run_unless_job_ended(server: OarServerAccess, job: str, argv: oar_commands.
 
 
 def _find_resubmitted_jobs(server: OarServerAccess, job: str) -> "list[OarJob]":
-    """Return the live jobs into which OAR has resubmitted an ended job, in one or several steps."""
+    """Return the live jobs that OAR made when it resubmitted an ended job once or several times."""
     jobs = _query_jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].has_ended:
         return []
@@ -280,7 +283,7 @@ def _find_live_array_task(server: OarServerAccess, array: str) -> "OarJob | None
 
 
 def _wait_for_job_state(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
-    """Wait until OAR has changed a job; return None if the job has ended. Raises CommandFailed after the time limit."""
+    """Wait until a job's state is settled; return None if the job ends. A timeout raises CommandFailed."""
     deadline = time.monotonic() + server.timeout_s
     while (oar_job := _query_live_job(server, job)) and not is_settled(oar_job):
         if time.monotonic() > deadline:

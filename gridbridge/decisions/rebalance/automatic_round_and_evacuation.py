@@ -1,4 +1,4 @@
-"""Plans an automatic rebalancing round: a failed host is evacuated, or else one host or one job is balanced.
+"""Plans an automatic rebalancing round: evacuate a failed host, or otherwise balance one host or one job.
 
 As in Hydra's HostFailWorker, an evacuation ignores owners' wishes, and the plan reports lost tasks and datasets.
 """
@@ -46,7 +46,7 @@ def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -
     board, tried = ProjectedPlacement(snapshot, rules), list[RebalanceMovePlan]()
     for host in failed_hosts_with_copies(board):
         if host.state is PlacementHostState.DISK_FULL and not board.is_disk_full(host):
-            continue  # the disk is no longer full
+            continue  # the host's disk is no longer full, because copies on it have gone
         draft = MovePlanDraft(board, 0, None)
         tried.append(draft.finished_plan(draft_host_evacuation(draft, host)))
         if tried[-1].moves:
@@ -98,8 +98,8 @@ def last_plan_with_all_rejections(plans: Sequence[RebalanceMovePlan]) -> Rebalan
 
 
 def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
-    """Return why hosts can't be balanced now (tasks are being moved, or an evacuation is unfinished); else empty."""
-    moves = PlacementTaskState.MOVING  # a local name is read faster, and there may be a million tasks
+    """Return why hosts can't be balanced now: moves or an evacuation are unfinished; otherwise empty."""
+    moves = PlacementTaskState.MOVING  # a local name, which is read faster, because there may be a million tasks
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
     awaited = _failed_hosts_with_waiting_tasks(snapshot)
@@ -111,7 +111,7 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
 
 
 def _failed_hosts_with_waiting_tasks(snapshot: PlacementSnapshot) -> set[str]:
-    """Return the dead and drained hosts with waiting tasks that are not lost."""
+    """Return the dead and drained hosts that have waiting tasks which are not lost."""
     blocking = (PlacementHostState.DEAD, PlacementHostState.DRAIN)  # a full disk does not delay balancing
     hosts = {host.name: host for host in snapshot.hosts if host.state in blocking}
     if not hosts:
@@ -138,7 +138,7 @@ def _evacuation_order(host: PlacementHost) -> tuple[int, str]:
 
 
 def _autobalanced_jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[PlacementJobOrDataset]:
-    """Return the jobs that an automatic round may rebalance, the job with the largest tasks first."""
+    """Return the jobs that an automatic round may rebalance; jobs with large tasks come first."""
     now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
     resting = {name for name, at in board.snapshot.recent.jobs.items() if happened_within(at, now, pause)}
     jobs = (
@@ -157,14 +157,14 @@ def _autobalanced_jobs(board: ProjectedPlacement, rules: RebalanceSection) -> li
 
 
 def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
-    """Plan the evacuation of a host; copies on a dead or down host are made again from other hosts."""
+    """Plan the evacuation of a host; copies on a dead or down host are replaced by copies from other hosts."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
     return draft.finished_plan(draft_host_evacuation(draft, board.hosts[name]))
 
 
 def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
-    """Plan the evacuation of a host, within the limits of moves under way; return a description of the plan."""
+    """Plan the evacuation of a host; return a description. Moves under way count towards the limit of moves."""
     board, rules, under_way = draft.board, draft.board.rules, draft.board.moving
     is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
     draft.most = (rules.moves_from_full if is_full else rules.moves_from_failed) - under_way
@@ -200,7 +200,10 @@ def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> st
 
 
 def _why_host_not_evacuated(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool) -> str:
-    """Return why a host is not evacuated, else empty. Disks with other files are not compared by used bytes."""
+    """Return why a host is not evacuated; otherwise return an empty text.
+
+    If the host's disk also has files that are no replicas, the used bytes are not compared with the free bytes.
+    """
     other_hosts, used, most = _other_hosts_and_disk_bytes(board, host)
     are_sizes_known = host.max_bytes and all(other_host.max_bytes for other_host in other_hosts)
     if not host.is_shared and are_sizes_known and used >= most:
@@ -219,7 +222,7 @@ def _why_host_not_evacuated(board: ProjectedPlacement, host: PlacementHost, *, i
 
 
 def _other_hosts_and_disk_bytes(board: ProjectedPlacement, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
-    """Return the usable hosts besides `host`, the bytes used on them and on `host`, and the capacity without `host`."""
+    """Return the other usable hosts, the used bytes of all hosts, and the capacity in bytes of the others."""
     other_hosts = [other_host for other_host in board.usable_hosts_of_kind(host.kind) if other_host.name != host.name]
     used = host.used_bytes + sum(other_host.used_bytes for other_host in other_hosts)
     return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)
@@ -235,7 +238,7 @@ def _describe_disk_use_without_host(board: ProjectedPlacement, host: PlacementHo
 
 
 def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
-    """Plan replacements of a lost host's tasks and replicas; return the number of lost tasks."""
+    """Plan replacements of the tasks and replicas on a lost host; return how many tasks can't be replaced."""
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]

@@ -24,7 +24,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
-EXPONENT = 2.5  # a host's score grows with this power of disk and slot load: the last tenth adds most
+EXPONENT = 2.5  # power of disk usage and slot usage in a host's score: the last tenth of a disk adds most
 
 
 class ProjectedPlacement:
@@ -40,21 +40,21 @@ class ProjectedPlacement:
         )
         self.moving = 0  # number of tasks being moved
         self.waiting = set[str]()  # jobs with a waiting task
-        self.lost = defaultdict[str, int](int)  # for each lost host: number of datasets without another whole replica
+        self.lost = defaultdict[str, int](int)  # lost host: number of datasets without whole replicas elsewhere
         self.of_job = defaultdict[str, list[PlacementTask]](list)
         self._at = defaultdict[str, list[PlacementTask]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
         self._count(snapshot.tasks)
-        self._placed = dict[str, dict[str, list[PlacementTask]]]()  # tasks by job and host, filled on demand
-        self._changes = list[tuple[str, str, int]]()  # job, host, number of added copies (negative: removed)
+        self._placed = dict[str, dict[str, list[PlacementTask]]]()  # for each job and host: tasks; filled on demand
+        self._changes = list[tuple[str, str, int]]()  # (job, host, number of added copies; negative: removed copies)
         self._moved = dict[tuple[str, int], PlacementTask]()
         self._gained = defaultdict[str, int](int)
-        self._came = defaultdict[str, int](int)  # for each host: slots of the tasks that planned moves bring
+        self._came = defaultdict[str, int](int)  # host: slots of the tasks that planned moves bring
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
         usable = sorted((host for host in snapshot.hosts if host.is_live), key=attrgetter("kind", "name"))
         self._kinds = {kind: tuple(hosts) for kind, hosts in groupby(usable, attrgetter("kind"))}
         self.zones = {kind: {host.zone for host in live if host.zone} for kind, live in self._kinds.items()}
-        self._of_slots = {  # for each kind and each number of slots: one host
+        self._of_slots = {  # for each kind and number of slots: a host that stands for all such hosts
             kind: {host.slots: host for host in self.usable_hosts_of_kind(kind)} for kind in self.kinds
         }
         self._by_load = dict[str, list[PlacementHost]]()
@@ -111,7 +111,7 @@ class ProjectedPlacement:
         return counts.get(host, 0) if counts else 0
 
     def fair_share_of_job(self, job: PlacementJobOrDataset, host: PlacementHost) -> int:
-        """Return a host's fair share of a job's tasks and replicas, in proportion to the host's slots.
+        """Return how many of a job's tasks and replicas are a host's fair share, in proportion to its slots.
 
         With n tasks, R replicas of each task and H equal hosts, the share is ceil(n * (1 + R) / H). A host that is
         forbidden to the job has a share of 0.
@@ -127,7 +127,10 @@ class ProjectedPlacement:
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
     def surplus_of_job_by_host(self, job: PlacementJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
-        """Yield each usable host of a kind, and the job's copies above the host's share (negative: below the share)."""
+        """Yield each usable host of a kind, and how many copies of a job the host has above its fair share.
+
+        The number is negative for a host below its fair share.
+        """
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.usable_hosts_of_kind(kind)
         if job.hosts is not None:
@@ -150,7 +153,7 @@ class ProjectedPlacement:
         return max(0, host.free_bytes - self._gained[host.name])
 
     def bytes_offered_to_copies(self, host: PlacementHost) -> int:
-        """Return how many free bytes of a host new copies may take: all, or half if the host just got a replica."""
+        """Return how many free bytes of a host new copies may take: all; half if it just got a replica."""
         free = self.free_bytes_at(host)
         at = self.snapshot.recent.replicated.get(host.name)
         pause = timedelta(seconds=self.rules.replicated_rest_s)
@@ -201,7 +204,7 @@ class ProjectedPlacement:
         return host.mean_active < self._mean_active.get(host.kind, 0.0) / self.rules.extreme_ratio
 
     def is_disk_full(self, host: PlacementHost) -> bool:
-        """Say whether a full disk forces copies off a host; the state DISK_FULL decides for an unknown size."""
+        """Say whether a host's disk is so full that copies must go; if its size is unknown, the state decides."""
         if host.max_bytes <= 0:
             return host.state == PlacementHostState.DISK_FULL
         return self.free_bytes_at(host) <= self.rules.full_free_bytes
@@ -246,7 +249,7 @@ class ProjectedPlacement:
 
 
 def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
-    """Return a task after a move; a replica at the main copy's target becomes the main copy."""
+    """Return a task after a move; if the main copy's new host has a replica, it becomes the main copy."""
     if move.kind == PlacementMoveKind.LIVE:
         other_replicas = tuple(host for host in task.replicas if host != move.target)
         return replace(task, live=move.target, replicas=other_replicas)

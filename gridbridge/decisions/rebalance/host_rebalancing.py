@@ -31,7 +31,7 @@ def plan_host_balance(snapshot: PlacementSnapshot, name: str, rules: RebalanceSe
 
 
 def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> RebalanceMovePlan:
-    """Plan moves that bring a host closer to the mean disk usage and load; `board` must have no planned moves."""
+    """Plan moves that bring a host closer to the mean disk usage and load; `board` must have no moves yet."""
     host, rules, snapshot = board.hosts[name], board.rules, board.snapshot
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     if name not in board.readable:
@@ -62,7 +62,10 @@ def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> Rebalan
 
 
 def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
-    """Plan moves until a host has its fair share of a job's copies, or one copy less; a busy host has one less."""
+    """Plan moves until a host has its fair share of a job's copies, or one copy less.
+
+    A host whose slots are far busier than the mean gets one copy less, and a far idler host gets the whole share.
+    """
     board, spread = draft.board, partial(JobCopyRedistribution, draft, job, host.kind, is_asked=False)
     share = board.fair_share_of_job(job, host)
     while not draft.has_reached_move_limit and board.copies_of_job_at(job.name, host.name) > share:
@@ -81,7 +84,7 @@ def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: Pl
 
 
 def _must_copies_leave_host(board: ProjectedPlacement, host: PlacementHost) -> bool:
-    """Say whether tasks or replicas have to leave a host: a drained host, or a host with a full or heavy disk."""
+    """Say whether copies must leave a host: it is drained, or its disk is full or far fuller than the mean."""
     if host.state == PlacementHostState.DRAIN or board.is_disk_full(host):
         return True
     is_short = board.is_disk_heavy(host) or board.free_bytes_at(host) < board.rules.min_free_bytes
@@ -93,7 +96,10 @@ def _hosts_by_offered_bytes(board: ProjectedPlacement, hosts: Iterable[Placement
 
 
 def _extreme_other_hosts(board: ProjectedPlacement, host: PlacementHost, *, is_fullest: bool) -> list[PlacementHost]:
-    """Return the fullest or the emptiest usable hosts except `host`; key other_extreme sets the part of all hosts."""
+    """Return the fullest or the emptiest usable hosts except `host`.
+
+    The setting other_extreme says which part of all hosts is returned.
+    """
     others = _hosts_by_offered_bytes(
         board, (other for other in board.usable_hosts_of_kind(host.kind) if other.name != host.name)
     )

@@ -61,7 +61,7 @@ def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset,
 
 
 def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
-    """Plan the repair of a job, without the limit of moved bytes; return the number of tasks that remain damaged."""
+    """Plan the repair of a job, with no limit of bytes; return how many tasks stay damaged."""
     board = draft.board
     tasks = _tasks_to_repair(board, job)
     repairable = [
@@ -99,7 +99,7 @@ def _has_all_copies(board: ProjectedPlacement, job: PlacementJobOrDataset, task:
 
 
 def is_job_unevenly_spread_over_hosts(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
-    """Say whether a host has more of a job's tasks and replicas than its share, or at least two less than its share."""
+    """Say whether some host has more copies of a job than its fair share, or at least two copies less."""
     surpluses = (above for kind in board.kinds for _, above in board.surplus_of_job_by_host(job, kind))
     return any(above > 0 or above < -1 for above in surpluses)
 
@@ -118,7 +118,10 @@ def _draft_main_copy(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Pla
 
 
 def _draft_removal_of_wrong_replicas(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Plan to remove second copies on a host, copies on unknown hosts, and surplus replicas, the last first."""
+    """Plan to remove second copies on a host, copies on unknown hosts, and surplus replicas.
+
+    Surplus replicas are removed from the end of the sorted host names.
+    """
     now = draft.board.task_after_planned_moves(task)
     hosts = {now.live}
     for host in now.replicas:
@@ -181,13 +184,13 @@ class JobCopyRedistribution:
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
         self._takers: list[PlacementHost] | None = None
-        self._reasons: dict[str, str] = {}  # why each host takes no task of the job; empty: takes tasks
+        self._reasons: dict[str, str] = {}  # for each host: why it takes no task of the job; empty: it takes tasks
         self._is_told = False
 
     def move_copy_off_host(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica off a host, to the host with the fewest tasks of the job.
 
-        With `is_extra` a busy host gives a task of its fair share away. Busy targets are then excluded, because a busy
+        With `is_extra` a busy host gives away a task of its fair share. Then busy targets are excluded, because a busy
         target would give the task back.
         """
         targets: list[PlacementHost] | None = None

@@ -20,7 +20,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     happened_within,
 )
 
-MAX_LISTED_REFUSALS = 10_000  # limit of rejected moves in one plan, because a round may look at a million tasks
+MAX_LISTED_REFUSALS = 10_000  # maximal number of rejected moves in a plan; a round may look at a million tasks
 UNLISTED = "the list of rejected moves is incomplete"
 
 
@@ -29,7 +29,7 @@ class MovePlanDraft:
 
     def __init__(self, board: ProjectedPlacement, most: int, most_bytes: int | None) -> None:
         self.board = board
-        self.most = most  # limit of the plan's moves, including the moves already planned
+        self.most = most  # maximal number of the plan's moves, including those already planned
         self._bytes_left = most_bytes  # None: no limit of bytes
         self.moves = list[PlacementMove]()  # in the order of execution
         self._rejected = dict[tuple[str, int, str], RejectedMove]()
@@ -98,7 +98,7 @@ class MovePlanDraft:
         return not self._is_cut
 
     def why_host_takes_nothing(self, host: PlacementHost) -> str:
-        """Return why a host takes no task or replica; empty if the host takes some. A planned move clears the cache."""
+        """Return why a host takes no task or replica, or an empty text; cache the answer until the next move."""
         if host.name not in self._host_reasons:
             self._host_reasons[host.name] = why_host_takes_no_copy(self.board, host)
         return self._host_reasons[host.name]
@@ -120,7 +120,10 @@ class MovePlanDraft:
     def movable_tasks_at_host(
         self, job: PlacementJobOrDataset, host: str, *, is_asked: bool
     ) -> Iterator[PlacementTask]:
-        """Yield a job's movable tasks at a host by number; record why other tasks stay. A move clears the cache."""
+        """Yield a job's movable tasks at a host, sorted by number; record why the other tasks stay.
+
+        The answer is cached until the next planned move.
+        """
         if (fixed := self._fixed.get((job.name, host))) is not None:
             yield from fixed
             return
@@ -196,7 +199,7 @@ def draft_new_task_copy(
     source: str,
     kind: PlacementMoveKind = PlacementMoveKind.REPLICA,
 ) -> bool:
-    """Plan a copy of a task from `source` (empty: from the original); say whether a host takes the copy."""
+    """Plan a new copy of a task from host `source`, or from the original; say whether a host takes it."""
     if not source and not task.has_original:
         draft.reject_move(task, "", "no copy of the task can be read")
         return False
@@ -285,7 +288,7 @@ def why_task_state_forbids_move(task: PlacementTask) -> str:
 
 
 def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> str:
-    """Return why a copy of a task may not go to `target`; else empty. An empty `source` means a new replica."""
+    """Return why a task's copy may not go to `target`, or an empty text; a new replica has no `source`."""
     now, name = board.task_after_planned_moves(task), target.name
     if name == source:
         return f"the task is at {name} already"
@@ -330,7 +333,7 @@ def _why_host_barred_for_job(job: PlacementJobOrDataset, name: str) -> str:
 def _are_copies_in_different_zones(
     board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost
 ) -> bool:
-    """Say whether a move to `target` leaves a task's copies all in different zones, or in every zone."""
+    """Say whether after a move to `target` a task's copies are in different zones, or in every zone."""
     zones = board.zones.get(target.kind, set())
     if len(zones) < 2:
         return True

@@ -52,7 +52,7 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 
 KIND = "storage"
 ONLY = 1  # task number of a dataset, which is a job of one task
-MOST_DOUBLED = 6  # how often the pause after failures in a row is doubled at most
+MOST_DOUBLED = 6  # maximal number of times that failures in a row double the pause
 
 
 def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
@@ -232,7 +232,7 @@ def _dataset_as_job(
 def _areas_resting_after_failures(
     storage_state: DatasetStorageSnapshot, rules: RebalanceSection
 ) -> Mapping[str, frozenset[str]]:
-    """Return for each dataset the areas where an action failed a short time ago.
+    """Return for each dataset the areas in which an action on the dataset failed a short time ago.
 
     The dataset avoids an area for a pause after the end of the failed action, because a copy may take hours. Each
     further failure in a row doubles the pause.
@@ -254,14 +254,16 @@ def _areas_resting_after_failures(
 
 
 def max_pause_after_replica_act(rules: RebalanceSection) -> timedelta:
-    """Return the longest time for which a replica action delays later actions."""
+    """Return the longest pause after an action on a replica before a further action is allowed."""
     return timedelta(seconds=max(rules.host_rest_s, rules.replicated_rest_s * 2**MOST_DOUBLED))
 
 
 def choose_next_replica_area(
     dataset: Dataset, areas: Sequence[MeasuredStorageArea], rules: RebalanceSection, barred: Mapping[str, str]
 ) -> tuple[str, tuple[RefusedAreaOrDataset, ...]]:
-    """Return the storage area for a dataset's next replica (empty if none fits), and the refused areas.
+    """Return the storage area for a dataset's next replica, and the refused areas.
+
+    If no area fits, the name of the storage area is empty.
 
     An area with an unfinished copy comes first, then an area with a damaged replica, then an area of a cluster without
     a whole replica, then the area with most free bytes. `barred` gives a reason for each excluded area.
@@ -282,7 +284,7 @@ def choose_next_replica_area(
 
 
 def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection) -> str:
-    """Return why an area can't take a replica; else empty. A begun copy needs space only for its missing bytes."""
+    """Return why an area takes no replica, or an empty text; a begun copy needs only its missing bytes."""
     most = int(area.free_bytes * rules.disk_share)
     missing_bytes = max(0, dataset.size_bytes - area.begun_bytes)
     if area.storage in dataset.areas_with_whole_replica:

@@ -147,7 +147,7 @@ def _observed_task_as_task(task: CampaignTaskAtCluster | TransferredTask) -> Pla
 
 
 def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Observed]:
-    """Map job name and task number to tasks; a task that several clusters list, or several users claim, is missing."""
+    """Map (job name, task number) to each task; leave out tasks that several clusters list or users claim."""
     keyed = [(task.key, task) for task in tasks]
     times = Counter(key for key, _ in keyed)
     return {key: task for key, task in keyed if times[key] == 1}
@@ -156,7 +156,10 @@ def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Obse
 def recheck_waiting_task_moves(
     moves: Iterable[PlacementMove], now: PlacementSnapshot, rules: RebalanceSection, *, is_asked: bool
 ) -> ValidAndDroppedMoves:
-    """Check planned moves again. Owners can't forbid requested moves (`is_asked`) or evacuations of failed hosts."""
+    """Check again which planned moves are valid.
+
+    Owners can't forbid moves that a person requested (`is_asked`), or evacuations of failed hosts.
+    """
     board = ProjectedPlacement(now, rules)
     tasks = {task.key: task for task in now.tasks}
     served = {host.name for host in now.hosts if host.state in EVACUATED_STATES}
@@ -175,7 +178,7 @@ def recheck_waiting_task_moves(
 def _why_move_not_valid(
     move: PlacementMove, task: PlacementTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
 ) -> str:
-    """Return why a move is no longer valid; else empty. Earlier moves take `came` slots at the target."""
+    """Return why a move is no longer valid, or an empty text; earlier moves take `came` slots of the target."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
     if move.kind is not PlacementMoveKind.LIVE:
         return "only waiting tasks are moved"

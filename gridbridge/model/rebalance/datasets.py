@@ -16,9 +16,9 @@ DATASET_NAME = ConfigTextFormat(
 DIGEST = 64  # hexadecimal digits of a SHA-256 checksum
 BETWEEN = "  ./"  # separator of checksum and relative file name in a line of sha256sum(1)
 REPLICA_MARK = ".gridbridge.replica"  # file in each replica with the dataset's name and checksum
-MOST_NAMED = 2  # number of differing files named in a message
+MOST_NAMED = 2  # maximal number of differing files that a message names
 
-Sums = Mapping[str, str]  # checksum of each file by relative name
+Sums = Mapping[str, str]  # relative file name: checksum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,15 +14,15 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer_name import parse_transfer_name
 
 AHEAD = timedelta(minutes=1)  # tolerated lead of another host's clock
-STUCK = timedelta(minutes=15)  # after this time a move no longer counts as under way
+STUCK = timedelta(minutes=15)  # a move that takes longer no longer counts as under way
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def happened_within(at: datetime, now: datetime, limit: timedelta) -> bool:
     """Say whether an event is recent: `now - limit < at <= now + AHEAD`.
 
-    A timestamp after `now + AHEAD` comes from a wrong clock, and is not recent: else a pause of minutes would last
-    until this time.
+    A timestamp after `now + AHEAD` comes from a wrong clock, and is not recent, because otherwise a pause of minutes
+    would last until the timestamp.
     """
     return at <= now + AHEAD and now - at < limit
 
@@ -102,7 +102,7 @@ class PlacementJobOrDataset:
     last_run: datetime | None = None
     max_per_host: int | None = None  # limit of the job's tasks and replicas on one host
     hosts: frozenset[str] | None = None  # hosts allowed for the job's tasks; None: any host
-    resting: frozenset[str] = frozenset()  # hosts barred after a recent failed action on the job
+    resting: frozenset[str] = frozenset()  # hosts barred because an action on the job failed there recently
     away: frozenset[str] = frozenset()  # hosts barred because of unreadable replicas of the job
     full: frozenset[str] = frozenset()  # hosts barred because no task of the job could start there now
     owner: str = ""
@@ -122,7 +122,7 @@ class PlacementTask:
     spoilt: tuple[str, ...] = ()  # hosts of damaged or replaced replicas
     lost: tuple[str, ...] = ()  # lost hosts that held a whole replica
     has_original: bool = False  # the dataset's original can be copied if no replica is readable
-    slots: int = 1  # slots that the running task uses
+    slots: int = 1  # slots that the task uses or needs
     stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # reason of the state STAYING
 
     def __post_init__(self) -> None:
@@ -208,14 +208,14 @@ class TasksObservedAtClusters:
     """Campaigns, transferred tasks and answers of all clusters at one moment."""
 
     now: datetime
-    answers: Mapping[str, ClusterSnapshot | None]  # last answer of each cluster; None: no answer
+    answers: Mapping[str, ClusterSnapshot | None]  # cluster: its last answer; None: no answer
     campaigns: tuple[Campaign, ...] = ()
     tasks: tuple[CampaignTaskAtCluster, ...] = ()
     away: tuple[TransferredTask, ...] = ()
     staying: frozenset[str] = frozenset()  # transferred jobs that automatic rounds don't move
     reached: frozenset[str] = frozenset()  # clusters where a transferred task may start
-    unsent: Mapping[int, int] = field(default_factory=dict)  # number of each campaign's unsent tasks
-    closed: frozenset[tuple[int, str]] = frozenset()  # (campaign, cluster closed to the campaign)
+    unsent: Mapping[int, int] = field(default_factory=dict)  # campaign: number of its unsent tasks
+    closed: frozenset[tuple[int, str]] = frozenset()  # (campaign, cluster that is closed to this campaign)
     drained: frozenset[str] = frozenset()
     dead: frozenset[str] = frozenset()  # clusters without an answer for a long time
     recent: RecentPlacementMoveTimes = field(default_factory=RecentPlacementMoveTimes)

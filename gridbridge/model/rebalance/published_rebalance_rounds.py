@@ -16,7 +16,7 @@ class RebalanceRoundKind(StrEnum):
 LONGEST_ROUND = {
     RebalanceRoundKind.TASKS: timedelta(minutes=30),
     RebalanceRoundKind.DATASETS: timedelta(hours=3),
-    RebalanceRoundKind.READING: timedelta(hours=26),  # verifications begin during one hour; the last may take a day
+    RebalanceRoundKind.READING: timedelta(hours=26),  # one hour in which verifications begin; a day for the last
 }
 WORDS = {
     RebalanceRoundKind.TASKS: "round about tasks",
@@ -27,7 +27,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRebalanceRound:
-    """When the last round of a kind ended, and when the first round after this end began."""
+    """When the last round of a kind ended, and when the first round after that began."""
 
     began_at: datetime
     ended_at: datetime | None = None
@@ -40,6 +40,6 @@ class PublishedRebalanceRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRebalancePause:
-    """When a pause of all rebalancing moves began; None if moves are not paused."""
+    """The time at which a pause of all rebalancing moves began; None if moves are not paused."""
 
     since: datetime | None

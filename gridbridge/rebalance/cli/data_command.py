@@ -152,7 +152,7 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
     from gridbridge.rebalance.cli import dataset_report
     from gridbridge.rebalance.replicas import delegated_datasets
 
-    # the service must not make new replicas of a dropped dataset
+    # first, because the service must not make new replicas of a dropped dataset
     revoke = (lambda: None) if records else partial(delegated_datasets.try_revoke_dataset_delegation, name)
     result = _datasets(path, records).drop_dataset_or_replica(name, storage, is_lost=is_lost, notify=revoke)
     return dataset_report.print_drop_result(result, storage)
@@ -189,10 +189,10 @@ def _datasets(config: str, records: str) -> "OwnerDatasets":
 
 
 def _delegate_dataset_or_warn(name: str, records: str, *, is_later: bool = False) -> None:
-    """Delegate a dataset to the service; print why the service does not maintain the dataset.
+    """Delegate a dataset to the service; if the service does not maintain the dataset, print why.
 
-    The service reads only the default folder of records. With `is_later` the command makes no replicas, and prints a
-    warning if the service won't make them.
+    The service reads only the default folder of records. With `is_later` the user's command makes no replicas, and
+    prints a warning if the service won't make them either.
     """
     from gridbridge.rebalance.replicas import delegated_datasets
 

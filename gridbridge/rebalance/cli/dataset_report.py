@@ -38,7 +38,7 @@ class DatasetReport:
 
 
 def report_dataset(name: str, path: str) -> DatasetReport:
-    """Report a dataset of the caller, or for root of any OWNER/NAME; raise GridbridgeError for an unknown dataset."""
+    """Report a dataset of the caller, or to root any OWNER/NAME; raise GridbridgeError if it is unknown."""
     owner, slash, own = name.partition("/")
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
         return _report_delegated_dataset(name, path)
@@ -86,7 +86,7 @@ DONE, NOT_ALL = 0, 1
 
 
 def print_dataset_outcome(result: DatasetCommandOutcome) -> int:
-    """Print a dataset and the storage areas without a requested replica; return the exit status."""
+    """Print a dataset and the storage areas that lack a requested replica; return the exit status."""
     output_and_errors.show_progress("")
     output_and_errors.print_line(describe_dataset(result.dataset))
     for refused in result.refused:

@@ -25,7 +25,7 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 class RebalanceTargetKind(StrEnum):
     """The scope of a rebalancing: a whole round, one host, one job, or a failed host."""
 
-    NONE = ""  # the round chooses its hosts and jobs
+    NONE = ""  # a whole round, which chooses hosts and jobs itself
     HOST = "host"
     JOB = "job"
     FAIL = "fail"  # move everything off a failed host
@@ -42,7 +42,7 @@ class RebalanceTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalancePlanWithInputs:
-    """Planned moves, with the snapshot and the rules that led to the plan."""
+    """A plan of moves, with the snapshot and the rules from which the plan was made."""
 
     snapshot: PlacementSnapshot
     rules: RebalanceSection
@@ -69,9 +69,9 @@ def plan_moves_for_target(
 def check_target_and_plan_moves(
     where: str, snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget, *, why_none: str = ""
 ) -> RebalancePlanWithInputs:
-    """Plan the moves for a round, a host or a job; if `why_none` gives a reason, the plan is empty.
+    """Plan the moves for a round, a host or a job; if `why_none` gives a reason, plan none.
 
-    Raises ConfigError for an unknown host or job; the message begins with `where`.
+    An unknown host or job raises ConfigError; the message begins with `where`.
     """
     is_of_job = question.what is RebalanceTargetKind.JOB
     names = sorted(row.name for row in (snapshot.jobs if is_of_job else snapshot.hosts))

@@ -84,10 +84,10 @@ def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
 
 
 def _release_lock_while_copying(going: ExitStack, alone: ExitStack) -> bool:
-    """Let the next round begin while copies of this round still run; say whether the next round may begin."""
+    """Release this round's lock while its copies still run; say whether the next round may begin."""
     try:
         is_known = going.enter_context(MomentaryProgramLock(CARRYING_LOCK, is_shared=True))
-    except StateError:  # the disk is full, so the next round waits for the copies
+    except StateError:  # no lock file on a full disk, so the next round has to wait for the copies
         return False
     if is_known:
         alone.close()
@@ -123,7 +123,10 @@ def _verify_replicas_if_alone(policy: Policy) -> None:
 
 @contextmanager
 def _round_published(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
-    """Publish when a round begins and ends (not the end of a failed automatic round); ignore failures to publish."""
+    """Publish when a round begins and ends; ignore failures to publish.
+
+    The end of an automatic round that failed is not published.
+    """
     clock, is_to_publish = Clock(), is_asked
     with suppress(StateError):
         published_json.publish_rebalance_round_begin(kind, clock.now())
@@ -137,7 +140,7 @@ def _round_published(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Ite
 
 
 def _is_target_area_or_dataset(question: RebalanceTarget, policy: Policy) -> bool:
-    """Say whether a target is a storage area or dataset; raise ConfigError for a host that is no cluster or area."""
+    """Say whether a target is a storage area or dataset; raise ConfigError for an unknown host."""
     if question.what in (RebalanceTargetKind.HOST, RebalanceTargetKind.FAIL):
         names = (*sorted(policy.clusters), *sorted(policy.storage))
         if question.name not in names:
@@ -147,14 +150,14 @@ def _is_target_area_or_dataset(question: RebalanceTarget, policy: Policy) -> boo
     return "/" in question.name
 
 
-LONGEST_S = 3600.0  # time after which no further verification begins
+LONGEST_S = 3600.0  # a run that has lasted this long begins no further verification
 AGAIN_S = 3600.0  # pause before an unreadable dataset is read again; the owner's home may be unmounted
 
 _log = logging.getLogger(__name__)
 
 
 def verify_overdue_replicas(rules: RebalanceSection, database: StateFile, clock: Clock) -> None:
-    """Verify the datasets not read for `verify_every_s`, some owners in parallel, and record each attempt."""
+    """Verify datasets that were not read for `verify_every_s`, several owners in parallel; record attempts."""
     notes = RebalanceNoteRows(database)
     if notes.paused_since() is not None:
         return
@@ -190,7 +193,10 @@ def _verify_datasets_of_owner(
 def _overdue_datasets_by_owner(
     datasets: list[DelegatedDataset], tried: Mapping[str, datetime], due: datetime, now: datetime, again: Container[str]
 ) -> list[list[DelegatedDataset]]:
-    """Return each owner's overdue datasets, the oldest check first; recently served owners come last."""
+    """Return a list of overdue datasets for each owner; recently served owners come last.
+
+    In each list the dataset with the oldest check comes first.
+    """
     turns: dict[str, datetime] = {}
     for name, at in tried.items():
         owner = name.partition("/")[0]

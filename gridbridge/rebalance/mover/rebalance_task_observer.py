@@ -96,7 +96,7 @@ class RebalanceTaskObserver:
     def _clusters_silent_too_long(
         self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]
     ) -> frozenset[str]:
-        """Return the clusters that were silent longer than the recall timeout of their queues, but answered before."""
+        """Return the clusters that once answered, but have been silent for longer than their recall timeout."""
         heard = {
             event.cluster: event.opened_at
             for event in self._events.open_events()
@@ -131,7 +131,10 @@ class RebalanceTaskObserver:
     def _staying_jobs_and_open_targets(
         self, sent: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return jobs whose owners forbid moves, and target clusters; both are empty if the home cluster is silent."""
+        """Return the jobs whose owners forbid moves, and the target clusters of transferred tasks.
+
+        Both are empty if the home cluster is silent.
+        """
         try:
             return self._sent_away.jobs_whose_owners_forbid_moves(sent), self._sent_away.clusters_open_to_transfers(
                 answers
@@ -168,7 +171,7 @@ class RebalanceTaskObserver:
     ) -> Iterator[CampaignTaskAtCluster]:
         """Yield the campaign tasks in clusters' job lists, and tasks that a move took off the lists.
 
-        A move that takes longer than STUCK no longer blocks other moves: the owner's ssh key may be gone.
+        A move that takes longer than STUCK no longer blocks other moves, because the owner's ssh key may be gone.
         """
         marks, moved_at, now = self._marks.deletion_marks(), self._notes.marked_campaign_tasks(), self._clock.now()
         for array in arrays:
@@ -248,7 +251,7 @@ class TransferredTaskReader:
         """Yield the transferred tasks that a cluster lists, that are being moved, or that are at a `dead` cluster.
 
         For some seconds no cluster lists a task that is being moved. A move that takes longer than STUCK no longer
-        blocks other moves: the task's owner may have stopped the starter.
+        blocks other moves, because the task's owner may have stopped the starter.
         """
         now, listed = self._clock.now(), set[_Task]()
         all_moves = {_home_task_of_transfer(move.key): move for move in self._moves.moves_in_flight()}
@@ -291,13 +294,13 @@ class TransferredTaskReader:
             )
 
     def jobs_whose_owners_forbid_moves(self, tasks: Iterable[TransferredTask]) -> frozenset[str]:
-        """Return the jobs whose owners forbid automatic moves; raise GridbridgeError if the home cluster is silent."""
+        """Return the jobs whose owners forbid automatic moves; raise GridbridgeError if home is silent."""
         jobs = {parse_transfer_name(task.transfer).job: task.key[0] for task in tasks if task.is_waiting}
         staying = self._home_tasks.jobs_excluded_from_moves(jobs) if jobs else ()
         return frozenset(jobs[number] for number in staying)
 
     def clusters_open_to_transfers(self, answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
-        """Return the home cluster and each cluster with an open transfer queue; empty if the home cluster is silent."""
+        """Return the home cluster and the clusters with open transfer queues; empty if home is silent."""
         home = self._policy.site.cluster
         if (snapshot := answers.get(home)) is None:
             return frozenset()
@@ -342,6 +345,6 @@ class TransferredTaskReader:
 
 
 def _home_task_of_transfer(key: TransferKey) -> _Task:
-    """Return the key that all attempts to transfer one task have in common."""
+    """Return the key of a task at home; all attempts to transfer the task have this key."""
     name = parse_transfer_name(key[0])
     return name.cluster, name.job, name.task, key[1]

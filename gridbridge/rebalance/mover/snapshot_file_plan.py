@@ -27,7 +27,7 @@ from gridbridge.rebalance.mover.rebalance_plan_by_target import (
 )
 
 MS, MIN = 0.001, 60.0
-HYDRAS: Mapping[str, tuple[str, float]] = {  # for each key of Hydra: key of gridbridge.toml, factor between the units
+HYDRAS: Mapping[str, tuple[str, float]] = {  # for each key of Hydra: the key of gridbridge.toml, and the unit's factor
     name: (own, times)
     for names, own, times in (
         (("autoBalanceLevel",), "level", 1.0),
@@ -57,7 +57,7 @@ HYDRAS: Mapping[str, tuple[str, float]] = {  # for each key of Hydra: key of gri
 def plan_from_snapshot_file(
     path: str, request: RebalanceTargetKind = RebalanceTargetKind.NONE, name: str = ""
 ) -> RebalancePlanWithInputs:
-    """Plan the moves for a snapshot file; raise ParseError for invalid JSON, and ConfigError with all faults."""
+    """Plan the moves for a snapshot file; raise ParseError for invalid JSON, ConfigError for other faults."""
     snapshot, policy = read_placement_snapshot_file(path)
     return check_target_and_plan_moves(
         path, snapshot, _rules_of_policy(path, policy), RebalanceTarget(what=request, name=name)
@@ -71,12 +71,12 @@ def _rules_of_policy(path: str, policy: Mapping[str, object]) -> RebalanceSectio
     for key, value in policy.items():
         own, times = HYDRAS.get(key, (key, 1.0))
         if times != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
-            with suppress(OverflowError):  # the key's own range check rejects infinite numbers
+            with suppress(OverflowError):  # infinite numbers are rejected later, when the key's range is checked
                 value = value * times
         if own in table:
             problems.append(f"{path}: policy: {key}: same meaning as {names[own]}; expected only one of these keys")
         names[own] = key
-        table[own] = int(value) if isinstance(value, float) and value.is_integer() else value  # such as 3e11
+        table[own] = int(value) if isinstance(value, float) and value.is_integer() else value  # 3e11 is an integer
     problems += [f"{path}: policy: {problem}" for problem in SECTION.problems(table)]
     if problems:
         raise ConfigError(tuple(problems))
@@ -86,7 +86,7 @@ def _rules_of_policy(path: str, policy: Mapping[str, object]) -> RebalanceSectio
 
 
 MOST_TOLD = 20
-HOST_STATES: Mapping[str, PlacementHostState] = {  # words of people, Hydra and Grid Engine for a host's state
+HOST_STATES: Mapping[str, PlacementHostState] = {  # words for a host's state that people, Hydra and Grid Engine use
     **dict.fromkeys(("", "ok", "up"), PlacementHostState.ALIVE),
     **dict.fromkeys(("draining", "failing_fs_okay"), PlacementHostState.DRAIN),
     "failing_fs_dead": PlacementHostState.DEAD,
@@ -104,7 +104,7 @@ TASK_STATES: Mapping[str, PlacementTaskState] = {
 }
 
 Row = Mapping[str, object]
-Fields = Mapping[str, tuple[str, Callable[[object], object]]]  # field and reader of each key of a table
+Fields = Mapping[str, tuple[str, Callable[[object], object]]]  # for each key: the field, and the parser of its value
 
 
 def _parse_name(text: object) -> str:
@@ -156,7 +156,7 @@ def _normalize_state(text: object) -> str:
     return _parse_text(text).lower().replace("-", "_").replace(" ", "_")
 
 
-# An unrecognised word for a state gives UNKNOWN, so that nothing is moved.
+# An unrecognised word for a state becomes UNKNOWN, so that nothing is moved.
 def _parse_host_state(text: object) -> PlacementHostState:
     return HOST_STATES.get(_normalize_state(text), PlacementHostState.UNKNOWN)
 
@@ -165,7 +165,7 @@ def _parse_task_state(text: object) -> PlacementTaskState:
     return TASK_STATES.get(_normalize_state(text), PlacementTaskState.UNKNOWN)
 
 
-RIGHT: Mapping[Callable[[object], object], str] = {  # for each reader of values: the accepted values
+RIGHT: Mapping[Callable[[object], object], str] = {  # for each parser of a value: which values it accepts
     **dict.fromkeys(
         (_parse_name, _parse_text, _parse_host_state, _parse_task_state), "a name: 1 to 255 printable characters"
     ),

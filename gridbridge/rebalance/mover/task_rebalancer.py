@@ -33,7 +33,7 @@ from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEn
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TaskMoveRows
 
-KEPT = timedelta(days=7)  # records of moves are kept at least this long, and at least for the longest pause
+KEPT = timedelta(days=7)  # how long records of moves are kept; a longer configured pause counts instead
 WHERE = "tasks at clusters"
 QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 
@@ -62,7 +62,7 @@ class WaitingTaskRebalancer:
         return self._observer.observe_tasks(), self._notes.paused_since() is not None
 
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlanWithInputs:
-        """Plan the moves of tasks, none while moves are paused; raise ConfigError for an unknown host or job."""
+        """Plan the moves of tasks; while moves are paused plan none. An unknown host or job raises ConfigError."""
         observed, is_quiesced = situation
         snapshot = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(observed)
         why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)

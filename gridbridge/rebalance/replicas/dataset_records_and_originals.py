@@ -23,9 +23,9 @@ from gridbridge.shell import rsync, safe_files
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
 RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
-MOST_DONE = 100  # limit of recorded actions on a dataset
-MOST_BYTES = 1 << 20  # limit of a record's size
-MOST_SUMS = 1 << 28  # limit of a checksum file's size: two million files
+MOST_DONE = 100  # maximal number of recorded actions on a dataset
+MOST_BYTES = 1 << 20  # maximal size of a record in bytes
+MOST_SUMS = 1 << 28  # maximal size of a checksum file in bytes, enough for two million files
 NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
@@ -157,7 +157,7 @@ class OwnerDatasetRecords:
 
     @contextmanager
     def copy_slot_of_area(self, storage: str, most: int) -> Iterator[None]:
-        """Reserve one of the account's `most` copies into an area; raise StorageAreaUnusable if all are running."""
+        """Reserve one of an account's `most` copies at once into an area; raise StorageAreaUnusable if all run."""
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
             if not any(stack.enter_context(_lock_or_ignore_release_errors(path)) for path in paths):
@@ -221,7 +221,7 @@ def _values_in_model_types(model: type[Dataset] | type[DatasetReplica], row: dic
 
 
 def _parse_time_with_zone(text: str) -> datetime:
-    """Parse a time; raise ValueError without a zone, and for the years 1 and 9999, whose conversion may overflow."""
+    """Parse a time; raise ValueError for a time without zone, or in years whose conversion may overflow."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or not MINYEAR < moment.year < MAXYEAR:
         raise ValueError(f"{text}: a time without a zone, or out of range")
@@ -247,7 +247,7 @@ def dataset_top_folder(path: str, *, is_tree: bool) -> str:
 
 
 def checksum_original_files(path: str) -> DatasetOriginalFiles:
-    """Read all files of a dataset's original, and return checksums; raise GridbridgeError for an unreadable file."""
+    """Return the checksums of a dataset's original files; raise GridbridgeError for an unreadable file."""
     try:
         facts = os.stat(path)
         is_tree = stat.S_ISDIR(facts.st_mode)
@@ -267,7 +267,7 @@ def checksum_original_files(path: str) -> DatasetOriginalFiles:
 
 
 def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAccount]) -> None:
-    """Raise GridbridgeError if a dataset's original is inside a folder of replicas, or contains such a folder."""
+    """Raise GridbridgeError if a dataset's original lies in a folder of replicas or contains such a folder."""
     real = os.path.realpath(path)
     for area in areas:
         folders = map(os.path.realpath, list_account_folders_in_area(area) if area.login is None else ())
@@ -287,8 +287,8 @@ def files_match_checksums(path: str, sums: Sums) -> bool:
 
 
 def _file_names_below(top: str) -> Iterator[str]:
-    """Yield the names of all files; raise GridbridgeError for a symlink to a folder above."""
-    # a list, because Python limits recursion: each name, and the (device, inode) of each parent folder
+    """Yield the names of all files below a folder; raise GridbridgeError for a symlink to a parent folder."""
+    # a stack, because Python limits recursion: folders, each with the (device, inode) of all its parent folders
     pending: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
     while pending:
         below, above = pending.pop()

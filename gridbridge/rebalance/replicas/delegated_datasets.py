@@ -31,7 +31,7 @@ from gridbridge.shell import safe_files
 from gridbridge.state import published_json
 
 MAX_BYTES = 1024
-MOST = 1000  # limit of one person's delegated datasets
+MOST = 1000  # maximal number of delegated datasets of one person
 NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
 
 
@@ -46,7 +46,7 @@ class DatasetDelegationFile:
 
 
 def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
-    """Raise StateError if the caller would have more than MOST delegated datasets, with these datasets added."""
+    """Raise StateError if the caller would have more than MOST delegated datasets after adding some."""
     if not os.path.isdir(folder):
         return
     file_names = safe_files.list_folder_or_empty(campaign_inbox.find_own_inbox_folder(folder))
@@ -137,7 +137,7 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
             raise GridbridgeError(f"{name}: the dataset was not delegated to the service: {why}")
 
 
-AT_ONCE = 50  # number of one owner's datasets in one call
+AT_ONCE = 50  # number of datasets of one owner that are asked for in one call
 OWNERS_AT_ONCE = 8  # number of owners asked in parallel
 LONG_S = 86460.0  # longer than gridbridge-as-user's time limit for a copy
 ANSWER_BYTES = 16 << 20

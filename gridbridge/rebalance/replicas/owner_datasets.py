@@ -34,7 +34,7 @@ RECORDS = ".gridbridge/data"  # folder in the user's home directory
 MOST_REPLICAS = 100
 
 Noted = Callable[[], None]
-MOST_A_DAY = 50  # limit of the service's actions on a dataset in a day
+MOST_A_DAY = 50  # maximal number of actions by the service on one dataset in one day
 
 
 class OwnerDatasets:
@@ -149,7 +149,7 @@ class OwnerDatasets:
             return self._drop_replica(dataset, storage, is_lost=is_lost)
 
     def drain_area(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedAreaOrDataset]:
-        """Remove a person's replicas from an area if enough other replicas are whole; report skipped datasets."""
+        """Remove a person's replicas from an area; keep and report a replica if too few others are whole."""
         if storage not in self._areas and not self._replicas.has_used_area(storage):
             self._require_area(storage)
         for name in self.records.dataset_names():
@@ -209,7 +209,7 @@ class OwnerDatasets:
     def copy_replica_into_area(self, name: str, to: str, leaving: str = "") -> DatasetCommandOutcome:
         """Make or repair a replica in area `to`; refuse if enough replicas are whole outside area `leaving`.
 
-        If the replica in `to` is whole already, a copy with `leaving` counts as made, and any other copy is refused.
+        If area `to` already has a whole replica, nothing is copied: the outcome is done with `leaving`, else refused.
         """
         self._require_area(to)
         self._require_below_daily_actions(name)
@@ -259,7 +259,10 @@ def _require_valid_dataset_name(name: str) -> None:
 
 
 def _require_no_last_whole_replica(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
-    """Raise GridbridgeError if an area has the last replica that is whole, or was whole before an outage."""
+    """Raise GridbridgeError if an area has a dataset's last whole replica.
+
+    An unreachable replica counts as whole if it was whole at the last check, unless `is_lost` gives it up.
+    """
     last = next((replica for replica in dataset.replicas if replica.storage == storage and replica.is_whole), None)
     if not last or set(dataset.areas_with_whole_replica) - {storage} or (is_lost and last.is_away):
         return
@@ -280,7 +283,7 @@ def open_owner_datasets(
     tell: owner_replica_copies_and_checks.Tell = lambda _: None,
     carry: owner_replica_copies_and_checks.FileCopyFunction = owner_replica_copies_and_checks.copy_files_by_rsync,
 ) -> OwnerDatasets:
-    """Return the account's datasets, by default of ~/.gridbridge/data; raise GridbridgeError if root needs ssh."""
+    """Return the account's datasets, by default of ~/.gridbridge/data; for root raise if an area needs ssh."""
     me = pwd.getpwuid(os.geteuid())
     by_name = storage_areas_of_account(policy)
     if not me.pw_uid and any(area.login for area in by_name.values()):

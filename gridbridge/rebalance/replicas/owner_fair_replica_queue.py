@@ -26,7 +26,7 @@ class OwnerFairReplicaActQueue:
         most: int,
         into: Mapping[str, int],
     ) -> None:
-        """Queue groups of replica actions; owners with recent actions, listed in `before`, come last.
+        """Queue groups of replica actions; owners of the recent actions `before` come last.
 
         Groups in `earlier` are still running. `most` limits an owner's running groups; `into` limits an owner's running
         copies to each area.

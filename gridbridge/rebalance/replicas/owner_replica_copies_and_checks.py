@@ -46,7 +46,7 @@ FileCopyFunction = Callable[[LocalOrSshFolder, LocalOrSshFolder, list[str], Rsyn
 def copy_files_by_rsync(
     source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress
 ) -> None:
-    """Copy files between two folders, of which one is local, by rsync; raise CommandFailed for a missing file."""
+    """Copy files by rsync between two folders, one of them local; raise CommandFailed for a missing file."""
     to = f"{target.folder}/"
     if source.login:
         rsync.rsync_files_from_host(source.login, names, source.folder, to, lambda: False, pace=pace)
@@ -102,7 +102,7 @@ class ReplicaCopier:
             try:
                 self.carry(source, target, names, pace)
             except CommandFailed as error:
-                if error.status == rsync.FILE_ERROR:  # rsync's status also for a full disk
+                if error.status == rsync.FILE_ERROR:  # rsync also ends with this status if the disk is full
                     measured = storage_area_shell_scripts.measure_area_for_account(area)
                     if not measured.fault and not measured.free_bytes:
                         raise StorageAreaUnusable(f"{area.own}: No space left on device") from error
@@ -118,7 +118,7 @@ AT_ONCE = 8  # number of storage areas queried in parallel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetCommandOutcome:
-    """A dataset after a command, and the reason for each area without the requested replica."""
+    """A dataset after a command, and for each area that lacks a requested replica the reason."""
 
     dataset: Dataset
     refused: tuple[RefusedAreaOrDataset, ...] = ()
@@ -209,7 +209,7 @@ class OwnerReplicaManager:
         return dataset
 
     def _folder_to_copy_from(self, dataset: Dataset, sums: Sums) -> LocalOrSshFolder:
-        """Return the folder to copy from: a whole local replica, else the original, else any whole replica."""
+        """Return the folder to copy from: preferably a whole local replica, then the original, then any replica."""
         whole = [self._areas[name] for name in dataset.areas_with_whole_replica if name in self._areas]
         best = min(whole, key=lambda area: area.login is not None, default=None)
         is_here = best is not None and best.login is None

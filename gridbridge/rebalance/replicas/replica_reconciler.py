@@ -40,9 +40,9 @@ from gridbridge.state import drains
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 
-KEPT = timedelta(days=30)  # records of actions are kept at least this long, and at least for the longest pause
-LONGEST = timedelta(days=2)  # two actions in a row, at most a day each
-BEGINS_S = 3600.0  # time after which the round begins no more actions, and the next round may begin
+KEPT = timedelta(days=30)  # how long records of actions are kept; a longer configured pause counts instead
+LONGEST = timedelta(days=2)  # longest time of a recorded action: a copy and a removal, at most a day each
+BEGINS_S = 3600.0  # after this time a round begins no more actions, and the next round may begin
 LOOK_S = 5.0  # pause between two checks of the round's time limit
 WHERE = "the storage areas"
 QUIESCED = "no replica is copied or removed until `gridbridge rebalance quiesce --off`"
@@ -52,8 +52,8 @@ TAKEN = "copies of earlier rounds still run, as many as copies_at_once allows"
 _log = logging.getLogger(__name__)
 
 
-DatasetRoundInputs = tuple[DatasetStorageSnapshot, bool]  # areas and datasets, and whether moves are paused
-# why an action on a replica failed (empty: success), and whether the old replica remains after a successful copy
+DatasetRoundInputs = tuple[DatasetStorageSnapshot, bool]  # areas and datasets; whether moves are paused
+# why an action on a replica failed (empty: success); whether the copy succeeded but the old replica remains
 ReplicaActOutcome = tuple[str, bool]
 
 
@@ -70,7 +70,10 @@ class ReplicaReconciler:
         carrying: str = CARRYING_LOCK,
         let_go: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Open the state file or raise StateError. Copies hold lock `carrying`; `let_go` releases the round's lock."""
+        """Open the state file, or raise StateError.
+
+        Copies hold the lock `carrying`. The function `let_go` releases the round's lock.
+        """
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._policy = policy
@@ -95,7 +98,7 @@ class ReplicaReconciler:
         return stored, self._is_quiesced()
 
     def decide(self, situation: DatasetRoundInputs) -> RebalancePlanWithInputs:
-        """Plan actions on replicas, none while moves are paused; raise ConfigError for an unknown area or dataset."""
+        """Plan actions on replicas; while moves are paused plan none. An unknown target raises ConfigError."""
         stored, is_quiesced = situation
         snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(stored, self._rules)
         why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
@@ -114,7 +117,7 @@ class ReplicaReconciler:
         now, most = self._clock.now(), self._rules.copies_at_once
         datasets = {delegated.name: delegated for delegated in stored.kept}
         with MomentaryProgramLock(self._carrying) as is_alone:
-            pass  # the lock is not free while copies of an earlier round run
+            pass  # only a test: the lock is not free while copies of an earlier round run
         begun, earlier = list[ServiceReplicaAct](), list[list[ServiceReplicaAct]]()
         if is_alone:
             begun = self._interrupted_acts(stored, datasets)
@@ -142,7 +145,7 @@ class ReplicaReconciler:
     def _carry_out_in_parallel(
         self, turns: OwnerFairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int
     ) -> None:
-        """Carry out actions on several datasets in parallel; drop actions that wait for copies of earlier rounds."""
+        """Carry out actions on several datasets in parallel; drop actions that must wait for earlier rounds."""
         going = dict[Future[list[ReplicaActOutcome]], list[ServiceReplicaAct]]()
         outcomes = list[tuple[ServiceReplicaAct, str]]()
         until_s, is_alone = self._clock.steady_s() + BEGINS_S, True
@@ -217,7 +220,10 @@ class ReplicaReconciler:
     def _interrupted_acts(
         self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
     ) -> list[ServiceReplicaAct]:
-        """Return a killed round's actions to continue; record the ends of actions that owners' processes finished."""
+        """Return the actions of a killed round that must be continued.
+
+        Actions that an owner's process has finished meanwhile are recorded as ended.
+        """
         begun = []
         for carried in (carried for carried in stored.carried if carried.ended_at is None):
             of = datasets.get(carried.dataset)
@@ -233,7 +239,7 @@ class ReplicaReconciler:
     def _update_replicas_to_remove(
         self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
     ) -> None:
-        """Update the records of replicas to be removed; delete the records of replicas that no longer exist."""
+        """Renew the notes of replicas that must still be removed; delete the notes of replicas that are gone."""
         for dataset, area in stored.leaving:
             delegated = datasets.get(dataset)  # None: the dataset was removed, or its owner's process did not answer
             if delegated and area in delegated.dataset.storages:

@@ -23,15 +23,15 @@ from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import remote_stage_folder, ssh
 from gridbridge.shell.program_runs import LIST_BYTES
 
-LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # seconds, bytes per second; a slower disk counts as hanging
+LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # minimal time limit of a check; bytes read per second, at least
 A_FILE_S = 0.02  # time to open one file on a distant, busy file server
 REMOVAL_S = COUNT_S = 600.0  # time limits for a folder with very many files
-MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses
-A_CALL = 100  # limit of files in one remote command
+MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses of the scripts
+A_CALL = 100  # maximal number of files in one remote command
 AREA_MARK = ".gridbridge.area"  # file in an account's folder with the area's name
 WORD = "????????-????-????-????-????????????"  # pattern of a UUID from /proc/sys/kernel/random/uuid
-# Two copies of one account that start at once may each make a folder. Both copies then use the folder with the oldest
-# mark file, because both copies find this folder.
+# If two copies of one account start at the same time, each may make a folder for the account. Then both copies use the
+# folder with the oldest mark file, because both find this folder.
 OWN = f"""place=$1
 {remote_stage_folder.JUDGE}
 is_own() {{ [ -d "$own" ] && [ -O "$own" ] && [ ! -L "$own" ]; }}
@@ -180,8 +180,8 @@ done
 """
 
 
-# A lock for each area, so that copies of a round create the account's folder one after the other: of two mark files
-# of the same moment none is the oldest.
+# A lock for each area, so that copies of a round create the account's folder one after the other: if two mark files
+# were made at the same moment, neither would be the oldest.
 _FIRST: dict[str, Lock] = {}
 
 
@@ -218,7 +218,7 @@ def storage_area_with_account_folder(area: StorageAreaForAccount) -> StorageArea
 
 
 def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
-    """Return the paths at which the account's folder may be on this host, except other accounts' folders."""
+    """Return the local paths at which the account's folder may be; other accounts' folders are left out."""
 
     def is_own_or_missing(path: str) -> bool:
         facts = os.lstat(path) if os.path.lexists(path) else None
@@ -228,7 +228,7 @@ def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
 
 
 def measure_area_for_account(area: StorageAreaForAccount) -> MeasuredStorageArea:
-    """Measure a storage area, and an account's usage if `max_bytes` limits the usage; faults are in the result."""
+    """Measure a storage area and, if `max_bytes` limits it, the account's usage; the result has the fault."""
     measured = _run_measuring_script(area, MEASURE)
     if not area.max_bytes:
         return measured
@@ -276,8 +276,8 @@ def _count_bytes(
 def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -> tuple[int, dict[str, str]]:
     """Read a replica and return its bytes and checksums; raise StorageAreaUnusable if the replica is missing.
 
-    Raises StorageAreaUnreachable if the area can't be reached or the account's folder has vanished: the replica's state
-    is then unknown. A short query comes first, to find a hanging disk.
+    If the area can't be reached or the account's folder has vanished, StorageAreaUnreachable is raised, because the
+    replica's state is unknown. A short query comes first, to find a hanging disk.
     """
     _run_script_in_area(area, ANSWER, (), area.timeout_s)
     hash_s = max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
@@ -348,7 +348,7 @@ def explain_storage_failures(area: StorageAreaForAccount) -> Iterator[None]:
             f" expected one area in each place. If the area was renamed to {area.name}, run:"
             f" echo {area.name} >{shlex.quote(mark)}",
         }
-        # the state of an area is unknown if the area was not reached, is not mounted or did not answer
+        # if an area was not reached, is not mounted or did not answer, the state of its replicas is unknown
         is_away = error.status in (None, UNMOUNTED, remote_stage_folder.MISSING) or isinstance(error, HostNotReached)
         unusable = StorageAreaUnreachable if is_away or (error.status or 0) < 0 else StorageAreaUnusable
         raise unusable(explanations.get(error.status or 0) or error.words) from error
