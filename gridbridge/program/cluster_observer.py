@@ -27,9 +27,9 @@ from gridbridge.state.state_file import StateFile
 
 _log = logging.getLogger(__name__)
 
-ROUND_S = 2.0  # a result is shared after at most this time
+ROUND_S = 2.0  # after its query, a result is shared within this time
 
-AHEAD_S = 1.0  # accepted difference between two clocks, since clocks are slewed
+AHEAD_S = 1.0  # how far another program's clock may be ahead, because clocks are slewed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class ClusterObserver:
         self._words_due = clock.steady_s()
 
     def follow(self, where: Away, pace: PollerSection, transfer_queues: Collection[str]) -> None:
-        """From now on query the cluster by a changed configuration; the offered names are queried again at once."""
+        """Use a changed configuration for all further queries; query the names that the cluster offers at once."""
         self._where = where
         self._pace = pace
         self._transfer_queues = transfer_queues
@@ -126,7 +126,7 @@ class ClusterObserver:
         self.interval_s = interval_s
 
     def _dated(self, answer: ClusterQueryResult) -> ClusterQueryResult:
-        """Date a result by its age, since someone may have set the clock during the query."""
+        """Date a result by the time since its query began, because the clock may have been set during the query."""
         taken_at = self._clock.time_of_day_at(self._asked_at)
         shared = answer.shared and replace(
             answer.shared, asked_at=taken_at, every_s=self.interval_s + answer.took_s + ROUND_S
@@ -236,7 +236,7 @@ def query_result_to_share(
     every_s: float = 0.0,
     trouble: str = "",
 ) -> LastClusterQueryResult:
-    """Return what other programs get of a query's result: queues and submitted jobs, or the error."""
+    """Return the part of a query's result that other programs get: queues and campaign jobs, or the error."""
     return LastClusterQueryResult(
         place=location,
         asked_at=snapshot.taken_at if snapshot else now,
@@ -248,7 +248,7 @@ def query_result_to_share(
 
 
 def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
-    """Return a text that identifies the version, cluster address and transfer queues of a query."""
+    """Return a text that differs for queries with another gridbridge version, cluster address or transfer queues."""
     return " ".join((__version__, where.kind, *_address_words(where), *transfer_queues))
 
 

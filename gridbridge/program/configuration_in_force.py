@@ -60,7 +60,7 @@ class ConfigurationFileWatch:
         self._seen_at_s = clock()
 
     def has_changed(self, at_once: bool = False) -> bool:
-        """Say whether a file has changed since the last reported change; with `at_once` return True in any case.
+        """Say whether the file has changed since the last call that returned True; with `at_once` return True.
 
         A change is reported when the file has stayed the same for half a second, since an editor may write
         the file in several steps.
@@ -120,7 +120,7 @@ class ReloadableConfiguration:
         return is_news
 
     def keep_earlier(self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]) -> None:
-        """Keep the configuration of the service's last run if jobs at remote clusters forbid the new configuration."""
+        """Keep the configuration of the service's last run if the new one lacks parts that jobs elsewhere need."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away_jobs(earlier.policy)) if is_other else ()
         problems = find_unreloadable_changes(earlier.policy, self.policy, self._path, stays) if stays else ()
@@ -231,8 +231,8 @@ def sha256_of_file(raw: bytes) -> str:
 def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
     """Return a valid configuration, and the error of the present gridbridge.toml if this file is invalid.
 
-    Then users' commands use the file that the service has in force. Root never uses the service's file, because
-    account gridbridge could have written it. Raises ConfigError if no file is valid.
+    If this file is invalid, users' commands use the file that the service has in force. Root never uses the service's
+    file, because account gridbridge could have written it. Raises ConfigError if no file is valid.
     """
     try:
         return configuration_file.load_configuration(path), ""
@@ -257,7 +257,7 @@ def load_config_with_home_cluster(path: str) -> Policy:
 
 
 def load_config_of_folder_or_site(folder: str, path: str) -> Policy:
-    """Load the configuration file `path`; with a folder and an empty `path` return the default of each key."""
+    """Load the configuration file `path`; for a `folder` without a `path`, return a configuration of defaults."""
     if not folder:
         return load_config_with_home_cluster(path)
     if not path:

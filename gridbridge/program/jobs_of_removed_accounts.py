@@ -18,7 +18,7 @@ class OwnerlessJobNotDeleted(OwnerAccountGone):
 
 
 def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
-    """Delete the remote job of a transfer, by its id, or by its name if the id is unknown."""
+    """Delete the remote job of a transfer, found by its id, or by its name if the id is unknown."""
     where = configured_cluster_address(policy, cluster)
     far, account = load_submit_adapter(where), policy.clusters[cluster].users.account_of(owner)
     try:
@@ -30,7 +30,7 @@ def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, tran
 
 
 def delete_array_of_removed_account(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
-    """Delete an array's jobs, by the ids in root's ledger and by name; return the array's job id, 0 if unsubmitted."""
+    """Delete an array's jobs: those in `ids`, and a held job with its name; return the array's job id, or 0."""
     where = configured_cluster_address(policy, cluster)
     far, account = load_campaign_array_adapter(where), policy.clusters[cluster].users.account_of(owner)
     job_ids = [str(job) for job in ids if job]

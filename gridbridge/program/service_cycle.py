@@ -25,7 +25,7 @@ from gridbridge.shell.service_heartbeat import BEAT_S, ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
-FIRST_PAUSE_S = 5.0  # pause after a failed cycle: no full disk is cleared sooner
+FIRST_PAUSE_S = 5.0  # pause after a failed cycle; nobody clears a full disk sooner
 LONGEST_PAUSE_S = 60.0  # longest pause after failed cycles
 NOTHING = "nothing to be done"
 # RuntimeError: a thread could not start; any other RuntimeError is a bug.

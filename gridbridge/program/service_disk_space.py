@@ -21,7 +21,7 @@ TMPDIR = "tmpdir"  # attribute of queue_conf(5)
 
 
 class FullServiceFolderWatch:
-    """Finds the folder without free space by regular test writes."""
+    """Finds a folder without free space: writes regularly into each folder as a test."""
 
     def __init__(
         self, folders: Iterable[str], clock: Callable[[], float], tmpdirs: Callable[[], Iterable[str]] = tuple
@@ -54,7 +54,7 @@ class FullServiceFolderWatch:
 
 
 def free_space_of_campaign_filesystem(folder: str = CAMPAIGNS) -> dict[str, FolderFreeSpace]:
-    """Return the free space for campaign files, if their folder is a separate filesystem."""
+    """Return the free space of the folder of campaign files, if this folder is a filesystem of its own."""
     return {folder: local_host_facts.free_bytes_and_files_of_folder(folder)} if os.path.ismount(folder) else {}
 
 

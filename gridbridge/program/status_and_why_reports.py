@@ -137,7 +137,7 @@ def _refused_configuration_reason(path: str) -> str:
 def tasks_with_verified_owner(
     tasks: Sequence[PublishedTaskTransfers], owners: Callable[[], frozenset[str]]
 ) -> tuple[PublishedTaskTransfers, ...]:
-    """Return tasks with a proved owner (job list, home accounting); without accounting records return all tasks."""
+    """Return the tasks whose owner a job list or home's accounting proves; all tasks without accounting records."""
     if all(task.is_proved for task in tasks):
         return tuple(tasks)
     home_owners = owners()

@@ -14,9 +14,9 @@ from typing import Generic, TypeVar
 from gridbridge.errors import GridbridgeError, describe_error
 
 Outcome = TypeVar("Outcome")
-A_PERSON = 2  # maximal number of threads of a person
+A_PERSON = 2  # largest number of threads for one person
 Subject = TypeVar("Subject")
-AT_ONCE = 100  # maximal number of jobs in a query
+AT_ONCE = 100  # largest number of jobs in one query
 Told = TypeVar("Told")
 _log = logging.getLogger(__name__)
 

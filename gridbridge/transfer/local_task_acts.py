@@ -22,7 +22,7 @@ AT_ONCE = 100  # largest number of jobs in one query
 
 
 class ReloadablePollerComponent:
-    """A component of the poller that goes on with a changed configuration."""
+    """A component of the poller whose configuration can be changed while the poller runs."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -33,7 +33,10 @@ class ReloadablePollerComponent:
 
 
 class LocalTaskActs(ReloadablePollerComponent):
-    """Acts on tasks of the home cluster, safe to repeat; CommandFailed, or ConfigError without transfer queues."""
+    """Acts on tasks of the home cluster; each act is safe to repeat.
+
+    An act raises CommandFailed if its command fails, and ConfigError if the site has no transfer queues.
+    """
 
     @property
     def _transfer_queues(self) -> tuple[str, ...]:
@@ -66,7 +69,7 @@ class LocalTaskActs(ReloadablePollerComponent):
         return tasks.query_job_requests(where, jobs)
 
     def jobs_excluded_from_moves(self, jobs: Collection[int]) -> frozenset[int]:
-        """Return the jobs that their owners exclude from moves to other clusters."""
+        """Return those of the jobs whose owners have forbidden moves to other clusters."""
         where, tasks = self._home_cluster_and_guard()
         ordered, pinned = sorted(jobs), set[int]()
         for start in range(0, len(ordered), AT_ONCE):
@@ -75,7 +78,7 @@ class LocalTaskActs(ReloadablePollerComponent):
         return frozenset(pinned)
 
     def query_deferred_jobs(self) -> frozenset[int]:
-        """Return the jobs, of all owners, whose start time has not come."""
+        """Return the jobs of all owners whose requested start time is still in the future."""
         where, tasks = self._home_cluster_and_guard()
         return tasks.query_deferred_jobs(where)
 
@@ -87,7 +90,7 @@ class LocalTaskActs(ReloadablePollerComponent):
         tasks.remove_task_guard(where, copy, HomeStartGuard.START)
 
     def exclude_old_cluster_queues(self, transfer: Transfer) -> None:
-        """Exclude a local job from the queues to the cluster it leaves; GridbridgeError if no other queue fits."""
+        """Keep a local job out of the queues to the cluster that it leaves; GridbridgeError if no queue is left."""
         where, tasks = self._home_cluster_and_guard()
         queues = self.policy.queues.items()
         remote_queues = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}

@@ -23,7 +23,7 @@ from gridbridge.state import published_file_formats
 def translate_request_for_queue(
     queue: str, route: TransferRoute, spec: JobSpec, folder: str = PUBLISHED
 ) -> tuple[JobSpec, tuple[str, ...]]:
-    """Translate a job's request by the published mapping rules and names of a transfer queue's cluster."""
+    """Translate a job's request with the mapping rules and names published for a transfer queue's cluster."""
     rules = RequestMapping({})
     if route.remote_mapped:
         published = published_file_formats.read_request_mapping(queue, folder)

@@ -192,7 +192,7 @@ class TaskMoveRows:
         return tuple(WaitingTaskMove(**row | {"stage": TaskMoveStage(row["stage"])}) for row in rows)
 
     def dropped_moves(self, at: datetime, until: datetime) -> frozenset[transfers_and_actions.TransferKey]:
-        """Return the transfers whose move was requested from `at` to `until` and then given up."""
+        """Return the transfers whose move was requested between `at` and `until`, and was given up later."""
         rows = self._database.rows(_DROPPED_MOVES, at=at, until=until)
         return frozenset((row["name"], row["uid"]) for row in rows)
 

@@ -26,7 +26,7 @@ from gridbridge.state import published_file_formats, published_json
 from gridbridge.state.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.state_file import StateFile
 
-EARLIEST_STORED_TIME = datetime(1, 1, 2, tzinfo=UTC)  # before any record, and valid in every time zone
+EARLIEST_STORED_TIME = datetime(1, 1, 2, tzinfo=UTC)  # older than any record, and valid in every time zone
 
 CURSORS = Table(
     "cursors",
@@ -93,7 +93,10 @@ class RemoteUsageRows:
         return tuple(map(_accounting_progress_of_row, self._database.rows(select(CURSORS))))
 
     def put_record(self, record: RemoteJobRunAccounting, at: datetime) -> tuple[RemoteJobRunAccounting, ...]:
-        """Store a usage record, at most PER_TRANSFER of an owner; return the task's records. ParseError if invalid."""
+        """Store a usage record, and return all records of the task; ParseError for an invalid transfer name.
+
+        Each owner may store at most PER_TRANSFER records of one transfer.
+        """
         name = parse_transfer_name(record.transfer)
         records = self.records_of(name.cluster, name.job, name.task)
         other_records = [row for row in records if _usage_record_key(row) != _usage_record_key(record)]
@@ -108,7 +111,7 @@ class RemoteUsageRows:
     def records_of(
         self, home: str, job: int, task: int, since: datetime | None = None
     ) -> tuple[RemoteJobRunAccounting, ...]:
-        """Return the usage records of a local task, by end of job; with `since`, only records added since then."""
+        """Return the usage records of a local task, earliest end first; with `since`, only records added since then."""
         rows = self._database.rows(_RECORDS_OF, home=home, job=job, task=task, since=since or EARLIEST_STORED_TIME)
         return tuple(RemoteJobRunAccounting(**{**row, "source": RemoteUsageSource(row["source"])}) for row in rows)
 

@@ -117,7 +117,7 @@ def update_breaker(
     now: datetime,
     policy: BreakerSection,
 ) -> PublishedClusterBreaker:
-    """Update a cluster's breaker after evidence of a job; `transfers` are all open transfers."""
+    """Update a cluster's failure count (breaker) after a success or failure; `transfers` are all open transfers."""
     if observation.sign is BreakerEvidenceKind.RAN:
         return PublishedClusterBreaker(cluster=breaker.cluster)
     if observation.sign is BreakerEvidenceKind.TAKEN:
@@ -192,7 +192,7 @@ def forget_submission_failures(breaker: PublishedClusterBreaker) -> PublishedClu
 def first_probe_time_of_each_owner(
     breaker: PublishedClusterBreaker, transfers: Iterable[Transfer]
 ) -> dict[str, datetime]:
-    """Return when each proved owner's first job after the pause of a cluster's queues began."""
+    """Return for each proved owner the start of the first transfer after the pause of a cluster's queues."""
     since: dict[str, datetime] = {}
     for transfer in transfers:
         is_probe = transfer.remote == breaker.cluster and transfer.listed == OwnerSeenInHomeJobList.YES
@@ -204,7 +204,7 @@ def first_probe_time_of_each_owner(
 def does_breaker_close_queues(
     breaker: PublishedClusterBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
-    """Say whether queues are closed: in the pause, and `fast_s` after the first job of each owner began."""
+    """Say whether the queues are closed: in the pause, and for `fast_s` seconds from each owner's first job on."""
     if not breaker.until:
         return False
     fast = timedelta(seconds=policy.fast_s)

@@ -28,8 +28,8 @@ from gridbridge.model.transfer_messages_in_spool import (
 )
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_transfer_name
 
-NO_GRACE = timedelta()  # no delay, because a job that waits after its end is about to run twice
-RESTARTED_GRACE = timedelta(seconds=10)  # a qmaster hears of a job's end within about two seconds
+NO_GRACE = timedelta()  # at once, because a job that waits after its recorded end will run a second time
+RESTARTED_GRACE = timedelta(seconds=10)  # a qmaster learns within about two seconds that a job has ended
 EPILOG_GRACE = timedelta(minutes=10)  # the epilog of a job's first run may copy results for this time
 ORPHAN_AGE = timedelta(seconds=60)  # no starter is still submitting a held job of this age
 
@@ -82,7 +82,7 @@ def is_remote_job_unlisted(transfer: Transfer, situation: TransferDecisionInputs
 
 
 def may_remote_folder_have_outputs(transfer: Transfer) -> bool:
-    """Say whether a job's remote folder may hold outputs that are not home; a deleted job's are unwanted."""
+    """Say whether a job's remote folder may hold wanted outputs that are not at home; no for a deleted job."""
     may_have_run = transfer.verdict is not None and not transfer.verdict.claim
     return may_have_run and transfer.desired != DesiredLocalJobState.DEAD
 
@@ -120,18 +120,18 @@ class SuspensionMismatch:
     why: str
 
     def is_same_mismatch(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether two mismatches have equal states at home and equal numbers of job lists."""
+        """Say whether two mismatches show the same state at home, and rest on equally many job lists."""
         return self.desired == earlier.desired and len(self.at) == len(earlier.at)
 
     def confirms_mismatch(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether `earlier` is an equal mismatch, and all its job lists are older."""
+        """Say whether `earlier` is the same mismatch, and all job lists of `earlier` are older."""
         return self.is_same_mismatch(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
 
 
 def find_suspension_mismatch(
     transfer: Transfer, situation: TransferDecisionInputs, shows: Container[str]
 ) -> SuspensionMismatch | None:
-    """Return how a transfer's jobs differ in suspension, if they do; `shows` are clusters that show suspensions."""
+    """Return the mismatch if one of a transfer's jobs is suspended alone; `shows`: clusters that show suspensions."""
     home, state = situation.snapshots.get(situation.home), transfer.local_state
     if not _may_starter_follow_suspension(transfer, situation) or not home or not transfer.is_older_than(home.taken_at):
         return None
@@ -155,14 +155,14 @@ def _may_starter_follow_suspension(transfer: Transfer, situation: TransferDecisi
 
 
 def _is_remote_job_state_opposite(transfer: Transfer, is_now: str) -> bool:
-    """Say whether a remote job runs while its home job is suspended, or the service suspended the remote job alone."""
+    """Say whether only one job is suspended; a suspended remote job counts only if gridbridge suspended the job."""
     is_fresh = transfer.seen_at is not None and transfer.is_older_than(transfer.seen_at) and not transfer.missed_polls
     state = transfer.remote_state
     if not is_fresh or not state.is_listed or _is_job_waiting_or_ending(state):
         return False
     if is_now == DesiredLocalJobState.SUSPENDED:
         return state.is_running and not state.is_suspended
-    return state.is_held and state.is_by_hand  # both facts: the service suspended the job
+    return state.is_held and state.is_by_hand  # a job with both facts was suspended by gridbridge
 
 
 def _is_job_waiting_or_ending(state: JobState) -> bool:
@@ -235,7 +235,7 @@ def missing_home_start_guard(transfer: Transfer, request: JobRequest, transfer_q
 
 
 def qresub_jobs_with_copied_guard(waiting: Mapping[int, JobRequest], jobs_away: Container[int]) -> tuple[int, ...]:
-    """Return waiting jobs that have another job's start time by qresub, except jobs that are away."""
+    """Return waiting jobs whose start time qresub copied from another job, except jobs at other clusters."""
     bearers = (job for job, request in waiting.items() if request.deferred_job not in (0, job))
     return tuple(job for job in bearers if job not in jobs_away)
 
@@ -246,7 +246,7 @@ def may_restored_guard_be_stale(closed: Transfer) -> bool:
 
 
 def _running_home_task_row(transfer: Transfer, local: ClusterSnapshot) -> ClusterJobListRow | None:
-    """Return the row of a running task in the home job list, if the remote job is to go on; else None."""
+    """Return a running task's row in the home job list if the remote job is to go on; else None."""
     row = find_home_task_of_transfer(transfer, local)
     is_ending = transfer.verdict or transfer.pinned or transfer.desired == DesiredLocalJobState.DEAD
     is_known = transfer.is_older_than(local.taken_at)

@@ -1,8 +1,8 @@
-"""Choose tasks that wait at a remote cluster and return home, because slots are free at home.
+"""Choose which tasks that wait at a remote cluster return home, because slots are free at home.
 
-All waiting tasks leave a cluster that is drained or fails its jobs. Of a silent cluster only the last job list is
-known; the claim shows whether the remote job has started since. Home slots are used only if free in two successive job
-lists, because waiting home tasks may take the slots first.
+All waiting tasks leave a cluster that is drained or whose jobs fail. Of a silent cluster only the last job list is
+known, and the claim shows whether the remote job has started since. Home slots count as free only if two successive
+job lists show the slots as free, because tasks that wait at home may take the slots first.
 """
 
 from collections import Counter
@@ -21,14 +21,14 @@ from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, StarterPhase
 
 FRESH_JOB_LIST_AGE = timedelta(seconds=60)  # largest age of a job list that shows which tasks wait
-START_DELAY_AFTER_RELEASE = timedelta(seconds=10)  # time in which a released remote job may still start at once
+START_DELAY_AFTER_RELEASE = timedelta(seconds=10)  # a released remote job may start at once within this time
 
-RecallCandidate: TypeAlias = tuple[Transfer, int, str, str]  # transfer, slots, reason, and text on the cluster's load
+RecallCandidate: TypeAlias = tuple[Transfer, int, str, str]  # transfer, home slots, reason, text about the load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecall:
-    """A task to bring home from the remote cluster at which the task waits, with the reason."""
+    """A task that is to be brought home from the remote cluster at which the task waits, and the reason."""
 
     transfer: Transfer
     slots: int
@@ -44,8 +44,8 @@ def plan_recalls_into_home_slots(
 ) -> Iterator[TaskRecall]:
     """Yield waiting tasks to bring home into `free` home slots, one task of each owner in turn.
 
-    Owners are in the order of their longest waits, and so are the tasks of each owner. `troubles` has the reason for
-    each cluster that gets no more jobs.
+    The owner whose task has waited longest comes first, and the tasks of each owner are in the order of their waits.
+    `troubles` names the clusters that get no more jobs, each with the reason.
     """
     for transfer, slots, why, state in _tasks_to_recall_in_turn(transfers, situation, queues, troubles):
         if slots <= free:
@@ -77,7 +77,7 @@ def _tasks_to_recall_in_turn(
 def _recall_slots_and_reason(
     transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None, trouble: str
 ) -> tuple[int, str, str]:
-    """Return a task's home slots, the reason for a recall, and a load text; 0 slots or no reason: no recall."""
+    """Return the number of home slots, the reason for a recall, and a load text; with 0 or '' no recall."""
     if why := _why_cluster_is_silent_too_long(transfer, situation, queue):
         home_row, state = situation.home_task_row(transfer), ""
         slots = home_row.slots if home_row else 0
@@ -91,7 +91,7 @@ def _recall_slots_and_reason(
 
 
 def _waiting_remote_job_row(transfer: Transfer, situation: TransferDecisionInputs) -> ClusterJobListRow | None:
-    """Return the row of a remote job that waits in a fresh job list and whose starter sleeps; else None."""
+    """Return the remote job's row if a fresh job list shows the job as waiting and its starter sleeps; else None."""
     row = situation.remote_job_row(transfer)
     if row is None or not transfer.since or not _does_starter_sleep(transfer, situation, (StarterPhase.RELEASED,)):
         return None

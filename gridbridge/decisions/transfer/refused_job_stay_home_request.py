@@ -48,7 +48,7 @@ YES, NO = "yes", "no"
 
 
 def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
-    """Return yes or no: whether a job may run again, by the setting `rerun` of the home queues that fit the job.
+    """Return yes or no: whether the setting `rerun` of the home queues that fit a job lets the job run again.
 
     `own` maps each queue that is no transfer queue to its `rerun`. One queue with FALSE, even for a single host, makes
     the answer no. A job that fits no queue gets no, which is Grid Engine's default.

@@ -77,7 +77,7 @@ USAGE_FIELDS_BY_SHEPHERD_NAME = {  # fields of a usage record, by name in the sh
 
 
 def usage_from_verdict(transfer: Transfer) -> RemoteJobRunAccounting | None:
-    """Return a remote job's usage by its end message or accounting; None if its end is unknown."""
+    """Return a remote job's usage from its end message or its accounting record; None if its end is unknown."""
     verdict = transfer.verdict
     if verdict is None or verdict.outcome not in (TransferOutcome.EXIT, TransferOutcome.SIGNAL):
         return None

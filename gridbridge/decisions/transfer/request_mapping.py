@@ -63,7 +63,7 @@ def map_request_to_remote_cluster(
 
 
 def _add_default_resources(mapped: Pairs, request: MappableJobRequest, mapping: RequestMapping, remote: str) -> Pairs:
-    """Add default resources that the job requests neither by name nor by shortcut; INFINITY is no request."""
+    """Add default amounts for resources that a job does not request; a request for INFINITY does not count."""
     is_unlimited = grid_engine_amounts.is_unlimited_grid_engine_amount
     names = {resource_long_name(name) for name, value in request.hard if not is_unlimited(value)}
     rules = mapping.rules_of_kind(request_mapping_rules.RESOURCE)
@@ -113,7 +113,7 @@ def _map_soft_resource(name: str, value: str, mapping: RequestMapping, remote: s
 
 
 def _convert_resource_request(name: str, value: str, rule: RequestMappingRule) -> Pairs:
-    """Return a resource request with name and unit of the remote cluster; empty for an unlimited amount."""
+    """Return a resource request in the remote cluster's name and unit; empty for an unlimited amount."""
     target = (rule.to or name) + rule.relation
     is_ordered = rule.relation in ORDER_RELATIONS
     if grid_engine_amounts.is_unlimited_grid_engine_amount(value) and (rule.scale or rule.unit or is_ordered):
@@ -160,7 +160,7 @@ def _map_project(project: str, mapping: RequestMapping, remote: str) -> str:
 
 
 def _map_queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
-    """Return a job's remote queues by their rules; without rules, the queue of the rule for all jobs, if any."""
+    """Return the remote queues for the requested queues; if no rule gives a queue, the default queue or none."""
     rules = [(name, rule) for name in queues if (rule := mapping.find_rule(request_mapping_rules.QUEUE, name))]
     for name, rule in rules:
         if rule.reject:
@@ -170,7 +170,7 @@ def _map_queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -
     return asked_for or ((usual,) if usual else ())
 
 
-Groups = tuple[tuple[int, int], ...]  # pairs of number of nodes and slots on each node; 0 nodes: any free nodes
+Groups = tuple[tuple[int, int], ...]  # pairs (nodes, slots on each node); 0 nodes: any free nodes
 ONE_NODE: Groups = ()  # all slots on one node
 
 
@@ -232,7 +232,7 @@ def list_names_not_offered(
 
 
 def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: JobRequest) -> tuple[str, ...]:
-    """Return conditions on numbers that Grid Engine can't express, as it compares only strings (complex(5))."""
+    """Return a request's conditions on numbers; Grid Engine knows such conditions only for texts (complex(5))."""
 
     def is_number(pair: tuple[str, str]) -> bool:
         bare = split_property_and_sql_relation(pair[0])[0]

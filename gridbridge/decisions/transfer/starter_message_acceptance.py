@@ -25,7 +25,7 @@ Destination: TypeAlias = tuple[str, str]  # a transfer queue and its remote clus
 
 MAX_JOB_DIGITS = 9  # largest number of digits of a job id; Grid Engine starts again after 9,999,999
 MAX_WAKE_CHARACTERS = 64
-INTENT_REASONS = {  # text for people, by intended state of a local job
+INTENT_REASONS = {  # text for people, by the state that the local job is to have
     DesiredLocalJobState.DEAD: "deleted here",
     DesiredLocalJobState.SUSPENDED: "suspended here",
     DesiredLocalJobState.RUNNING: "resumed here",
@@ -128,7 +128,7 @@ def transfer_for_restarted_task(
 
 
 def has_home_reused_job_number(message: TransferMessage, submitted: str) -> bool:
-    """Say whether an unrestarted home job was submitted at another time than the recorded job of its number."""
+    """Say whether a home job has the number of an older recorded job: the submission times differ."""
     return bool(message.submitted and submitted) and message.submitted != submitted and not message.restarted
 
 

@@ -170,7 +170,7 @@ def _may_home_still_run_task(
 
 
 def is_home_task_deleted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether the home cluster deletes a transfer's task or no longer lists the task."""
+    """Say whether the home job list shows a transfer's task as being deleted, or no longer shows the task."""
     home = situation.snapshots.get(situation.home)
     return transfer.local_state.is_deleting or _is_task_gone_from_home(transfer, home)
 
@@ -187,14 +187,14 @@ def _runs_in_home_queue(transfer: Transfer, home_row: ClusterJobListRow | None, 
 
 
 def is_home_job_id_reused(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
-    """Say whether another job at home has a transfer's job number by now."""
+    """Say whether home has given a transfer's job number to a new job."""
     return _is_number_reused(transfer, home, find_home_task_of_transfer(transfer, home), queues)
 
 
 def _is_number_reused(
     transfer: Transfer, home: ClusterSnapshot | None, home_row: ClusterJobListRow | None, queues: frozenset[str]
 ) -> bool:
-    """Say whether a new job of a transfer's number runs in an ordinary home queue, as after a restored spool."""
+    """Say whether a new job with a transfer's job number runs in a home queue, as after a restored spool."""
     if home is None or not transfer.is_older_than(home.taken_at):
         return False
     is_new = home_row is not None and home_row.state.has_begun and not home_row.state.is_restarted
@@ -208,7 +208,7 @@ def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[i
 
 
 def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
-    """Say whether to stop searching an unlisted job's end; soon for a job that never ran and has no record."""
+    """Say whether to give up the search for an unlisted job's end; sooner for a job that never started."""
     if transfer.missing_since is None:
         return False
     has_started = transfer.remote_state.is_listed and not transfer.remote_state.is_waiting

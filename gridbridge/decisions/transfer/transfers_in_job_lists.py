@@ -31,7 +31,7 @@ class TransferDecisionInputs:
     dropped: frozenset[str] = frozenset()  # names of clusters removed from gridbridge.toml
     queues: frozenset[str] = frozenset()  # names of the home cluster's transfer queues
     with_new_starter: frozenset[TransferKey] = frozenset()  # transfers whose task has a new starter
-    since: datetime = BEGINNING_OF_TIME  # start of the service's queries
+    since: datetime = BEGINNING_OF_TIME  # since when the service queries the clusters
     deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # deletion time by transfer name
     reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote job id now belongs to another job
 
@@ -41,7 +41,7 @@ class TransferDecisionInputs:
         return find_home_task_of_transfer(transfer, local) if local else None
 
     def remote_job_row(self, transfer: Transfer) -> ClusterJobListRow | None:
-        """Return the row of a transfer's remote job, by id or else by name; the owners must match."""
+        """Return the row of a transfer's remote job, found by id, or by name without an id; the owners must match."""
         remote = self.snapshots.get(transfer.remote)
         if remote is None or transfer.key in self.reused_ids:
             return None
@@ -101,7 +101,7 @@ T = TypeVar("T")
 
 
 def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> str:
-    """Return YES, NO or '': whether home lists the task with its owner; NO only between start and end."""
+    """Return whether home lists the task with its owner: YES, NO (only between start and end), or ''."""
     if is_task_listed_as_owners(transfer.name, transfer.owner, local):
         return OwnerSeenInHomeJobList.YES
     may_have_left = transfer.verdict or transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD
@@ -145,7 +145,7 @@ def may_everybody_see_transfer(transfer: Transfer, young: datetime) -> bool:
 def usage_records_of_proved_owner(
     records: Sequence[RemoteJobRunAccounting], transfers: Iterable[Transfer]
 ) -> Sequence[RemoteJobRunAccounting]:
-    """Return the accounting records of a task's proved owner, as anybody may use its account; else all records."""
+    """Return the records of a task's proved owner, because others may use its account; all without a proof."""
     by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnerSeenInHomeJobList.YES}
     if not by_name:
         return records

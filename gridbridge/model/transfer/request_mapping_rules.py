@@ -20,7 +20,7 @@ class RequestMappingRule:
     drop: str  # yes: the remote job does not request the resource
     require: str  # yes: a job must request the resource
     spread: str  # placement of the slots on OAR's nodes; empty: all slots on one node
-    reject: str  # reason for which jobs with this request are refused
+    reject: str  # why jobs with this request are refused; empty: not refused
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -52,7 +52,7 @@ class RequestMapping:
 
     @property
     def is_closed(self) -> bool:
-        """Whether a job may request only resources with a mapping rule, and only by hard requests, as at OAR."""
+        """Whether a job may request only resources that have a mapping rule, and only hard; so for an OAR cluster."""
         return (RESOURCE, ANY) in self.rules
 
     def rules_of_kind(self, kind: str) -> tuple[tuple[str, RequestMappingRule], ...]:

@@ -1,4 +1,4 @@
-"""Decode and check the paths of files that a job has copied to its remote cluster and back home.
+"""Decode and check the lists of files that are copied to a job's remote cluster and back home.
 
 A job declares its paths in its context (qsub(1) -ac): `stage_in=params.txt:mesh:/data/ref.fa,stage_out=result.dat`. A
 colon separates paths. `%XX` encodes a byte that would end a path or that qsub interprets, such as a colon or a comma.

@@ -45,7 +45,7 @@ class Transfer:
     local_state: JobState = UNSEEN  # last listed state of the local job
     remote_state: JobState = UNSEEN  # last listed state of the remote job
     remote_host: str = ""  # last listed host of the remote job
-    since: datetime | None = None  # time since which the remote job is in its state
+    since: datetime | None = None  # time at which the remote job's state last changed
     missed_polls: int = 0  # number of successive job lists without the remote job
     missing_since: datetime | None = None
     seen_at: datetime | None = None  # time of the last query of the remote cluster

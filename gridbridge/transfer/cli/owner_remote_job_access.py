@@ -17,7 +17,7 @@ from gridbridge.state import published_json
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import UserJobQueriesAndChanges
 
-LIMIT_S = 10.0  # timeout of a query while a user waits
+LIMIT_S = 10.0  # timeout of a query to a cluster, short because a user waits for the answer
 
 
 class RemoteJobActNotDone(GridbridgeError):
@@ -36,7 +36,7 @@ def cluster_address_for_caller(policy: Policy, cluster: str) -> Away:
 
 
 def require_job_request_reader(home: Away) -> "UserJobQueriesAndChanges[Away]":
-    """Return the reader of job requests at home; RemoteJobActNotDone if this kind of cluster has none."""
+    """Return the adapter that reads the requests of jobs at home; RemoteJobActNotDone if no adapter can."""
     if ability := batch_adapter_of_cluster(home).user_jobs:
         return ability
     raise RemoteJobActNotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
@@ -54,10 +54,10 @@ class RemoteJobActResult:
 def act_on_remote_tasks(
     job: str, folder: str, instead: str, act: Callable[[PublishedTransfer], str]
 ) -> Iterator[RemoteJobActResult]:
-    """Act on the remote job of each task of a job that is at another cluster; yield a result for each task.
+    """For each task of a job that has a remote job, act on the remote job, and yield the result.
 
-    `instead` is the command, with a verb, for a job at home: `qdel 12 deletes`. Raises ParseError for an invalid job
-    id, and StateError without published files.
+    `instead` tells users the command for a job at home, with its verb, such as `qdel 12 deletes`. Raises ParseError
+    for an invalid job id, and StateError without published files.
     """
     number, task = parse_local_job_and_task(job)
     transfers = []
@@ -84,7 +84,7 @@ def act_on_remote_jobs_of_transfers(
 
 
 def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) -> None:
-    """Query a remote job's owner and account name; RemoteJobActNotDone unless both match the transfer."""
+    """Query a remote job's owner and account (qsub -A); RemoteJobActNotDone unless both match the transfer."""
     local = parse_transfer_name(transfer.transfer).local
     if not transfer.remote_id:
         raise RemoteJobActNotDone(f"job {local} is being sent to {transfer.remote} and has no remote id yet")

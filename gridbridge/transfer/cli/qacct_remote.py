@@ -1,4 +1,4 @@
-"""Collect for qacct_remote a job's local accounting, its transfers and its remote usage."""
+"""Collect what qacct_remote shows: a job's local accounting records, its transfers and its remote usage."""
 
 import os
 from collections.abc import Container, Iterable, Iterator
@@ -29,7 +29,7 @@ class NoAccountedJob(GridbridgeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeAndRemoteAccounting:
-    """The accounting of a local job or task, at home and at remote clusters, in order of the jobs' ends."""
+    """The accounting records of a local job or task, at home and at remote clusters, earliest end first."""
 
     job: str  # local id, such as 12, or 12.3 for a task of an array
     cluster: str  # name of the home cluster
@@ -45,10 +45,10 @@ class RemoteUsageTotal:
     owner: str
     cluster: str
     jobs: int
-    wallclock_s: float | None  # sum of known run times; None if no run time is known
+    wallclock_s: float | None  # sum of the known run times; None if all run times are unknown
     user_s: float | None
     system_s: float | None
-    max_rss_kb: float  # memory of the remote job that used most memory
+    max_rss_kb: float  # largest memory use of a single remote job
 
 
 def read_home_remote_accounting(
@@ -77,7 +77,7 @@ def read_home_remote_accounting(
         kept_records, searched = _search_remote_accounting_files(
             policy, number, owners or {safe_files.account_name_or_uid(os.getuid())}
         )
-        notes += () if transfers else searched  # notes of the search that a job without a transfer needs
+        notes += () if transfers else searched  # the search matters only for a job without a known transfer
     locals_: dict[str, tuple[JobRunAccounting, ...]] = {}
     for record in records:
         name = TransferAttemptId("", record.job_id, record.task, 0).local
@@ -102,7 +102,7 @@ def read_home_remote_accounting(
 def sum_remote_usage(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
-    """Sum the usage of remote jobs that ended in the last `days`, by owner and cluster; owner `*`: all owners."""
+    """Sum the usage of jobs that ended in the last `days` days, for each owner and cluster; owner `*`: everybody."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     shown = published_json.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)
@@ -155,13 +155,13 @@ def _join_task_accounting(
 def _search_remote_accounting_files(
     policy: Policy, job: int, owners: Container[str]
 ) -> tuple[dict[str, tuple[RemoteJobRunAccounting, ...]], list[str]]:
-    """Search the remote accounting files for a job of the given owners, because anybody may use its account."""
+    """Search the remote accounting files for a local job's records; ignore records of others than `owners`."""
     records: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
     searched: list[str] = []
     for name, cluster in policy.clusters.items():
         if cluster.accounting and name != policy.site.cluster:
             once = {record.mark: record for record in _read_job_records_in_file(policy, name, job, owners)}
-            for record in once.values():  # each record once, though a rotated file repeats records
+            for record in once.values():  # each record once, because a rotated file may repeat records
                 local = parse_transfer_name(record.transfer).local
                 records[local] = (*records.get(local, ()), record)
                 searched = [f"found in {cluster.accounting}; the service does not know the job"]

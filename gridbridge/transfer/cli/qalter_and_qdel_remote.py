@@ -1,7 +1,8 @@
 """Change waiting remote jobs for qalter_remote, and delete jobs for qdel_remote, as the jobs' owner.
 
-qdel_remote deletes the local job, whose end deletes the remote job. If the remote job were deleted first, the local
-job would end as killed, or wait for an accounting record that Grid Engine never writes for a job that did not start.
+qdel_remote deletes the local job, and the end of the local job deletes the remote job. If the remote job were deleted
+first, the local job would end as killed, or would wait for an accounting record that Grid Engine never writes, because
+the remote job did not start.
 """
 
 import os
@@ -47,7 +48,7 @@ class RemoteJobRequestChange:
     """The changes to a remote job; None leaves a value unchanged."""
 
     priority: int | None = None
-    resources: Pairs | None = None  # new hard requests, by names at home
+    resources: Pairs | None = None  # new hard resource requests, with the names at home
     hold: str | None = None  # HOLD or RELEASE
 
 
@@ -127,7 +128,7 @@ def _build_qalter_options(
 def _translate_changed_resources(
     transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str
 ) -> tuple[Pairs, Pairs, bool]:
-    """Translate a changed request; return hard and soft remote resources, and whether to avoid transfer queues."""
+    """Translate changed resources; return the hard and soft ones, and whether to avoid transfer queues there."""
     home = owner_remote_job_access.cluster_address_for_caller(policy, policy.site.cluster)
     known_here = owner_remote_job_access.require_job_request_reader(home).query_submitted_job(
         home, parse_transfer_name(transfer.transfer).job
@@ -150,7 +151,7 @@ def _translate_changed_resources(
 def delete_transferred_tasks(
     job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
-    """Delete the tasks of a job that are at another cluster; yield a result for each task.
+    """Delete those tasks of a job that are at another cluster; yield a result for each task.
 
     Raises ParseError for an invalid id, ConfigError without a valid configuration, StateError without published files.
     """
@@ -163,7 +164,7 @@ def delete_transferred_tasks(
 def delete_owner_transferred_jobs(
     owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
-    """Delete all jobs of an owner that are at another cluster; raise ConfigError or StateError without files."""
+    """Delete an owner's jobs at other clusters; ConfigError or StateError without files."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     published = published_json.read_all_published_files(folder)
     transfers = [transfer for transfer in published.transfers if transfer.owner == owner]
@@ -195,7 +196,7 @@ def _delete_transferred_job(transfer: PublishedTransfer, policy: Policy, is_dry:
 
 
 def print_remote_job_act_results(program: str, outcomes: Iterable[RemoteJobActResult], is_json: bool) -> None:
-    """Print changes to standard output and failures to standard error; SystemExit(1) after a failure."""
+    """Print successes to standard output and failures to standard error; SystemExit(1) after a failure."""
     results = []
     for result in outcomes:
         results.append(result)

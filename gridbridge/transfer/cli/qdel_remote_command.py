@@ -6,7 +6,7 @@ from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.transfer.cli import owner_remote_job_access, qalter_and_qdel_remote
 
-PATTERN = frozenset("*?[")  # pattern characters of qdel's user names (sge_types(1))
+PATTERN = frozenset("*?[")  # characters that turn a user name into a pattern (sge_types(1))
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help", "-help"]})

@@ -24,7 +24,7 @@ from gridbridge.transfer.cli.owner_remote_job_access import cluster_address_for_
 
 ALL_STATES = "a"
 NO_MESSAGES_TEXT = "There are no messages available"
-MOST_QUERIED_JOBS = 20  # largest number of queried remote jobs in one command
+MOST_QUERIED_JOBS = 20  # one command queries at most this many remote jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +38,17 @@ class TransferFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskWithRemoteMessages:
-    """A task that is away, with the remote cluster's messages about the remote job."""
+    """A task that is at another cluster, with this cluster's messages about the remote job."""
 
     attempt: TransferAttemptExplanation
-    messages: tuple[str, ...] = ()  # errors of the remote job and reasons for its wait
+    messages: tuple[str, ...] = ()  # errors of the remote job, and reasons why the remote job waits
     asked: str = ""  # why the cluster did not answer; empty after an answer
 
 
 def list_open_transfers(
     choice: TransferFilter, now: datetime, folder: str = PUBLISHED
 ) -> tuple[tuple[TransferAndAwaitedEvent, ...], tuple[str, ...]]:
-    """Return the selected open transfers, and notes on stale states; GridbridgeError for an unknown cluster."""
+    """Return the selected open transfers, and notes if their states are old; GridbridgeError for an unknown cluster."""
     report = status_and_why_reports.build_site_status_report(now, folder)
     known = {cluster.cluster for cluster in report.clusters} | {row.transfer.remote for row in report.transfers}
     if choice.cluster is not None and choice.cluster not in known:
@@ -73,7 +73,7 @@ def matches_qstat_state_letters(state: JobState, selection: str) -> bool:
     if ALL_STATES in selection:
         return True
     facts = {
-        "p": state.is_waiting or not state.is_listed,  # no cluster lists a job during its submission
+        "p": state.is_waiting or not state.is_listed,  # a job that is not yet submitted is in no job list
         "r": state.is_running,
         "s": state.is_suspended,
         "h": state.is_held,
@@ -107,7 +107,7 @@ class SingleRemoteJobQueries:
         ours = [job for job in jobs if job.account == transfer.transfer]
         if not ours:
             return (), "does not list the job any more"
-        # errors, and reasons for the wait if the job waits; qstat -j shows messages about other jobs, too (qstat(1))
+        # other messages are ignored, because qstat -j shows messages about other jobs, too (qstat(1))
         waits = matches_qstat_state_letters(transfer.there, "p")
         words = dict.fromkeys((*ours[0].errors, *(ours[0].messages if waits else ())))
         return tuple(replace_control_characters(message) for message in words if message != NO_MESSAGES_TEXT), ""
@@ -116,7 +116,7 @@ class SingleRemoteJobQueries:
 def query_remote_task_details(
     job: str, asking: SingleRemoteJobQueries, now: datetime, folder: str = PUBLISHED
 ) -> tuple[str, tuple[TaskWithRemoteMessages, ...]]:
-    """Return a silent poller's alarm, and each task's last transfer with the remote cluster's present messages."""
+    """Return an alarm if the poller is silent, and each task's last transfer with the remote cluster's messages."""
     alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder, asking.path)
     clusters = published_json.read_all_published_files(folder).clusters.values()
     taken_at = {cluster.cluster: cluster.taken_at for cluster in clusters}

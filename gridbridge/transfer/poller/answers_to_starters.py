@@ -63,7 +63,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
         spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
 
     def publish_answer_and_wake(self, wake: str, uid: int, answer: TransferMessage) -> None:
-        """Answer and wake the starter of a restarted task, unless the uid has too many unread answers."""
+        """Answer and wake the starter of a restarted task, unless its owner's uid has too many unread answers."""
         count = published_file_formats.count_verdicts_and_replies(uid, self._folder)
         if count < self.policy.poller.spool_files_per_uid:
             path = published_file_formats.answer_path_for_starter(wake, uid, self._folder)
@@ -88,11 +88,11 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
         spool.remove_starter_wake_fifo(closed.wake, self._spool)
 
     def sweep_unread_verdicts(self, open_transfers: frozenset[str], until: float) -> None:
-        """Remove unread answers of closed transfers, and unfinished files, that are older than `until`."""
+        """Remove files from before `until`: answers about closed transfers, and files that are only partly written."""
         published_file_formats.remove_unfetched_published_files(open_transfers, until, self._folder)
 
 
-RECENT = timedelta(hours=1)  # a qmaster gives up a silent execd within this time
+RECENT = timedelta(hours=1)  # within this time a qmaster declares a silent execd as lost
 
 
 class UndeliveredTaskEndTracker:
@@ -175,7 +175,7 @@ class RestartedTaskQuestionResponder:
         return None
 
     def _attempts_with_reopened_end(self, spooled: MessageWithAuthorUid) -> tuple[Transfer, ...]:
-        """Return a task's transfers; open the last transfer again if home may have missed its end."""
+        """Return a task's transfers; open the last transfer again if home may have missed how the transfer ended."""
         message, uid = spooled.message, spooled.uid
         attempts = self._ledger.attempts_of_task(message.transfer, uid)
         ended = ended_transfer_of_requeued_job(attempts, message)
@@ -185,7 +185,7 @@ class RestartedTaskQuestionResponder:
         return self._ledger.attempts_of_task(message.transfer, uid)
 
     def _delete_if_number_reused(self, transfer: Transfer, message: TransferMessage) -> Transfer:
-        """Begin to delete a transfer whose job number belongs to a new job at home by now."""
+        """Begin to delete a transfer if home has given the transfer's job number to a new job."""
         is_live = not transfer.is_over and transfer.desired != DesiredLocalJobState.DEAD
         if not is_live or transfer.wake == message.wake:
             return transfer

@@ -26,11 +26,13 @@ class ClusterFailureBreakers:
         self._known: dict[str, PublishedClusterBreaker] = clock.shifted_dictionary(
             lambda state, step: replace(state, until=state.until and state.until + step)
         )
-        # if the clock was set back, a published pause is too long
+        # a published pause is too long if the clock was set back meanwhile
         self._known.update({state.cluster: self._limit_pause(state) for state in views.read_published_breakers()})
-        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # unproved results, by owner and cluster
+        # results of jobs whose owner is not proved yet, by owner and cluster
+        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}
         self._proved: set[TransferKey] = set()  # transfers whose task the home job list has shown in its queue
-        self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # first jobs by cluster
+        # for each cluster: the end of its pause, and when each owner's first job after the pause began
+        self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}
 
     def follow(self, policy: Policy) -> None:
         """Use a changed configuration; shorten pauses that exceed the new `pause_max_s`."""
@@ -76,7 +78,7 @@ class ClusterFailureBreakers:
         return {job for waiting in self._unproved.values() for job in waiting}
 
     def drop_unproved_evidence(self) -> None:
-        """Drop job results whose owner is not proved, and publish all counts of failures, after the clock was set."""
+        """After a change of the clock, drop job results whose owner is not proved, and publish all failure counts."""
         self._unproved.clear()
         self._publish_breakers()
 
@@ -90,7 +92,7 @@ class ClusterFailureBreakers:
         )
 
     def _first_probes(self, state: PublishedClusterBreaker, transfers: Collection[Transfer]) -> dict[str, datetime]:
-        """Return when each owner's first job after the pause of closed queues began, even if the job has ended."""
+        """Return for each owner the start of the first job after the pause of closed queues, even of an ended job."""
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))

@@ -74,7 +74,10 @@ class MissingGuardRestorer(ReloadablePollerComponent):
                 self._check_holds(answer.snapshot)
 
     def _check_holds(self, local: ClusterSnapshot) -> None:
-        """Restore a hold that two successive job lists lack; a starter may have released the hold before one list."""
+        """Restore each hold that two successive job lists lack, and query start times.
+
+        One list is not enough, because a starter may just have released the hold.
+        """
         unheld = home_and_remote_mismatches.transfers_lacking_home_hold(self._ledger.open_transfers(), local)
         for transfer in tuple(self._ledger.open_transfers()):
             if transfer.name in unheld & self._unheld:
@@ -209,7 +212,7 @@ UNHEEDED_SUSPENSION_WARNING = (
 
 
 class SuspensionReconciler(ReloadablePollerComponent):
-    """Requests starters to suspend or resume remote jobs, after their job at home was suspended or resumed."""
+    """Asks a starter to suspend or resume its remote job after the job at home was suspended or resumed."""
 
     def __init__(
         self, policy: Policy, ledger: TransferLedger, verdicts: VerdictFilesAndStarterFifos, clock: Callable[[], float]
@@ -226,7 +229,10 @@ class SuspensionReconciler(ReloadablePollerComponent):
         self._seen.clear()
 
     def request_suspension_changes(self, situation: TransferDecisionInputs, busy: Container[TransferKey]) -> None:
-        """Ask starters, except of `busy` transfers, to follow suspensions in two job lists; withdraw old requests."""
+        """Ask starters to follow each suspension that two job lists show, and withdraw outdated requests.
+
+        The starters of the transfers in `busy` are not asked.
+        """
         clusters = self.policy.clusters.items()
         shows = frozenset(name for name, cluster in clusters if ADAPTERS[cluster.kind].shows_suspension)
         mismatches = {
@@ -244,7 +250,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
                 self._seen[key] = before[key]  # one of the two clusters has sent no new job list
 
     def _publish_mismatch(self, key: TransferKey, shown: SuspensionMismatch) -> None:
-        """Publish a request to a starter to suspend or resume its job, again after growing pauses."""
+        """Ask a starter to suspend or resume its remote job, and repeat the request after growing pauses."""
         last = self._out.get(key)
         if last and last.desired != shown.desired:
             self._forget_request_pauses(key)

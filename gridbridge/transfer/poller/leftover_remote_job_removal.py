@@ -45,7 +45,10 @@ class OrphanRemoteJobCleaner:
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def delete_leftover_jobs(self, situation: TransferDecisionInputs, waiting: Container[tuple[str, str]] = ()) -> None:
-        """Delete remote jobs after their end or without a transfer, except jobs named in `waiting` (name, owner)."""
+        """Delete remote jobs that still run after their reported end, and remote jobs that belong to no transfer.
+
+        Jobs without a transfer stay if `waiting`, a set of pairs (name, owner), has the job.
+        """
         for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.open_transfers(), situation):
             if (orphan.name, orphan.owner) not in waiting:
                 self._begin_orphan_deletion(orphan)
@@ -100,7 +103,8 @@ class OrphanRemoteJobCleaner:
 
     def _begin_orphan_deletion(self, orphan: OrphanRemoteJob) -> None:
         for finished in [finished for finished, deletion in self._deleting.items() if deletion.done()]:
-            if error := self._deleting.pop(finished).exception():  # by ssh the service may lack an operator's rights
+            # at a cluster reached by ssh, the service may lack the rights of an operator
+            if error := self._deleting.pop(finished).exception():
                 _log.warning("event=failed act=delete_orphan cluster=%s job=%d why=%r", *finished, str(error))
         job = orphan.cluster, orphan.job_id
         if job in self._deleting or not self._backoff.may_try(job):

@@ -34,7 +34,7 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
     clock: Clock
 
     def do_or_begin_act(self, action: TransferAction) -> None:
-        """Do a quick act at once; begin an act that needs a command in a thread of the job's owner."""
+        """Do a quick act at once; for an act that needs a command, use a thread of the job's owner."""
         transfer = action.transfer
         if action.act is TransferActKind.CLOSE:
             self._close_transfer(action.transfer, action.why)
@@ -87,7 +87,7 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
     def _job_end_or_search_error(
         self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None
     ) -> TransferMessage | None:
-        """Return the result of a job that a look-up found; an error if the look-ups have failed for too long."""
+        """Return the result that a look-up found for a job; an error if the look-ups have failed for too long."""
         is_sought = action.act is TransferActKind.LOOK_UP_END
         job, remote = action.transfer.remote_id, action.transfer.remote
         cause, reason = TransferFailureCause.VANISHED, f"{remote} has no trace of job {job}"

@@ -115,7 +115,7 @@ class PollerDaemon:
 
 
 _USUAL = ClusterSection()
-CLUSTER_KEYS_WITHOUT_EFFECT_ON_QUERIES = {  # cluster keys that do not affect a status query
+CLUSTER_KEYS_WITHOUT_EFFECT_ON_QUERIES = {  # keys of a [cluster] section that no status query depends on
     key: getattr(_USUAL, key)
     for key in (
         *("shell", "spool_shared", "remote_spool_dir", "stage_dir", "accounting"),
@@ -233,6 +233,6 @@ def _make_job_end_receiver(policy: Policy, name: str, clock: Clock) -> QeventJob
 
 
 def _clusters_to_query(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
-    """Return home and each cluster of a queue or transfer; all clusters in a site without transfer queues."""
+    """Return home and the clusters of transfer queues and `transfers`; without transfer queues all clusters."""
     used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
     return frozenset(policy.clusters) & used.union(transfer.remote for transfer in transfers)

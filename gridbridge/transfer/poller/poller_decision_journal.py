@@ -19,7 +19,7 @@ from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
 from gridbridge.state.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry, make_journal_entry
 
 PLAN_PROGRAM = "poller"
-MOST_NAMED_TRANSFERS = 3  # number of transfers that a sentence names
+MOST_NAMED_TRANSFERS = 3  # a sentence names at most this many transfers
 STORED_ACT_SENTENCE = re.compile(f"({'|'.join(act.value for act in TransferActKind)}) (gb[^ ]+): (.*)", re.DOTALL)
 
 

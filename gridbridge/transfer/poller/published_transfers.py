@@ -36,7 +36,7 @@ History = tuple[Transfer, Sequence[TransferEvent]]
 
 
 def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | None = None) -> reports.PublishedTransfer:
-    """Return a transfer's published row; the job list `home` shows since when the local job is in its state."""
+    """Return a transfer's published row; the home job list `home` tells how long the local job has its state."""
     local = parse_transfer_name(transfer.name)
     task = home.find(local.job, local.task) if home else None
     same_keys = ("owner", "phase", "desired", "since", "missing_since", "created_at", "closed_at", "cause")
@@ -74,7 +74,7 @@ def _published_transfer_history(history: History) -> reports.PublishedTransferHi
 def published_cluster_row(
     answer: ClusterQueryResult, last: ClusterSnapshot | None, now: datetime
 ) -> reports.PublishedClusterAnswer:
-    """Return a cluster's published row: the numbers of the last answer, and the error of the last query."""
+    """Return a cluster's published row: slot and job counts of the last answer, and the last query's error."""
     return reports.PublishedClusterAnswer(
         cluster=answer.cluster,
         asked_at=now,
@@ -99,7 +99,7 @@ def published_cluster_row(
     )
 
 
-LOAD_VALUE_REWRITE_INTERVAL_S = 2.0  # the poller rewrites load values this often, to show that the poller lives
+LOAD_VALUE_REWRITE_INTERVAL_S = 2.0  # load values are written again after this time, as the poller's sign of life
 
 UNLISTED = timedelta(minutes=1)  # time for the home job list to show the task of a new transfer
 
@@ -127,7 +127,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         self._publish_service_status()
 
     def publish_routes(self, used: frozenset[str]) -> None:
-        """Publish each queue's remote cluster and mapping rules for starters; keep files of `used` queues."""
+        """Publish each queue's remote cluster and mapping rules; keep the files of removed queues in `used`."""
         for queue, configured in self.policy.queues.items():
             rules = build_request_mapping(self.policy, configured.cluster, queue)
             # The mapping is published before the route, which names the mapping.
@@ -210,7 +210,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         publish_file(path, published_json.encode_published_value(task))
 
     def publish_unproved_history(self, local: str, uid: int, attempts: Sequence[History]) -> None:
-        """Publish a task's history by the messages of one uid alone; remove an empty history."""
+        """Publish what one uid's messages tell about a task; without transfers remove the published file."""
         path = published_file_formats.unverified_history_path(local, uid, self.folder)
         if not attempts:
             safe_files.remove_file(path)
@@ -218,7 +218,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         is_new = not os.path.exists(path)
         task = published_task_history(local, attempts, is_proved=False)
         publish_file(path, published_json.encode_published_value(task))
-        if is_new:  # for a new file only, because listing a person's files is slow
+        if is_new:  # not at every change, because it is slow to list a person's files
             published_json.limit_unverified_histories(self.folder, uid)
 
     def publish_usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:

@@ -45,7 +45,7 @@ GRANT_REMOVAL_SCRIPT = f'rm -f -- "{GRANTS}/$1"'
 
 
 def claim_task_for_home(name: str, uid: int, spool: str = SPOOL) -> bool:
-    """Claim a task for home, safe to repeat; False if the remote job has the claim, StateError in doubt."""
+    """Claim a task for home, safe to repeat; False if the remote job has the claim, StateError if unknown."""
     path = f"{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}"
     try:
         _require_own_claims_folder(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
@@ -92,7 +92,10 @@ def remove_claim_file(name: str, spool: str = SPOOL) -> None:
 def remove_claim_files_without_transfer(
     claimed: Container[str], now_s: float, spool: str = SPOOL, names: ResumableFolderScan | None = None
 ) -> None:
-    """Remove a portion of old claim files without a transfer, except home's, which a late remote job must find."""
+    """Remove a portion of the old claim files that belong to no transfer.
+
+    Claims of home stay, because a remote job that starts late must find home's claim.
+    """
     try:
         _require_own_claims_folder(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
         entries = (names or ResumableFolderScan()).next_portion(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
@@ -159,7 +162,7 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
 
 
 AT_ONCE = 500  # largest number of jobs in one command
-FIRST_S, LONGEST_S = 2.0, 20.0  # first and longest pause before a retry
+FIRST_S, LONGEST_S = 2.0, 20.0  # pauses before the first retry and, at most, before later retries
 
 DOUBT_S = 30.0  # a job without permission to run ends within this time after claim_wait_s
 

@@ -122,7 +122,7 @@ class RemoteAccountingFileReader:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-COPIED_KEYS = (  # fields of an accounting record that the usage record has, too
+COPIED_KEYS = (  # fields that a usage record copies from an accounting record
     *("job_id", "queue", "host", "pe_task", "submitted_at", "started_at", "ended_at"),
     *("failed", "exit_status", "wallclock_s", "user_s", "system_s", "max_rss_kb"),
 )
@@ -133,7 +133,7 @@ def remote_job_usage_records(
 ) -> Iterator[RemoteJobRunAccounting]:
     """Yield the usage records of transferred jobs among the lines of an accounting file."""
     for line, record in lines:
-        if is_transfer_name(record.account):  # a user may choose an account name that begins with gb
+        if is_transfer_name(record.account):  # users may give their own jobs an account (qsub -A) like gb.X
             yield RemoteJobRunAccounting(
                 **{key: getattr(record, key) for key in COPIED_KEYS},
                 transfer=record.account,
@@ -144,8 +144,9 @@ def remote_job_usage_records(
             )
 
 
-MOST_UNPROVED_ENDS_AN_HOUR = 1000  # stored ends of a person's jobs that no home job list has shown
-LONGEST_ANSWER_INTERVAL = timedelta(minutes=1)  # longest usual time between two answers of a cluster
+# the ends of at most this many jobs of one person are stored if no home job list has shown the jobs
+MOST_UNPROVED_ENDS_AN_HOUR = 1000
+LONGEST_ANSWER_INTERVAL = timedelta(minutes=1)  # two answers of a cluster are usually closer than this
 POSITION_REPUBLISH_INTERVAL = timedelta(seconds=20)  # unchanged positions are published again after this time
 
 
@@ -158,21 +159,22 @@ class RemoteUsageService:
     views: TransferStatePublisher
     clock: Clock
     readers: dict[str, RemoteAccountingFileReader] = field(default_factory=dict)
-    readings: dict[str, PublishedAccountingProgress] = field(default_factory=dict)  # published progress, by cluster
-    cursors: dict[str, ClusterAccountingProgress] = field(default_factory=dict)  # stored positions, by cluster
+    # how far each cluster's accounting file was read: as published, and as stored in the state file
+    readings: dict[str, PublishedAccountingProgress] = field(default_factory=dict)
+    cursors: dict[str, ClusterAccountingProgress] = field(default_factory=dict)
     accounting: RemoteUsageRows = field(init=False)
-    told: dict[int, int] = field(default_factory=dict)  # number of unproved job ends by uid
+    told: dict[int, int] = field(default_factory=dict)  # by uid: number of job ends without a proved owner
 
     def __post_init__(self) -> None:
         self.accounting = RemoteUsageRows(self.database)
 
     def load_positions(self) -> None:
-        """Go on with each accounting file at the position that the state file has."""
+        """Continue reading each accounting file at the position that is stored in the state file."""
         self.cursors = {cursor.cluster: cursor for cursor in self.accounting.cursors()}
         self.follow(self.policy)
 
     def follow(self, policy: Policy) -> None:
-        """Read the accounting files that a changed configuration names; a file that was read before is continued."""
+        """Read the accounting files that a changed configuration names; go on where an earlier reading ended."""
         self.policy = policy
         configured = policy.clusters.items()
         clusters = {name: of for name, of in configured if of.accounting and name != policy.site.cluster}
@@ -250,7 +252,10 @@ class RemoteUsageService:
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 
     def find_job_end(self, transfer: Transfer) -> JobEnd | None:
-        """Return a remote job's end by the accounting file, if any; ConflictingRemoteJobEnds for two different ends."""
+        """Return how a remote job ended according to the accounting file; None if the file has no record of the job.
+
+        Raises ConflictingRemoteJobEnds if two records disagree.
+        """
         if transfer.remote not in self.readers:
             return None
         accounts = self.readers[transfer.remote].accounts
@@ -262,7 +267,7 @@ class RemoteUsageService:
         return end
 
     def _newest_accounting_records(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:
-        """Return a job's accounting records that are newer than the last job list with the job."""
+        """Return those accounting records of a job that are newer than the last job list that shows the job."""
         name = parse_transfer_name(transfer.name)
         records = self.accounting.records_of(name.cluster, name.job, name.task, remote_job_last_listed_at(transfer))
         is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
@@ -274,7 +279,10 @@ class RemoteUsageService:
         ]
 
     def store_end_usage(self, transfer: Transfer) -> None:
-        """Store the usage in a job's end message unless a file will show it; publish it for the epilog at home."""
+        """Store the usage that a job's end message reports, and publish this usage for the epilog at home.
+
+        The usage is not stored if the accounting file will show the usage, too.
+        """
         queue = self.policy.queues.get(transfer.queue)
         has_epilog = bool(queue and queue.remote_usage)
         is_accounted = self.will_file_show_end(transfer)
@@ -293,7 +301,7 @@ class RemoteUsageService:
                 _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
     def _may_store_end_usage(self, transfer: Transfer) -> bool:
-        """Return whether to store the usage in an end message; an unproved owner has a limited number an hour."""
+        """Return whether to store an end message's usage: for a proved owner, or before a proof up to a limit."""
         if transfer.listed:
             return transfer.listed == OwnerSeenInHomeJobList.YES
         self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1

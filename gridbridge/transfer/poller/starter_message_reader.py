@@ -69,7 +69,7 @@ class UnconfirmedTransferQuota:
         self._waiting: dict[TransferKey, _TransferWaitingForHomeList] = clock.shifted_dictionary(
             _TransferWaitingForHomeList.shift_time
         )
-        self._admitted: dict[TransferKey, str] = {}  # proof of the owner, by accepted transfer
+        self._admitted: dict[TransferKey, str] = {}  # whether an accepted transfer's owner is proved
         self._count: Counter[int] | None = None
         self._swept_s = 0.0
 
@@ -87,7 +87,7 @@ class UnconfirmedTransferQuota:
         return name in self._waiting or self._unproved_transfers_by_uid()[spooled.uid] >= self.most
 
     def hold_message(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> list[str]:
-        """Let a message wait in the spool; return the path of an older message that the new message replaces."""
+        """Let a message wait in the spool; return the path of the older message, if any, that this message replaces."""
         name = spooled.message.transfer, spooled.uid
         entry = self._waiting.get(name)
         if isinstance(verdict, RejectedStarterMessage):
@@ -106,7 +106,7 @@ class UnconfirmedTransferQuota:
         return transfer.but(listed=self._admitted.pop(transfer.key, ""))
 
     def judge_waiting_transfers(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
-        """Accept or reject the waiting transfers by new job lists; return the paths of rejected messages."""
+        """Accept or reject each waiting transfer that new job lists decide; return the paths of rejected messages."""
         refused: list[str] = []
         uids: Counter[int] = Counter()
         for name, entry in tuple(self._waiting.items()):
@@ -157,7 +157,10 @@ class UnconfirmedTransferQuota:
 def _prove_waiting_transfer(
     entry: _TransferWaitingForHomeList, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
-    """Return YES if home lists the task, NO if only its remote job is listed, else ''; None without new job lists."""
+    """Say whether job lists show a waiting transfer: at home YES, only at the remote cluster NO, nowhere ''.
+
+    Returns None if there is no new job list.
+    """
     transfer = entry.transfer
     if home.taken_at <= entry.since:
         return None
@@ -204,7 +207,7 @@ class StarterMessageReader:
         self._ledger, self._inbox, self._clock = ledger, inbox, clock
         self._refusals = RefusedStarterMessageJournal(journal, clock)
         self._routes: set[Destination] = set()
-        self._quota = LogLineQuotaByPerson(clock.steady_s)  # limit of log lines, by uid
+        self._quota = LogLineQuotaByPerson(clock.steady_s)  # limits the log lines about each uid
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:
@@ -230,7 +233,7 @@ class StarterMessageReader:
         self._lingering = ()
         self.unproved.restart_count()
         messages = [*(spooled for _, spooled in self.premature.values()), *new]
-        # sorted by kind, not by time, because the hosts' clocks differ; an unknown kind comes last
+        # messages are sorted by kind, not by time, because the hosts' clocks differ; unknown kinds come last
         messages.sort(key=lambda spooled: (*KIND_ORDER, spooled.message.kind).index(spooled.message.kind))
         changed: set[TransferKey] = set()
         newest = {_progress_series_key(spooled): spooled.path for spooled in messages}
@@ -304,7 +307,7 @@ class StarterMessageReader:
         return [previous.record] if previous and previous.record != spooled.path else []
 
     def _message_with_facts(self, spooled: MessageWithAuthorUid, previous: Transfer | None) -> ReceivedStarterMessage:
-        """Return a message with its facts; a stored transfer stays valid after its queue was removed."""
+        """Return a message with the facts that decide about it; a removed queue stays valid for a stored transfer."""
         return ReceivedStarterMessage(
             message=spooled.message,
             known=previous,
@@ -317,7 +320,7 @@ class StarterMessageReader:
         )
 
     def _has_too_many_transfers(self, uid: int) -> bool:
-        """Return whether a uid's transfers use too many of its spool files; a quarter is left for other messages."""
+        """Return whether a uid's transfers use too many of its spool files; some are reserved for other messages."""
         ledger = self._ledger
         open_, ended = (sum(owner == uid for _, owner in transfers) for transfers in (ledger.open, ledger.ended))
         half = max(1, self._limit // 2)

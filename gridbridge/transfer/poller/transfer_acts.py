@@ -80,7 +80,7 @@ class RemoteJobActs(ReloadablePollerComponent):
         return TransferMessage(transfer=transfer.name, outcome=outcome, cause=cause, reason=reason)
 
     def look_up_end(self, action: TransferAction) -> TransferMessage | None:
-        """Return the result of a remote job by its accounting record; None without a record."""
+        """Return a remote job's result according to the accounting record; None without a record."""
         transfer = action.transfer
         where = configured_cluster_address(self.policy, transfer.remote)
         end = cluster_status_reader(where).query_job_end(where, transfer.remote_id, transfer.name)
@@ -93,13 +93,13 @@ class RemoteJobActs(ReloadablePollerComponent):
         return home_verdict_from_accounting(transfer, end)
 
     def query_accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
-        """Return the account names of those given jobs that a remote cluster still lists."""
+        """Return the account (qsub -A) of each of the given jobs that a remote cluster still lists."""
         where = configured_cluster_address(self.policy, cluster)
         query_accounts = batch_adapter_of_cluster(where).query_job_accounts
         return query_accounts(where, jobs) if query_accounts else {}
 
     def delete_orphan_job(self, orphan: OrphanRemoteJob) -> None:
-        """Delete a held remote job that belongs to no transfer, by an operator's rights and not as the owner."""
+        """Delete a held remote job that belongs to no transfer, with the rights of an operator instead of the owner."""
         where = configured_cluster_address(self.policy, orphan.cluster)
         jobs = cluster_status_reader(where).query_job_details(where, orphan.job_id)
         if any(job.name == job.account == orphan.name for job in jobs):
@@ -163,11 +163,12 @@ class TransferActDispatcher:
         self._failing: dict[TransferActKey, BackoffBySubject] = {}  # pauses before retries of failed acts
         self.disputed: set[TransferKey] = set()  # transfers whose accounting records show different ends
         self.not_ours: list[Transfer] = []  # transfers whose remote job id belongs to another job
-        self.not_deleted: list[tuple[Transfer, str]] = []  # transfers of removed accounts, with the deletion's error
+        # transfers whose owner's account was removed, and why their remote job could not be deleted
+        self.not_deleted: list[tuple[Transfer, str]] = []
         self.open: dict[TransferActKey, tuple[TransferAction, Future[TransferMessage | None]]] = {}
 
     def may_begin_act(self, action: TransferAction) -> bool:
-        """Return whether no thread runs an act and its pause is over; failed acts and look-ups wait ever longer."""
+        """Return whether an act may begin: no thread runs the act, and the growing pause after its last try is over."""
         name = _key_of_act(action)
         failing = self._failing.get(name)
         if name in self.open or (failing and not failing.may_try(name)):
@@ -218,7 +219,7 @@ class TransferActDispatcher:
         self._failing.clear()
 
     def _pause_failed_act(self, name: TransferActKey) -> None:
-        """Make a failed act wait before its retry; the release of a local task is retried at once."""
+        """Make a failed act wait before its retry, except the release of a local task, which is retried at once."""
         if name not in self._failing and name[0] is not TransferActKind.RELEASE_LOCAL:
             self._failing[name] = BackoffBySubject(self._clock, AGAIN_S, LONGEST_S)
             self._failing[name].may_try(name)

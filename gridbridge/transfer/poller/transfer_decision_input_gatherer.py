@@ -119,7 +119,7 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
     reused_ids: ReusedRemoteJobIdDetector
     spool: str
     clock: Clock
-    since_s: float = field(init=False)  # start of the uninterrupted queries
+    since_s: float = field(init=False)  # since when the queries have had no interruption
     looked_at_s: float = field(init=False)
     deleted_at_home: dict[str, datetime] = field(init=False)  # deletion time by transfer name
 
@@ -158,7 +158,7 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
         )
 
     def unconfigured_clusters(self) -> frozenset[str]:
-        """Return the clusters of open transfers that gridbridge.toml does not configure."""
+        """Return the clusters that have open transfers and are missing in gridbridge.toml."""
         return self.ledger.remote_clusters() - self.policy.clusters.keys()
 
     def record_home_deletions(self, transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> None:

@@ -61,7 +61,7 @@ class TaskHistoryPublisher:
             attempt.events.append(event)
 
     def _cached_attempts(self, transfer: str) -> "dict[TransferKey, _TransferWithEvents]":
-        """Return the cached transfers of a transfer's task; empty if the task was not published yet."""
+        """Return the cached transfers of a transfer's task; empty if no history of the task was published yet."""
         name = parse_transfer_name(transfer)
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
 
@@ -115,7 +115,7 @@ _log = logging.getLogger(__name__)
 
 
 class TransferLedger:
-    """Holds, as the state file does, the open transfers, and the ended transfers with watched remote jobs."""
+    """Holds a copy of the state file's open transfers, and of ended transfers whose remote jobs are still watched."""
 
     def __init__(
         self, database: StateFile, job_history: TaskHistoryPublisher, breakers: ClusterFailureBreakers, clock: Clock
@@ -123,7 +123,8 @@ class TransferLedger:
         self.open: dict[TransferKey, Transfer] = clock.shifted_dictionary(Transfer.shift_times)
         # closed transfers whose remote jobs may still be in job lists
         self.ended: dict[TransferKey, Transfer] = clock.shifted_dictionary(Transfer.shift_times)
-        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # closed transfers whose owner is not proved, by uid
+        # for each uid: names and closing times of closed transfers whose owner is not proved
+        self.rested: dict[int, deque[tuple[str, datetime]]] = {}
         self._told_of = LogLineQuotaByPerson(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
         self._logged_of = LogLineQuotaByPerson(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
         self._withheld = WithheldLogLines()  # log lines about transfers whose owner is not proved
@@ -161,7 +162,7 @@ class TransferLedger:
         return self.open.get(key) or self._transfers.find_transfer(*key)
 
     def attempts_of_task(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
-        """Return all transfers, open and closed, of a transfer's task by one uid."""
+        """Return all open and closed transfers that belong to one uid and to the same task as the given transfer."""
         name = parse_transfer_name(transfer)
         all_attempts = self._transfers.transfers_of_task(name.cluster, name.job, name.task)
         return tuple(attempt for attempt in all_attempts if attempt.uid == uid)

@@ -115,7 +115,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         return transfer.key in self._out
 
     def may_recall(self, transfer: Transfer) -> bool:
-        """Return whether a waiting task of a proved owner may come home: recalls are possible and below the limit."""
+        """Return whether a waiting task of a proved owner may come home; not after too many recalls."""
         queue = self.policy.queues.get(transfer.queue)
         cluster = self.policy.clusters.get(transfer.remote)
         is_proved = transfer.listed == transfers_and_actions.OwnerSeenInHomeJobList.YES
@@ -199,9 +199,10 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
 
     def __post_init__(self, database: StateFile) -> None:
         self._move_rows = TaskMoveRows(database)
-        self._keeping: dict[TransferKey, Future[None]] = {}  # queue lists being changed
+        self._keeping: dict[TransferKey, Future[None]] = {}  # changes of jobs' queue lists, made by threads
         self._wished: set[TransferKey] = set()
-        self._ending: dict[TransferKey, tuple[WaitingTaskMove, Future[None]]] = {}  # queue lists being restored
+        # moves that end as soon as a thread has restored the job's queue list
+        self._ending: dict[TransferKey, tuple[WaitingTaskMove, Future[None]]] = {}
 
     def watched_local_jobs(self) -> set[int]:
         """Return the ids of local jobs that the home job list must include."""
@@ -225,10 +226,10 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
     def _bring_moved_task_home(
         self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
     ) -> None:
-        """Bring a task home that moves to another cluster; give up the move if the task can't come home."""
+        """Bring home a task that is to move to another cluster; give up the move if the task can't come home."""
         keeping = self._keeping.get(transfer.key)
         if keeping and not keeping.done():
-            return  # a queue list is restored only after the end of its change
+            return  # a queue list that is still being changed can't be restored yet
         if transfer.is_over and transfer.cause == TransferFailureCause.RECALLED:
             self._move_rows.put_move(replace(move, stage=TaskMoveStage.HOME))
             return

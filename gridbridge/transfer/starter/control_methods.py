@@ -1,8 +1,8 @@
 """Run the suspend, resume and terminate methods of a transfer queue, and its epilog (queue_conf(5)).
 
-Grid Engine runs a method instead of sending a signal, and waits for the method's end without a limit. So each method
-notes what is wanted, wakes the starter, and ends soon. Methods may run side by side or twice, or may be skipped: the
-last note counts, and a deletion is final.
+Grid Engine runs such a program, a method, instead of sending a signal, and waits without a limit until the method has
+ended. So each method notes what is wanted, wakes the starter, and ends soon. Methods may run side by side or twice, or
+may be skipped: the last note counts, and a deletion is final.
 """
 
 import os
@@ -30,7 +30,7 @@ def main() -> None:
         task.open_notes_folder()
         task.open_log_file()
     except GridbridgeError as error:
-        log_step_error(error)  # the starter has the same error and ends the job
+        log_step_error(error)  # ignored here, because the starter meets the same error and ends the job
     try:
         METHODS[sys.argv[1]](task)
     except (GridbridgeError, OSError) as error:

@@ -28,7 +28,7 @@ OUTPUTS_FETCHED_NOTE = "home"  # note that all outputs are at home
 INPUTS_COPIED_NOTE = "carried"  # note that all inputs are at the remote cluster
 STAGING_NOTE = "stage"
 RSYNC_RELATIVE_MARK = "/./"  # rsync recreates the part of a path after this mark (rsync(1), --relative)
-SHORT_BYTES = 1 << 20  # a larger standard stream is fetched by rsync
+SHORT_BYTES = 1 << 20  # only a standard stream that is larger is fetched by rsync
 LONG_S = 40.0  # timeout of a command that lists or removes a remote folder
 
 
@@ -74,7 +74,7 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
 
 
 def copy_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
-    """Copy the inputs to the remote folder; False if the local job was deleted, UnstageablePaths if one is gone."""
+    """Copy the inputs to the remote folder; False if the local job was deleted, UnstageablePaths for a lost input."""
     task, login, at = step.task, _ssh_login(step), step.record.stage
     if task.is_noted_done(INPUTS_COPIED_NOTE):
         return True
@@ -262,7 +262,7 @@ def _lock_output_file(descriptor: int) -> None:
 
 
 def _count_bytes_already_written(fetched: str, path: str, begun: int) -> int:
-    """Return how many bytes of a stream already follow `begun`; 0 if other programs have written since."""
+    """Return how many bytes of a stream follow the first `begun` bytes of the file; 0 if other bytes follow."""
     if not os.access(path, os.R_OK):
         return 0
     agreeing = 0

@@ -82,7 +82,7 @@ class LocalTask:
         return published_file_formats.read_published_route(queue or self.queue, self.published)
 
     def remote_address(self, route: TransferRoute) -> Away:
-        """Return the address of a remote cluster, with the job owner's ssh login if any."""
+        """Return the address of a remote cluster; for a cluster by ssh, the address has the job owner's login."""
         return route.away_as(own_login_name()) if route.remote_ssh else route.away
 
     def verdict_path(self, transfer: str) -> str:
@@ -161,11 +161,11 @@ class LocalTask:
 
     def _send_about_transfer(self, news: TransferMessage) -> None:
         record = self.read_record()
-        if record and record.kind == TransferMessageKind.RECORD:  # an ASK message names no transfer yet
+        if record and record.kind == TransferMessageKind.RECORD:  # with an ASK message the task has no transfer yet
             spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
 
     def read_desired_state(self) -> str:
-        """Return the local job's desired state (DesiredLocalJobState) by a method's latest note; empty without a note.
+        """Return the state of the local job that a method's latest note asks for; empty without a note.
 
         The service learns of a new note before the starter acts. A method that writes a note meanwhile also creates
         the mark file INTENT again, so the starter's next step handles the note.
@@ -181,7 +181,7 @@ class LocalTask:
         return desired
 
     def note_observed_state(self, desired: str, order: task_notes.NoteSortKey) -> None:
-        """Note the local job's state in place of a method, unless a method has written a note as new."""
+        """Note the local job's state as a method would, unless a method has written a note that is as new."""
         if task_notes.is_intent_older(task_notes.newest_intent_note(self.private), order):
             task_notes.note_method_intent(self.private, desired, order)
 
@@ -199,7 +199,7 @@ class LocalTask:
         self._write_message_note("recall", recall)
 
     def read_closing_note(self) -> TransferMessage | None:
-        """Return the end of the task's transfer; None while the transfer is open."""
+        """Return how the task's transfer ended; None while the transfer is open."""
         end = task_notes.read_note_message(f"{self.private}/closed")
         return end if end and end.tells_end() else None
 
@@ -230,7 +230,7 @@ class LocalTask:
         return before
 
     def seconds_since_first_note(self, note: str) -> float:
-        """Return the seconds since the first call for the note, which is written by the first call."""
+        """Return the seconds since the first call with this `note`; the first call writes the note."""
         path, now_s = f"{self.private}/{note}", time.clock_gettime(time.CLOCK_BOOTTIME)
         if (first_s := task_notes.read_note_number(path)) is None:
             first_s = now_s
@@ -238,9 +238,9 @@ class LocalTask:
         return now_s - first_s
 
     def require_tmpdir_space(self) -> None:
-        """Raise JobTmpdirFull unless TMPDIR has space for notes; called before a job is sent."""
+        """Before a job is sent, raise JobTmpdirFull unless TMPDIR has space for notes."""
         path = f"{self.private}/tried"
-        task_notes.write_note(path, bytes(MAX_BYTES))  # as long as the longest note
+        task_notes.write_note(path, bytes(MAX_BYTES))  # the longest possible note
         safe_files.remove_file(path)
 
     def write_shepherd_error(self, reason: str) -> None:

@@ -62,7 +62,10 @@ def _note_known_local_states(
 
 
 def _release_remote_job(step: "StarterStepContext") -> bool:
-    """Release the remote job if the local job is still to run after its inputs are copied; False while in doubt."""
+    """Copy the inputs, and release the remote job if the local job is still to run.
+
+    Returns False, for a retry, while a process checks whether the local job is to end.
+    """
     if not _is_local_job_to_run(step):
         return True
     _check_remote_job_once(step)
@@ -99,7 +102,7 @@ def _suspend_or_resume_remote_job(step: "StarterStepContext", desired: str) -> N
 
 
 def _check_remote_job_once(step: "StarterStepContext") -> None:
-    """Check the remote job's owner and account name once in a step; RemoteJobNotOurs on a mismatch."""
+    """Check the remote job's owner and account (qsub -A) once in a step; RemoteJobNotOurs on a mismatch."""
     if not step.is_sure:
         is_remote_job_known(step.away, step.record)
         step.is_sure = True

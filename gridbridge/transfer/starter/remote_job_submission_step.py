@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 
-INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT values without a script
-LOCAL_IDENTITY = (  # variables with the values of the local job
+INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # values of JOB_SCRIPT that name no script
+LOCAL_IDENTITY = (  # variables that the remote job gets with the values of the local job
     *("JOB_ID", "JOB_NAME", "REQUEST", "REQNAME", "RESTARTED", "SHELL", "SGE_ACCOUNT", "SGE_CWD_PATH"),
     *("SGE_STDERR_PATH", "SGE_STDIN_PATH", "SGE_STDOUT_PATH"),
     *("SGE_TASK_FIRST", "SGE_TASK_ID", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"),
 )
 HOME_JOB_ID = "GRIDBRIDGE_HOME_JOB_ID"
-SUBMIT_SIDE = "SGE_O_"  # prefix of variables that qsub sets about the submission
-DEVICES = "/dev/"  # prefix of files that every host has
+SUBMIT_SIDE = "SGE_O_"  # prefix of the variables by which qsub describes the submit host
+DEVICES = "/dev/"  # prefix of paths that exist on every host and are not copied
 SERIAL = "none"  # value of `pe` for a serial job
 PARALLEL = ("PE", "PE_HOSTFILE")  # variables that execd sets for a parallel job
 EXECD_OWNS = (  # variables that execd sets, whatever qsub -v says
@@ -51,7 +51,7 @@ def build_remote_job_spec(
     stage: str = "",
     claim: str = "",
 ) -> RemoteJobScriptValues:
-    """Return the values of the remote job's script; GridbridgeError if a file of the job is unreadable.
+    """Return the values for the remote job's wrapper script; GridbridgeError if a file of the job is unreadable.
 
     `stage` is the folder for copied files at the remote cluster, or empty. `claim` are shell lines that check whether
     the job may run.
@@ -146,13 +146,14 @@ CAUSES = {
 
 
 def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
-    """Submit the held remote job; UnmappableRequest also for a job that came from another cluster."""
+    """Submit the remote job with a hold; UnmappableRequest also for a job that came from another cluster."""
     if _came_from_other_cluster(step.task.env.get("SGE_ACCOUNT", "")):
         raise UnmappableRequest(ONE_HOP)
     request = step.request
     for name, value in request.hard:
         if name == "h_rt":
-            task_notes.write_note(f"{step.task.private}/{name}", value.encode())  # Grid Engine may not answer later
+            # noted now, because Grid Engine may not answer later
+            task_notes.write_note(f"{step.task.private}/{name}", value.encode())
     config = step.task.read_execd_config()
     step.record = step.record.but(rerun=request.rerun)
     name, (pe, slots) = step.record.transfer, granted_parallel_environment(config)
@@ -176,7 +177,7 @@ def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
 def _came_from_other_cluster(account: str) -> bool:
     if not account.startswith("gc."):
         return is_transfer_name(account)
-    from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_array_name  # rarely needed
+    from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_array_name  # few jobs need this
 
     return is_campaign_array_name(account)
 
@@ -190,8 +191,8 @@ def is_owner_ssh_login_barred(step: "StarterStepContext") -> bool:
 def claim_wrapper_lines(step: "StarterStepContext") -> str:
     """Return the shell lines by which the remote job claims the right to run.
 
-    A retried submission reuses its claim if the configuration still has claims of the claim's kind. The file with the
-    claim's key is written before the job's script, which names the file, becomes readable.
+    A retried submission uses its claim again if the configuration still has claims of this kind. The file with the
+    claim's key is written first, because the job's script names this file.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):
@@ -239,7 +240,7 @@ def _exclude_forwarding_queues(step: "StarterStepContext", spec: JobSpec) -> Job
 def _translate_job_request(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
     pairs = spec.request.hard + spec.request.soft
     has_names = spec.pe or spec.request.project or any(not is_home_only_resource(name) for name, _ in pairs)
-    if not step.route.remote_mapped and not has_names:  # the remote cluster knows all requested names
+    if not step.route.remote_mapped and not has_names:  # no name needs a translation
         return spec
     from gridbridge.transfer.request_translation import translate_request_for_queue
 

@@ -68,7 +68,7 @@ def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ..
                 return step.run_due_step()
             except errors.UnstageablePaths as error:
                 if step.record.phase == StarterPhase.RELEASED:
-                    raise  # the remote job may have run
+                    raise  # without a deletion, because the remote job may have run
                 delete_remote_job(step.away, step.record)
                 outcome, cause = TransferOutcome.ERROR, TransferFailureCause.FILES
                 end = TransferMessage(outcome=outcome, cause=cause, reason=str(error))
@@ -104,7 +104,7 @@ class DueStarterStep(StarterStepContext):
         return self.continue_submitted_job()
 
     def continue_submitted_job(self) -> str:
-        """Do the next step of a submitted job, by the service's answer and the local job's state."""
+        """Do the next step of a submitted job, which depends on the service's answer and the local job's state."""
         message = published_file_formats.read_verdict_or_reply(self.task.verdict_path(self.record.transfer))
         agreement = message if message and message.outcome == TransferOutcome.AGREE else None
         if answer := self.obey_service_verdict(None if agreement else message):

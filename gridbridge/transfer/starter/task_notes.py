@@ -12,7 +12,7 @@ from gridbridge.errors import JobTmpdirFull, ParseError, StateError
 from gridbridge.model.transfer_messages_in_spool import MAX_BYTES, TransferMessage, decode_transfer_message
 from gridbridge.shell import safe_files
 
-NO_ROOM = (28, 122)  # ENOSPC and EDQUOT (errno(3)); an import would be slow
+NO_ROOM = (28, 122)  # ENOSPC and EDQUOT (errno(3)); to import errno would be slow
 
 
 def write_note(path: str, data: bytes = b"") -> None:

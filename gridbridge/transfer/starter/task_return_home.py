@@ -27,7 +27,7 @@ SETTLE_S = 2  # a started job is listed as running within this time
 CONFIRM_S = 1  # pause between two queries for a deleted job
 DELETING = "deleting"  # the remote job's deletion was sent and is not confirmed
 GONE = "gone"  # the remote job was deleted
-# RESTARTED: a transfer queue at the remote cluster may have requeued the job
+# a waiting job may be RESTARTED: a transfer queue at the remote cluster may have requeued the job
 WAITING = {JobStateFact.WAITING, JobStateFact.HELD, JobStateFact.RESTARTED}
 KILLS = ("9", "12", "15")  # a deletion sends KILL, USR2 (-notify) or TERM
 KILLED = "the remote job had just started and was deleted"
@@ -75,11 +75,14 @@ def _delete_waiting_remote_job(
 
 
 def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> TransferMessage | None:
-    """Return the end of a task whose remote job a recall deleted, if the job's end is unknown or a kill."""
+    """Return the task's end, a requeue, if the recall (return home) has deleted the remote job; else None.
+
+    The recall counts as the cause only if the remote job was killed, or if nobody knows how the remote job ended.
+    """
     is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
     if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == TransferOutcome.ERROR):
         return None
-    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason already has KILLED
+    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason already says so
     reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
     return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=reason)
 
