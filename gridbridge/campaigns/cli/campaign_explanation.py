@@ -1,4 +1,4 @@
-"""Explains why a campaign or task waits and which change ends the wait, from the runner's last cycle."""
+"""Explains from the runner's last cycle why a campaign or task waits, and what would end the wait."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -112,12 +112,12 @@ def _explain_campaign(campaign: ShownCampaign, folder: str) -> CampaignExplanati
     sent_text = f"{are} there, " if sent else ""
     wait = number_with_noun(campaign.waiting, "waits to be sent", "wait to be sent")
     head = f"{campaign.ended} of {number_with_noun(campaign.tasks, 'task')} ended, {sent_text}{wait}"
-    explanation = _explain_from_last_cycle(campaign, None, head, folder, does_wait=bool(campaign.waiting))
+    explanation = _explain_waiting_from_last_cycle(campaign, None, head, folder, does_wait=bool(campaign.waiting))
     return replace(explanation, sentences=(*explanation.sentences, *_describe_failed_tasks(campaign, folder)))
 
 
 def _explain_task(campaign: ShownCampaign, task: PublishedCampaignTask, folder: str) -> CampaignExplanation:
-    explanation = _explain_from_last_cycle(
+    explanation = _explain_waiting_from_last_cycle(
         campaign, task, _describe_task_state(task), folder, does_wait=task.is_waiting
     )
     return replace(explanation, sentences=(*explanation.sentences, *_describe_task_attempts(campaign, task)))
@@ -137,7 +137,7 @@ def _describe_failed_tasks(campaign: ShownCampaign, folder: str) -> Iterator[str
         yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how{again}"
 
 
-def _explain_from_last_cycle(
+def _explain_waiting_from_last_cycle(
     campaign: ShownCampaign, task: PublishedCampaignTask | None, head: str, folder: str, *, does_wait: bool
 ) -> CampaignExplanation:
     events = tuple(event for event in campaign_client.published_events(folder) if not event.closed_at)
@@ -154,23 +154,23 @@ def _explain_from_last_cycle(
     last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
     published = last.reasons if last else ()
     reasons = tuple(reason for reason in published if reason.campaign == campaign.number)
-    sentences = (head, *_describe_send_reasons(reasons, events), *_describe_open_events(campaign, events))
+    sentences = (head, *_describe_reasons_of_waiting_tasks(reasons, events), *_describe_open_events(campaign, events))
     at = last.at if last else None
     return CampaignExplanation(campaign=campaign, task=task, at=at, reasons=reasons, sentences=sentences)
 
 
-def _describe_send_reasons(
+def _describe_reasons_of_waiting_tasks(
     reasons: tuple[TaskSendExplanation, ...], events: tuple[CampaignEvent, ...]
 ) -> Iterator[str]:
     for reason in reasons:
-        refusal = _find_refusal_event_number(reason, events)
+        refusal = _number_of_submission_refusal_event(reason, events)
         words = NOT_TAKEN if refusal else SENTENCES[reason.cause]
-        yield f"{reason.cluster}: {words.format(**_format_reason_numbers(reason, events), refusal=refusal)}"
+        yield f"{reason.cluster}: {words.format(**_format_fields_of_send_reason(reason, events), refusal=refusal)}"
     if not reasons:
         yield "the runner's next cycle decides about the waiting tasks"
 
 
-def _find_refusal_event_number(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> int:
+def _number_of_submission_refusal_event(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> int:
     """Return the number of the open event about the refusal of the last arrays; 0 if there is none."""
     if reason.cause is not TaskSentOrUnsentCause.SENT:
         return 0
@@ -179,7 +179,7 @@ def _find_refusal_event_number(reason: TaskSendExplanation, events: tuple[Campai
     return next((event.number for event in refused if event.identity[1:3] == pair), 0)
 
 
-def _format_reason_numbers(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
+def _format_fields_of_send_reason(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
     numbers = {field.name: getattr(reason, field.name) for field in fields(reason)}
     silent = (event for event in events if event.identity[:3] == (CampaignEventCode.GET_JOBS, 0, reason.cluster))
     since = next((f" since {event.opened_at:%Y-%m-%d %H:%M} UTC" for event in silent), "")
@@ -194,10 +194,10 @@ def _format_reason_numbers(reason: TaskSendExplanation, events: tuple[CampaignEv
     )
     closing_event = f", event {number}" if number else ""
     texts = {"since": since, "what": closing_event, "stressed": stressed, "ratio": ratio, "cure": cure}
-    return numbers | texts | _format_counted_nouns(reason) | {"others": _describe_campaigns_served_first(reason)}
+    return numbers | texts | _format_reason_counts(reason) | {"others": _describe_campaigns_served_first(reason)}
 
 
-def _format_counted_nouns(reason: TaskSendExplanation) -> dict[str, object]:
+def _format_reason_counts(reason: TaskSendExplanation) -> dict[str, object]:
     nouns = {
         "sent_there": (reason.sent, "of its tasks was sent there", "of its tasks were sent there"),
         "sent_to_it": (reason.sent, "of its tasks was", "of its tasks were"),

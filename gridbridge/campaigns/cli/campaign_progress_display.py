@@ -66,7 +66,7 @@ class _CampaignProgressBars(Progress):
         super().__init__(*COLUMNS, console=Console(), transient=False)
 
     def show(self, campaigns: Sequence[ShownCampaign]) -> None:
-        chosen = _choose_campaigns_for_height(campaigns, self.console.height)
+        chosen = _choose_campaigns_fitting_terminal_height(campaigns, self.console.height)
         for campaign in campaigns:
             if campaign.number not in self._known:
                 self._known[campaign.number] = self.add_task("", number=0, state="", told="", visible=False)
@@ -93,7 +93,7 @@ class _CampaignProgressBars(Progress):
         )
 
 
-def _choose_campaigns_for_height(campaigns: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
+def _choose_campaigns_fitting_terminal_height(campaigns: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
     numbers = [campaign.number for campaign in campaigns]
     if len(numbers) < lines:  # one line of the terminal stays free for the cursor
         return frozenset(numbers)

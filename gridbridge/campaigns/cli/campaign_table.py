@@ -54,7 +54,7 @@ def campaign_end_forecast_text(campaign: ShownCampaign) -> str:
 
 
 def end_forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
-    """Describe how far earlier forecasts of campaign ends were wrong."""
+    """Describe how wrong the forecasts of ended campaigns were."""
     whole = number_with_noun(forecast_errors.forecasts, "campaign")
     return (
         f"earlier forecasts: {forecast_errors.p90_held} of {whole} ended by their P90, "

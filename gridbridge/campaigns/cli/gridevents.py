@@ -93,7 +93,9 @@ def gridevents(
         return 0
     if is_fix or is_again:
         verb = CampaignOwnerRequestVerb.RESUBMIT if is_again else CampaignOwnerRequestVerb.FIX
-        return command_relay_and_runner_wait.exit_status_of_request("gridevents", lambda: _close_events(events, verb))
+        return command_relay_and_runner_wait.exit_status_of_request(
+            "gridevents", lambda: _request_closing_of_events(events, verb)
+        )
     states = {shown.number: shown.state for shown in campaign_client.published_campaigns(folder)}
     print_events(events, states, is_json, is_one=number is not None)
     return 0
@@ -108,9 +110,11 @@ def _explain_missing_event(
     return "" if campaign is None or campaign in numbers else f"no campaign {campaign}"
 
 
-def _close_events(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb) -> int:
+def _request_closing_of_events(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb) -> int:
     sent_again = {
-        event.number for event in events if verb is CampaignOwnerRequestVerb.RESUBMIT and _concerns_failed_tasks(event)
+        event.number
+        for event in events
+        if verb is CampaignOwnerRequestVerb.RESUBMIT and _is_event_about_failed_tasks(event)
     }
     campaigns = tuple({event.campaign for event in events})
     answers = campaign_client.ask_runner_to_act_on_campaigns(
@@ -127,7 +131,7 @@ def _close_events(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestV
     return 0 if is_done else REFUSED
 
 
-def _concerns_failed_tasks(event: CampaignEvent) -> bool:
+def _is_event_about_failed_tasks(event: CampaignEvent) -> bool:
     return event.kind is CampaignEventSubject.TASK or event.code in OF_LOST_TASKS
 
 

@@ -65,7 +65,7 @@ def gridnotify(
         lambda: (
             _print_own_subscriptions(is_json)
             if is_list
-            else _subscribe_or_unsubscribe(*chosen[0], severity, is_end, is_verbose)
+            else _subscribe_or_unsubscribe_caller(*chosen[0], severity, is_end, is_verbose)
         ),
     )
 
@@ -85,7 +85,7 @@ def _print_own_subscriptions(is_json: bool) -> int:
     return 0
 
 
-def _subscribe_or_unsubscribe(
+def _subscribe_or_unsubscribe_caller(
     way: NotificationChannel, identity: str, severity: str | None, is_end: bool, is_verbose: bool
 ) -> int:
     try:

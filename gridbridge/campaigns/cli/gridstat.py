@@ -21,8 +21,8 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCa
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.state.published_json import to_json_types
 
-MOST_BYTES = 16 << 20  # largest number of printed bytes of a task's output
-LAST_BYTES, LAST_LINES = 2000, 5  # printed part of a failed task's standard error: the last bytes and lines
+MOST_BYTES = 16 << 20  # at most this many bytes of a task's output are printed
+LAST_BYTES, LAST_LINES = 2000, 5  # at most this many last bytes and lines of a failed task's standard error
 MOST_FAILED = 1000  # standard error is read for at most this many failed tasks
 
 
@@ -90,7 +90,7 @@ def _print_failed_tasks(campaign: ShownCampaign, view: GridstatOutputFormat) -> 
     bad = campaign_client.finally_failed_tasks(campaign, view.folder)
     tasks = tuple(task for task in bad if not is_task_cancelled_by_owner(task.outcome, campaign.state))
     parameters = campaign_client.own_task_parameters(campaign.number)
-    texts, problems = _read_standard_error_ends(campaign.number, tasks[:MOST_FAILED])
+    texts, problems = _read_last_lines_of_standard_error(campaign.number, tasks[:MOST_FAILED])
     if view.is_json:
         rows = [campaign_table.task_json(task, parameters) | {"stderr": texts.get(task.number)} for task in tasks]
         output_and_errors.print_json(rows)
@@ -172,7 +172,9 @@ def _print_task_output(number: int, task: PublishedCampaignTask, *, is_error: bo
     return 0 if texts else 1
 
 
-def _read_standard_error_ends(number: int, tasks: Sequence[PublishedCampaignTask]) -> tuple[dict[int, str], list[str]]:
+def _read_last_lines_of_standard_error(
+    number: int, tasks: Sequence[PublishedCampaignTask]
+) -> tuple[dict[int, str], list[str]]:
     from gridbridge.campaigns.cli import task_output_reading_and_fetching
 
     try:
@@ -231,7 +233,7 @@ def gridstat(
     is_output: bool,
     is_error: bool,
     folder: str,
-    **_: object,  # further options, which _show_chosen_view and _find_option_conflict read from the context
+    **_: object,  # further options, read from the context
 ) -> int:
     """Show all campaigns, or the campaign with this id.
 
@@ -252,7 +254,7 @@ def gridstat(
     """
     view = GridstatOutputFormat(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
     chosen = number if campaign is None else campaign
-    if problem := _find_option_conflict(context.params):
+    if problem := _find_conflict_of_gridstat_options(context.params):
         raise click.UsageError(problem)
     try:
         is_in = campaign_table.parse_campaign_range(range_ or "*-*")
@@ -270,14 +272,14 @@ def gridstat(
     try:
         if job is not None:
             return _print_task_or_task_output(*parse_campaign_dot_task(job), view, is_there, is_output, is_error)
-        _show_chosen_view(context.params, read_campaigns, chosen, view)
+        _print_view_chosen_by_options(context.params, read_campaigns, chosen, view)
     except (ForeignOrMissingCampaignFile, NoSuchCampaignOrTask) as error:
         output_and_errors.print_error(f"gridstat: {error}")
         return REFUSED
     return 0
 
 
-def _show_chosen_view(
+def _print_view_chosen_by_options(
     options: Mapping[str, Any],
     read_campaigns: Callable[[], list[ShownCampaign]],
     chosen: int | None,
@@ -300,7 +302,7 @@ def _show_chosen_view(
     next(act for is_wanted, act in acts if is_wanted)()
 
 
-def _find_option_conflict(options: Mapping[str, Any]) -> str:
+def _find_conflict_of_gridstat_options(options: Mapping[str, Any]) -> str:
     numbers = {options["number"], options["campaign"]} - {None}
     of_task = sum(options[option] for option in ("is_there", "is_output", "is_error"))
     of_one = sum(bool(options[option]) for option in ("is_full", "is_events", "is_jdl", "is_failed", "picture"))

@@ -66,14 +66,14 @@ class _GridsubCommand(click.Command):
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             misplaced = [word for word in typed if word in qsub_directive_parser.OF_SCRIPTS and word not in ours]
-            if not misplaced or not _may_be_qsub_option(error):
+            if not misplaced or not _may_qsub_option_cause_usage_error(error):
                 raise
             line = f"write it into the script, as a line #$ {misplaced[0]}"
             message = f"{misplaced[0]} is an option of qsub, not of gridsub: {line}"
             raise click.UsageError(message, ctx) from error
 
 
-def _may_be_qsub_option(error: click.UsageError) -> bool:
+def _may_qsub_option_cause_usage_error(error: click.UsageError) -> bool:
     """Say whether an option of qsub may be the cause of a usage error: click reads -cwd as -c wd."""
     if isinstance(error, click.NoSuchOption):
         return not error.option_name.startswith("--")
@@ -205,14 +205,14 @@ def _submit_or_check_campaign(typed: CampaignSourceOptions, options: list[str], 
     if (again := typed.retry_options_to_relay()) and (
         transfer_host := command_relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS)
     ):
-        return _relay_to_transfer_host(transfer_host, again, options, None)
+        return _relay_gridsub(transfer_host, again, options, None)
     data = sys.stdin.buffer.read() if is_ready else b""
     parsed = gridsub_campaign_source.decode_jdl_from_login_node(data) if is_ready else typed.read_campaign()
     for warning in parsed.warnings:
         output_and_errors.print_error(f"gridsub: {warning}")
     if transfer_host := command_relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
         encoded = campaign_files_of_owners.encode_campaign_file(asdict(parsed.jdl), parsed.parameters)
-        return _relay_to_transfer_host(transfer_host, ["--ready"], options, encoded)
+        return _relay_gridsub(transfer_host, ["--ready"], options, encoded)
     if "--check" in options:
         # imported late, because modules of decisions are slow to load
         from gridbridge.campaigns.cli import gridsub_check_preview
@@ -250,7 +250,7 @@ def _add_tasks_to_campaign(
         words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]
         lines = "" if file is None else gridsub_campaign_source.read_jdl_or_script(file)
         data = None if file is None else lines.encode("utf-8", "surrogateescape")
-        return _relay_to_transfer_host(transfer_host, words, options, data)
+        return _relay_gridsub(transfer_host, words, options, data)
     is_check = "--check" in options
     status = gridsub_campaign_source.add_campaign_tasks(
         number, file, text, is_check=is_check, is_details="--details" in options
@@ -262,7 +262,7 @@ def _wait_for_campaign_if_asked(number: int, is_wait: bool) -> int:
     return gridwait.wait_for_campaign_end("gridsub", number) if is_wait else 0
 
 
-def _relay_to_transfer_host(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
+def _relay_gridsub(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
     return command_relay_and_runner_wait.run_on_transfer_host(
         transfer_host, "gridsub", words + options, UNREACHABLE, stdin, changes="--check" not in options
     )

@@ -151,21 +151,21 @@ class CampaignSourceOptions:
         return sum(option is not None for option in options)
 
     @property
-    def _is_command(self) -> bool:
+    def _is_campaign_of_command(self) -> bool:
         return self.numbers is not None or self.lines is not None
 
     def retry_options_to_relay(self) -> list[str]:
         """Return the options of gridsub --retry-failed for the transfer host; empty without --retry-failed."""
         if self.retried is None:
             return []
-        self._require_single_source()
+        self._require_single_campaign_source()
         self._refuse_options_beside_jdl()
         return ["--retry-failed", str(self.retried), *(("-t", self.type_) if self.type_ else ())]
 
     def read_campaign(self) -> ParsedJdl:
         """Read the campaign; raises click.UsageError if the options do not name exactly one source."""
-        self._require_single_source()
-        if self._is_command:
+        self._require_single_campaign_source()
+        if self._is_campaign_of_command:
             return self._campaign_of_command()
         if self.words and self.words[0] != STANDARD_INPUT:
             file = self.words[0]
@@ -185,8 +185,8 @@ class CampaignSourceOptions:
         text = self.text if self.text is not None else read_jdl_or_script(source)
         return read_jdl(source, text, self.wishes.type_)
 
-    def _require_single_source(self) -> None:
-        if self._count_source_options + (bool(self.words) and not self._is_command) != 1:
+    def _require_single_campaign_source(self) -> None:
+        if self._count_source_options + (bool(self.words) and not self._is_campaign_of_command) != 1:
             raise click.UsageError(SOURCES)
 
     def _campaign_of_command(self) -> ParsedJdl:

@@ -105,7 +105,7 @@ def preview_tasks_by_cluster(
                 is_drained=name in drained,
                 is_stressed=name in stressed,
                 has_prologue=bool(admission.jdl.clusters[name].prologue),
-                may_be_spread=_may_be_spread(admission.jdl.clusters[name], name, policy, folder),
+                may_be_spread=_may_slots_of_task_be_spread(admission.jdl.clusters[name], name, policy, folder),
             )
             for name, slots in free.items()
         ),
@@ -128,7 +128,7 @@ def _requested_objects_not_offered(request: JdlSettingsAtCluster, cluster: str, 
     return (*missing, names_offered_by_cluster.missing_parallel_env_reason(request.nodes, per_host).removeprefix("no "))
 
 
-def _may_be_spread(request: JdlSettingsAtCluster, cluster: str, policy: Policy, folder: str) -> bool:
+def _may_slots_of_task_be_spread(request: JdlSettingsAtCluster, cluster: str, policy: Policy, folder: str) -> bool:
     """Say whether a task may get slots on more hosts than requested, because no environment is known."""
     is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
     asks = request.nodes > 0 and request.slots > 1 and not request.environment
@@ -168,7 +168,7 @@ def _load_configuration_for_jdl(jdl: Jdl, path: str) -> Policy:
 
 
 def print_submission_check(parsed: ParsedJdl) -> int:
-    """Print the changes by admission rules and the tasks for each cluster; return 1 for a refusal."""
+    """Print what admission rules change and what each cluster gets; return 1 for a refused campaign."""
     admission = site_admission_rules.apply_site_admission_rules(parsed)
     for fired in admission.fired:
         for change in fired.changes:

@@ -157,7 +157,7 @@ def _fetch_outputs_from_cluster(
 
 def _copy_local_outputs(folder: str, names: Iterable[str], to: str) -> None:
     """Copy files one by one; after failures copy the rest, then raise StateError with the first error."""
-    os.listdir(folder)  # OSError for a missing folder
+    os.listdir(folder)  # raises OSError if the folder is missing
     if os.path.samefile(folder, to):
         return
     wrong: list[Exception] = []

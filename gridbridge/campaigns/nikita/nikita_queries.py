@@ -61,15 +61,15 @@ def campaign_tasks_in_snapshots(
         of_array = marks.get(array.key, {})
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
             is_kept = row.state.is_waiting and array.key in steps
-            if not is_kept and (since := _waiting_or_running_since(array, row, campaign)):
+            if not is_kept and (since := _time_since_tasks_wait_or_run(array, row, campaign)):
                 since = shift_past_time_by_clock_jumps(since, jumps)
-                yield from _split_row_by_mark(array, campaign, row, since, of_array)
+                yield from _split_job_list_row_by_deletion_mark(array, campaign, row, since, of_array)
             elif of_array and (is_kept or row.state.is_put_back or (row.state.is_waiting and row.state.is_held)):
-                split = _split_row_by_mark(array, campaign, row, array.intended_at, of_array)
+                split = _split_job_list_row_by_deletion_mark(array, campaign, row, array.intended_at, of_array)
                 yield from (part for part in split if part.marked in TO_GO)
 
 
-def _waiting_or_running_since(array: CampaignArray, row: ClusterJobListRow, campaign: Campaign) -> datetime | None:
+def _time_since_tasks_wait_or_run(array: CampaignArray, row: ClusterJobListRow, campaign: Campaign) -> datetime | None:
     """Return when waiting tasks were submitted, or running tasks started; None if nikita keeps them."""
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
@@ -82,7 +82,7 @@ def _waiting_or_running_since(array: CampaignArray, row: ClusterJobListRow, camp
     return None
 
 
-def _split_row_by_mark(
+def _split_job_list_row_by_deletion_mark(
     array: CampaignArray,
     campaign: Campaign,
     row: ClusterJobListRow,
@@ -91,7 +91,7 @@ def _split_row_by_mark(
 ) -> Iterator[deletions.ArrayTasksWithSameStateAndAge]:
     by_mark: dict[deletions.NikitaDeletionReason | None, list[range]] = {}
     for task_range in row.tasks or (range(1, array.size + 1),):
-        for wiped_for, indices in _group_indices_by_mark(task_range, marks):
+        for wiped_for, indices in _group_array_indices_by_deletion_mark(task_range, marks):
             by_mark.setdefault(wiped_for, []).append(indices)
     for marked, ranges in by_mark.items():
         yield deletions.ArrayTasksWithSameStateAndAge(
@@ -101,7 +101,7 @@ def _split_row_by_mark(
             places=tuple(ranges),
             since=since,
             is_waiting=row.state.is_waiting,
-            walltime_s=_walltime_s(campaign, array),
+            walltime_s=_walltime_of_array_s(campaign, array),
             is_test=campaign.jdl.type is CampaignType.TEST,
             slots=campaign.jdl.clusters[array.cluster].slots,
             marked=marked,
@@ -109,14 +109,14 @@ def _split_row_by_mark(
         )
 
 
-def _walltime_s(campaign: Campaign, array: CampaignArray) -> int:
+def _walltime_of_array_s(campaign: Campaign, array: CampaignArray) -> int:
     request = campaign.jdl.clusters[array.cluster]
     if array.size > 1 or not (request.prologue or request.epilogue):
         return request.walltime_s
     return max(request.walltime_s, request.prologue_walltime_s, request.epilogue_walltime_s)
 
 
-def _group_indices_by_mark(
+def _group_array_indices_by_deletion_mark(
     indices: range, marks: Mapping[int, deletions.TaskDeletionMark]
 ) -> Iterator[tuple[deletions.NikitaDeletionReason | None, range]]:
     if not marks:
@@ -165,7 +165,7 @@ class BlockedLocalJobFinder:
     def _blocked_jobs_at_cluster(
         self, cluster: str, recent: Set[deletions.LocalRequestId]
     ) -> Iterator[deletions.LocalRequestBlockedByCampaigns]:
-        cell = self._query_blocked_jobs(cluster)
+        cell = self._query_blocked_local_jobs(cluster)
         for request in preemption_for_local_jobs.find_blocked_local_requests(
             cluster, cell, self._ours[cluster], recent
         ):
@@ -183,10 +183,10 @@ class BlockedLocalJobFinder:
         self, way: deletions.TasksPreemptedForRequest
     ) -> deletions.TasksPreemptedForRequest | None:
         """Query the cluster again; return the preemption that is still needed, or None if none is needed."""
-        cell = self._query_blocked_jobs(way.cluster)
+        cell = self._query_blocked_local_jobs(way.cluster)
         return preemption_for_local_jobs.recompute_preemption(way, cell, self._ours[way.cluster])
 
-    def _query_blocked_jobs(self, cluster: str) -> deletions.CellRequestsAndResources:
+    def _query_blocked_local_jobs(self, cluster: str) -> deletions.CellRequestsAndResources:
         where = configured_cluster_address(self._policy, cluster)
         try:
             if shows := batch_adapter_of_cluster(where).shows_crowd:

@@ -95,15 +95,15 @@ class NikitaDeletionCycle:
 
     def gather(self) -> NikitaSituation:
         """Read the clusters' last snapshots; if tasks are to be deleted, query the clusters again first."""
-        situation = self._query_situation(self._policy.runner.interval_s)
+        situation = self._query_clusters_for_situation(self._policy.runner.interval_s)
         plan = nikita_deletion_planning.plan_nikita_deletions
         if self._asking.has_read and plan(situation) != NikitaDeletionPlan():
-            situation = self._query_situation(0.0)
+            situation = self._query_clusters_for_situation(0.0)
         arrays, marks = self._arrays.values(), self._marks.deletion_marks()
         contests = self._crowds.find_blocked_jobs(arrays, self._answers, marks, self._cancelled)
         return replace(situation, contests=contests)
 
-    def _query_situation(self, limit_s: float) -> NikitaSituation:
+    def _query_clusters_for_situation(self, limit_s: float) -> NikitaSituation:
         released = [array for array in self._campaigns.open_arrays() if array.state is ArraySubmissionState.RELEASED]
         clusters = {array.cluster for array in released}
         self._answers = self._asking.fetch_snapshots(clusters, released, limit_s)
@@ -179,7 +179,7 @@ class NikitaDeletionCycle:
         array = self._arrays[wipe.campaign, wipe.array]
         try:
             if wipe.wiped_for in REASONS_ONLY_WAITING:
-                self._delete_waiting_tasks(array, wipe)
+                self._delete_waiting_tasks_of_array(array, wipe)
             else:
                 self._turns.run_owner_call(array, lambda: self._acts.delete_array_tasks(array, wipe.places))
         except OwnerCallPostponement:
@@ -188,17 +188,17 @@ class NikitaDeletionCycle:
             name = f"{wipe.campaign}.{wipe.array}"
             _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
 
-    def _delete_waiting_tasks(self, array: CampaignArray, wipe: ArrayTaskDeletion) -> None:
+    def _delete_waiting_tasks_of_array(self, array: CampaignArray, wipe: ArrayTaskDeletion) -> None:
         """Delete and mark tasks that have not started; remove the marks of tasks that have started."""
         begun = self._turns.run_owner_call(array, lambda: self._acts.delete_waiting_array_tasks(array, wipe.places))
         if begun:
             self._marks.remove_marks(replace(wipe, places=begun))
-        if waiting := _ranges_without(wipe.places, begun):
+        if waiting := _array_index_ranges_without(wipe.places, begun):
             held = NikitaDeletionReason.LEFT if wipe.wiped_for in REASONS_OF_MOVES else NikitaDeletionReason.NEVER_BEGAN
             self._marks.mark_tasks(replace(wipe, places=waiting, wiped_for=held))
 
 
-def _ranges_without(ranges: tuple[range, ...], excluded: tuple[range, ...]) -> tuple[range, ...]:
+def _array_index_ranges_without(ranges: tuple[range, ...], excluded: tuple[range, ...]) -> tuple[range, ...]:
     listed = {index for indices in excluded for index in indices}
     return group_into_ranges(index for indices in ranges for index in indices if index not in listed)
 

@@ -47,9 +47,9 @@ class AddedTasksIntake:
         if part := self._parts.added_tasks_of_token(new_file.token):
             is_same = campaign and (campaign.uid, part.digest) == (new_file.uid, new_file.digest)
             return part if is_same else ANOTHER
-        if not campaign or (problem := self._refusal_reason(new_file, campaign)):
+        if not campaign or (problem := self._refusal_of_added_tasks(new_file, campaign)):
             return problem if campaign else f"no campaign {new_file.adds_to}"
-        return self._store_part(new_file, campaign)
+        return self._store_added_part(new_file, campaign)
 
     def restore_lost_added_tasks(self) -> tuple[int, ...]:
         """Store again the added tasks that a restored state file lacks; return their campaigns' numbers."""
@@ -57,13 +57,13 @@ class AddedTasksIntake:
             self._given.register_file(part.campaign, uid, part.digest, part.number)
         recovered: dict[int, None] = {}
         for campaign in self._campaigns.all_campaigns():
-            while new_file := self._read_lost_tasks_file(campaign):
-                self._store_part(new_file, campaign)
+            while new_file := self._read_lost_file_of_added_tasks(campaign):
+                self._store_added_part(new_file, campaign)
                 campaign = self._campaigns.find_campaign(campaign.number) or campaign
                 recovered[campaign.number] = None
         return tuple(recovered)
 
-    def _read_lost_tasks_file(self, campaign: Campaign) -> NewCampaignOrAddedTasksFile | None:
+    def _read_lost_file_of_added_tasks(self, campaign: Campaign) -> NewCampaignOrAddedTasksFile | None:
         part = self._parts.last_part_number(campaign.number) + 1
         if campaign.state in (CampaignState.CANCELLED, CampaignState.PURGED):
             return None
@@ -73,7 +73,7 @@ class AddedTasksIntake:
         is_given = self._given.has_file(campaign.number, new_file.uid, new_file.digest, part)
         return replace(new_file, token=safe_files.random_file_name()) if is_given else None
 
-    def _store_part(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> AdditionalCampaignTasks:
+    def _store_added_part(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> AdditionalCampaignTasks:
         part = AdditionalCampaignTasks(
             campaign=campaign.number,
             number=self._parts.last_part_number(campaign.number) + 1,
@@ -84,7 +84,7 @@ class AddedTasksIntake:
         self._grown.add(campaign.number)
         return part
 
-    def _refusal_reason(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
+    def _refusal_of_added_tasks(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
         name = f"campaign {campaign.number}"
         if campaign.state is CampaignState.PURGED:
             return f"no {name}"

@@ -64,7 +64,7 @@ def submit_arrays(
         tasks = format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
         words += [str(array.number), tasks]
     verb = "send-copies" if first.is_of_copies else "send-arrays"
-    answer = _run_as_user_command(ERRORS, verb, f"c.{first.campaign}", first.cluster, *words)
+    answer = _run_gridbridge_as_user(ERRORS, verb, f"c.{first.campaign}", first.cluster, *words)
     return tuple(map(_parse_submission_result, answer.decode("utf-8", "replace").splitlines()))
 
 
@@ -84,7 +84,7 @@ def release_array(array: CampaignArray) -> None:
 
 def delete_array(array: CampaignArray, *indices: str) -> int:
     """Delete an array or its tasks with these indices; return its job id, or 0 if never submitted."""
-    answer = _run_deletion("delete-array", array, *indices)
+    answer = _run_array_deletion_command("delete-array", array, *indices)
     return int(answer[0]) if answer else 0
 
 
@@ -103,14 +103,14 @@ def delete_array_tasks(array: CampaignArray, indices: tuple[range, ...]) -> None
 
 def delete_waiting_array_tasks(array: CampaignArray, indices: tuple[range, ...]) -> tuple[range, ...]:
     """Delete tasks that have not started; return the array indices of started tasks. May be repeated."""
-    answer = _run_deletion("delete-waiting", array, format_array_index_ranges(indices))
+    answer = _run_array_deletion_command("delete-waiting", array, format_array_index_ranges(indices))
     return parse_array_index_ranges(answer[1]) if answer[1:] else ()
 
 
 def list_root_ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
     """Return a campaign's arrays in root's ledger; raise RootLedgerUnreadable or ParseError."""
     arrays = list[RootLedgerArray]()
-    for line in _run_as_user_command(ERRORS, "list-arrays", f"c.{campaign}").decode("ascii").splitlines():
+    for line in _run_gridbridge_as_user(ERRORS, "list-arrays", f"c.{campaign}").decode("ascii").splitlines():
         try:
             number, cluster, tasks, *job = line.split(" ")
             entry = RootLedgerArray(
@@ -128,15 +128,15 @@ def list_root_ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
 
 def close_campaign_in_root_ledger(campaign: int) -> None:
     """Have root record that a campaign has ended; may be repeated."""
-    _run_as_user_command(ERRORS, "end-campaign", f"c.{campaign}")
+    _run_gridbridge_as_user(ERRORS, "end-campaign", f"c.{campaign}")
 
 
 def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
     """Have root reopen an ended campaign; raise RootCampaignRefusal if the owner did not ask for this."""
-    _run_as_user_command(ERRORS, "take-up", f"c.{campaign}", request)
+    _run_gridbridge_as_user(ERRORS, "take-up", f"c.{campaign}", request)
 
 
-def _run_deletion(verb: str, array: CampaignArray, *indices: str) -> list[str]:
+def _run_array_deletion_command(verb: str, array: CampaignArray, *indices: str) -> list[str]:
     """Run a deletion; return the printed words, or raise RootLedgerUnreadable if the array is unknown."""
     answer = _run_array_command(verb, array, *indices).decode("ascii", "replace").split()
     if array.job_id and not answer:
@@ -145,10 +145,10 @@ def _run_deletion(verb: str, array: CampaignArray, *indices: str) -> list[str]:
 
 
 def _run_array_command(verb: str, array: CampaignArray, *tasks: str) -> bytes:
-    return _run_as_user_command(LATER, verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks)
+    return _run_gridbridge_as_user(LATER, verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks)
 
 
-def _run_as_user_command(refusals: Container[int], *words: str) -> bytes:
+def _run_gridbridge_as_user(refusals: Container[int], *words: str) -> bytes:
     """Run gridbridge-as-user; an exit status in `refusals` raises its error from ERRORS."""
     result = privileged_helper_calls.run_gridbridge_as_user(*words)
     if result.status in refusals:

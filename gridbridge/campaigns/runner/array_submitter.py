@@ -88,7 +88,7 @@ class OwnerCallTimeBudget:
         self, array: CampaignArray, act: Callable[[], T], has_failed: Callable[[T], bool] = lambda _: False
     ) -> T:
         """Run a call for an array; raises OwnerCallPostponement if the array's owner has no time left."""
-        pair, began_s = (self._uid_of_campaign(array.campaign), array.cluster), self._clock.steady_s()
+        pair, began_s = (self._uid_of_campaign_owner(array.campaign), array.cluster), self._clock.steady_s()
         if began_s < self._paused_until_s.get(pair, began_s):
             raise PauseAfterHungOwnerCall(f"a call to {array.cluster} as this owner took too long, so later calls wait")
         if self._taken_s.get(pair, 0.0) >= TURN_S:
@@ -101,10 +101,10 @@ class OwnerCallTimeBudget:
             is_bad = False
             raise
         finally:
-            self._record_call_time(pair, self._clock.steady_s() - began_s, is_bad=is_bad)
+            self._record_owner_call_time(pair, self._clock.steady_s() - began_s, is_bad=is_bad)
         return result
 
-    def _record_call_time(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
+    def _record_owner_call_time(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
         self._taken_s[pair] = self._taken_s.get(pair, 0.0) + took_s
         before_s = self._pause_s.pop(pair, self._failures.probe_s / 2)
         # a failed call this long counts as hung: most calls take less than 1 s
@@ -114,7 +114,7 @@ class OwnerCallTimeBudget:
             message = "event=held_up uid=%d cluster=%s took_s=%.0f pause_s=%.0f"
             _log.warning(message, *pair, took_s, pause_s)
 
-    def _uid_of_campaign(self, campaign: int) -> int:
+    def _uid_of_campaign_owner(self, campaign: int) -> int:
         if campaign not in self._owners:
             stored_campaign = self._campaigns.find_campaign(campaign)
             self._owners[campaign] = stored_campaign.uid if stored_campaign else -1
@@ -136,7 +136,7 @@ class CampaignArraySubmitter:
     def submit_planned_tasks(self, send: PlannedCampaignTaskSend) -> None:
         """Split tasks into arrays, record the arrays, and submit all arrays in one call."""
         most, now = min(self._most, send.array_tasks or self._most), self._clock.now()
-        parts = _split_send_into_arrays(send, most)
+        parts = _split_planned_tasks_into_arrays(send, most)
         create = self._campaigns.create_array
         self.submit_new_arrays([create(one.campaign, one.cluster, one.tasks, now, one.kept_off) for one in parts])
 
@@ -185,13 +185,13 @@ class CampaignArraySubmitter:
             self._settle(array, result)
 
 
-def _split_send_into_arrays(send: PlannedCampaignTaskSend, most: int) -> Iterator[PlannedCampaignTaskSend]:
+def _split_planned_tasks_into_arrays(send: PlannedCampaignTaskSend, most: int) -> Iterator[PlannedCampaignTaskSend]:
     for begin in range(0, send.tasks, most):
         end = min(begin + most, send.tasks)
-        yield replace(send, tasks=end - begin, kept_off=tuple(_select_exclusion_counts(send.kept_off, begin, end)))
+        yield replace(send, tasks=end - begin, kept_off=tuple(_exclusions_of_task_range(send.kept_off, begin, end)))
 
 
-def _select_exclusion_counts(
+def _exclusions_of_task_range(
     kinds: Iterable[TaskCountByExclusions], begin: int, end: int
 ) -> Iterator[TaskCountByExclusions]:
     first = 0

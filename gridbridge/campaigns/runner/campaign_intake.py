@@ -97,16 +97,16 @@ class CampaignAndRequestIntake:
         self._quota.tell_left_out(_log)
         intake_count = 0
         for token, new_file in campaign_files_of_owners.take_new_campaign_files(listed, self._folder):
-            with self._handle_file_failure(token):
+            with self._handle_inbox_file_failure(token):
                 intake_count += self._accept_campaign_file(token, new_file)
         self.requests.start_time_limit()
         for request in campaign_files_of_owners.take_owner_requests(listed, self._folder):
-            with self._handle_file_failure(request.token):
+            with self._handle_inbox_file_failure(request.token):
                 intake_count += execute_owner_request(request, self._does, self._folder, self._published)
         return intake_count
 
     @contextmanager
-    def _handle_file_failure(self, token: str) -> Iterator[None]:
+    def _handle_inbox_file_failure(self, token: str) -> Iterator[None]:
         """Log a failed file; keep the file after expected errors, and remove it after any other exception."""
         try:
             yield
@@ -129,7 +129,7 @@ class CampaignAndRequestIntake:
         for campaign in campaigns:
             self._given.register_file(campaign.number, campaign.uid, campaign.digest)
         for number in sorted({*self._given.campaign_numbers()} - {campaign.number for campaign in campaigns}):
-            self._restore_campaign(number)
+            self._restore_lost_campaign(number)
         with self._database.transaction():
             for grown in self.parts.restore_lost_added_tasks():
                 _log.warning("event=parts_forgotten campaign=%s", grown)
@@ -148,13 +148,13 @@ class CampaignAndRequestIntake:
                 # recorded as executed, so that the retry opens no second event
                 self._campaigns.record_executed_request(token, number, self._clock.now())
 
-    def _restore_campaign(self, number: int) -> None:
+    def _restore_lost_campaign(self, number: int) -> None:
         new_file = campaign_files_of_owners.read_numbered_campaign_file(number, self._folder)
         if not new_file or not self._given.has_file(number, new_file.uid, new_file.digest):
             return
         # a paused campaign runs nothing as its owner, so the uid may stand in for an unknown user name
         new_file = replace(new_file, owner=new_file.owner or str(new_file.uid))
-        campaign = self._campaign_or_refusal(new_file)
+        campaign = self._new_campaign_or_refusal(new_file)
         if isinstance(campaign, str):
             _log.error("event=not_recovered campaign=%s why=%r", number, campaign)
             return
@@ -201,7 +201,7 @@ class CampaignAndRequestIntake:
             raise GridbridgeError(f"uid {new_file.uid} has no account")
         if new_file.adds_to is not None:
             return self._accept_added_tasks_file(new_file)
-        campaign = existing or self._file_limit_violation(new_file) or self._campaign_or_refusal(new_file)
+        campaign = existing or self._campaign_file_limit_violation(new_file) or self._new_campaign_or_refusal(new_file)
         if existing and (existing.uid, existing.digest) != (new_file.uid, new_file.digest):
             campaign = ANOTHER
         if isinstance(campaign, str):
@@ -241,7 +241,7 @@ class CampaignAndRequestIntake:
         campaign_files_of_owners.publish_answer_to_sender(token, {"refused": message}, self._published)
         campaign_files_of_owners.remove_refused_inbox_file(token, self._folder)
 
-    def _file_limit_violation(self, new_file: NewCampaignOrAddedTasksFile) -> str:
+    def _campaign_file_limit_violation(self, new_file: NewCampaignOrAddedTasksFile) -> str:
         parts = self._kept_parts.list_files_of_person(new_file.uid)
         held, size = campaign_files_of_owners.measure_person_campaign_files(parts, new_file.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
@@ -252,7 +252,7 @@ class CampaignAndRequestIntake:
         purge = "griddel --purge removes the files of ended campaigns"
         return f"{would}; expected at most {most} files with {most_mb} MB: {purge}"
 
-    def _campaign_or_refusal(self, new_file: NewCampaignOrAddedTasksFile) -> Campaign | str:
+    def _new_campaign_or_refusal(self, new_file: NewCampaignOrAddedTasksFile) -> Campaign | str:
         try:
             jdl = model_value_from_json(new_file.header, Jdl)
         except Exception as error:  # the file's content is untrusted
@@ -264,7 +264,7 @@ class CampaignAndRequestIntake:
         if new_file.tasks > MOST_TASKS:
             return f"the campaign has {new_file.tasks} tasks; expected at most {MOST_TASKS}"
         misfit = jdl_limit_violation(jdl) or campaign_file_jdl_mismatch(new_file.header, jdl)
-        if problem := misfit or self._admission_violation(new_file, jdl):
+        if problem := misfit or self._admission_rule_violation(new_file, jdl):
             return problem
         is_test = jdl.type is CampaignType.TEST
         return Campaign(
@@ -280,9 +280,9 @@ class CampaignAndRequestIntake:
 
     def _added_tasks_violation(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
         whole = replace(new_file, tasks=campaign.tasks + new_file.tasks)
-        return self._file_limit_violation(new_file) or self._admission_violation(whole, campaign.jdl)
+        return self._campaign_file_limit_violation(new_file) or self._admission_rule_violation(whole, campaign.jdl)
 
-    def _admission_violation(self, new_file: NewCampaignOrAddedTasksFile, jdl: Jdl) -> str:
+    def _admission_rule_violation(self, new_file: NewCampaignOrAddedTasksFile, jdl: Jdl) -> str:
         """Return why the site's admission rules refuse a campaign file; empty if the rules accept the file."""
         groups = frozenset(local_host_facts.groups_of_account(new_file.owner))
         candidate = CampaignForAdmission(user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl)

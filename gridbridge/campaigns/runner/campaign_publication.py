@@ -46,7 +46,7 @@ class CampaignPublisher:
         self._events = EventAndSuccessRecordRows(self._database)
 
     def publish_campaigns(self, opened: Iterable[CampaignEvent]) -> None:
-        """Publish all campaigns, each with the number of its open events."""
+        """Publish all campaigns, each with a count of its open events."""
         waiting = self._campaigns.count_unsent_tasks()
         open_clusters = defaultdict[int, set[str]](set)
         for array in self._campaigns.open_arrays():
@@ -95,15 +95,15 @@ class CampaignPublisher:
     def publish_changed_tasks(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
         """Publish changed tasks and count ended tasks; with `are_asked`, uncount tasks that owners retry."""
         for campaign in self._killed:
-            self._publish_all_tasks(campaign)
-        self._publish_touched_tasks(
+            self._publish_all_tasks_of_campaign(campaign)
+        self._publish_tasks_of_attempts(
             (attempt for attempt in attempts if attempt.campaign not in self._killed), are_asked=are_asked
         )
         self._killed.clear()
         self._begun.clear()
         published_campaign_files.clear_campaigns_being_published(self._folder)
 
-    def _publish_touched_tasks(self, attempts: Iterable[TaskAttempt], *, are_asked: bool) -> None:
+    def _publish_tasks_of_attempts(self, attempts: Iterable[TaskAttempt], *, are_asked: bool) -> None:
         now = self._clock.now()
         touched: dict[tuple[int, int], set[int]] = defaultdict(set)
         for attempt in attempts:
@@ -121,7 +121,7 @@ class CampaignPublisher:
             counts = publications.sum_task_end_counts_by_cluster(task_ends, now)
             published_campaign_files.append_published_task_end_counts(campaign, counts, self._folder)
 
-    def _publish_all_tasks(self, campaign: int) -> None:
+    def _publish_all_tasks_of_campaign(self, campaign: int) -> None:
         now = self._clock.now()
         published = published_campaign_files.read_published_task_end_counts(campaign, self._folder)
         counted = tuple(end.negated() for end in published)

@@ -259,7 +259,7 @@ class FairShareUsageAccounting:
             by=self._section.share_by,
             first_tasks=self._section.first_tasks,
             groups={owner: local_host_facts.groups_of_account(owner) for owner in owners},
-            mean_s=_mean_run_times(usages, numbers),
+            mean_s=_mean_run_times_by_campaign_and_cluster(usages, numbers),
         )
         return replace(sharing, used_s=sum_usage_by_claimant(campaigns, sharing, used_s)) if is_shared else sharing
 
@@ -285,7 +285,9 @@ class FairShareUsageAccounting:
         return decay_usage(usage, self._clock.now(), self._section.half_life_h * HOUR_S)
 
 
-def _mean_run_times(usages: Iterable[DecayedCampaignUsage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
+def _mean_run_times_by_campaign_and_cluster(
+    usages: Iterable[DecayedCampaignUsage], campaigns: frozenset[int]
+) -> dict[int, dict[str, float]]:
     """Return mean run times of successful tasks by campaign and cluster; NEVER_S if no task succeeded."""
     means: dict[int, dict[str, float]] = {}
     for usage in usages:

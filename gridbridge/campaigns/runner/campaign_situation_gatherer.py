@@ -142,9 +142,9 @@ class CampaignSituationGatherer:
             steps=steps,
             idle_steps=queries.arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
         )
-        return self._add_task_ends(situation, released, of_tasks, marks)
+        return self._add_task_ends_to_situation(situation, released, of_tasks, marks)
 
-    def _add_task_ends(
+    def _add_task_ends_to_situation(
         self,
         situation: CampaignCycleSituation,
         released: Iterable[CampaignArray],
@@ -201,7 +201,7 @@ class CampaignSituationGatherer:
         self._restored.start_cycle()
         looks = [*filter(None, (self._find_unlisted_attempts(array, answers[array.cluster]) for array in arrays))]
         by_array = {look.array: look for look in looks}
-        indices = self._indices_to_query(looks, judge)
+        indices = self._indices_of_missing_tasks_to_query(looks, judge)
         reported = self._query_ends_of_missing_tasks(looks, indices)
         missing = {
             look.array: {at: for_s for at, for_s in look.missing.items() if at.place in indices[look.array]}
@@ -248,7 +248,7 @@ class CampaignSituationGatherer:
             over += [look.array] if len(attempts) == look.pending else []
         return tuple(ended), tuple(over)
 
-    def _indices_to_query(
+    def _indices_of_missing_tasks_to_query(
         self, looks: Iterable[UnlistedArrayAttempts], judge: task_attempt_outcomes.MissingAttemptOutcomeDecider
     ) -> dict[CampaignArray, tuple[int, ...]]:
         """Return, for each array, the indices of missing tasks that never started or have their records due."""

@@ -94,13 +94,13 @@ class ClusterSnapshotFetcher:
 
     def _query_and_share_snapshots(self, sent: Mapping[str, CampaignJobsAtCluster]) -> dict[str, SharedClusterSnapshot]:
         with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
-            answers = dict(zip(sent, threads.map(self._query_cluster, sent, sent.values()), strict=True))
+            answers = dict(zip(sent, threads.map(self._query_cluster_snapshot, sent, sent.values()), strict=True))
         with self._database.transaction():
             for name, (_, shared) in answers.items():
                 self._sharing.put(name, shared)
         return {name: answer for name, (answer, _) in answers.items()}
 
-    def _query_cluster(
+    def _query_cluster_snapshot(
         self, name: str, sent: CampaignJobsAtCluster
     ) -> tuple[SharedClusterSnapshot, LastClusterQueryResult]:
         where, queues = configured_cluster_address(self._policy, name), self._policy.queues_at(name)
@@ -189,10 +189,10 @@ class ClusterArrayLimitCache:
         now_s = self._clock.steady_s()
         for name in clusters:
             if now_s >= self._asks_at_s.get(name, now_s):
-                self._asks_at_s[name] = now_s + (600.0 if self._query_array_limits(name) else 60.0)
+                self._asks_at_s[name] = now_s + (600.0 if self._query_array_limits_of_cluster(name) else 60.0)
         return self._known
 
-    def _query_array_limits(self, name: str) -> bool:
+    def _query_array_limits_of_cluster(self, name: str) -> bool:
         where = configured_cluster_address(self._policy, name)
         try:
             if system := batch_adapter_of_cluster(where).array_ends:
@@ -308,14 +308,14 @@ def _count_tasks_of_arrays(
     return ListedCampaignTaskCounts(
         campaign=arrays[0].campaign,
         cluster=arrays[0].cluster,
-        waiting=_sum_task_counts(row for _, row in waiting),
-        listed=_sum_task_counts(row for _, row in rows),
-        fresh=_sum_task_counts(row for age_s, row in able if age_s < start_s),
-        held=_sum_task_counts(row for _, row in waiting if not row.state.can_start),
-        old=_sum_task_counts(row for age_s, row in able if age_s > SLOT_KEPT_S),
+        waiting=_sum_listed_task_counts(row for _, row in waiting),
+        listed=_sum_listed_task_counts(row for _, row in rows),
+        fresh=_sum_listed_task_counts(row for age_s, row in able if age_s < start_s),
+        held=_sum_listed_task_counts(row for _, row in waiting if not row.state.can_start),
+        old=_sum_listed_task_counts(row for age_s, row in able if age_s > SLOT_KEPT_S),
         slots=sum(row.slots for row in running) / len(running) if running else 0.0,
     )
 
 
-def _sum_task_counts(rows: Iterable[ClusterJobListRow]) -> int:
+def _sum_listed_task_counts(rows: Iterable[ClusterJobListRow]) -> int:
     return sum(row.task_count for row in rows)

@@ -166,7 +166,7 @@ class TaskAndCampaignEndRecorder:
         )
 
     def competing_attempts_by_task(self, array: campaign_model.CampaignArray) -> AttemptsByTask:
-        """Return the competing attempts of a campaign's tasks, by task."""
+        """Return the attempts of a campaign that compete for the same task, by task."""
         return group_attempts_by_task(self._copies.competing_attempts([array.campaign]))
 
 
@@ -210,7 +210,7 @@ class CampaignCompletionForecasts:
                 latest and latest.forecast.p50_s is not None and timedelta() <= now - latest.at < timedelta(seconds=45)
             )
             if campaign.state is campaign_model.CampaignState.IN_TREATMENT and not is_new:
-                services = self._run_times_at_clusters(campaign, elapsed, now)
+                services = self._campaign_run_times_by_cluster(campaign, elapsed, now)
                 views = self._there.get(number, ())
                 tasks_left = situation.waiting.get(number, 0) + sum(view.waiting for view in views)
                 progress = CampaignProgressForForecast(left=tasks_left, services=services, pause_s=self._pause_s)
@@ -234,29 +234,29 @@ class CampaignCompletionForecasts:
         if shown.state is not campaign_model.CampaignState.IN_TREATMENT or latest is None:
             self._made.pop(shown.number, None)
             error = forecast_error_share(stored) if stored else None
-            return replace(shown, forecast_error=error, at=self._progress_at_clusters(shown, ()))
+            return replace(shown, forecast_error=error, at=self._campaign_progress_by_cluster(shown, ()))
         forecast = latest.forecast
         return replace(
             shown,
             ended_per_h=None if forecast.throughput is None else forecast.throughput * HOUR_S,
             p50_at=_time_after_seconds(latest.at, forecast.p50_s),
             p90_at=_time_after_seconds(latest.at, forecast.p90_s),
-            at=self._progress_at_clusters(shown, latest.services),
+            at=self._campaign_progress_by_cluster(shown, latest.services),
         )
 
-    def _progress_at_clusters(
+    def _campaign_progress_by_cluster(
         self, shown: ShownCampaign, services: tuple[CampaignRunTimesAtCluster, ...]
     ) -> tuple[ShownCampaignAtCluster, ...]:
         if not (shown.state.is_alive or shown.number in self._there):
             return ()
         by_name = {service.cluster: service for service in services}
-        return tuple(self._progress_at_cluster(shown.number, name, by_name.get(name)) for name in shown.clusters)
+        return tuple(self._campaign_progress_at(shown.number, name, by_name.get(name)) for name in shown.clusters)
 
     def summarize_errors_of_forecasts(self) -> ShownForecastErrors | None:
         """Return the errors of the stored forecasts of all ended campaigns."""
         return summarize_forecast_errors(self._kept.values())
 
-    def _run_times_at_clusters(
+    def _campaign_run_times_by_cluster(
         self, campaign: campaign_model.Campaign, elapsed: Elapsed, now: datetime
     ) -> tuple[CampaignRunTimesAtCluster, ...]:
         durations = self._campaigns.run_times_by_cluster(campaign.number)
@@ -284,7 +284,7 @@ class CampaignCompletionForecasts:
         self._predictions.store_forecast(stored)
         self._kept[campaign.number] = stored
 
-    def _progress_at_cluster(
+    def _campaign_progress_at(
         self, number: int, cluster: str, service: CampaignRunTimesAtCluster | None
     ) -> ShownCampaignAtCluster:
         views = [view for view in self._there.get(number, ()) if view.cluster == cluster]

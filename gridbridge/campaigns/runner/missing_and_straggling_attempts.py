@@ -62,7 +62,7 @@ class MissingAttemptTracker:
         self._of: dict[Key, set[Place]] = {}  # missing tasks in the state file, by array
         self._since_s: dict[Key, dict[Place, float]] = {}  # monotonic time when each task was first missing, by array
         # indices of tasks that had started when the cluster last listed them, by array
-        self._ran: dict[Key, Set[int]] = _read_started_tasks(path)
+        self._ran: dict[Key, Set[int]] = _read_file_of_started_tasks(path)
         self._saved_ran = b""  # content of the file of started tasks, as last written
         self.changed: list[TaskMissingSince] = []  # tasks that became missing or were listed again in this cycle
 
@@ -144,7 +144,7 @@ def _position_of_attempt(attempt: TaskAttempt) -> Place:
     return attempt.campaign, attempt.array, attempt.place
 
 
-def _read_started_tasks(path: str) -> dict[Key, Set[int]]:
+def _read_file_of_started_tasks(path: str) -> dict[Key, Set[int]]:
     try:
         ran: dict[Key, Set[int]] = {}
         for of, text in json.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0]).items():
@@ -218,8 +218,8 @@ class CampaignStragglerFinder:
                         for live in candidates
                         if live.array in by_number
                     )
-        all_late = [live for live in late.values() if _least_elapsed_seconds(live) >= self._limits.least_s]
-        all_late.sort(key=lambda live: -_least_elapsed_seconds(live))
+        all_late = [live for live in late.values() if _least_elapsed_seconds_of_attempts(live) >= self._limits.least_s]
+        all_late.sort(key=lambda live: -_least_elapsed_seconds_of_attempts(live))
         return CampaignLateTasks(
             campaign=campaign.number,
             sent_s=_seconds_since_last_array(arrays, now),
@@ -285,7 +285,7 @@ def _running_task_attempt(
     return RunningTaskAttempt(task=attempt.task, attempt=attempt.attempt, cluster=array.cluster, elapsed_s=elapsed_s)
 
 
-def _least_elapsed_seconds(attempts: Iterable[RunningTaskAttempt]) -> float:
+def _least_elapsed_seconds_of_attempts(attempts: Iterable[RunningTaskAttempt]) -> float:
     return min((attempt.elapsed_s for attempt in attempts), default=0.0)
 
 

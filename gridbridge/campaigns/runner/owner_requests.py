@@ -131,7 +131,7 @@ class CampaignOwnerRequestHandler:
         Campaigns are purged one by one, because a purge is slow and final. Retries are stored in several transactions;
         after a kill the request is executed again.
         """
-        act = self._execute_for_event if request.verb in OF_EVENTS else self._execute_for_campaign
+        act = self._execute_request_for_event if request.verb in OF_EVENTS else self._execute_request_for_campaign
         is_retry = request.verb is CampaignOwnerRequestVerb.RESUBMIT
         if request.uid == ROOT:
             _log.info("event=by_root verb=%s numbers=%s", request.verb, ",".join(map(str, request.numbers)))
@@ -146,10 +146,10 @@ class CampaignOwnerRequestHandler:
                     program_runs.run_program_end_callback()
         if is_retry:
             done = [number for number, reply in replies.items() if reply is CampaignOwnerRequestReply.DONE]
-            self._record_retries(request.token, done)
+            self._record_retries_in_register(request.token, done)
         return replies
 
-    def _record_retries(self, token: str, events: Iterable[int]) -> None:
+    def _record_retries_in_register(self, token: str, events: Iterable[int]) -> None:
         """Record a retry in the service's register, which stays if the state file is restored from a backup."""
         now = self._clock.now()
         for campaign in self._campaigns_of_events(events):
@@ -190,7 +190,7 @@ class CampaignOwnerRequestHandler:
         attempts, self._touched = tuple(self._touched), []
         return attempts
 
-    def _execute_for_campaign(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
+    def _execute_request_for_campaign(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
         """Execute a request for one campaign once, even if a kill repeats the request."""
         if self._campaigns.has_executed_request(request.token, number):
             return CampaignOwnerRequestReply.DONE
@@ -201,12 +201,12 @@ class CampaignOwnerRequestHandler:
             return CampaignOwnerRequestReply.NOT_THEIRS
         if request.verb is CampaignOwnerRequestVerb.PURGE:
             return self._purge_campaign(campaign, request.token)
-        reply = self._change_campaign(campaign, request)
+        reply = self._change_campaign_or_task(campaign, request)
         if reply is CampaignOwnerRequestReply.DONE:
             self._campaigns.record_executed_request(request.token, number, self._clock.now())
         return reply
 
-    def _change_campaign(self, campaign: Campaign, request: CampaignOwnerRequest) -> CampaignOwnerRequestReply:
+    def _change_campaign_or_task(self, campaign: Campaign, request: CampaignOwnerRequest) -> CampaignOwnerRequestReply:
         if request.verb is CampaignOwnerRequestVerb.CANCEL_TASK:
             return self._cancel_task(campaign, request.task)
         if request.verb is CampaignOwnerRequestVerb.ABANDON:
@@ -282,7 +282,7 @@ class CampaignOwnerRequestHandler:
         is_done = ended or self._marks.mark_task_cancelled(campaign.number, task)
         return CampaignOwnerRequestReply.DONE if is_done else CampaignOwnerRequestReply.TASK_ENDED
 
-    def _execute_for_event(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
+    def _execute_request_for_event(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
         event = self._events.find_event(number)
         if not event:
             return CampaignOwnerRequestReply.UNKNOWN
@@ -290,7 +290,7 @@ class CampaignOwnerRequestHandler:
         if request.uid not in (campaign.uid if campaign else ROOT, *self._rulers):
             return CampaignOwnerRequestReply.NOT_THEIRS
         if event.closed_at:
-            return self._execute_for_closed_event(request, event)
+            return self._execute_request_for_closed_event(request, event)
         is_retry = request.verb is CampaignOwnerRequestVerb.RESUBMIT
         if is_retry and event.code is CampaignEventCode.SINK:
             return CampaignOwnerRequestReply.NOT_AGAIN
@@ -298,20 +298,20 @@ class CampaignOwnerRequestHandler:
             # the outcomes of these tasks are unknown, and the next cycle retries the tasks
             self._events.store_events([replace(event, until=self._clock.now())])
             return CampaignOwnerRequestReply.DONE
-        if is_retry and campaign and (why := self._retry_refusal(campaign, event)):
+        if is_retry and campaign and (why := self._refusal_of_event_retry(campaign, event)):
             return why
-        waits = is_retry and self._queue_failed_tasks_again(event, request.token)
+        waits = is_retry and self._queue_failed_tasks_of_event(event, request.token)
         with self._database.transaction():
             stored_campaign = self._campaigns.find_campaign(event.campaign)
             if waits and stored_campaign and stored_campaign.state is CampaignState.TERMINATED:
                 self._campaigns.set_campaign_state(event.campaign, CampaignState.IN_TREATMENT)
             self._events.store_events([replace(event, closed_at=self._clock.now())])
             self._events.record_closing_request(number, request.token)
-            self._trust_cluster_again(event)
-            self._tries.mark_failed_attempts_past(event, _outcomes_of_event(event))
+            self._let_campaign_trust_cluster_again(event)
+            self._tries.mark_failed_attempts_past(event, _attempt_outcomes_of_event(event))
         return CampaignOwnerRequestReply.DONE
 
-    def _execute_for_closed_event(
+    def _execute_request_for_closed_event(
         self, request: CampaignOwnerRequest, event: CampaignEvent
     ) -> CampaignOwnerRequestReply:
         """Let a campaign use a black-hole cluster again, although the cluster's event is already closed."""
@@ -319,11 +319,11 @@ class CampaignOwnerRequestHandler:
             return CampaignOwnerRequestReply.DONE  # the same request was executed before a kill
         is_suspect = (event.campaign, event.cluster) in self._events.list_black_holes()
         if request.verb is CampaignOwnerRequestVerb.FIX and event.code is CampaignEventCode.SINK and is_suspect:
-            self._trust_cluster_again(event)
+            self._let_campaign_trust_cluster_again(event)
             return CampaignOwnerRequestReply.DONE
         return CampaignOwnerRequestReply.CLOSED
 
-    def _trust_cluster_again(self, event: CampaignEvent) -> None:
+    def _let_campaign_trust_cluster_again(self, event: CampaignEvent) -> None:
         if event.code not in TRUSTING:
             return
         none = CampaignSuccessAtCluster(campaign=event.campaign, cluster=event.cluster)
@@ -331,7 +331,7 @@ class CampaignOwnerRequestHandler:
         record = next((record for record in records if record.cluster == event.cluster), none)
         self._events.store_success_records([replace(record, **TRUSTING[event.code])])  # type: ignore[arg-type]
 
-    def _retry_refusal(self, campaign: Campaign, event: CampaignEvent) -> CampaignOwnerRequestReply | None:
+    def _refusal_of_event_retry(self, campaign: Campaign, event: CampaignEvent) -> CampaignOwnerRequestReply | None:
         if campaign.jdl.type is CampaignType.TEST and event.code in EVENT_OF_OUTCOME.values():
             return CampaignOwnerRequestReply.ONE_TRY
         if campaign.state is CampaignState.CANCELLED:
@@ -341,9 +341,9 @@ class CampaignOwnerRequestHandler:
     def _is_campaign_file_refused(self, campaign: int) -> bool:
         return self._events.find_open_event(CampaignEventCode.FILE_REFUSED, campaign, "") is not None
 
-    def _queue_failed_tasks_again(self, event: CampaignEvent, token: str = "") -> bool:
+    def _queue_failed_tasks_of_event(self, event: CampaignEvent, token: str = "") -> bool:
         """Queue the failed tasks of an event for a retry; return whether the event has failed tasks."""
-        outcomes = _outcomes_of_event(event)
+        outcomes = _attempt_outcomes_of_event(event)
         waiting = self._campaigns.list_unsent_tasks(event.campaign)
         waits = {task for batch in waiting for task in range(batch.first, batch.last + 1)}
         after = self._reached.pop((token, event.number), -1)
@@ -362,7 +362,7 @@ class CampaignOwnerRequestHandler:
         return after >= 0
 
 
-def _outcomes_of_event(event: CampaignEvent) -> list[TaskAttemptOutcome]:
+def _attempt_outcomes_of_event(event: CampaignEvent) -> list[TaskAttemptOutcome]:
     return [outcome for outcome, code in EVENT_OF_OUTCOME.items() if code is event.code]
 
 

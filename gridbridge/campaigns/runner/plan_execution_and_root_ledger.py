@@ -161,9 +161,9 @@ class CampaignPlanExecutor:
         for array in plan.deleted:
             self._delete_array(array)
         for array in plan.unneeded:
-            self._mark_unneeded(array)
+            self._mark_array_unneeded(array)
         for array in plan.unsent:
-            self._mark_unneeded(array)  # if the cluster had accepted a task, the mark explains the task's end
+            self._mark_array_unneeded(array)  # if the cluster had accepted a task, the mark explains the task's end
             self._delete_array(array, TaskAttemptOutcome.MOVED)
         for lost in plan.losers:
             self._delete_superseded_attempts(lost)
@@ -191,7 +191,7 @@ class CampaignPlanExecutor:
         for copies in plan.copies:
             self._submissions.submit_new_arrays([self._copies.create_speculative_array(copies, self._clock.now())])
 
-    def _mark_unneeded(self, array: CampaignArray) -> None:
+    def _mark_array_unneeded(self, array: CampaignArray) -> None:
         self._marks.mark_tasks(
             ArrayTaskDeletion(
                 campaign=array.campaign,

@@ -25,11 +25,11 @@ def run_cluster_stress_scripts(clusters: Mapping[str, ClusterCampaignsSection]) 
     """Run the clusters' stress scripts in parallel; return the printed numbers, inf for a failed script."""
     scripts = {name: section.stress_script for name, section in clusters.items() if section.stress_script}
     with ThreadPoolExecutor(max_workers=max(1, len(scripts))) as threads:
-        factors = threads.map(_query_stress_factor, scripts.values(), scripts)
+        factors = threads.map(_run_stress_script_of_cluster, scripts.values(), scripts)
         return dict(zip(scripts, factors, strict=True))
 
 
-def _query_stress_factor(script: str, cluster: str) -> float:
+def _run_stress_script_of_cluster(script: str, cluster: str) -> float:
     try:
         result = run_program((script, cluster), ENVIRONMENT, TIMEOUT_S).checked()
         with suppress(ValueError):

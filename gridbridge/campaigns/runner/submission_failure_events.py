@@ -63,22 +63,24 @@ class ArrayFailureEventRecorder:
     ) -> None:
         """Record an array's failure at its cluster as an event, which delays the next submission."""
         pair, now = (array.campaign, array.cluster), self._clock.now()
-        event = repeat_event_with_longer_pause(self._open_event(array, code), code, pair, now, self._failures)
+        event = repeat_event_with_longer_pause(self._open_event_of_array(array, code), code, pair, now, self._failures)
         self._events.store_events([replace(event, tasks=event.tasks + array.size, why=one_line_error_message(error))])
 
     def record_undeleted_array(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
         """Record, only once, that an array could not be deleted, if root has to repair the cause."""
         code = event_code_of_array_error(error)
-        if code in ROOT_EVENTS and not self._open_event(array, code):
+        if code in ROOT_EVENTS and not self._open_event_of_array(array, code):
             self.record_array_failure(array, code, error)
 
     def close_array_events(self, codes: Iterable[CampaignEventCode], array: campaign_model.CampaignArray) -> None:
         """Close open events with one of these codes and with an array's campaign and cluster."""
         for code in codes:
-            if event := self._open_event(array, code):
+            if event := self._open_event_of_array(array, code):
                 self._events.store_events([replace(event, closed_at=self._clock.now())])
 
-    def _open_event(self, array: campaign_model.CampaignArray, code: CampaignEventCode) -> CampaignEvent | None:
+    def _open_event_of_array(
+        self, array: campaign_model.CampaignArray, code: CampaignEventCode
+    ) -> CampaignEvent | None:
         return self._events.find_open_event(code, array.campaign, array.cluster)
 
 
@@ -164,14 +166,17 @@ class ArraySubmissionResultRecorder:
             if not array.is_of_copies:
                 self._troubles.record_array_failure(array, CampaignEventCode.RUNNER_SUBMIT_ERROR, error)
             none = self._noting.plan_end_of_unfinished_attempts(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
-            again, book = self._plan_retries(array, none.ended), OpenCampaignEventsInCycle(self._events.open_events())
+            again, book = (
+                self._plan_attempt_retries(array, none.ended),
+                OpenCampaignEventsInCycle(self._events.open_events()),
+            )
             retried = {(retry.campaign, retry.task) for retry in again}
             ended = [(attempt, array.cluster) for attempt in none.ended]
             record_failed_task_events(book, ended, retried, self._clock.now())
             changes = EventsChangedInCycle(events=book.changed_events)
             self._noting.record_planned_ends(replace(none, again=again, changes=changes))
 
-    def _plan_retries(
+    def _plan_attempt_retries(
         self, array: campaign_model.CampaignArray, ended: tuple[campaign_model.TaskAttempt, ...]
     ) -> tuple[TaskRetry, ...]:
         tried = [campaign_model.AttemptOutcomeAtCluster.from_attempt(attempt, array.cluster) for attempt in ended]
@@ -192,7 +197,9 @@ class ArraySubmissionResultRecorder:
             self._tries.unmark_past_attempts(array.campaign)
             self._campaigns.drop_unsent_tasks(array.campaign)
             self._campaigns.add_to_task_counts(array.campaign, failed, failed)
-            refusal = self._new_event(CampaignEventCode.FILE_REFUSED, array.campaign, one_line_error_message(error))
+            refusal = self._campaign_event(
+                CampaignEventCode.FILE_REFUSED, array.campaign, one_line_error_message(error)
+            )
             self._events.open_event_once(refusal)
 
     def _end_campaign_as_in_ledger(self, array: campaign_model.CampaignArray) -> None:
@@ -206,9 +213,9 @@ class ArraySubmissionResultRecorder:
             self._noting.close_array(array, campaign_model.TaskAttemptOutcome.CANCELLED)
             if not has_ended:
                 self._campaigns.drop_unsent_tasks(array.campaign)
-                self._events.open_event_once(self._new_event(CampaignEventCode.RESTORED, array.campaign))
+                self._events.open_event_once(self._campaign_event(CampaignEventCode.RESTORED, array.campaign))
 
-    def _new_event(self, code: CampaignEventCode, campaign: int, why: str = "") -> CampaignEvent:
+    def _campaign_event(self, code: CampaignEventCode, campaign: int, why: str = "") -> CampaignEvent:
         event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign, "", self._clock.now())
         return replace(event, why=why)
 
@@ -220,7 +227,7 @@ class ArraySubmissionResultRecorder:
             of = f"{campaign}.{refused.number}" if refused else str(campaign)
             _log.warning("event=no_ledger of=%s why=%r", of, str(error))
             return
-        event = self._new_event(CampaignEventCode.RESTORED, campaign)
+        event = self._campaign_event(CampaignEventCode.RESTORED, campaign)
         stored_campaign = self._tries.read_stored_campaign(campaign)
         steps = plan_recovery_from_root_ledger(
             campaign, stored_campaign, ledger_arrays, event.opened_at, refused=refused

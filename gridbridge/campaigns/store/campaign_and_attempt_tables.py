@@ -154,11 +154,11 @@ class CampaignRows:
 
     def set_array_state(self, array: CampaignArray, state: ArraySubmissionState, job_id: int = 0) -> None:
         """Record an array's state, and the array's job id if the id is known."""
-        self._update_array(array, state=state, **({"job_id": job_id} if job_id else {}))
+        self._update_array_row(array, state=state, **({"job_id": job_id} if job_id else {}))
 
     def mark_array_repeated(self, array: CampaignArray) -> None:
         """Record that an array may have been submitted twice."""
-        self._update_array(array, is_repeated=True)
+        self._update_array_row(array, is_repeated=True)
 
     def record_attempt_ends(self, attempts: Iterable[TaskAttempt]) -> None:
         """Record the outcomes of ended attempts."""
@@ -188,11 +188,11 @@ class CampaignRows:
     def add_to_task_counts(self, campaign: int, ended: int, failed: int, cancelled: int = 0) -> None:
         """Add numbers to a campaign's counts of ended, failed and cancelled tasks."""
         counts = {"ended": ended, "failed": failed, "cancelled": cancelled}
-        self._update_campaign(campaign, {name: CAMPAIGNS.c[name] + more for name, more in counts.items()})
+        self._update_campaign_row(campaign, {name: CAMPAIGNS.c[name] + more for name, more in counts.items()})
 
     def set_campaign_state(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:
         """Store a campaign's state and time of end; the end is recorded in root's ledger later."""
-        self._update_campaign(campaign, {"state": state, "ended_at": ended_at, "is_end_noted": False})
+        self._update_campaign_row(campaign, {"state": state, "ended_at": ended_at, "is_end_noted": False})
 
     def has_executed_request(self, token: str, campaign: int) -> bool:
         """Return whether a request was already executed for a campaign."""
@@ -215,7 +215,7 @@ class CampaignRows:
 
     def record_end_in_ledger(self, campaign: int, *, is_noted: bool = True) -> None:
         """Record in the state file whether root's ledger of submitted tasks has a campaign's end."""
-        self._update_campaign(campaign, {"is_end_noted": is_noted})
+        self._update_campaign_row(campaign, {"is_end_noted": is_noted})
 
     def campaigns_ended_before(self, moment: datetime) -> tuple[int, ...]:
         """Return campaigns that ended before a time and are not purged, the oldest end first."""
@@ -223,10 +223,10 @@ class CampaignRows:
         query = select(CAMPAIGNS.c.number).where(is_old).order_by(CAMPAIGNS.c.ended_at, CAMPAIGNS.c.number)
         return tuple(row["number"] for row in self.database.rows(query))
 
-    def _update_campaign(self, campaign: int, values: Mapping[str, object]) -> None:
+    def _update_campaign_row(self, campaign: int, values: Mapping[str, object]) -> None:
         self.database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
-    def _update_array(self, array: CampaignArray, **values: object) -> None:
+    def _update_array_row(self, array: CampaignArray, **values: object) -> None:
         of = (ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
         self.database.execute(update(ARRAYS).where(*of).values(**values))
 

@@ -71,19 +71,21 @@ class CampaignSubmissionRefusal(GridbridgeError):
 
 def submit_campaign(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
     """Submit a campaign and return its number; raises CampaignSubmissionRefusal or request errors."""
-    return _bring_to_inbox(asdict(parsed.jdl), parsed.parameters, folder, published)
+    return _send_campaign_file_to_runner(asdict(parsed.jdl), parsed.parameters, folder, published)
 
 
 def add_tasks_to_campaign(
     number: int, parameters: tuple[str, ...], folder: str = CAMPAIGNS, published: str = PUBLISHED
 ) -> None:
     """Add tasks to the caller's own campaign; raises the errors of `submit_campaign`."""
-    _bring_to_inbox({ADDS_TO: number}, parameters, folder, published)
+    _send_campaign_file_to_runner({ADDS_TO: number}, parameters, folder, published)
 
 
-def _bring_to_inbox(fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str) -> int:
+def _send_campaign_file_to_runner(
+    fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str
+) -> int:
     """Send the runner a campaign file, which root accepts only once; return the campaign's number."""
-    _require_spool(folder, published)
+    _require_existing_spool_folder(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
         raise CampaignSubmissionRefusal("campaigns never run as root; submit as another user")
     header = {**fields, UNIQUE: safe_files.random_file_name()}
@@ -92,9 +94,11 @@ def _bring_to_inbox(fields: dict[str, object], parameters: tuple[str, ...], fold
         token = campaign_files_of_owners.write_campaign_file_to_inbox(data, folder)
     except StateError as error:
         raise NoRunnerForRequest(str(error)) from error
-    if not _is_answered(token, published, ANSWER_S) and campaign_files_of_owners.withdraw_campaign_file(token, folder):
+    if not _is_file_answered(token, published, ANSWER_S) and campaign_files_of_owners.withdraw_campaign_file(
+        token, folder
+    ):
         raise NoRunnerForRequest("no gridbridge-runner takes campaigns now; nothing was stored")
-    answer = _wait_for_answer(token, published)
+    answer = _wait_for_runner_answer(token, published)
     if "campaign" not in answer:
         raise CampaignSubmissionRefusal(str(answer["refused"]))
     return int(answer["campaign"])
@@ -127,17 +131,19 @@ def send_request_to_runner(
     of: tuple[int, ...] = (),
 ) -> dict[str, Any]:
     """Send a request; return the runner's answer, or raise NoRunnerForRequest or RunnerAnswerTimeout."""
-    _require_spool(folder, published)
+    _require_existing_spool_folder(folder, published)
     try:
         token = campaign_files_of_owners.write_owner_request_to_inbox(verb, numbers, folder, task, subscription, of)
     except StateError as error:
         raise NoRunnerForRequest(str(error)) from error
-    if not _is_answered(token, published, ANSWER_S) and campaign_files_of_owners.withdraw_owner_request(token, folder):
+    if not _is_file_answered(token, published, ANSWER_S) and campaign_files_of_owners.withdraw_owner_request(
+        token, folder
+    ):
         raise NoRunnerForRequest(NOT_TOLD if verb is CampaignOwnerRequestVerb.SUBSCRIPTIONS else NOT_CHANGED)
-    return _wait_for_answer(token, published)
+    return _wait_for_runner_answer(token, published)
 
 
-def _require_spool(folder: str, published: str) -> None:
+def _require_existing_spool_folder(folder: str, published: str) -> None:
     if os.path.isdir(folder):
         return
     if os.path.isdir(published):
@@ -146,15 +152,15 @@ def _require_spool(folder: str, published: str) -> None:
     raise NoRunnerForRequest(f"{folder}: no such folder; {WHERE.format(SPOOL, HOME)}")
 
 
-def _is_answered(token: str, published: str, limit_s: float) -> bool:
+def _is_file_answered(token: str, published: str, limit_s: float) -> bool:
     from gridbridge.shell.retry import poll_until  # tenacity is slow to load
 
     path = campaign_files_of_owners.published_answer_path(token, published)
     return poll_until(lambda: os.path.exists(path), limit_s)
 
 
-def _wait_for_answer(token: str, published: str) -> dict[str, Any]:
-    if not _is_answered(token, published, TAKEN_S):
+def _wait_for_runner_answer(token: str, published: str) -> dict[str, Any]:
+    if not _is_file_answered(token, published, TAKEN_S):
         raise RunnerAnswerTimeout(UNANSWERED)
     with open(campaign_files_of_owners.published_answer_path(token, published), encoding="utf-8") as file:
         answer: dict[str, Any] = json.load(file)
@@ -274,8 +280,8 @@ def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> 
         outputs = f"{os.path.join(home, directory.replace('$HOME', home, 1))}/campaign.{event.campaign}"
         is_ours = campaign_files_of_owners.uid_of_campaign_owner(event.campaign, folder) == os.geteuid()
         # root opens no path that a user chose
-        words = _last_error_lines(outputs, event) if is_ours else ()
-        return _replace_unprintable(lines[event.first_task]), words
+        words = _last_lines_of_standard_error(outputs, event) if is_ours else ()
+        return _replace_unprintable_characters(lines[event.first_task]), words
     except (ForeignOrMissingCampaignFile, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
         return "", ()
 
@@ -285,7 +291,7 @@ def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str
     if event.code is not CampaignEventCode.SETUP_ERROR:
         return ""
     try:
-        return _replace_unprintable(_read_parameters_and_directory(event, folder)[1]) or "$HOME"
+        return _replace_unprintable_characters(_read_parameters_and_directory(event, folder)[1]) or "$HOME"
     except (ForeignOrMissingCampaignFile, KeyError, TypeError, AttributeError):
         return ""
 
@@ -295,7 +301,7 @@ def _read_parameters_and_directory(event: CampaignEvent, folder: str) -> tuple[l
     return lines, str(header["clusters"][event.cluster].get("exec_directory", ""))
 
 
-def _last_error_lines(folder: str, event: CampaignEvent) -> tuple[str, ...]:
+def _last_lines_of_standard_error(folder: str, event: CampaignEvent) -> tuple[str, ...]:
     form = re.compile(rf"{event.first_task}\.(\d+)\.err")
     attempts = [int(match[1]) for name in os.listdir(folder) if (match := form.fullmatch(name))]
     if not attempts:
@@ -303,10 +309,10 @@ def _last_error_lines(folder: str, event: CampaignEvent) -> tuple[str, ...]:
     with open(f"{folder}/{event.first_task}.{max(attempts)}.err", "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
         text = file.read().decode("utf-8", "replace")
-    return tuple(map(_replace_unprintable, text.splitlines()[-TAIL_LINES:]))
+    return tuple(map(_replace_unprintable_characters, text.splitlines()[-TAIL_LINES:]))
 
 
-def _replace_unprintable(line: str) -> str:
+def _replace_unprintable_characters(line: str) -> str:
     """Replace characters that could control a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in line)
 

@@ -34,7 +34,7 @@ class RootVerifiedCampaignFiles:
         self._campaign = campaign
         self._folder = folder
         self.file = campaign_file_name(campaign)
-        self._whole, self.uid = self._read_file(self.file)
+        self._whole, self.uid = self._read_campaign_file_with_uid(self.file)
 
     def record_file_in_ledger(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
         """Record owner and first file in root's ledger; raise CampaignFileChanged for a replaced file."""
@@ -71,7 +71,7 @@ class RootVerifiedCampaignFiles:
 
     def _read_added_tasks_file(self, part: int, ledger: "RootLedgerOfSubmittedTasks") -> bytes:
         name = campaign_file_name(self._campaign, part)
-        whole, uid = self._read_file(name)
+        whole, uid = self._read_campaign_file_with_uid(name)
         number = None
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             number = json.loads(first_line_of_campaign_file(whole))[ADDS_TO]
@@ -89,7 +89,7 @@ class RootVerifiedCampaignFiles:
             name = campaign_file_name(self._campaign, part)
             raise CampaignFileChanged(f"{name}: the file has changed since the service accepted it")
 
-    def _read_file(self, name: str) -> tuple[bytes, int]:
+    def _read_campaign_file_with_uid(self, name: str) -> tuple[bytes, int]:
         try:
             whole, facts = safe_files.read_file_only_owner_writes(f"{self._folder}/{name}", MAX_BYTES)
         except (OSError, StateError) as error:
@@ -163,7 +163,7 @@ class CampaignNumberRegister:
         self._is_whole = True
         self._is_ours = True
         self._is_there = True
-        self._load_register()
+        self._load_campaign_number_register()
 
     def highest_campaign_number(self) -> int:
         """Return the highest registered campaign number; 0 if the register is empty."""
@@ -186,24 +186,24 @@ class CampaignNumberRegister:
         """Register a file before its renaming; existing entries stay. Raises StateError on a full disk."""
         if (campaign, part) in self._known:
             return
-        self._append_line(f"{campaign_file_name(campaign, part)} {uid} {digest}\n")
+        self._append_line_to_register(f"{campaign_file_name(campaign, part)} {uid} {digest}\n")
         self._known[campaign, part] = (uid, digest)
 
     def record_retry_request(self, campaign: int, token: str, at_s: int) -> None:
         """Record that a request retried failed tasks of a campaign."""
-        self._append_line(f"{campaign_file_name(campaign)} {AGAIN} {token} {at_s}\n")
+        self._append_line_to_register(f"{campaign_file_name(campaign)} {AGAIN} {token} {at_s}\n")
         self._again[campaign, token] = at_s
 
     def retries_since(self, at_s: float) -> Iterator[tuple[int, str]]:
         """Yield the campaign numbers and request tokens of retries since a time."""
         return (pair for pair, noted_s in self._again.items() if noted_s >= at_s)
 
-    def _append_line(self, line: str) -> None:
+    def _append_line_to_register(self, line: str) -> None:
         data = (line if self._is_whole else f"\n{line}").encode("ascii")
         try:
             if not self._is_ours:  # another user made the file
-                self._rename_foreign_file()
-            end = self._open_for_append()
+                self._rename_foreign_register_file()
+            end = self._open_register_for_append()
             try:
                 if os.write(end, data) != len(data):
                     raise OSError(28, "No space left on device")
@@ -215,7 +215,7 @@ class CampaignNumberRegister:
             raise StateError(f"{self._path}: {error.strerror}") from error
         self._is_whole = True
 
-    def _open_for_append(self) -> int:
+    def _open_register_for_append(self) -> int:
         """Open the register for appending, without blocking on a pipe; rename another user's file."""
         options = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_CREAT
         if self._is_there:
@@ -223,16 +223,16 @@ class CampaignNumberRegister:
         try:
             end = os.open(self._path, options | os.O_EXCL, 0o600)
         except FileExistsError:
-            self._rename_foreign_file()
+            self._rename_foreign_register_file()
             end = os.open(self._path, options | os.O_EXCL, 0o600)
         self._is_there = True
         return end
 
-    def _rename_foreign_file(self) -> None:
+    def _rename_foreign_register_file(self) -> None:
         os.rename(self._path, safe_files.random_file_name(f"{self._path}."))
         self._is_ours, self._is_there = True, False
 
-    def _load_register(self) -> None:
+    def _load_campaign_number_register(self) -> None:
         try:
             data, _ = safe_files.read_file_only_owner_writes(self._path, MAX_BYTES, self._owner)
         except FileNotFoundError:

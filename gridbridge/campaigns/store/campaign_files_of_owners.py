@@ -46,7 +46,7 @@ class NewCampaignOrAddedTasksFile:
     digest: str
     header: Any  # parsed JSON of the first line
     tasks: int
-    size: int = 0  # bytes
+    size: int = 0  # size in bytes
 
     @property
     def adds_to(self) -> int | None:
@@ -63,10 +63,10 @@ def encode_campaign_file(header: object, parameters: tuple[str, ...]) -> bytes:
 
 def write_campaign_file_to_inbox(data: bytes, folder: str = CAMPAIGNS) -> str:
     """Write a campaign file into this user's inbox folder; return the file's random token."""
-    return _write_to_inbox(NEW, data, folder)
+    return _write_file_to_own_inbox(NEW, data, folder)
 
 
-def _write_to_inbox(kind: str, data: bytes, folder: str) -> str:
+def _write_file_to_own_inbox(kind: str, data: bytes, folder: str) -> str:
     token = safe_files.random_file_name()
     path = f"{campaign_inbox.make_own_inbox_folder(folder)}/{kind}{token}"
     safe_files.replace_file_atomically(path, data, mode=0o640)
@@ -109,7 +109,7 @@ def write_owner_request_to_inbox(
 ) -> str:
     """Write a request into this user's inbox folder; return its token. `of`: the campaigns of events."""
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of, **subscription}
-    return _write_to_inbox(ASKED, json.dumps(request).encode(), folder)
+    return _write_file_to_own_inbox(ASKED, json.dumps(request).encode(), folder)
 
 
 def list_request_files_of_verb(
@@ -118,38 +118,40 @@ def list_request_files_of_verb(
     """Return the names of inbox files whose requests have this verb; no file is moved."""
     names, kinds = list(listed), (ASKED, TAKEN.removeprefix(f"{campaign_inbox.BEGUN}/"))
     paths = (path for kind in kinds for path in campaign_inbox.select_inbox_files_fairly(names, kind, folder))
-    return [path for path in paths if (request := _read_request(f"{folder}/{path}")) and request.verb is verb]
+    return [
+        path for path in paths if (request := _read_owner_request_file(f"{folder}/{path}")) and request.verb is verb
+    ]
 
 
 def take_owner_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[CampaignOwnerRequest]:
     """Take the owners' requests from the inbox, and remove invalid requests."""
     for token in campaign_inbox.take_new_inbox_files(listed, ASKED, TAKEN, folder):
-        if request := _read_request(f"{folder}/{TAKEN}{token}"):
+        if request := _read_owner_request_file(f"{folder}/{TAKEN}{token}"):
             yield request
         else:
             remove_answered_request_file(token, folder)
 
 
-def _read_request(path: str) -> CampaignOwnerRequest | None:
+def _read_owner_request_file(path: str) -> CampaignOwnerRequest | None:
     token = path.rpartition(".")[2]
     try:
         data, facts = safe_files.read_file_only_owner_writes(path, 1 << 16)
         table = json.loads(data)
-        numbers = tuple(dict.fromkeys(_require_number(number) for number in table.get("campaigns", ())))
-        verb, task = CampaignOwnerRequestVerb(table["verb"]), _require_number(table.get("task", 0))
-        subscription = {key: _require_text(table.get(key, "")) for key in ("way", "identity", "severity")}
+        numbers = tuple(dict.fromkeys(_require_number_in_request(number) for number in table.get("campaigns", ())))
+        verb, task = CampaignOwnerRequestVerb(table["verb"]), _require_number_in_request(table.get("task", 0))
+        subscription = {key: _require_text_in_request(table.get(key, "")) for key in ("way", "identity", "severity")}
     except Exception:  # the file's content is untrusted
         return None
     return CampaignOwnerRequest(token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **subscription)
 
 
-def _require_number(value: object) -> int:
+def _require_number_in_request(value: object) -> int:
     if not isinstance(value, int) or abs(value) > HIGHEST:
         raise ValueError("number out of range")
     return value
 
 
-def _require_text(value: object) -> str:
+def _require_text_in_request(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError("not a text")
     value.encode()  # JSON allows lone surrogates, which no column can store
@@ -229,16 +231,16 @@ def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bo
     uid = os.geteuid()
     owner = uid if uid or is_run else None
     try:
-        first, *lines = _read_text_lines(f"{folder}/{campaign_file_name(campaign)}", owner)
+        first, *lines = _read_lines_of_campaign_file(f"{folder}/{campaign_file_name(campaign)}", owner)
         for part in _part_numbers_of_owner(campaign, folder):
-            lines += _read_text_lines(f"{folder}/{campaign_file_name(campaign, part)}", owner)[1:]
+            lines += _read_lines_of_campaign_file(f"{folder}/{campaign_file_name(campaign, part)}", owner)[1:]
         return json.loads(first), lines
     except FileNotFoundError as error:
         raise ForeignOrMissingCampaignFile(f"campaign {campaign}: the campaign's file was removed") from error
     except (ValueError, RecursionError) as error:
         raise ForeignOrMissingCampaignFile(f"campaign {campaign}: the campaign's file is damaged") from error
     except (OSError, StateError) as error:
-        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: {_ownership_refusal(uid)}") from error
+        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: {_refusal_of_foreign_campaign(uid)}") from error
 
 
 def require_own_campaign(campaign: int, folder: str = CAMPAIGNS) -> None:
@@ -246,10 +248,10 @@ def require_own_campaign(campaign: int, folder: str = CAMPAIGNS) -> None:
     uid = os.geteuid()
     with suppress(FileNotFoundError):
         if os.lstat(f"{folder}/{campaign_file_name(campaign)}").st_uid != uid:
-            raise ForeignOrMissingCampaignFile(f"campaign {campaign}: {_ownership_refusal(uid)}")
+            raise ForeignOrMissingCampaignFile(f"campaign {campaign}: {_refusal_of_foreign_campaign(uid)}")
 
 
-def _ownership_refusal(uid: int) -> str:
+def _refusal_of_foreign_campaign(uid: int) -> str:
     return "owned by another user" if uid else "only the owner may do this"
 
 
@@ -297,7 +299,7 @@ def _uid_of_regular_file(path: str) -> int | None:
     return facts.st_uid if stat.S_ISREG(facts.st_mode) else None
 
 
-def _read_text_lines(path: str, owner: int | None) -> list[str]:
+def _read_lines_of_campaign_file(path: str, owner: int | None) -> list[str]:
     data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES, owner)
     return data.decode("utf-8", "surrogateescape").split("\n")[:-1]
 
@@ -322,7 +324,7 @@ def _read_campaign_file(path: str, token: str) -> NewCampaignOrAddedTasksFile:
         uid=facts.st_uid,
         owner=_user_name_of_uid(facts.st_uid),
         digest=hashlib.sha256(data).hexdigest(),
-        header=json.loads(_first_line(path, data)),
+        header=json.loads(_first_line_of_campaign_file(path, data)),
         tasks=data.count(b"\n") - 1,
         size=len(data),
     )
@@ -335,12 +337,12 @@ def _require_valid_first_line(path: str) -> None:
         # folders, pipes and devices are refused later, when the whole file is read
         is_plain = stat.S_ISREG(os.fstat(end).st_mode)
         if is_plain:
-            _first_line(path, os.read(end, MAX_FIRST_BYTES + 1))
+            _first_line_of_campaign_file(path, os.read(end, MAX_FIRST_BYTES + 1))
     finally:
         os.close(end)
 
 
-def _first_line(path: str, data: bytes) -> bytes:
+def _first_line_of_campaign_file(path: str, data: bytes) -> bytes:
     try:
         return first_line_of_campaign_file(data)
     except ValueError as error:

@@ -63,7 +63,7 @@ def _possible_inbox_paths(folder: str, words: Iterable[str]) -> Iterator[str]:
 
 def _read_inbox_token() -> Iterator[str]:
     with suppress(OSError, StateError, KeyError):
-        data, _ = safe_files.read_file_only_owner_writes(f"{_home_directory()}/{WORD}", 100, os.geteuid())
+        data, _ = safe_files.read_file_only_owner_writes(f"{_own_home_directory()}/{WORD}", 100, os.geteuid())
         word = data.decode("ascii", "replace")
         if TOKEN.fullmatch(word):
             yield word
@@ -72,13 +72,13 @@ def _read_inbox_token() -> Iterator[str]:
 def _create_inbox_token() -> Iterator[str]:
     word = _random_inbox_token()
     with suppress(OSError, StateError, KeyError):
-        path = f"{_home_directory()}/{WORD}"
+        path = f"{_own_home_directory()}/{WORD}"
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         safe_files.replace_file_atomically(path, word.encode(), 0o600)
     yield word
 
 
-def _home_directory() -> str:
+def _own_home_directory() -> str:
     return pwd.getpwuid(os.geteuid()).pw_dir
 
 
@@ -99,7 +99,7 @@ def list_inbox_files_of_all_users(folder: str) -> list[str]:
     for person in _inbox_folder_names(folder):
         with suppress(OSError), _open_inbox_folder(person, folder) as (end, _):
             of_each = Counter[str]()
-            for name in sorted(_list_first_names(end)):
+            for name in sorted(_first_inbox_names(end)):
                 kind, _, token = name.partition(".")
                 if TOKEN.fullmatch(token) and of_each[kind] < A_FOLDER:
                     of_each[kind] += 1
@@ -112,7 +112,7 @@ def list_kept_inbox_files_by_uid(kind: str, most: int, folder: str) -> dict[int,
     paths: dict[int, list[str]] = {}
     for person in _inbox_folder_names(folder):
         with suppress(OSError), _open_inbox_folder(person, folder) as (end, uid):
-            of_one = (f"{person}/{name}" for name in sorted(_list_first_names(end)) if is_inbox_file_name(name, kind))
+            of_one = (f"{person}/{name}" for name in sorted(_first_inbox_names(end)) if is_inbox_file_name(name, kind))
             of_uid = paths.setdefault(uid, [])
             of_uid += islice(of_one, most - len(of_uid))
     return paths
@@ -131,7 +131,7 @@ def _inbox_folder_names(folder: str) -> Iterator[str]:
                     yield entry.name
 
 
-def _list_first_names(end: int) -> list[str]:
+def _first_inbox_names(end: int) -> list[str]:
     with os.scandir(end) as entries:
         return [entry.name for entry in islice(entries, A_LISTING)]
 

@@ -77,7 +77,7 @@ class TaskDeletionMarkRows:
 
     def mark_tasks(self, wipe: deletions.ArrayTaskDeletion) -> None:
         """Mark tasks for deletion; marks by owners stay, and reasons for waiting tasks replace no mark."""
-        rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys_of_deletion(wipe)]
+        rows = [key | {"wiped_for": wipe.wiped_for} for key in _mark_keys_of_deletion(wipe)]
         unless = true() if wipe.wiped_for in deletions.REASONS_IF_STILL_WAITING else _UNWANTED
         self._database.execute_each(self._database.upsert(MARKS, unless), rows)
 
@@ -93,7 +93,7 @@ class TaskDeletionMarkRows:
 
     def remove_marks(self, wipe: deletions.ArrayTaskDeletion) -> None:
         """Remove the deletion marks of these tasks, but keep the marks of tasks that the owner cancelled."""
-        delete_rows_of_attempts(self._database, MARKS, _keys_of_deletion(wipe), not_(_UNWANTED))
+        delete_rows_of_attempts(self._database, MARKS, _mark_keys_of_deletion(wipe), not_(_UNWANTED))
 
     def remove_marks_of_ended_attempts(self) -> None:
         """Remove the deletion marks of ended attempts."""
@@ -129,7 +129,7 @@ class LocalJobPreemptionRows:
         return times
 
 
-def _keys_of_deletion(wipe: deletions.ArrayTaskDeletion) -> Iterable[dict[str, int]]:
+def _mark_keys_of_deletion(wipe: deletions.ArrayTaskDeletion) -> Iterable[dict[str, int]]:
     for indices in wipe.places:
         for index in indices:
             yield {"campaign": wipe.campaign, "array": wipe.array, "place": index}
@@ -256,15 +256,15 @@ def _task_for_publication(attempts: list[dict[str, Any]], *, is_waiting: bool) -
         row["cluster"] = row["cluster"] or ""
     row, lesser = attempts[0], []
     for attempt in attempts[1:]:
-        lower, row = (row, attempt) if _is_published_instead(attempt, row) else (attempt, row)
+        lower, row = (row, attempt) if _is_later_attempt_published(attempt, row) else (attempt, row)
         lesser.append(lower)
     return PublishedCampaignTask(
-        **_select_columns(row, "number", "attempt", "outcome", "place", "exit_status", "wallclock_s", "cluster"),
+        **_select_columns_of_row(row, "number", "attempt", "outcome", "place", "exit_status", "wallclock_s", "cluster"),
         job_id=row["job_id"] or 0,
         is_waiting=is_waiting,
         copies=tuple(
             ShownCompetingAttempt(
-                **_select_columns(attempt, "attempt", "cluster", "outcome"), beyond_s=attempt["copies_beyond_s"]
+                **_select_columns_of_row(attempt, "attempt", "cluster", "outcome"), beyond_s=attempt["copies_beyond_s"]
             )
             for attempt in lesser
             if attempt["outcome"] in (TaskAttemptOutcome.PENDING, TaskAttemptOutcome.COPY)
@@ -272,7 +272,7 @@ def _task_for_publication(attempts: list[dict[str, Any]], *, is_waiting: bool) -
         beyond_s=row["copies_beyond_s"],
         made_way=tuple(
             TaskPreemption(
-                **_select_columns(attempt, "attempt", "cluster"),
+                **_select_columns_of_row(attempt, "attempt", "cluster"),
                 job=attempt["way_job"],
                 lacked=tuple(attempt["way_lacked"].split(",")),
             )
@@ -281,7 +281,7 @@ def _task_for_publication(attempts: list[dict[str, Any]], *, is_waiting: bool) -
         ),
         moved=tuple(
             RebalancedTaskAttempt(
-                **_select_columns(attempt, "attempt", "cluster"), to=later["cluster"] if later else ""
+                **_select_columns_of_row(attempt, "attempt", "cluster"), to=later["cluster"] if later else ""
             )
             for attempt, later in zip_longest(attempts, attempts[1:])
             if attempt["outcome"] is TaskAttemptOutcome.MOVED
@@ -289,11 +289,11 @@ def _task_for_publication(attempts: list[dict[str, Any]], *, is_waiting: bool) -
     )
 
 
-def _select_columns(row: dict[str, Any], *names: str) -> dict[str, Any]:
+def _select_columns_of_row(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: row[name] for name in names}
 
 
-def _is_published_instead(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
+def _is_later_attempt_published(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
     """Return whether the later of two attempts replaces the earlier attempt in published files."""
     ranks = RANKS.get(later["outcome"], 1), RANKS.get(earlier["outcome"], 1)
     return ranks[0] > ranks[1] or ranks == (1, 1)

@@ -55,15 +55,15 @@ def publish_campaign_task_file(
     campaign: int, part: int, tasks: Iterable[PublishedCampaignTask], folder: str = PUBLISHED
 ) -> None:
     """Publish up to 1000 tasks of a campaign in one file, in place of the old file."""
-    path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
+    path = f"{_published_folder_of_campaign(campaign, folder)}/tasks.{part}"
     published_files.publish_file(path, "".join(map(_format_task_line, tasks)).encode())
 
 
 def read_published_task_file(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedCampaignTask]:
     """Return the submitted tasks in one published file of a campaign, by task number."""
-    path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
+    path = f"{_published_folder_of_campaign(campaign, folder)}/tasks.{part}"
     try:
-        lines = _read_or_empty(path).decode().splitlines()
+        lines = _read_published_file_or_empty(path).decode().splitlines()
         return {task.number: task for task in map(_parse_task_line, lines)}
     except (ValueError, IndexError, KeyError) as error:
         raise StateError(f"{path}: not what this version of gridbridge publishes") from error
@@ -73,7 +73,7 @@ def append_published_task_end_counts(
     campaign: int, ends: Iterable[CampaignTaskEndCounts], folder: str = PUBLISHED
 ) -> None:
     """Append counts of ended tasks to a campaign's published file; negative counts undo earlier counts."""
-    path = f"{_campaign_folder(campaign, folder)}/{ENDS}"
+    path = f"{_published_folder_of_campaign(campaign, folder)}/{ENDS}"
     published_files.make_published_folder(os.path.dirname(path))
     try:
         with open(path, "a", encoding="ascii") as file:
@@ -87,7 +87,7 @@ def append_published_task_end_counts(
 
 def read_published_task_end_counts(campaign: int, folder: str = PUBLISHED) -> tuple[CampaignTaskEndCounts, ...]:
     """Return the published counts of a campaign's ended tasks, in the order of recording."""
-    data = _read_or_empty(f"{_campaign_folder(campaign, folder)}/{ENDS}")
+    data = _read_published_file_or_empty(f"{_published_folder_of_campaign(campaign, folder)}/{ENDS}")
     return tuple(_parse_end_counts(data.decode("ascii", "replace").splitlines()))
 
 
@@ -100,7 +100,7 @@ def mark_campaigns_being_published(campaigns: Iterable[int], folder: str = PUBLI
 
 def campaigns_half_published(folder: str = PUBLISHED) -> frozenset[int]:
     """Return the campaigns whose tasks were being published when a process was killed."""
-    return frozenset(map(int, _read_or_empty(f"{folder}/{TOUCHING}").split()))
+    return frozenset(map(int, _read_published_file_or_empty(f"{folder}/{TOUCHING}").split()))
 
 
 def campaigns_with_published_tasks(folder: str = PUBLISHED) -> frozenset[int]:
@@ -119,26 +119,27 @@ def clear_campaigns_being_published(folder: str = PUBLISHED) -> None:
 
 def remove_published_campaign_tasks(campaign: int, folder: str = PUBLISHED) -> None:
     """Remove a campaign's published tasks."""
-    shutil.rmtree(_campaign_folder(campaign, folder), ignore_errors=True)
+    shutil.rmtree(_published_folder_of_campaign(campaign, folder), ignore_errors=True)
 
 
-def _read_or_empty(path: str) -> bytes:
+def _read_published_file_or_empty(path: str) -> bytes:
     try:
         return safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0]
     except FileNotFoundError:
         return b""
 
 
-def _campaign_folder(campaign: int, folder: str) -> str:
+def _published_folder_of_campaign(campaign: int, folder: str) -> str:
     return f"{folder}/campaigns/{campaign}"
 
 
 def _format_task_line(task: PublishedCampaignTask) -> str:
     identity = (task.number, task.attempt, task.outcome.value, int(task.is_waiting))
     location = (task.cluster or NONE, task.job_id, task.place)
-    numbers = map(_number_or_none, (task.exit_status, task.wallclock_s, task.beyond_s))
+    numbers = map(_format_number_or_none, (task.exit_status, task.wallclock_s, task.beyond_s))
     copies = (
-        f"{copy.attempt}:{copy.cluster}:{copy.outcome.value}:{_number_or_none(copy.beyond_s)}" for copy in task.copies
+        f"{copy.attempt}:{copy.cluster}:{copy.outcome.value}:{_format_number_or_none(copy.beyond_s)}"
+        for copy in task.copies
     )
     ways = (f"{way.attempt}:{way.cluster}:{way.job}:{'+'.join(way.lacked)}" for way in task.made_way)
     moves = (f"{move.attempt}:{move.cluster}:{move.to}" for move in task.moved)
@@ -146,7 +147,7 @@ def _format_task_line(task: PublishedCampaignTask) -> str:
     return f"{' '.join(map(str, (*identity, *location, *numbers, *lists)))}\n"
 
 
-def _number_or_none(number: int | None) -> int | str:
+def _format_number_or_none(number: int | None) -> int | str:
     return NONE if number is None else number
 
 

@@ -116,7 +116,7 @@ class RootLedgerOfSubmittedTasks:
         self._unwritten: list[bytes] | None = None  # lines that `write_lines_at_once` writes later; otherwise None
         self.has_ended = False  # whether the campaign ended and was not reopened
         try:
-            _require_private_folder(folder)
+            _require_private_ledger_folder(folder)
             self._end = _open_ledger_file(self._path)
             self._apply_ledger_rows(self._read_ledger_rows() if self._end != NONE else [])
         except (OSError, ValueError) as error:
@@ -244,7 +244,7 @@ class RootLedgerOfSubmittedTasks:
         if before:
             raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: array {array} has other tasks")
         numbers = [task for task, _ in parse_attempt_ranges(tasks)]
-        if self._sent_tasks.has_any_attempt(tasks):
+        if self._submitted_task_index.has_any_attempt(tasks):
             raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
         if len(set(numbers)) < len(numbers) and not is_of_copies:
             raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: a task comes twice in {tasks[:40]}")
@@ -252,10 +252,10 @@ class RootLedgerOfSubmittedTasks:
             self._require_allowed_copies(numbers)
         self.require_campaign_not_ended()
         self._add_ledger_row(now)
-        self._sent_tasks.add_array_tasks(array, tasks)
+        self._submitted_task_index.add_array_tasks(array, tasks)
 
     @property
-    def _sent_tasks(self) -> SubmittedTaskIndex:
+    def _submitted_task_index(self) -> SubmittedTaskIndex:
         if self._sent is None:
             self._sent = SubmittedTaskIndex((int(row[1]), row[3]) for row in self._arrays.values())
         return self._sent
@@ -266,13 +266,13 @@ class RootLedgerOfSubmittedTasks:
         repeated = self.may_be_submitted_twice
         return [
             (number, self._arrays[str(number)][2], self.job_id_of_array(number), repeated(number), indices)
-            for number, indices in self._sent_tasks.array_indices_of_tasks(tasks).items()
+            for number, indices in self._submitted_task_index.array_indices_of_tasks(tasks).items()
             if number != array
         ]
 
     def _require_allowed_copies(self, tasks: list[int]) -> None:
         for task in sorted(set(tasks)):
-            if not self._sent_tasks.has_task(task):
+            if not self._submitted_task_index.has_task(task):
                 raise errors.SpeculativeCopyRefusal(f"{self._path}: task {task} was not submitted before")
         times = self.count_copies_before()
         for task in tasks:
@@ -353,7 +353,7 @@ def _open_ledger_file(path: str) -> int:
         return NONE
 
 
-def _require_private_folder(folder: str) -> None:
+def _require_private_ledger_folder(folder: str) -> None:
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:

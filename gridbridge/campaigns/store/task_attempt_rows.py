@@ -34,7 +34,7 @@ from gridbridge.state.state_file import StateFile
 AT_A_TIME = 500  # at most this many tasks in one query
 
 
-def _count_outcomes(*outcomes: TaskAttemptOutcome) -> sa.ColumnElement[int]:
+def _count_of_outcomes(*outcomes: TaskAttemptOutcome) -> sa.ColumnElement[int]:
     return sa.func.sum(sa.case((ATTEMPTS.c.outcome.in_(outcomes), 1), else_=0))
 
 
@@ -115,7 +115,7 @@ _FAILED_BEFORE = (
     sa.select(ATTEMPTS.c.task, sa.func.max(ATTEMPTS.c.outcome == TaskAttemptOutcome.UNWANTED).label("is_unwanted"))
     .where(_OF_TASKS, ~_WAITS)
     .group_by(ATTEMPTS.c.task)
-    .having(_count_outcomes(TaskAttemptOutcome.PENDING, TaskAttemptOutcome.SUCCESS) == 0)
+    .having(_count_of_outcomes(TaskAttemptOutcome.PENDING, TaskAttemptOutcome.SUCCESS) == 0)
 )
 _CANCELLED_UNSENT = sa.and_(_OF_TASKS, ATTEMPTS.c.array == NO_ARRAY)
 
@@ -135,7 +135,7 @@ class TaskAttemptRows:
     def unfinished_attempts_at(self, array: CampaignArray, indices: Set[int]) -> tuple[TaskAttempt, ...]:
         """Return an array's unfinished attempts with these array indices, ordered by index."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
-        portions = _split_into_portions(sorted(indices))
+        portions = _split_task_numbers_into_portions(sorted(indices))
         return tuple(
             row for places in portions for row in self._database.read(TaskAttempt, _AT_PLACES, **of, places=places)
         )
@@ -154,7 +154,7 @@ class TaskAttemptRows:
         return tuple(
             outcome
             for campaign, numbers in tasks.items()
-            for portion in _split_into_portions(numbers)
+            for portion in _split_task_numbers_into_portions(numbers)
             for outcome in self._database.read(AttemptOutcomeAtCluster, _TRIED, of_campaign=campaign, tasks=portion)
         )
 
@@ -162,12 +162,12 @@ class TaskAttemptRows:
         self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome], after: int, most: int
     ) -> tuple[TaskAttempt, ...]:
         """Return failed last attempts of an event's tasks above number `after`, at most `most` attempts."""
-        of = _parameters_of_event(event, outcomes)
+        of = _query_parameters_of_event(event, outcomes)
         return self._database.read(TaskAttempt, _FAILED, **of, after=after, most=most)
 
     def mark_failed_attempts_past(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
         """Mark an event's failed attempts as past: no event counts them again. Waiting tasks are left out."""
-        self._database.execute(_CLOSED, _parameters_of_event(event, outcomes))
+        self._database.execute(_CLOSED, _query_parameters_of_event(event, outcomes))
 
     def delete_unfinished_retries(
         self, array: CampaignArray, outcomes: Iterable[TaskAttemptOutcome]
@@ -194,7 +194,7 @@ class TaskAttemptRows:
     def set_attempts_past(self, campaign: int, tasks: Sequence[int], *, is_past: bool = True) -> None:
         """Mark attempts as past, so that decisions ignore the attempts; `is_past=False` removes the marks."""
         these = sa.update(ATTEMPTS).values(is_past=is_past).where(ATTEMPTS.c.campaign == campaign)
-        for portion in _split_into_portions(tasks):
+        for portion in _split_task_numbers_into_portions(tasks):
             self._database.execute(these.where(ATTEMPTS.c.task.in_(portion)))
 
     def last_prologues_and_epilogues(self, campaigns: Iterable[Campaign]) -> tuple[LastPrologueOrEpilogueAttempt, ...]:
@@ -231,7 +231,8 @@ class TaskAttemptRows:
     def last_attempt_numbers(self, campaign: int, tasks: Sequence[int]) -> dict[int, int]:
         """Return the highest attempt number of each submitted task; speculative attempts count."""
         portions = (
-            self._database.rows(_LAST, of_campaign=campaign, tasks=portion) for portion in _split_into_portions(tasks)
+            self._database.rows(_LAST, of_campaign=campaign, tasks=portion)
+            for portion in _split_task_numbers_into_portions(tasks)
         )
         return {row["task"]: row["attempt"] for rows in portions for row in rows}
 
@@ -272,7 +273,7 @@ class TaskAttemptRows:
         live = {attempt.task for attempt in adoption.attempts if attempt.outcome is TaskAttemptOutcome.PENDING}
         live |= {retry.first for retry in adoption.again}
         unwanted = list[int]()
-        for tasks in _split_into_portions(sorted(task for task in live if task < FIRST_PROLOGUE_TASK)):
+        for tasks in _split_task_numbers_into_portions(sorted(task for task in live if task < FIRST_PROLOGUE_TASK)):
             of = {"of_campaign": adoption.campaign, "tasks": tasks}
             before = self._database.rows(_FAILED_BEFORE, **of)
             cancelled = sum(bool(row["is_unwanted"]) for row in before)
@@ -285,11 +286,11 @@ class TaskAttemptRows:
         return unwanted
 
 
-def _split_into_portions(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+def _split_task_numbers_into_portions(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
     return (numbers[begin : begin + AT_A_TIME] for begin in range(0, len(numbers), AT_A_TIME))
 
 
-def _parameters_of_event(event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> dict[str, object]:
+def _query_parameters_of_event(event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> dict[str, object]:
     of = {"of_campaign": event.campaign, "of_cluster": event.cluster}
     return {**of, "outcomes": [*outcomes], "status": event.exit_status}
 
@@ -326,7 +327,10 @@ _NOW = (
     sa.select(ATTEMPTS.c.task, sa.func.max(ATTEMPTS.c.attempt).label("last"))
     .where(_OF_TASKS)
     .group_by(ATTEMPTS.c.task)
-    .having(_count_outcomes(TaskAttemptOutcome.PENDING) > 0, _count_outcomes(TaskAttemptOutcome.SUCCESS) == 0)
+    .having(
+        _count_of_outcomes(TaskAttemptOutcome.PENDING) > 0,
+        _count_of_outcomes(TaskAttemptOutcome.SUCCESS) == 0,
+    )
     .order_by(ATTEMPTS.c.task)
 )
 

@@ -65,7 +65,7 @@ def parse_host_conditions(value: object) -> str:
         raise TypeError("no text")
     if not value.strip():
         return ""
-    tokens = [*_split_into_tokens(value)]
+    tokens = [*_split_conditions_into_tokens(value)]
     if len(tokens) > 2 * MOST:
         raise ValueError("too many conditions")
     condition = _parse_joined_conditions(tokens, ",")
@@ -80,7 +80,7 @@ def _refuse_too_many_conditions(clauses: Clauses) -> Clauses:
     return clauses
 
 
-def _split_into_tokens(text: str) -> Iterator[str | Condition]:
+def _split_conditions_into_tokens(text: str) -> Iterator[str | Condition]:
     at, end = 0, len(text.rstrip())
     while at < end:
         match = TOKEN.match(text, at, end)

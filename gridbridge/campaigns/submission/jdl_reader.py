@@ -73,17 +73,17 @@ class JdlReader:
 
     def read(self, type_: CampaignType, parameters: tuple[str, ...] = ()) -> ParsedJdl:
         """Parse the whole JDL; raises ConfigError with all mistakes."""
-        table = self._lower_case_keys(self._parse_json_or_toml())
+        table = self._lower_case_jdl_keys(self._parse_json_or_toml())
         self.is_typed = bool(parameters)
         clusters = self._read_cluster_tables(table)
         parameters = parameters or self._read_task_parameters(table)
 
         def value(key: str) -> Any:
-            return self._read_value(table, key, *jdl_value_parsers.CAMPAIGN_KEYS[key])
+            return self._read_value_of_jdl_key(table, key, *jdl_value_parsers.CAMPAIGN_KEYS[key])
 
         name, is_idempotent, files = map(value, ("name", "idempotent", "outputs"))
-        if files and _is_key_given(table, "idempotent") and not is_idempotent:
-            self._report_mistake("idempotent", False, "contradiction to the key outputs", "expected one of the two")
+        if files and _is_jdl_key_given(table, "idempotent") and not is_idempotent:
+            self._report_key_mistake("idempotent", False, "contradiction to the key outputs", "expected one of the two")
         data, may_move, _ = map(value, ("datasets", "rebalance", "jobs_type"))
         self._report_unknown_keys(
             table, {CLUSTERS, *jdl_value_parsers.CAMPAIGN_KEYS, *jdl_value_parsers.PARAMETERS, *KEYS}
@@ -101,14 +101,16 @@ class JdlReader:
             },
             may_move=may_move,
         )
-        locations = {name: self._location_of_properties(table, name) for name in clusters if clusters[name].properties}
+        locations = {
+            name: self._location_of_host_properties(table, name) for name in clusters if clusters[name].properties
+        }
         return ParsedJdl(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings), places=locations)
 
-    def _location_of_properties(self, table: Mapping[str, Any], name: str) -> str:
+    def _location_of_host_properties(self, table: Mapping[str, Any], name: str) -> str:
         if self.is_typed:
             return ""
         is_own = any(key.lower() == "properties" for key in table[CLUSTERS][name])
-        line = self._key_line_numbers().line_of_key(*((CLUSTERS, name) if is_own else ()), "properties")
+        line = self._line_numbers_of_jdl_keys().line_of_key(*((CLUSTERS, name) if is_own else ()), "properties")
         return f"{self.path}:{line}" if line else self.path
 
     def _absolute_dataset_path(self, path: str) -> str:
@@ -147,29 +149,29 @@ class JdlReader:
             return dict(pairs)
 
         parsed = json.loads(self.text, object_pairs_hook=table)
-        for path, line in self._key_line_numbers().twice if any(are_twice) else ():
+        for path, line in self._line_numbers_of_jdl_keys().twice if any(are_twice) else ():
             word = replace_control_characters(path[-1])[:MOST_SHOWN]
             self.problems.append(f"{self.path}:{line}: {word}: {'; '.join(ONCE)}")
         return parsed
 
-    def _lower_case_keys(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
+    def _lower_case_jdl_keys(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
         lowered: dict[str, Any] = {}
         for key, value in table.items():
             if key.lower() in lowered:
-                self._report_mistake(key, value, *ONCE, within)
+                self._report_key_mistake(key, value, *ONCE, within)
             lowered[key.lower()] = value
         return lowered
 
     def _read_cluster_tables(self, table: Mapping[str, Any]) -> dict[str, JdlSettingsAtCluster]:
         for_all, clusters = self._read_cluster_keys(table), table.get(CLUSTERS)
         if isinstance(clusters, dict) and clusters:
-            has = _is_key_given(table, "exec_file")
+            has = _is_jdl_key_given(table, "exec_file")
             return {name: self._read_cluster_settings(name, clusters[name], for_all, has) for name in clusters}
         is_no_table = clusters is not None and not isinstance(clusters, dict)
         wrong = "not a table" if is_no_table else "no cluster named"
-        self._report_mistake(CLUSTERS, clusters, wrong, 'expected at least one, {"NAME": {...}}')
-        if not _is_key_given(table, "exec_file"):
-            self._report_mistake("exec_file", None, "missing", KEYS["exec_file"].right)
+        self._report_key_mistake(CLUSTERS, clusters, wrong, 'expected at least one, {"NAME": {...}}')
+        if not _is_jdl_key_given(table, "exec_file"):
+            self._report_key_mistake("exec_file", None, "missing", KEYS["exec_file"].right)
         return {}
 
     def _read_cluster_settings(
@@ -177,52 +179,52 @@ class JdlReader:
     ) -> JdlSettingsAtCluster:
         if self.known and name not in self.known:
             right = f"expected {jdl_value_parsers.join_choices_with_or(self.known)}"
-            self._report_mistake(name, None, "unknown cluster", right, CLUSTERS)
+            self._report_key_mistake(name, None, "unknown cluster", right, CLUSTERS)
         elif not is_valid_cluster_name(name):
-            self._report_mistake(name, None, "not a valid cluster name", A_CLUSTER, CLUSTERS)
+            self._report_key_mistake(name, None, "not a valid cluster name", A_CLUSTER, CLUSTERS)
         if not isinstance(table, dict):
-            self._report_mistake(name, table, "not a table", TABLE, CLUSTERS)
+            self._report_key_mistake(name, table, "not a table", TABLE, CLUSTERS)
             return JdlSettingsAtCluster(exec_file="")
-        own = self._lower_case_keys(table, name)
+        own = self._lower_case_jdl_keys(table, name)
         self._report_unknown_keys(own, KEYS.keys(), name)
         values = {**for_all, **_defaults_of_empty_keys(own), **self._read_cluster_keys(own, name)}
-        if not (_is_key_given(own, "exec_file") or (has_command and "exec_file" not in own)):
-            self._report_mistake("exec_file", None, "missing", KEYS["exec_file"].right, name)
+        if not (_is_jdl_key_given(own, "exec_file") or (has_command and "exec_file" not in own)):
+            self._report_key_mistake("exec_file", None, "missing", KEYS["exec_file"].right, name)
         return JdlSettingsAtCluster(**{"exec_file": "", **values})
 
     def _read_cluster_keys(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
         values = {
-            key.field: self._read_value(table, name, self._parser_of_key(key), key.right, None, within)
+            key.field: self._read_value_of_jdl_key(table, name, self._parser_of_jdl_key(key), key.right, None, within)
             for name, key in KEYS.items()
-            if _is_key_given(table, name)
+            if _is_jdl_key_given(table, name)
         }
         together = values.pop(TOGETHER, None) or {}
         walltime_s = values.get("walltime_s")
         if walltime_s and walltime_s != together.get("walltime_s", walltime_s):
             wrong, right = "resources have a different walltime", "expected one of the two"
-            self._report_mistake("walltime", table["walltime"], wrong, right, within)
+            self._report_key_mistake("walltime", table["walltime"], wrong, right, within)
         return {name: value for name, value in values.items() if value is not None} | together
 
-    def _parser_of_key(self, key: JdlClusterKey) -> Callable[[Any], Any]:
+    def _parser_of_jdl_key(self, key: JdlClusterKey) -> Callable[[Any], Any]:
         """Return the parser of a key; the parsers of a JDL's commands expand CiGri's macros."""
         is_plain = self.is_typed or key.field not in jdl_value_parsers.COMMANDS
         return key.read if is_plain else lambda value: jdl_value_parsers.translate_cigri_macros(key.read(value))
 
     def _read_task_parameters(self, table: Mapping[str, Any]) -> tuple[str, ...]:
-        keys = [key for key in jdl_value_parsers.PARAMETERS if _is_key_given(table, key)]
+        keys = [key for key in jdl_value_parsers.PARAMETERS if _is_jdl_key_given(table, key)]
         if len(keys) != 1:
             wrong, right = (
                 "more than one" if keys else "missing",
                 f"expected one of {', '.join(jdl_value_parsers.PARAMETERS)}",
             )
-            self._report_mistake(" and ".join(keys) or "params", None, wrong, right)
+            self._report_key_mistake(" and ".join(keys) or "params", None, wrong, right)
             return ()
-        lines = self._read_value(table, keys[0], *jdl_value_parsers.PARAMETERS[keys[0]], ())
+        lines = self._read_value_of_jdl_key(table, keys[0], *jdl_value_parsers.PARAMETERS[keys[0]], ())
         if keys[0] == "param_file" and lines:
             lines = self._read_parameter_file(str(lines))
         named = jdl_writer_and_task_files.make_task_names_unique(lines)
         self.warnings += [
-            f"{self._location_of_key(keys[0], '')}: {note}"
+            f"{self._location_of_jdl_key(keys[0], '')}: {note}"
             for note in jdl_writer_and_task_files.task_line_warnings(lines, named)
         ]
         return named
@@ -231,23 +233,23 @@ class JdlReader:
         file = jdl_writer_and_task_files.TaskFileReader(jdl_value_parsers.expand_local_path(path), self.folder)
         lines = tuple(line for _, line in file.read_numbered_lines())
         if file.unread:
-            self._report_mistake("param_file", path, *file.unread)
+            self._report_key_mistake("param_file", path, *file.unread)
         elif not (lines or file.problems):
-            self._report_mistake("param_file", path, *jdl_writer_and_task_files.NO_LINE)
+            self._report_key_mistake("param_file", path, *jdl_writer_and_task_files.NO_LINE)
         self.problems += file.problems
         return lines
 
-    def _read_value(
+    def _read_value_of_jdl_key(
         self, table: Mapping[str, Any], key: str, read: Callable[[Any], Any], right: str, default: Any, within: str = ""
     ) -> Any:
-        if not _is_key_given(table, key):
+        if not _is_jdl_key_given(table, key):
             if default == "":
-                self._report_mistake(key, None, "missing", right, within)
+                self._report_key_mistake(key, None, "missing", right, within)
             return default
         try:
             return read(table[key])
         except (ValueError, TypeError) as error:
-            self._report_mistake(key, table[key], str(error) or "wrong", right, within)
+            self._report_key_mistake(key, table[key], str(error) or "wrong", right, within)
             return default
 
     def _report_unknown_keys(self, table: Mapping[str, Any], keys: Any, within: str = "") -> None:
@@ -255,20 +257,20 @@ class JdlReader:
             if key in jdl_value_parsers.IDLE or (
                 key in (*jdl_value_parsers.LATER, TEST) and jdl_value_parsers.is_empty_jdl_value(table[key])
             ):
-                self.warnings.append(f"{self._location_of_key(key, within)}: changes nothing yet")
+                self.warnings.append(f"{self._location_of_jdl_key(key, within)}: changes nothing yet")
             elif key in jdl_value_parsers.LATER:
-                self._report_mistake(key, table[key], "not supported yet", jdl_value_parsers.LEAVE_OUT, within)
+                self._report_key_mistake(key, table[key], "not supported yet", jdl_value_parsers.LEAVE_OUT, within)
             elif key == TEST:
-                self._report_mistake(key, table[key], "no key of a JDL", "expected gridsub -t test", within)
+                self._report_key_mistake(key, table[key], "no key of a JDL", "expected gridsub -t test", within)
             elif within and key in WHOLE:
                 wrong = "set for one cluster; expected outside of clusters, for the whole campaign"
-                self.problems.append(f"{self._location_of_key(key, within)}: {wrong}")
+                self.problems.append(f"{self._location_of_jdl_key(key, within)}: {wrong}")
             elif key not in keys:
                 near = get_close_matches(key, [*keys], 1)
                 hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(sorted(keys))}"
-                self.problems.append(f"{self._location_of_key(key, within)}: unknown key; {hint}")
+                self.problems.append(f"{self._location_of_jdl_key(key, within)}: unknown key; {hint}")
 
-    def _report_mistake(self, key: str, value: Any, wrong: str, right: str, within: str = "") -> None:
+    def _report_key_mistake(self, key: str, value: Any, wrong: str, right: str, within: str = "") -> None:
         self.wrong.add(CLUSTERS if within == CLUSTERS else key)
         if self.is_typed and within == CLUSTERS:
             location = f"{self.places.get(CLUSTERS, CLUSTERS)} {key}"
@@ -276,30 +278,32 @@ class JdlReader:
             location = self.places.get(key, f"{self.path}: {key}")
         else:
             shown = "" if value is None else f" = {json.dumps(value, default=str):.80}"
-            location = f"{self._location_of_key(key, within)}{shown}"
+            location = f"{self._location_of_jdl_key(key, within)}{shown}"
         self.problems.append(f"{location}: {replace_control_characters(wrong)}; {right}")
 
-    def _location_of_key(self, key: str, within: str) -> str:
+    def _location_of_jdl_key(self, key: str, within: str) -> str:
         above = (CLUSTERS, within) if within and within != CLUSTERS else (within,) * bool(within)
-        line = self._key_line_numbers().line_of_key(*above, key)
-        word = replace_control_characters(self._key_line_numbers().original_spelling_of_key(*above, key))[:MOST_SHOWN]
+        line = self._line_numbers_of_jdl_keys().line_of_key(*above, key)
+        word = replace_control_characters(self._line_numbers_of_jdl_keys().original_spelling_of_key(*above, key))[
+            :MOST_SHOWN
+        ]
         location = f"{self.path}:{line}" if line else self.path
         table = f"{replace_control_characters(within)[:MOST_SHOWN]}." if within else ""
         return f"{location}: {table}{word}"
 
-    def _key_line_numbers(self) -> jdl_writer_and_task_files.JdlKeyLineNumbers:
+    def _line_numbers_of_jdl_keys(self) -> jdl_writer_and_task_files.JdlKeyLineNumbers:
         if self.lines is None:
             self.lines = jdl_writer_and_task_files.locate_jdl_keys(self.text)
         return self.lines
 
 
-def _is_key_given(table: Mapping[str, Any], key: str) -> bool:
+def _is_jdl_key_given(table: Mapping[str, Any], key: str) -> bool:
     return table.get(key) not in jdl_value_parsers.NOT_SAID
 
 
 def _defaults_of_empty_keys(own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the default values of fields whose keys a cluster sets to an empty value."""
-    names = [key.field for name, key in KEYS.items() if name in own and not _is_key_given(own, name)]
+    names = [key.field for name, key in KEYS.items() if name in own and not _is_jdl_key_given(own, name)]
     settings = asdict(JdlSettingsAtCluster(exec_file=""))
     is_of = {"slots": TOGETHER, "nodes": TOGETHER}
     return {name: value for name, value in settings.items() if is_of.get(name, name) in names}

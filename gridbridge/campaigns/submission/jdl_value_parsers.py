@@ -127,7 +127,7 @@ def parse_task_command(value: object) -> str:
     bare = command.rstrip()
     if not bare:
         raise ValueError("blank command")
-    if _ends_in_comment(bare.removesuffix("#")):  # an owner may end a command in # to drop the parameters
+    if _command_ends_in_comment(bare.removesuffix("#")):  # an owner may end a command in # to drop the parameters
         raise ValueError("a comment at the end would hide the parameters")
     if "\n" not in command[len(bare) :]:
         return command
@@ -135,7 +135,7 @@ def parse_task_command(value: object) -> str:
     return command[: len(bare) + is_escaped]
 
 
-def _ends_in_comment(command: str) -> bool:
+def _command_ends_in_comment(command: str) -> bool:
     """Say whether a command ends in a comment of sh: a # at the beginning of a word."""
     quote, before, is_comment = "", " ", False
     letters = iter(command)
@@ -229,10 +229,10 @@ def _parse_output_file_list(value: object) -> tuple[str, ...]:
 def _parse_jdl_datasets(value: object) -> dict[str, JdlDataset]:
     if not isinstance(value, dict) or not 0 < len(value) <= MOST_DATASETS:
         raise TypeError("no table of datasets")
-    return {name: _parse_dataset(name, table) for name, table in value.items()}
+    return {name: _parse_jdl_dataset(name, table) for name, table in value.items()}
 
 
-def _parse_dataset(name: str, table: object) -> JdlDataset:
+def _parse_jdl_dataset(name: str, table: object) -> JdlDataset:
     if not DATASET_NAME.holds(name):
         raise ValueError(f"{name}: {DATASET_NAME.right}")
     if not isinstance(table, dict) or not {"path"} <= set(table) <= {"path", "replicas"}:

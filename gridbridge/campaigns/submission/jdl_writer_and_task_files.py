@@ -93,7 +93,7 @@ def _format_host_condition(pair: Pair) -> str:
 
 @dataclass(slots=True)
 class JdlKeyLineNumbers:
-    """The line and the original spelling of each key of a JDL."""
+    """The line number and the original spelling of each key of a JDL."""
 
     lines: dict[Path, int] = field(default_factory=dict)
     written: dict[Path, str] = field(default_factory=dict)  # original spelling of each key
@@ -101,19 +101,19 @@ class JdlKeyLineNumbers:
 
     def line_of_key(self, *path: str) -> int:
         """Return the line number of a key, or of its table if the key is missing; 0 if both are missing."""
-        lines = (self.lines.get(_lower_case_path(path[:end])) for end in range(len(path), 0, -1))
+        lines = (self.lines.get(_lower_case_key_path(path[:end])) for end in range(len(path), 0, -1))
         return next(filter(None, lines), 0)
 
     def original_spelling_of_key(self, *path: str) -> str:
         """Return the spelling of a key in the JDL."""
-        return self.written.get(_lower_case_path(path), path[-1])
+        return self.written.get(_lower_case_key_path(path), path[-1])
 
 
 def locate_jdl_keys(text: str) -> JdlKeyLineNumbers:
-    """Return the lines of all keys of a JDL in JSON or TOML."""
+    """Return the line numbers of all keys of a JDL in JSON or TOML."""
     keys = JdlKeyLineNumbers()
     for path, line in _locate_keys_in_json(text) if is_json_jdl(text) else _locate_keys_in_toml(text):
-        low = _lower_case_path(path)
+        low = _lower_case_key_path(path)
         if low in keys.lines:
             keys.twice.append((path, line))
         else:
@@ -152,27 +152,27 @@ def _locate_keys_in_toml(text: str) -> Iterator[tuple[Path, int]]:
         was_long, is_long = is_long, is_long ^ bool(len(LONG.findall(line)) % 2)
         match = None if was_long else TOML.match(line)
         if match and match["table"]:
-            table = _split_dotted_key(match["table"])
+            table = _split_dotted_toml_key(match["table"])
             yield table, number
         elif match:
-            path = (*table, *_split_dotted_key(match["key"]))
+            path = (*table, *_split_dotted_toml_key(match["key"]))
             yield path, number
-            yield from ((inner, number) for inner in _keys_of_inline_table(path, line[match.end() :]))
+            yield from ((inner, number) for inner in _keys_of_inline_toml_table(path, line[match.end() :]))
 
 
-def _keys_of_inline_table(path: Path, text: str) -> Iterable[Path]:
+def _keys_of_inline_toml_table(path: Path, text: str) -> Iterable[Path]:
     if not text.lstrip().startswith("{"):
         return
     for match in re.finditer(rf"[{{,]\s*({NAME})\s*=\s*(\{{?)", text):
-        yield (*path, *_split_dotted_key(match[1]))
-        path = (*path, *_split_dotted_key(match[1])) if match[2] else path
+        yield (*path, *_split_dotted_toml_key(match[1]))
+        path = (*path, *_split_dotted_toml_key(match[1])) if match[2] else path
 
 
-def _split_dotted_key(names: str) -> Path:
+def _split_dotted_toml_key(names: str) -> Path:
     return tuple(name.strip().strip("\"'") for name in re.findall(NAME, names))
 
 
-def _lower_case_path(path: Iterable[str]) -> Path:
+def _lower_case_key_path(path: Iterable[str]) -> Path:
     return tuple(map(str.lower, path))
 
 
@@ -219,7 +219,7 @@ class TaskFileReader:
             with self._open_task_file() as file:
                 for number, line in self._read_lines_within_limits(file):
                     stripped = (line.removeprefix(BOM_UTF8) if number == 1 else line).strip()
-                    if stripped and (text := self._decode_line(number, stripped)):
+                    if stripped and (text := self._decode_task_line(number, stripped)):
                         yield number, text
         except OSError as error:
             self.unread = (str(error.strerror), "expected a readable file")
@@ -247,20 +247,20 @@ class TaskFileReader:
             if not line or remaining_bytes < 0:
                 return
             if len(line) > LINE_BYTES:
-                self._wrong_line(number, f"the line has {len(line)} bytes; expected at most {LINE_BYTES}")
+                self._report_wrong_task_line(number, f"the line has {len(line)} bytes; expected at most {LINE_BYTES}")
             else:
                 yield number, line
 
-    def _decode_line(self, number: int, line: bytes) -> str:
+    def _decode_task_line(self, number: int, line: bytes) -> str:
         try:
             if b"\0" in line:
                 raise ValueError(NUL)
             return line.decode()
         except ValueError as error:
-            self._wrong_line(number, f"{getattr(error, 'reason', error)}; {UTF_8}")
+            self._report_wrong_task_line(number, f"{getattr(error, 'reason', error)}; {UTF_8}")
             return ""
 
-    def _wrong_line(self, number: int, problem: str) -> None:
+    def _report_wrong_task_line(self, number: int, problem: str) -> None:
         """Record a wrong line, or only count it after 1000 lines, because a file may have millions of lines."""
         if len(self.problems) < MOST_TOLD:
             self.problems.append(f"{self.path}:{number}: {problem}")

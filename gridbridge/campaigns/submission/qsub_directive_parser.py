@@ -177,9 +177,9 @@ class JobScriptParser:
             text = line.removeprefix(PREFIX).partition("#")[0].strip() if line.startswith(PREFIX) else ""
             words = [word.replace('"', "").replace("'", "") for word in WORD.findall(text)]
             while words:
-                self._parse_option(f"{self.path}:{number}", words.pop(0), words)
+                self._parse_qsub_option(f"{self.path}:{number}", words.pop(0), words)
 
-    def _parse_option(self, location: str, option: str, words: list[str]) -> None:
+    def _parse_qsub_option(self, location: str, option: str, words: list[str]) -> None:
         count = _count_option_values(option, words)
         values, words[:] = words[:count], words[count:]
         text = " ".join((option, *values))
@@ -191,13 +191,13 @@ class JobScriptParser:
         elif option in LATER:
             self.problems.append(f"{location}: {text}: {NOT_YET}; expected a script without it")
         elif option in READ:
-            self._parse_option_value(location, text, option, values)
+            self._parse_qsub_option_value(location, text, option, values)
         elif re.fullmatch(IDLE[option] or "", values[-1] if values else "", re.ASCII):
             self.warnings.append(f"{location}: {text}: {IDLE_HERE}")
         else:
             self.problems.append(f"{location}: {text}: wrong form; expected one of qsub(1)")
 
-    def _parse_option_value(self, location: str, text: str, option: str, values: list[str]) -> None:
+    def _parse_qsub_option_value(self, location: str, text: str, option: str, values: list[str]) -> None:
         self.asked.place = location
         try:
             notes = READ[option](self.asked, *values)
@@ -280,19 +280,19 @@ def _set_working_directory(request: JobScriptRequest, path: str) -> None:
         request.folder = path
 
 
-def _require_empty_input(_: JobScriptRequest, text: str) -> list[str]:
+def _require_empty_standard_input(_: JobScriptRequest, text: str) -> list[str]:
     path, notes = output_path_for_any_host(text)
     if path != NO_INPUT:
         raise ParseError(f"{NOT_YET}; expected {NO_INPUT}, or a script without it")
     return notes
 
 
-def _refuse_binary(_: JobScriptRequest, word: str) -> None:
+def _refuse_binary_job(_: JobScriptRequest, word: str) -> None:
     if _parse_qsub_boolean(word):
         raise ParseError(f"{NOT_YET}; expected a script without it")
 
 
-def _set_shell(request: JobScriptRequest, text: str) -> list[str]:
+def _set_job_shell(request: JobScriptRequest, text: str) -> list[str]:
     path, notes = output_path_for_any_host(text, may_lack=True)
     request.shell = path or request.shell
     return notes
@@ -313,8 +313,8 @@ def _set_environment_variables(request: JobScriptRequest, text: str) -> list[str
 
 READ: Mapping[str, Setter] = {
     "-N": _set_job_name,
-    "-b": _refuse_binary,
-    "-i": _require_empty_input,
+    "-b": _refuse_binary_job,
+    "-i": _require_empty_standard_input,
     "-t": _make_option_field_setter("array", partial(parse_qsub_task_range, may_fall=True)),
     "-tc": _make_option_field_setter("most", partial(_parse_number_at_least, least=0)),
     "-l": parse_qsub_resource_option,
@@ -326,7 +326,7 @@ READ: Mapping[str, Setter] = {
     "-j": _make_option_field_setter("is_joined", _parse_qsub_boolean),
     "-wd": _set_working_directory,
     "-cwd": lambda request: setattr(request, "folder", ""),
-    "-S": _set_shell,
+    "-S": _set_job_shell,
     "-v": _set_environment_variables,
 }
 OF_SCRIPTS = (READ.keys() | IDLE.keys()) - {"-b", "-i"}  # options that a job script may use

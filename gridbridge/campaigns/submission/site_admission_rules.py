@@ -72,7 +72,7 @@ def _load_rules_of_file(folder: str, name: str, owner: int) -> list[CampaignAdmi
     except (Exception, SystemExit) as error:  # a site's code may raise any exception
         words = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
         described = f"{type(error).__name__}: {words}"[:LONGEST].removesuffix(": ")
-        raise ConfigError((f"{_location_of_error(error, path)}: {described}; {WHO_MENDS}",)) from error
+        raise ConfigError((f"{_location_of_rule_error(error, path)}: {described}; {WHO_MENDS}",)) from error
     return [
         CampaignAdmissionRule(name=f"{name}:{key}", judge=function)
         for key, function in namespace.items()
@@ -81,7 +81,7 @@ def _load_rules_of_file(folder: str, name: str, owner: int) -> list[CampaignAdmi
     ]
 
 
-def _location_of_error(error: BaseException, path: str) -> str:
+def _location_of_rule_error(error: BaseException, path: str) -> str:
     """Return FILE:LINE of an error; if an imported module fails, LINE is the line of the import."""
     if isinstance(error, SyntaxError) and error.filename == path:
         return f"{path}:{error.lineno}" if error.lineno else path

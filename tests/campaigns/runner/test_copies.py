@@ -270,7 +270,7 @@ def test_a_retry_gets_an_attempt_number_above_all_speculative_attempts(site: Sit
     site.cycle((1, 1, TaskAttemptOutcome.PROGRAM_ERROR))
     event = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
 
-    CampaignOwnerRequestHandler(site.database, Clock(), str(tmp_path))._queue_failed_tasks_again(event)
+    CampaignOwnerRequestHandler(site.database, Clock(), str(tmp_path))._queue_failed_tasks_of_event(event)
 
     assert [one.attempt for one in site.campaigns.list_unsent_tasks(1)] == [3]
 

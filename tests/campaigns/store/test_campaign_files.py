@@ -231,7 +231,7 @@ def test_a_file_moved_before_a_kill_is_accepted_later(tmp_path: Path) -> None:
 def test_a_foreign_folder_with_a_users_name_blocks_no_submission(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign_inbox, "_home_directory", lambda: "/dev/null")
+    monkeypatch.setattr(campaign_inbox, "_own_home_directory", lambda: "/dev/null")
     made = tmp_path / "u.0"
     made.mkdir()
     os.chown(made, BOB, -1)
@@ -254,7 +254,7 @@ def test_a_blocked_user_uses_one_other_inbox_from_then_on(
         os.chown(folder / name, BOB, -1)
     if spoil:
         (home / campaign_inbox.WORD).write_text(spoil)
-    monkeypatch.setattr(campaign_inbox, "_home_directory", lambda: str(home))
+    monkeypatch.setattr(campaign_inbox, "_own_home_directory", lambda: str(home))
 
     found = set[str]()
     for _ in range(3):
@@ -270,7 +270,7 @@ def test_a_blocked_user_uses_one_other_inbox_from_then_on(
 def test_each_process_of_a_blocked_user_without_home_has_its_own_inbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign_inbox, "_home_directory", lambda: "/dev/null")
+    monkeypatch.setattr(campaign_inbox, "_own_home_directory", lambda: "/dev/null")
     (tmp_path / f"u.{os.getuid()}").write_text("")
 
     assert campaign_inbox.find_own_inbox_folder(str(tmp_path)) == ""
