@@ -1,6 +1,6 @@
 """Value types that all layers of gridbridge share.
 
-Value types of starters are light dataclasses, because the import of dataclasses costs milliseconds.
+Starters use light dataclasses, because an import of the module `dataclasses` takes milliseconds.
 """
 
 __all__ = ("light_dataclass",)
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 else:
 
     def light_dataclass(*, kw_only):
-        """Return a class decorator that adds `__init__` with the annotated names of a class as keywords."""
+        """Return a class decorator that adds an `__init__` whose keywords are the annotated names of the class."""
         assert kw_only
 
         def add_init(cls):

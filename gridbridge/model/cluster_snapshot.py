@@ -1,6 +1,6 @@
-"""A snapshot of one cluster: its queues, gridbridge's own jobs, and the numbers of waiting tasks and free slots.
+"""A snapshot of one cluster: its queues, gridbridge's jobs, and the numbers of waiting tasks and free slots.
 
-Jobs that do not concern gridbridge are only counted, because a cluster may have 100,000 waiting jobs.
+All other jobs are only counted, because a cluster may have 100,000 waiting jobs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,32 +16,32 @@ class ClusterJobListRow:
     """A row of a job list: a job, a running task, or all waiting tasks of an array."""
 
     job_id: int
-    tasks: tuple[range, ...] = ()  # task numbers of an array; empty: no array
+    tasks: tuple[range, ...] = ()  # task numbers of an array job; empty: no array job
     name: str
     owner: str
     state: JobState
-    queue: str = ""  # queue instance such as all.q@host; empty: pending
-    since: datetime | None = None  # start time of a running job, submission time of a pending job
+    queue: str = ""  # queue instance such as all.q@host; empty: the job waits
+    since: datetime | None = None  # when the job started, or if the job waits, when it was submitted
     slots: int = 1  # slots of each task
 
     @property
     def task(self) -> int:
-        """The task number; 0 for a job that is no array, and for a row of several tasks."""
+        """The task number; 0 if the job is no array job, or the row has several tasks."""
         return self.tasks[0][0] if self.task_count == 1 and self.tasks else NO_TASK
 
     @property
     def task_count(self) -> int:
-        """The number of tasks in a row of a job list."""
+        """The number of tasks for which the row of the job list stands."""
         return sum(map(len, self.tasks)) if self.tasks else 1
 
     def covers(self, task: int) -> bool:
-        """Say whether a row of a job list contains a task; a row without task numbers contains all tasks of the job."""
+        """Say whether the row of the job list contains a task; a row without task numbers contains all tasks."""
         return not self.tasks or any(task in tasks for tasks in self.tasks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedJobStatus:
-    """A job in a job list, with its errors and the scheduler's reasons for waiting."""
+    """A job in a job list, with its errors and the scheduler's reasons why it waits."""
 
     job_id: int
     owner: str
@@ -51,7 +51,7 @@ class ListedJobStatus:
 
     @property
     def submitted_at(self) -> datetime | None:
-        """The earliest time in the job list: the submission of a waiting job, or the start of a running task."""
+        """The earliest time that the job list shows: of the job's submission, or of a task's start."""
         return min((row.since for row in self.rows if row.since), default=None)
 
 
@@ -64,14 +64,14 @@ class QueueInstanceStatus:
 
     name: str  # queue instance, such as all.q@host
     slots_used: int
-    slots_reserved: int  # slots in advance reservations
+    slots_reserved: int  # slots that advance reservations hold
     slots_total: int
     state: QueueInstanceState = OPEN
     takes_batch: bool = True
-    sends_away: bool = False  # the queue sends its jobs to another cluster
-    says_stay: bool = False  # the queue offers remote=FALSE, and runs all its jobs itself
-    is_besteffort: bool = False  # ordinary jobs preempt the jobs of the queue
-    slots_yielding: int = 0  # slots of preemptible jobs
+    sends_away: bool = False  # whether the queue sends its jobs to another cluster
+    says_stay: bool = False  # whether the queue offers remote=FALSE: it sends no job away
+    is_besteffort: bool = False  # whether ordinary jobs preempt the jobs of this queue
+    slots_yielding: int = 0  # used slots that preemptible jobs would yield to ordinary jobs
 
     @property
     def queue(self) -> str:
@@ -80,7 +80,7 @@ class QueueInstanceStatus:
 
     @property
     def host(self) -> str:
-        """The name of the host."""
+        """The name of the queue instance's host."""
         return self.name.rpartition("@")[2]
 
     @property
@@ -96,23 +96,23 @@ class QueueInstanceStatus:
 
     @property
     def free_for_others(self) -> int:
-        """The number of slots that an ordinary job can get: free slots and slots of preemptible jobs."""
+        """The number of slots that ordinary jobs can get: free slots, and slots of preemptible jobs."""
         yielding = self.slots_yielding if self.takes_work else 0
         return 0 if self.is_besteffort else self.free_slots + yielding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot:
-    """A cluster's queues, gridbridge's own jobs, and numbers of waiting tasks and free slots, at one moment."""
+    """A cluster at one moment: queues, gridbridge's jobs, and numbers of waiting tasks and free slots."""
 
     cluster: str
     taken_at: datetime
     queues: tuple[QueueInstanceStatus, ...] = ()
-    jobs: Mapping[int, tuple[ClusterJobListRow, ...]]  # rows of gridbridge's jobs, by job id
-    copies: tuple[ClusterJobListRow, ...] = ()  # copies that OAR made of gridbridge's jobs; not in `jobs`
-    pending: int  # waiting tasks that may start; without tasks of campaigns
-    free_slots: int  # free slots in ordinary queues; consumable resources may allow fewer
-    besteffort_slots: int | None = None  # free slots for preemptible jobs
+    jobs: Mapping[int, tuple[ClusterJobListRow, ...]]  # job id: rows of the job list; only gridbridge's jobs
+    copies: tuple[ClusterJobListRow, ...] = ()  # rows of copies that OAR made of gridbridge's jobs
+    pending: int  # number of waiting tasks that may start, without tasks of campaigns
+    free_slots: int  # free slots in ordinary queues; fewer if consumable resources are short
+    besteffort_slots: int | None = None  # free slots for preemptible jobs; None: the cluster has none of these
     _by_task: dict[int, _Rows] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -148,8 +148,8 @@ class ClusterSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignJobsAtCluster:
-    """The jobs that campaigns had sent to a cluster before the cluster's job list was read."""
+    """The campaign jobs that had been sent to a cluster before its job list was read."""
 
     jobs: frozenset[int] = frozenset()  # job ids, held or released
     released: frozenset[str] = frozenset()  # job names of released jobs
-    is_watched: bool = False  # another program waits for the cluster's shared answer
+    is_watched: bool = False  # whether the programs of campaigns need the cluster's answer too

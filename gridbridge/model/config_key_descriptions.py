@@ -1,4 +1,4 @@
-"""Describes keys of gridbridge.toml: default, meaning, unit, limits and form of the value."""
+"""Descriptions of the keys of gridbridge.toml: default, meaning, unit, limits and form of the value."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,15 +12,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigTextFormat:
-    """The required form of a text value, as a check and as a description for users."""
+    """The form that a text value must have: a check, and a description for users."""
 
-    holds: Callable[[str], object]  # returns a true value for a valid text
+    holds: Callable[[str], object]  # the check; returns a true value for a valid text
     right: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKeyDescription:
-    """The description of a key in gridbridge.toml."""
+    """The description of a key of gridbridge.toml."""
 
     meaning: str
     unit: str
@@ -65,7 +65,7 @@ FAR_FOLDER = ConfigTextFormat(
 OAR_QUEUE = ConfigTextFormat(
     holds=lambda text: not text or OBJECT_NAME.holds(text), right=f"{OBJECT_NAME.right}; empty: OAR's default"
 )
-OAR_TYPES = ConfigTextFormat(  # gridbridge itself reruns jobs, so OAR must not rerun jobs
+OAR_TYPES = ConfigTextFormat(  # no `idempotent`: gridbridge reruns jobs itself, so OAR must not do so
     holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
     right="besteffort and other types except idempotent, with blanks between",
 )
@@ -85,7 +85,7 @@ def setting(
     form: ConfigTextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> T:
-    """Define a key of gridbridge.toml; `inherits` says where the value of an empty key comes from."""
+    """Define a key of gridbridge.toml as a dataclass field; `inherits` describes the value of an empty key."""
     metadata = config_key_metadata(meaning, unit, low, high, form=form, inherits=inherits)
     if isinstance(default, dict):
         return field(default_factory=type(default), metadata=metadata)
@@ -101,7 +101,7 @@ def config_key_metadata(
     form: ConfigTextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> Mapping[str, ConfigKeyDescription]:
-    """Return the dataclass metadata that describe a key of gridbridge.toml."""
+    """Return metadata for a dataclass field that describe a key of gridbridge.toml."""
     description = ConfigKeyDescription(meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits)
     return {"setting": description}
 
@@ -114,14 +114,14 @@ def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
 
 
 class RemoteAccounts(dict[str, str]):
-    """The accounts of users whose account name at a remote cluster differs from the name at home."""
+    """Maps each user whose account has another name at a remote cluster to this name."""
 
     def account_of(self, person: str) -> str:
-        """Return a user's account name at the remote cluster, by default the account name at home."""
+        """Return a user's account name at the remote cluster, by default the user's name at home."""
         return self.get(person, person)
 
     def person_of(self, account: str, cluster: str) -> str:
-        """Return the user who has an account at the remote cluster; ACCOUNT@CLUSTER if nobody has the account."""
+        """Return the user with this account at the remote cluster; ACCOUNT@CLUSTER if it is no user's."""
         for person, theirs in self.items():
             if theirs == account:
                 return person
@@ -129,4 +129,4 @@ class RemoteAccounts(dict[str, str]):
 
 
 class QueueDefaultRequests(dict[str, str]):
-    """The resources that a queue requests for its jobs by default, with their names at home."""
+    """Maps resources that a queue requests for its jobs by default to amounts, under the names at home."""

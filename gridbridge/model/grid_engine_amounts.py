@@ -16,11 +16,11 @@ MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 SECONDS = {"s": 1, "min": MINUTE_S, "h": HOUR_S}
 CLOCK = "h:m:s"
 UNITS = (*MULTIPLIERS, *SECONDS, CLOCK)
-NO_LIMIT = ("INFINITY", "NONE")  # words for no limit, in upper or lower case (queue_conf(5))
-MOST = 1e18  # the largest valid amount; of memory about an exabyte
+NO_LIMIT = ("INFINITY", "NONE")  # words that mean no limit, also in lower case (queue_conf(5))
+MOST = 1e18  # the largest valid amount: of memory, an exabyte
 HEXADECIMAL = ("0x", "0X")
 DIGITS = frozenset("0123456789.eE+-")
-NOISE = 1e-15  # largest rounding error, as a share of the number
+NOISE = 1e-15  # largest rounding error, divided by the number
 
 
 def is_unlimited_grid_engine_amount(text: str) -> bool:
@@ -64,7 +64,7 @@ def _parse_number_with_unit(text: str) -> float:
 
 
 def format_grid_engine_amount(number: float, unit: str) -> str:
-    """Format a number as an amount in whole units, rounded up; only a memory unit is written after the number."""
+    """Format a number as an amount in whole units, rounded up; only units of memory are written."""
     if unit == CLOCK:
         whole = ceil_despite_rounding_error(number)
         return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
@@ -79,6 +79,6 @@ def strip_memory_unit(amount: str) -> str:
 
 
 def ceil_despite_rounding_error(number: float) -> int:
-    """Round up to a whole number; a number with a floating-point error, such as 3.0000000000000004, gives 3."""
+    """Round up to a whole number, but ignore rounding errors: 3.0000000000000004 gives 3."""
     whole = int(number)
     return whole + (number - whole > number * NOISE)

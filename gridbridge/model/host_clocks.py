@@ -1,32 +1,32 @@
-"""Readings of a host's clocks, and jumps of the wall clock, by which stored times are corrected."""
+"""Finds out by how much a host's wall clock was set, to correct stored times accordingly."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-MIN_JUMP_S = 60.0  # shorter jumps of the clock are ignored, since no timeout or decision is that precise
+MIN_JUMP_S = 60.0  # smaller jumps are ignored, because no timeout or decision needs more precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockJump:
-    """A jump by which a host's wall clock was set forward."""
+    """A forward jump of a host's wall clock."""
 
-    at: datetime  # wall clock just after the jump
+    at: datetime  # what the wall clock showed just after the jump
     by_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostClockReadings:
-    """The readings of a host's wall clock and monotonic clock, with all jumps of the wall clock."""
+    """What a host's wall clock and monotonic clock show, and all recent forward jumps of the wall clock."""
 
-    boot: str  # id of the machine's present boot; empty: unknown
+    boot: str  # id that the kernel gives to each boot of the machine; empty: unknown
     wall: datetime
-    steady_s: float  # seconds since the boot, suspended time included
+    steady_s: float  # seconds since the boot, also those in which the machine was suspended
     leaps: tuple[ClockJump, ...] = ()
 
 
 def measure_clock_step(before: HostClockReadings | None, now: HostClockReadings) -> timedelta:
-    """Return the step by which the clock was set; zero for an unknown step, or a step under a minute."""
+    """Return by how much the clock was set between two readings; zero if unknown or less than a minute."""
     if before is None or not now.boot or before.boot != now.boot:
         return timedelta()
     set_by = now.wall - before.wall - timedelta(seconds=now.steady_s - before.steady_s)
@@ -34,10 +34,10 @@ def measure_clock_step(before: HostClockReadings | None, now: HostClockReadings)
 
 
 def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings) -> HostClockReadings:
-    """Return the present readings of the host's clocks, with all jumps of the wall clock.
+    """Return the readings `now` with all forward jumps of the wall clock up to now.
 
-    A clock that is set back cancels the last forward jumps. A pause in which the host was off counts as
-    a jump, since the length of the pause is unknown.
+    If the clock was set back, the last forward jumps are cancelled. The time in which the host was off
+    counts as a jump, because its length is unknown.
     """
     if before is None:
         return now
@@ -50,13 +50,13 @@ def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings)
 
 
 def shift_past_time_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
-    """Return a stored time as the present clock would have recorded it, after all forward jumps."""
+    """Return which time the clock as it is set now would have shown at a stored time."""
     later_s = sum(jump.by_s for jump in leaps if jump.at > since)
     return since + timedelta(seconds=later_s)
 
 
 def sum_clock_jumps(leaps: Iterable[ClockJump]) -> timedelta:
-    """Return the sum of all clock jumps: a stored time can look older than it is by at most this sum."""
+    """Return the sum of all clock jumps: by at most this sum a stored time looks older than it is."""
     return timedelta(seconds=sum(jump.by_s for jump in leaps))
 
 

@@ -1,6 +1,6 @@
-"""Defines the state of a job or queue instance as a set of facts, such as running and suspended."""
+"""The state of a job or queue instance, as a set of facts such as `running` and `suspended`."""
 
-TYPE_CHECKING = False  # importing typing costs as much time as importing json
+TYPE_CHECKING = False  # spares the import of typing, which takes as long as the import of json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -8,36 +8,36 @@ if TYPE_CHECKING:
 class JobStateFact:
     """The facts of which a job's state consists."""
 
-    WAITING = "waiting"  # the job has no host
-    HELD = "held"  # the job may not start, but a running job continues
-    RUNNING = "running"  # the job has a host, even while suspended or being deleted
+    WAITING = "waiting"  # the job waits, and has no host
+    HELD = "held"  # the job must not start; if it runs already, it continues
+    RUNNING = "running"  # the job has a host, even if it is suspended or being deleted
     STARTING = "starting"  # the job has a host, but no process yet
     SUSPENDED = "suspended"
-    BY_HAND = "by-hand"  # a person suspended the job
-    BY_QUEUE = "by-queue"  # the job is suspended with its whole queue
-    BY_THRESHOLD = "by-threshold"  # the queue's suspend threshold suspended the job
+    BY_HAND = "by-hand"  # suspended by a person
+    BY_QUEUE = "by-queue"  # suspended because its whole queue is suspended
+    BY_THRESHOLD = "by-threshold"  # suspended because a load value reached the queue's suspend threshold
     DELETING = "deleting"
     ERROR = "error"  # the job waits until somebody clears the error
     RESTARTED = "restarted"
     FINISHED = "finished"
-    UNKNOWN = "unknown"  # a letter or word of the job's state is unknown
+    UNKNOWN = "unknown"  # gridbridge does not know a letter or word of the job's state
 
 
 class QueueStartBlocker:
-    """The facts of which a queue instance's state consists; each fact keeps batch jobs from starting."""
+    """The facts that make up a queue instance's state; each of them keeps batch jobs from starting."""
 
-    ERROR = "error"  # queue error, until somebody clears the error
+    ERROR = "error"  # the queue has an error, until somebody clears the error
     DISABLED = "disabled"  # disabled by a person
     OFF_HOURS = "off-hours"  # disabled or suspended by the queue's calendar
     SUSPENDED = "suspended"  # suspended by a person, another queue or the calendar
-    BY_HAND = "by-hand"  # a person suspended the queue
+    BY_HAND = "by-hand"  # suspended by a person
     UNREACHABLE = "unreachable"  # the host does not answer
     LOADED = "loaded"  # a load value has reached its load threshold or is missing
     OVERLOADED = "overloaded"  # a load value has reached its suspend threshold
-    UNKNOWN = "unknown"  # a letter or word of the queue's state is unknown
+    UNKNOWN = "unknown"  # gridbridge does not know a letter or word of the queue's state
 
 
-# the most important fact first
+# The facts about jobs, the most important fact first.
 WORDS = (
     JobStateFact.UNKNOWN,
     JobStateFact.DELETING,
@@ -51,7 +51,7 @@ WORDS = (
 
 
 class StateFacts:
-    """An immutable set of facts, with the text that users see."""
+    """An immutable set of facts about a job or queue instance, and the state as a text for users."""
 
     __slots__ = ("facts", "text")
 
@@ -78,7 +78,7 @@ class QueueInstanceState(StateFacts):
 
 
 class StateFactProperty:
-    """A property of a job's state: whether the state has a fact."""
+    """A property of job states that is true if the state has a certain fact."""
 
     def __init__(self, fact: str) -> None:
         self._fact = fact
@@ -88,14 +88,14 @@ class StateFactProperty:
 
 
 class JobState(StateFacts):
-    """The state of a job; a job without facts was in no job list."""
+    """The state of a job; a state without facts means that the job was in no job list."""
 
     __slots__ = ()
 
     is_waiting = StateFactProperty(JobStateFact.WAITING)  # the job has no host
     is_running = StateFactProperty(JobStateFact.RUNNING)  # the job has a host, even while suspended or being deleted
-    is_held = StateFactProperty(JobStateFact.HELD)  # a hold does not stop a running job
-    is_suspended = StateFactProperty(JobStateFact.SUSPENDED)  # for any reason
+    is_held = StateFactProperty(JobStateFact.HELD)  # the job must not start; if it runs already, it continues
+    is_suspended = StateFactProperty(JobStateFact.SUSPENDED)  # the job is suspended, for any reason
     is_by_hand = StateFactProperty(JobStateFact.BY_HAND)  # a person suspended the job
     is_deleting = StateFactProperty(JobStateFact.DELETING)  # the job was deleted but still exists
     is_error = StateFactProperty(JobStateFact.ERROR)  # the job waits until somebody clears the error
@@ -113,9 +113,9 @@ class JobState(StateFacts):
 
     @property
     def can_start(self) -> bool:
-        """Whether the job waits without a hold, an error or a deletion, so that the scheduler may start the job.
+        """Whether the scheduler may start the job: the job waits, and is not held, in error or being deleted.
 
-        A future start time (`-a`) and a limit of running tasks (`-tc`) are ignored, because qstat hides both.
+        A later start time (`-a`) and a limit of running tasks (`-tc`) are ignored, because qstat hides both.
         """
         return self.is_waiting and not (self.is_held or self.is_error or self.is_deleting)
 
@@ -126,7 +126,7 @@ class JobState(StateFacts):
 
     @property
     def is_put_back(self) -> bool:
-        """Whether the job was started before, and waits for its next start."""
+        """Whether the job was started before, and now waits to be started again."""
         return self.is_waiting and self.is_restarted
 
 

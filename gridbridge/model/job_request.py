@@ -1,25 +1,25 @@
-"""A job's request, for any batch system, and the job spec for a submission; starters load this module."""
+"""What a job requests, and what is submitted, for any batch system; starters load this module."""
 
 from gridbridge.model import light_dataclass
 
-OURS = "gridbridge_"  # prefix of gridbridge's variables in the context of a job
-OWN_QUEUES = f"{OURS}queues"  # queue list that the owner requested, while the service has replaced the list
-OWN_START = f"{OURS}start"  # start time that the owner requested, while the service has deferred the job; 0: none
-OWN_JOB = f"{OURS}job"  # job number of a deferred job; a copy by qresub has another number
-OWN_HOLD = f"{OURS}hold"  # the service, not the starter, held the task
-BALANCE = f"{OURS}balance"  # value `no`: rebalancing must not move the job
+OURS = "gridbridge_"  # name prefix of gridbridge's variables in the context of a job (`qsub -ac`)
+OWN_QUEUES = f"{OURS}queues"  # the owner's queue list, while the service has replaced it by another list
+OWN_START = f"{OURS}start"  # the owner's start time, while the service defers the job; 0: none
+OWN_JOB = f"{OURS}job"  # job number of a deferred job, which tells it from a copy made by qresub
+OWN_HOLD = f"{OURS}hold"  # set if the service, and not the starter, held the task
+BALANCE = f"{OURS}balance"  # with value `no`, rebalancing must not move the job
 YIELDS = "besteffort"  # OAR's type of preemptible jobs
-LATEST_S = 2**32 - 1  # latest start time that Grid Engine can store
-FAR_S = 2051222400  # start time of deferred jobs, in the year 2035
-# Characters of SQL relations, which no property name contains.
+LATEST_S = 2**32 - 1  # latest start time that Grid Engine can store, in epoch seconds
+FAR_S = 2051222400  # start time of deferred jobs, in epoch seconds: in the year 2035
+# The characters of which SQL relations consist; no property name contains such a character.
 RELATIONS = "<>=~"
 LIKE, NOT_LIKE, IS_NULL, NOT_NULL = "~", "<>~", "==", "<>=="
-VALUELESS = (IS_NULL, NOT_NULL)  # relations without a value
+VALUELESS = (IS_NULL, NOT_NULL)  # relations that compare with no value
 EMPTY = "''"
 WORDS = {LIKE: "LIKE", NOT_LIKE: "NOT LIKE", IS_NULL: "IS NULL", NOT_NULL: "IS NOT NULL"}
 
 HOSTNAME, QNAME = "hostname", "qname"
-USUAL = (  # usual shortcuts of resources (complex(5)); a cell may define different shortcuts
+USUAL = (  # usual short names of resources (complex(5)); a cell may define others
     "a=arch c=calendar core=m_core dwg=display_win_gui h=hostname la=load_avg ll=load_long"
     " lm=load_medium ls=load_short mci=min_cpu_interval mf=mem_free mt=mem_total mu=mem_used"
     " nla=np_load_avg nll=np_load_long nlm=np_load_medium nls=np_load_short p=num_proc q=qname"
@@ -30,19 +30,19 @@ USUAL = (  # usual shortcuts of resources (complex(5)); a cell may define differ
 SHORTCUTS = dict(pair.split("=") for pair in USUAL.split())
 
 VALUES = "gb_"  # name prefix of the load sensor's load values
-AT_HOME = ("remote", HOSTNAME, QNAME)  # resources whose names or values are valid only at home
+AT_HOME = ("remote", HOSTNAME, QNAME)  # resources whose name or value has no meaning at other clusters
 
 Pairs = tuple[tuple[str, str], ...]
 Variant = tuple[Pairs | None, str | None]  # new hard resources and new queue list of a job; None: unchanged
 
 
 def resource_long_name(resource: str) -> str:
-    """Return the long name of a resource; `resource` may be the usual shortcut."""
+    """Return the long name of a resource, which may be given by its usual short name."""
     return SHORTCUTS.get(resource, resource)
 
 
 def is_home_only_resource(resource: str) -> bool:
-    """Say whether a resource is valid only at home, and is never requested from a remote cluster."""
+    """Say whether a resource has a meaning only at home, so that no remote job requests it."""
     return resource_long_name(resource) in AT_HOME or resource.startswith(VALUES)
 
 
@@ -53,14 +53,14 @@ class JobRequest:
     owner: str = ""
     hard: Pairs = ()
     soft: Pairs = ()
-    either: tuple[Pairs, ...] = ()  # alternatives: one resource of each tuple is enough
+    either: tuple[Pairs, ...] = ()  # in each tuple one resource is enough
     context: Pairs = ()
-    variables: frozenset[str] = frozenset()  # names of environment variables that the owner sets
+    variables: frozenset[str] = frozenset()  # names of the environment variables that the owner set
     queues: str = ""
-    targets: str = ""  # remote queues of the mapping; empty: none
+    targets: str = ""  # remote queues that a mapping has chosen; empty: no choice
     stays: bool = False  # the remote cluster must not send the job to another cluster
-    types: tuple[str, ...] = ()  # OAR job types; Grid Engine uses only YIELDS
-    groups: tuple[tuple[int, int], ...] = ()  # OAR's pairs of node count and slots per node; empty: one node
+    types: tuple[str, ...] = ()  # OAR job types; for Grid Engine only YIELDS counts
+    groups: tuple[tuple[int, int], ...] = ()  # OAR: pairs (number of nodes, slots per node); empty: one node
     ranges: str = ""  # parallel environment and slot ranges, such as `smp 2-4,8`
     project: str = ""
     checkpoint: str = ""
@@ -68,8 +68,8 @@ class JobRequest:
     priority: int = 0
     share: int = 0
     start: int = 0  # earliest start time in epoch seconds; 0: at once
-    submitted: str = ""  # submission time, which a reschedule of Grid Engine changes
-    rerun: str = ""  # may the job run again: yes, no, or empty if the queue decides
+    submitted: str = ""  # submission time; Grid Engine changes it when it reschedules the job
+    rerun: str = ""  # whether the job may run again: yes, no, or empty (the queue decides)
 
     def but(self, **changes: object) -> "JobRequest":
         """Return a copy of the request with some values replaced."""
@@ -83,30 +83,30 @@ class JobRequest:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the service restricts the job to a transfer queue, until a starter adopts the job's task."""
+        """Whether the service has replaced the job's queue list by a transfer queue until a starter runs."""
         return OWN_QUEUES in dict(self.context)
 
     @property
     def is_deferred(self) -> bool:
-        """Whether the service has deferred the job's start."""
+        """Whether the service has deferred the start of the job to the far future."""
         return self.start == FAR_S
 
     @property
     def own_start(self) -> int:
-        """The start time that the owner requested, in epoch seconds; 0 without a valid requested time."""
+        """The start time that the owner requested, in epoch seconds; 0 if none, or no valid time."""
         start = "" if self.odd_start else dict(self.context).get(OWN_START)
         return int(start or 0) if self.is_deferred else self.start
 
     @property
     def odd_start(self) -> str:
-        """The requested start time in the job's context, if this text is no valid time; '' for a valid time."""
+        """The text in the job's context that should be the owner's start time, if it is no time; else ''."""
         text = dict(self.context).get(OWN_START, "")
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
         return text if text and not (is_number and int(text) <= LATEST_S) else ""
 
     @property
     def deferred_job(self) -> int:
-        """The number of the job that the service deferred; 0 if the service deferred no job."""
+        """The number of the job that the service deferred, as stored in the context; 0 if it deferred none."""
         text = dict(self.context).get(OWN_JOB, "") if self.is_deferred else ""
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
         return int(text) if is_number else 0
@@ -116,14 +116,14 @@ class JobRequest:
 class JobSpec:
     """Everything that a cluster gets to run a job: script, request, shell and working directory."""
 
-    transfer: str  # name of the transfer, as the job's name and account
+    transfer: str  # name of the transfer: the job's name and account
     request: JobRequest
     script: bytes = b""
     shell: str = "/bin/sh"
     cwd: str = ""  # working directory; empty: the owner's home directory
     pe: str = ""  # parallel environment; empty: a serial job
     slots: int = 1  # slots of each task
-    tasks: int = 0  # size of an array; 0: no array
+    tasks: int = 0  # number of tasks of an array job; 0: no array job
 
     def but(self, **changes: object) -> "JobSpec":
         """Return a copy of the job spec with some fields replaced."""
@@ -131,13 +131,13 @@ class JobSpec:
 
 
 def split_property_and_sql_relation(name: str) -> tuple[str, str]:
-    """Split `NAME` or `NAME RELATION`, such as `mem>`, into name and SQL relation, by default `=`."""
+    """Split `NAME` with or without a relation, such as `mem>`, into name and SQL relation, by default `=`."""
     bare = name.rstrip(RELATIONS)
     return bare, name[len(bare) :] or "="
 
 
 def format_sql_condition_for_people(name: str, value: str) -> str:
-    """Format an SQL condition on a host property for users."""
+    """Format for users a condition on a host property, such as `mem > 2000`."""
     bare, relation = split_property_and_sql_relation(name)
     if relation in WORDS:
         return f"{bare} {WORDS[relation]} {value}".rstrip()

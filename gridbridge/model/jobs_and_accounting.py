@@ -1,4 +1,4 @@
-"""Facts about one job at a cluster: request, errors, limits, accounting and end."""
+"""Facts about jobs at a cluster: requests, errors, limits, accounting records and ends."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from gridbridge.model.job_request import JobRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobAccountAndErrors:
-    """A job's account, errors and scheduler messages, which are queried apart from the job list."""
+    """Facts about a job that its cluster reports only on a separate query, such as errors."""
 
     job_id: int
     name: str
     owner: str
     account: str
-    errors: tuple[str, ...] = ()  # one cause of the error state for each failed task
+    errors: tuple[str, ...] = ()  # for each task in error state, the cause
     messages: tuple[str, ...] = ()  # the scheduler's reasons why the job waits
-    begun: tuple[int, ...] = ()  # numbers of tasks that have started
+    begun: tuple[int, ...] = ()  # task numbers of the tasks that have started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequestAndSubmitOptions:
-    """What a job requests, and the options of its submission."""
+    """What a job requests, and further options with which it was submitted."""
 
     request: JobRequest
     account: str
@@ -36,22 +36,22 @@ class JobRequestAndSubmitOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayEndQuery:
-    """A query for the ends of an array's tasks at a cluster."""
+    """Asks a cluster's accounting how the tasks of an array have ended."""
 
     job_id: int
     account: str
     places: Sequence[int]  # array indices, from 1
-    looks_since: datetime | None = None  # earlier accounting records are not searched
+    looks_since: datetime | None = None  # accounting records from before this time are not searched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterArrayLimits:
-    """A cluster's limits for arrays; 0 means no limit."""
+    """The limits of a cluster on arrays and jobs; 0 means no limit."""
 
-    tasks: int = 0  # tasks of one array, which can all run at once
-    of_person: int = 0  # unfinished jobs and arrays of one account
-    of_all: int = 0  # unfinished jobs and arrays of all accounts
-    told_within_s: float = 0.0  # longest delay of an accounting record
+    tasks: int = 0  # tasks of one array; all of these can run at once
+    of_person: int = 0  # unfinished jobs and arrays of one user
+    of_all: int = 0  # unfinished jobs and arrays of all users
+    told_within_s: float = 0.0  # longest time from the end of a task to its accounting record
 
 
 class JobKillReason(StrEnum):
@@ -65,27 +65,27 @@ class JobKillReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueJobAndUserRestrictions:
-    """The jobs and users that a queue admits; None: no restriction, or unknown."""
+    """Which jobs and users a queue admits; a value None means no restriction, or unknown."""
 
     slots: int | None = None
-    environments: tuple[str, ...] | None = None  # admitted parallel environments
-    people: tuple[str, ...] | None = None  # admitted users, and groups as @GROUP
+    environments: tuple[str, ...] | None = None  # parallel environments whose jobs the queue admits
+    people: tuple[str, ...] | None = None  # users that the queue admits, and groups as @GROUP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
-    """The end of a job, by the accounting of the job's cluster.
+    """How a job ended, according to the accounting of its cluster.
 
-    An end without an exit status and without a signal is unknown: the host was lost, or the job was
-    removed by force. The job may have done its work.
+    Without an exit status and without a signal, the end is unknown: the host was lost, or the job was
+    removed by force. Even so, the job may have done its work.
     """
 
     exit_status: int | None = None
     signal: int | None = None
-    is_preempted: bool = False  # the end is unknown, because the cluster preempted the job
-    is_unstarted: bool = False  # the cluster never started the job
+    is_preempted: bool = False  # whether the end is unknown because the cluster preempted the job
+    is_unstarted: bool = False  # whether the cluster never started the job
     killed_for: JobKillReason = JobKillReason.UNKNOWN
-    reason: str = ""  # the reason that the cluster gives; empty after a plain exit
+    reason: str = ""  # why the job ended, in the cluster's words; empty after a normal exit
     host: str = ""
     user_s: float | None = None  # CPU time in user mode; None: unknown
     system_s: float | None = None
@@ -100,20 +100,20 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FutureDatedJobEnd:
-    """A job's end with a time in the future, from a wrong clock or a forged record.
+    """A job's end whose time is in the future, because of a wrong clock or a forged record.
 
-    gridbridge stores the end, and ignores the end until this time has come.
+    gridbridge stores the end, but ignores it until its time has come.
     """
 
     ended_at: datetime
     host: str
-    end: JobEnd | None  # None: contradicting ends
+    end: JobEnd | None  # None: the accounting records contradict each other
 
 
-PER_TRANSFER = 100  # stored accounting records of one owner for a transfer
-SKEW_S = 60  # largest difference between the clocks of a host and the qmaster
-RESCHEDULED = frozenset({24, 25})  # values of `failed` after a migration or a reschedule
-LATEST_S = 253402300800  # the latest time of Python's datetime
+PER_TRANSFER = 100  # at most this many accounting records are stored for an owner and a transfer
+SKEW_S = 60  # clocks of a host and of the qmaster may differ by this many seconds
+RESCHEDULED = frozenset({24, 25})  # values of the accounting field `failed` after a migration or a reschedule
+LATEST_S = 253402300800  # the latest time, in epoch seconds, that Python's datetime can represent
 
 
 def queue_wait_s(submitted_s: float, started_s: float, ended_s: float) -> float | None:
@@ -124,10 +124,10 @@ def queue_wait_s(submitted_s: float, started_s: float, ended_s: float) -> float 
 
 
 class RemoteUsageSource(StrEnum):
-    """Where the usage of a remote job comes from."""
+    """From where gridbridge knows the usage of a remote job."""
 
-    ACCOUNTING = "accounting"  # accounting file of the remote cluster
-    MESSAGE = "end message"  # message of the job's wrapper, which runs under the owner's account
+    ACCOUNTING = "accounting"  # from the accounting file of the remote cluster
+    MESSAGE = "end message"  # from a message of the job's wrapper, which the owner could forge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,14 +145,14 @@ class JobRunAccounting:
     started_at: datetime | None  # None: the job never started
     ended_at: datetime | None
     failed: int
-    exit_status: int  # exit status of the job, 128 + N after signal N
+    exit_status: int  # exit status of the job; 128 + N if signal N killed the job
     wallclock_s: float
     user_s: float
     system_s: float
     max_rss_kb: float
     pe: str = ""  # parallel environment, or NONE
-    pe_task: str = ""  # id of a part of a parallel job; not printed by qacct
-    deleted_by: str = ""  # account that deleted the job; only Open Cluster Scheduler records it
+    pe_task: str = ""  # id of one part of a parallel job; qacct does not print it
+    deleted_by: str = ""  # who deleted the job; known only from Open Cluster Scheduler
 
     @property
     def has_usage(self) -> bool:
@@ -164,20 +164,20 @@ class JobRunAccounting:
 class RemoteJobRunAccounting:
     """The accounting record of one run of a remote job; a rescheduled job has several runs."""
 
-    transfer: str  # name of the transfer, as in the job's account
+    transfer: str  # name of the transfer, which is the job's account
     cluster: str
     source: RemoteUsageSource
-    mark: str  # digest of the accounting line; uid of the owner for an end message
+    mark: str  # digest of the accounting line; for an end message, the owner's uid
     job_id: int
     owner: str  # the owner's account at home
-    pe_task: str = ""  # id of a part of a parallel job
+    pe_task: str = ""  # id of one part of a parallel job
     queue: str = ""
     host: str = ""
     submitted_at: datetime | None = None
-    started_at: datetime | None = None  # None: never started, or unknown
+    started_at: datetime | None = None  # None: the job never started, or unknown
     ended_at: datetime | None = None
-    failed: int | None = None  # code `failed` (sge_status(5)); None: no accounting record
-    exit_status: int | None = None  # exit status of the job, 128 + N after signal N
+    failed: int | None = None  # accounting field `failed` (sge_status(5)); None: not from the accounting
+    exit_status: int | None = None  # exit status of the job; 128 + N if signal N killed the job
     wallclock_s: float | None = None  # None: unknown
     user_s: float | None = None
     system_s: float | None = None
@@ -191,19 +191,19 @@ class RemoteJobRunAccounting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountingFilePosition:
-    """The position up to which a growing file was read; by default the start of a file."""
+    """Up to where a growing file was read; by default nothing was read."""
 
     device: int = 0
     inode: int = 0
-    offset: int = 0  # bytes read, up to the end of a line
-    tail: str = ""  # digest of the last bytes read; a replaced file has another digest
+    offset: int = 0  # number of bytes read; a position at the end of a line
+    tail: str = ""  # digest of the last bytes read, to notice that the file was replaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAccountingProgress:
-    """The position up to which a cluster's accounting file was read."""
+    """Up to where the accounting file of a cluster was read."""
 
     cluster: str
     path: str
     place: AccountingFilePosition = AccountingFilePosition()
-    skipped: int = 0  # number of unreadable lines that name a transfer
+    skipped: int = 0  # number of lines that name a transfer but can't be parsed

@@ -1,18 +1,18 @@
 """The names of resources, queues and other objects that jobs may request at a cluster.
 
 The service asks each cluster for these names and publishes them. A job that requests an unknown name is refused before
-its submission. Only starters of jobs with requests load this module.
+it is submitted. Only starters of jobs with requests load this module.
 """
 
 from gridbridge.model import light_dataclass, transfer_messages_in_spool
 
-TYPE_CHECKING = False  # importing typing costs as much time as importing json
+TYPE_CHECKING = False  # spares the import of typing, which takes as long as the import of json
 if TYPE_CHECKING:
     from gridbridge.model.job_request import JobRequest
 
-ANY = "*"  # stands for every name of a kind
-NO_RULE = "="  # stands for the rules of a cluster without parallel environments
-ON_ONE_HOST = "$pe_slots"  # allocation_rule that gives all slots on one host (sge_pe(5))
+ANY = "*"  # stands for all names of one kind of object
+NO_RULE = "="  # the only rule of a cluster without parallel environments
+ON_ONE_HOST = "$pe_slots"  # allocation_rule by which a job gets all its slots on one host (sge_pe(5))
 
 
 class NamesOfferedByCluster:
@@ -20,13 +20,13 @@ class NamesOfferedByCluster:
 
     __slots__ = KINDS = ("resource", "string", "pe", "project", "queue", "node", "rule")
 
-    resource: frozenset[str]  # names and shortcuts of requestable resources
-    string: frozenset[str]  # names of resources with text values; ANY: unknown
+    resource: frozenset[str]  # long and short names of the resources that jobs may request
+    string: frozenset[str]  # names of the resources whose values are texts; ANY: unknown
     pe: frozenset[str]
     project: frozenset[str]
     queue: frozenset[str]
-    node: frozenset[str]  # names of usable OAR nodes, on or in standby
-    rule: frozenset[str]  # NAME=RULE of each parallel environment; ANY: unknown
+    node: frozenset[str]  # names of OAR nodes that can be used: switched on, or in standby
+    rule: frozenset[str]  # `NAME=RULE` for each parallel environment; ANY: unknown
 
     def __init__(self, **names: frozenset[str]) -> None:
         for kind in self.KINDS:
@@ -40,7 +40,7 @@ class NamesOfferedByCluster:
         )
 
     def environment(self, nodes: int, slots: int) -> str:
-        """Return a parallel environment of `slots` slots per node; '' if no environment fits, ANY if all fit."""
+        """Return a parallel environment that gives `slots` slots on each node; '': none fits; ANY: all fit."""
         if ANY in self.rule or not nodes or nodes * slots == 1:
             return ANY
         names = dict(word.split("=", 1)[::-1] for word in sorted(self.rule, reverse=True))
@@ -49,7 +49,7 @@ class NamesOfferedByCluster:
 
 
 def encode_offered_names(vocabulary: NamesOfferedByCluster) -> bytes:
-    """Encode as lines `KIND=NAME NAME ...` the names that a cluster offers."""
+    """Encode the names that a cluster offers as lines `KIND=NAME NAME ...`."""
     return transfer_messages_in_spool.encode_key_value_lines(
         {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in NamesOfferedByCluster.KINDS}
     )
@@ -62,7 +62,7 @@ def decode_offered_names(data: bytes) -> NamesOfferedByCluster:
 
 
 def missing_parallel_env_reason(nodes: int, slots: int) -> str:
-    """Describe the parallel environment that a job needs and the job's cluster lacks."""
+    """Describe which parallel environment a job needs, but its cluster does not have."""
     rule = f"{ON_ONE_HOST} or {slots}" if nodes == 1 else str(slots)
     return f"no parallel environment with allocation_rule {rule} (slots a host: {slots})"
 
@@ -71,7 +71,7 @@ def missing_parallel_env_reason(nodes: int, slots: int) -> str:
 class NonForwardingQueues:
     """The queues of a remote cluster that send no jobs on to another cluster."""
 
-    queues: str  # names of the queues, with commas between them
+    queues: str  # names of these queues, with commas between them
     all_say: str = ""  # yes: every queue in `queues` accepts `-l remote=false`
 
     def __eq__(self, local_queues: object) -> bool:
@@ -88,8 +88,8 @@ class NonForwardingQueues:
     def restrict_targets(self, targets: str) -> tuple[str, bool]:
         """Return the queues for a remote job, and whether the job must request `remote=false`.
 
-        `targets` are the queues that a mapping names; '' stands for any queue. If all targets are unknown, the targets
-        are returned unchanged.
+        `targets` are the queues that a mapping names; '' means any queue. If none of them is in `queues`, `targets` is
+        returned as it is.
         """
         names = self.queues.split(",")
         words = targets.split(",") if targets else names
@@ -101,9 +101,9 @@ class NonForwardingQueues:
         return ",".join(local), False
 
     def restrict_request_or_none(self, request: "JobRequest") -> "JobRequest | None":
-        """Restrict a request to queues that send no jobs on to another cluster; None if no queue fits.
+        """Restrict a request to queues that send no jobs on to another cluster; None if no queue is left.
 
-        A pattern of queue names needs a request for `remote=false`, which excludes the unfit queues.
+        A pattern of queue names can't be compared, so the job requests `remote=false`, which no other queue accepts.
         """
         words = request.targets.split(",") if request.targets else self.queues.split(",")
         local = [word for word in words if word.partition("@")[0] in self.queues.split(",")]
@@ -113,12 +113,12 @@ class NonForwardingQueues:
 
 
 def _is_queue_name_pattern(name: str) -> bool:
-    """Say whether a queue name is a pattern, which may match several queues (sge_types(1), wc_queue_list)."""
+    """Say whether a queue name is a pattern that may match several queues (sge_types(1), wc_queue_list)."""
     return not set("*?[]!&|()").isdisjoint(name)
 
 
 def encode_non_forwarding_queues(queues: NonForwardingQueues) -> bytes:
-    """Encode for publication which queues of a cluster send no jobs on to another cluster."""
+    """Encode which queues of a cluster send no jobs on to another cluster, to publish this."""
     return transfer_messages_in_spool.encode_key_value_lines(vars(queues))
 
 

@@ -1,6 +1,6 @@
-"""Contents of the JSON files that the service publishes for all users, and reports made from the files.
+"""What the JSON files contain that the service publishes for all users, and reports made from them.
 
-The files contain no more than qstat shows: no arguments and no environment of a job.
+The files contain nothing that qstat hides: no arguments and no environment of a job.
 """
 
 from collections.abc import Mapping
@@ -15,25 +15,25 @@ from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
 class PublishedTransfer:
     """A transfer, as published for all users; unknown values are empty or None."""
 
-    transfer: str  # name: gb.<cluster>.<job>.<task>.<attempt>
+    transfer: str  # name of the transfer: gb.<cluster>.<job>.<task>.<attempt>
     owner: str
     queue: str
     remote: str
     remote_id: int | None = None
     phase: str
     desired: str = ""
-    local_state: str = ""  # state of the local job, in the letters of qstat
-    local_since: datetime | None = None  # start or submission of the local task
+    local_state: str = ""  # state of the local job, in letters as qstat shows them
+    local_since: datetime | None = None  # when the local task started, or if it waits, when it was submitted
     remote_state: str = ""
     remote_facts: tuple[str, ...] = ()
     remote_host: str = ""
     since: datetime | None = None  # when the remote job entered its present state
-    missing_since: datetime | None = None  # when the job disappeared from the remote job list
+    missing_since: datetime | None = None  # since when the remote job list lacks the job
     created_at: datetime
-    outcome: str = ""  # end of the remote job; empty: unknown
+    outcome: str = ""  # how the remote job ended; empty: unknown
     closed_at: datetime | None = None
     cause: str = ""
-    reason: str = ""  # sentence about a delay, a failure or the progress
+    reason: str = ""  # sentence for users about the progress, a delay or a failure
 
     @property
     def there(self) -> JobState:
@@ -64,8 +64,8 @@ class PublishedTaskTransfers:
 
     job: str  # local job id, such as 12, or 12.3 for a task of an array
     attempts: tuple[PublishedTransferHistory, ...] = ()
-    left_out: int = 0  # number of omitted earlier attempts
-    is_proved: bool = True  # whether the job list at home has shown the task with this owner
+    left_out: int = 0  # number of earlier attempts that are left out
+    is_proved: bool = True  # whether home's job list has shown that the owner is right
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class PublishedQueueOnHost:
     used: int
     reserved: int
     total: int
-    state: str = ""  # state of the queue instance, in the letters of qstat -f
+    state: str = ""  # state of the queue instance, in letters as qstat -f shows them
     facts: tuple[str, ...] = ()
 
     @property
@@ -99,16 +99,16 @@ class PublishedQueueOnHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedClusterAnswer:
-    """The last complete answer of a cluster, and the error of the last query."""
+    """The last complete answer of a cluster, and the error of a later query that failed."""
 
     cluster: str
     asked_at: datetime
-    taken_at: datetime | None = None  # time of the last complete answer
-    trouble: str = ""  # error of the last query; empty: no error
+    taken_at: datetime | None = None  # when the cluster last answered completely
+    trouble: str = ""  # error of the last query; empty: the last query succeeded
     pending: int | None = None  # number of waiting tasks that may start
     free_slots: int | None = None
-    slots: int | None = None  # slots of ordinary batch queues
-    used: int | None = None  # used slots of ordinary batch queues
+    slots: int | None = None  # number of slots of ordinary batch queues
+    used: int | None = None  # number of used slots of ordinary batch queues
     besteffort_slots: int | None = None  # free slots for best-effort tasks
     queues: tuple[PublishedQueueOnHost, ...] = ()
 
@@ -125,17 +125,17 @@ class PublishedTransferQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedConfigurationStatus:
-    """The gridbridge.toml that is in force, and the errors in a newer file that was refused."""
+    """Which gridbridge.toml is in force, and the errors in a newer gridbridge.toml that was refused."""
 
-    sha256: str  # digest of the file in force
+    sha256: str  # digest of the gridbridge.toml in force
     since: datetime
-    refused_sha256: str = ""  # digest of the refused file; empty: unreadable
-    refused: tuple[str, ...] = ()  # errors in the refused file
+    refused_sha256: str = ""  # digest of the refused gridbridge.toml; empty: none, or unreadable
+    refused: tuple[str, ...] = ()  # errors in the refused gridbridge.toml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedServiceStatus:
-    """The running service: version, start, transfer queues and configuration."""
+    """What the running service says about itself: version, start time, transfer queues, configuration."""
 
     cluster: str  # home cluster
     version: str
@@ -143,16 +143,16 @@ class PublishedServiceStatus:
     keep_closed_h: float
     routes: tuple[PublishedTransferQueue, ...] = ()
     configuration: PublishedConfigurationStatus | None = None
-    full: str = ""  # a folder without free space, which closes the transfer queues
+    full: str = ""  # folder without free space, because of which the transfer queues are closed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRemoteUsage:
-    """The usage of a local task's remote jobs, in the order of the jobs' ends."""
+    """The usage of the remote jobs of one local task, in the order in which they ended."""
 
     job: str  # local job id, such as 12, or 12.3 for a task of an array
     records: tuple[RemoteJobRunAccounting, ...] = ()
-    left_out: int = 0  # number of omitted earlier records
+    left_out: int = 0  # number of earlier records that are left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,10 +161,10 @@ class PublishedAccountingProgress:
 
     cluster: str
     path: str
-    read_at: datetime | None = None  # time of the last reading; None: never read
-    is_behind: bool = False  # the accounting file has more lines than one round reads
-    trouble: str = ""  # error of the last reading; empty: no error
-    skipped: int = 0  # unreadable lines that name a transfer
+    read_at: datetime | None = None  # when the file was last read; None: never
+    is_behind: bool = False  # whether the file has more new lines than one round reads
+    trouble: str = ""  # why the file could not be read; empty: the file was read
+    skipped: int = 0  # number of lines that name a transfer but can't be parsed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,19 +189,19 @@ class PublishedFastJobFailure:
 
     job: int
     owner: str
-    was_accepted: bool  # the remote cluster had accepted the job
+    was_accepted: bool  # whether the remote cluster had accepted the job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedClusterBreaker:
-    """The breaker of a remote cluster: the jobs that failed fast, and the end of the pause."""
+    """The breaker of a remote cluster, which closes transfer queues for a time after fast failures of jobs."""
 
     cluster: str
-    failed: tuple[PublishedFastJobFailure, ...] = ()  # consecutive jobs that failed fast
-    owners: tuple[str, ...] = ()  # at most two owners of failed jobs
-    times: int = 0  # how often the breaker has closed the queues since a remote job last ran
+    failed: tuple[PublishedFastJobFailure, ...] = ()  # the jobs in a row that failed fast
+    owners: tuple[str, ...] = ()  # owners of the failed jobs, at most two
+    times: int = 0  # how often the breaker closed the queues since a job last ran there
     failures: int = 0
-    until: datetime | None = None  # end of the pause, after which a job probes the cluster
+    until: datetime | None = None  # after this time one job is sent as a probe of the cluster
     cause: str = ""  # value of TransferFailureCause of the last failure
 
 
@@ -214,7 +214,7 @@ class PublishedBreakersOfClusters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLoadValues:
-    """The load values of transfer queues; old load values show that the poller does not run."""
+    """The load values of transfer queues; if they are old, the poller does not run."""
 
     taken_at: datetime
     stale: timedelta
@@ -223,7 +223,7 @@ class PublishedLoadValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFilesSnapshot:
-    """The contents of all published files at one moment; None stands for a missing file."""
+    """The contents of the published files at one moment; None: the file is missing."""
 
     service: PublishedServiceStatus | None = None
     load: PublishedLoadValues | None = None
@@ -233,12 +233,12 @@ class PublishedFilesSnapshot:
     transfers: tuple[PublishedTransfer, ...] = ()
 
 
-FIRST_EVENTS, LAST_EVENTS = 10, 40  # numbers of events shown at the start and at the end of a long history
-UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # character shown instead of a control character
+FIRST_EVENTS, LAST_EVENTS = 10, 40  # how many of the first and last events of a long history are shown
+UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # shown in place of a control character
 
 
 def replace_control_characters(text: str) -> str:
-    """Replace control characters in a user's text, since they could control a terminal."""
+    """Replace control characters in a user's text, because they could change what a terminal shows."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
@@ -262,7 +262,7 @@ def format_duration(passed: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatusReport:
-    """What `gridbridge status` says of a cluster: whether the cluster answers, waiting tasks and free slots."""
+    """What `gridbridge status` says of a cluster: does it answer, how many tasks wait and slots are free."""
 
     cluster: str
     answers: bool
@@ -274,7 +274,7 @@ class ClusterStatusReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueReport:
-    """What `gridbridge status` says of a transfer queue: whether the queue starts jobs, or why the queue is closed."""
+    """What `gridbridge status` says of a transfer queue: is it open or, with the reason, closed."""
 
     queue: str
     cluster: str
@@ -286,7 +286,7 @@ class TransferQueueReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferAndAwaitedEvent:
-    """What `gridbridge status` says of a transfer: its state, and the event for which the transfer waits."""
+    """What `gridbridge status` says of a transfer: its state, and what it waits for."""
 
     job: str  # local job id, such as 12, or 12.3 for a task of an array
     transfer: PublishedTransfer
@@ -302,34 +302,34 @@ class SiteStatusReport:
     queues: tuple[TransferQueueReport, ...] = ()
     transfers: tuple[TransferAndAwaitedEvent, ...] = ()
     drained: tuple[str, ...] = ()  # drained clusters to which no transfer queue leads
-    late: tuple[str, ...] = ()  # programs whose rounds are late or paused
+    late: tuple[str, ...] = ()  # programs that are late with a round, or paused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferAttemptExplanation:
-    """A transfer in sentences for `gridbridge why`: place, state at home, remote state, and awaited event."""
+    """What `gridbridge why` says of a transfer: where, in what states at both clusters, waiting for what."""
 
     transfer: PublishedTransfer
     where: str
     here: str
     there: str
-    waits_for: str  # empty: the transfer has ended
+    waits_for: str  # what the transfer waits for; empty: the transfer has ended
     events: tuple[PublishedTransferEvent, ...]
     left_out: int = 0  # number of events omitted in the middle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalTaskExplanation:
-    """The transfers of a local task in sentences for `gridbridge why`, newest last."""
+    """What `gridbridge why` says of a local task: its transfers, the newest last."""
 
     job: str
     attempts: tuple[TransferAttemptExplanation, ...]
-    left_out: int = 0  # number of omitted earlier attempts
+    left_out: int = 0  # number of earlier attempts that are left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalledProgramDecision:
-    """A decision from the journal, with the inputs that are needed to repeat the decision."""
+    """A decision from the journal, with the inputs from which it can be made again."""
 
     number: int
     at: datetime

@@ -44,7 +44,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
 )
 
 MAX_PORT = 65535
-# Folders of the batch systems' programs on Debian; embedded clusters run only gridbridge's program.
+# Where Debian has the programs of each batch system; an embedded cluster runs only gridbridge's program.
 BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin", "embedded": "/usr/bin"}
 OF_DEBIAN = '"/usr/lib/gridengine", of OAR "/usr/bin"'
 
@@ -58,7 +58,7 @@ class ClusterKind(StrEnum):
 
 
 class JobEndPushKind(StrEnum):
-    """How a cluster reports the end of a job at once."""
+    """The way in which a cluster reports at once that a job has ended."""
 
     NONE = "none"
     QEVENT = "qevent"
@@ -66,7 +66,7 @@ class JobEndPushKind(StrEnum):
 
 
 class JobClaimKind(StrEnum):
-    """How home and a remote job agree which side runs a task that may have been recalled."""
+    """How home and a remote job agree who runs a task that home may have recalled: the holder of a claim."""
 
     NONE = "none"
     FILE = "file"
@@ -101,7 +101,7 @@ class ClusterSection:
     cost: float = setting(1.0, "the cost of a slot, compared with other clusters", "", 0, 1e9)
 
     def with_defaults(self, name: str) -> "ClusterSection":
-        """Return the section of a cluster with the defaults of empty keys filled in."""
+        """Return the section of cluster `name` with default values in place of empty values."""
         return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
 
 
@@ -109,7 +109,7 @@ TRANSFER_HOME_KINDS = (ClusterKind.GRIDENGINE, ClusterKind.EMBEDDED)
 
 
 def why_no_transfer_queues_at_home(cluster: str, kind: str | None) -> str:
-    """Return why a home cluster can't have transfer queues, or ''; `kind` is None without a batch system."""
+    """Return why a home cluster can't have transfer queues; '': it can. `kind` None: no such cluster."""
     if kind in TRANSFER_HOME_KINDS:
         return ""
     home = f"{cluster} is of kind {kind}" if kind else f"there is no [cluster.{cluster}]"
@@ -118,7 +118,7 @@ def why_no_transfer_queues_at_home(cluster: str, kind: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The whole configuration of a site, with the defaults of empty keys filled in."""
+    """The whole configuration of a site, with default values in place of empty values."""
 
     site: SiteSection
     clusters: Mapping[str, ClusterSection]
@@ -146,11 +146,11 @@ class Policy:
 
     def __post_init__(self) -> None:
         clusters = {name: cluster.with_defaults(name) for name, cluster in self.clusters.items()}
-        object.__setattr__(self, "clusters", clusters)  # assignment is an error in a frozen class
+        object.__setattr__(self, "clusters", clusters)  # in a frozen class an ordinary assignment is an error
 
     @property
     def is_personal(self) -> bool:
-        """Whether the site belongs to one user, with an embedded cluster as home."""
+        """Whether the home cluster is an embedded cluster, so that the site belongs to one user."""
         return self.local is not None and self.local.kind is ClusterKind.EMBEDDED
 
     @property
@@ -164,10 +164,10 @@ class Policy:
         return frozenset(queue.cluster for queue in self.queues.values())
 
     def queues_at(self, cluster: str) -> tuple[str, ...]:
-        """Return the names of transfer queues at a cluster; only the home cluster has transfer queues."""
+        """Return the names of the transfer queues that a cluster has; none unless it is the home cluster."""
         return tuple(self.queues) if cluster == self.site.cluster else ()
 
     @property
     def local(self) -> ClusterSection | None:
-        """The home cluster's section; None for a site without a batch system."""
+        """The section of the home cluster; None if the site has no batch system."""
         return self.clusters.get(self.site.cluster)

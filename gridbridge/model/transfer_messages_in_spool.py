@@ -1,6 +1,6 @@
-"""Messages between gridbridge's programs, as files of lines `key=value`.
+"""Messages between gridbridge's programs: each is a file with lines `key=value`.
 
-A value is printable ASCII; any other byte, and `%`, is written as `%XX`, so that sh and Python can read the lines. A
+In values, `%` and bytes that are not printable ASCII are written as `%XX`, so that sh and Python can read the lines. A
 message has at most 4096 bytes, so that one write stores the whole message. Starters load this module.
 """
 
@@ -10,12 +10,12 @@ _HEX = "0123456789ABCDEF"
 
 
 def encode_key_value_lines(values: dict[str, str]) -> bytes:
-    """Encode values as lines `key=value`; empty values are left out."""
+    """Encode values as lines `key=value`, without the empty values."""
     return "".join(f"{key}={_quote(value)}\n" for key, value in values.items() if value).encode()
 
 
 def decode_key_value_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
-    """Decode lines `key=value`; ParseError for keys not in `keys` (None: any), repeated keys, or a cut last line."""
+    """Decode lines `key=value`; raise ParseError for a key that is repeated or, unless None, not in `keys`."""
     if not data.endswith(b"\n"):
         raise ParseError("the last line is incomplete")
     values: dict[str, str] = {}
@@ -49,25 +49,25 @@ def _unquote(value: str) -> str:
 
 
 MAX_BYTES = 4096
-MOST_REASON = 200  # characters of a stored or logged reason
-MOST_VALUE = 256  # characters of any value except a reason
-REQUEUE = 99  # after this exit status Grid Engine runs the task again (sge_shepherd(8))
-ERROR = 100  # after this exit status the job is in error state (sge_shepherd(8))
+MOST_REASON = 200  # largest number of characters of a reason when stored or logged
+MOST_VALUE = 256  # largest number of characters of a value other than a reason
+REQUEUE = 99  # exit status after which Grid Engine runs the task again (sge_shepherd(8))
+ERROR = 100  # exit status after which Grid Engine puts the job into error state (sge_shepherd(8))
 
 
 class TransferMessageKind:
     """The kind of a message in the spool."""
 
     RECORD = "record"  # from a starter: the progress of a transfer
-    ASK = "ask"  # from the starter of a restarted task: which transfer has the task?
-    INTENT = "intent"  # from a queue's method: the desired state of the local job
-    SPARED = "spared"  # from a queue's method: the local job continues after its h_rt
-    ENDED = "ended"  # from the wrapper: end and usage of the remote job
-    CLOSED = "closed"  # from a starter: the transfer has no job any more
+    ASK = "ask"  # from the starter of a restarted task, which asks what its transfer is
+    INTENT = "intent"  # from a method of the queue: the state that the local job shall have
+    SPARED = "spared"  # from a method of the queue: the local job goes on after its h_rt
+    ENDED = "ended"  # from the wrapper script of the remote job: how it ended, and its usage
+    CLOSED = "closed"  # from a starter: no job of the transfer exists any more
 
 
 class StarterPhase:
-    """How far a starter has come, recorded before the starter's next step."""
+    """How far a starter has come; the starter records the phase before its next step."""
 
     SUBMITTING = "submitting"  # a held remote job may exist
     HELD = "held"  # the remote job id is known
@@ -75,39 +75,39 @@ class StarterPhase:
 
 
 class TransferOutcome:
-    """What the starter of a local job has to do: end like the remote job, or act on the remote job."""
+    """What a starter must do: end like the remote job, or do something to the remote job first."""
 
     EXIT = "exit"  # the remote job exited with `exit_status`
     SIGNAL = "signal"  # signal `signal` killed the remote job
-    REQUEUE = "requeue"  # no remote job lives: exit 99, so that Grid Engine runs the task again
-    RECALL = "recall"  # bring the job home if the remote job still waits
-    AGREE = "agree"  # bring the remote job into state `desired`
-    ERROR = "error"  # exit 100, so that the local job is in error state
+    REQUEUE = "requeue"  # there is no remote job: exit with 99, so that Grid Engine runs the task again
+    RECALL = "recall"  # bring the job home, if the remote job still waits
+    AGREE = "agree"  # suspend, resume or delete the remote job, so that it is in state `desired`
+    ERROR = "error"  # exit with 100, so that Grid Engine puts the local job into error state
 
     WISHES = (RECALL, AGREE)
 
 
 class TransferFailureCause:
-    """The cause of a failed or late transfer, as a word of a fixed list."""
+    """The words for why a transfer failed or is late."""
 
     UNKNOWN = "unknown"  # a cause that only a newer version of gridbridge knows
-    UNREACHED = "unreached"  # the cluster gave no answer, or refused the job for now
+    UNREACHED = "unreached"  # the cluster gave no answer, or refuses the job at the moment
     DENIED = "denied"  # the cluster refuses all jobs from this site
-    BLOCKED = "blocked"  # the cluster put the job into the error state
-    VANISHED = "vanished"  # the job is missing in the cluster's job list and accounting
+    BLOCKED = "blocked"  # the cluster put the remote job into error state
+    VANISHED = "vanished"  # the remote job is neither in the cluster's job list nor in its accounting
     DISPUTED = "disputed"  # the accounting records of the remote job contradict each other
-    LOST = "lost"  # the accounting has no exit status and no signal of the remote job
+    LOST = "lost"  # the accounting shows neither exit status nor signal of the remote job
     PREEMPTED = "preempted"
     HOST = "host"  # the remote host could not start the job
-    BARRED = "barred"  # the cluster refuses jobs of the owner, or the owner has reached a limit
-    FILES = "files"  # the job's files can't be copied
-    REFUSED = "refused"  # the cluster will never accept the request
-    UNMAPPABLE = "unmappable"  # the request can't be translated for the cluster
+    BARRED = "barred"  # the cluster refuses the owner's jobs, maybe because of a limit
+    FILES = "files"  # files of the job can't be copied
+    REFUSED = "refused"  # the cluster will never accept what the job requests
+    UNMAPPABLE = "unmappable"  # what the job requests can't be translated for the cluster
     JOB = "job"  # the job's shell, input or output is missing
     HERE = "here"  # the starter failed at the home cluster
     RECALLED = "recalled"  # the job was brought home
-    FENCED = "fenced"  # the remote job had no claim on the task
-    UNGRANTED = "ungranted"  # the remote job was granted no claim in time
+    FENCED = "fenced"  # the remote job did not hold the claim, so it did not run the task
+    UNGRANTED = "ungranted"  # the remote job was not granted the claim in time
     DROPPED = "dropped"  # the remote cluster is missing in gridbridge.toml
 
 
@@ -124,7 +124,7 @@ class TransferMessage:
 
     kind: str
     transfer: str
-    at: str  # epoch seconds by the sender's clock
+    at: str  # when the message was sent, in epoch seconds of the sender's clock
     remote: str
     queue: str
     phase: str
@@ -141,12 +141,12 @@ class TransferMessage:
     host: str
     reason: str  # sentence for users
     cause: str
-    stage: str  # remote folder of the job's files; empty: no folder
-    claim: str  # in a record: name of the claim; in an end message: holder, if the claim kept the job from running
-    guard: str  # guard that keeps the local task from starting
-    restarted: str  # yes: the task was rescheduled
-    submitted: str  # submission time of the local job, since job numbers repeat
-    rerun: str  # may the local job run again (qsub -r): yes, no, or empty if the queue decides
+    stage: str  # remote folder for copied files of the job; empty: no folder
+    claim: str  # in a record: claim's name; in an end message: who held the claim, if the remote job did not
+    guard: str  # what keeps the local task from starting at home
+    restarted: str  # yes: the task was started before and was rescheduled
+    submitted: str  # submission time of the local job; needed because job numbers repeat
+    rerun: str  # whether the local job may run again (qsub -r): yes, no, or empty (the queue decides)
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -164,7 +164,7 @@ class TransferMessage:
         return TransferMessage(**(vars(self) | values))
 
     def tells_end(self) -> bool:
-        """Say whether the message has the complete end of a job; a cut message lacks a part."""
+        """Say whether the message has all values of its outcome; a message that was cut short lacks one."""
         parts = {TransferOutcome.EXIT: self.exit_status, TransferOutcome.SIGNAL: self.signal}
         return bool(parts.get(self.outcome, self.outcome))
 
@@ -179,21 +179,21 @@ def encode_transfer_message(message: TransferMessage) -> bytes:
 
 
 def encode_message_cutting_reason(message: TransferMessage) -> bytes:
-    """Encode a message in at most MAX_BYTES bytes, with a shorter reason if needed."""
+    """Encode a message; if it is longer than MAX_BYTES, shorten its reason."""
     while len(data := encode_transfer_message(message)) > MAX_BYTES and message.reason:
         message = message.but(reason=message.reason[: len(message.reason) // 2])
     return data
 
 
 def shorten_reason_for_storage(sentence: str) -> str:
-    """Shorten a sentence of another program to the length of stored reasons."""
+    """Shorten another program's sentence so that it can be stored as a reason."""
     return sentence if len(sentence) <= MOST_REASON else f"{sentence[: MOST_REASON - 3]}..."
 
 
 def find_key_of_too_long_value(message: TransferMessage) -> str:
-    """Return the key of a value in a message that is too long to store; '' if all values are short enough.
+    """Return the key of the first value of a message that is too long to be stored; '' if there is none.
 
-    Two values may have any length: a reason, which is shortened later, and the remote folder in a record.
+    Two values may have any length: the reason, which is shortened later, and the remote folder in a record.
     """
     free = ("reason", "stage") if message.kind == TransferMessageKind.RECORD else ("reason",)
     values = vars(message).items()
@@ -201,7 +201,7 @@ def find_key_of_too_long_value(message: TransferMessage) -> str:
 
 
 def decode_transfer_message(data: bytes) -> TransferMessage:
-    """Decode a message; ParseError for invalid bytes. A newer version's failure cause becomes UNKNOWN."""
+    """Decode a message; raise ParseError for invalid bytes. A cause from a newer version becomes UNKNOWN."""
     if len(data) > MAX_BYTES:
         raise ParseError(f"message: {len(data)} bytes; expected at most {MAX_BYTES}")
     message = TransferMessage(**decode_key_value_lines(data, KEYS))

@@ -1,18 +1,18 @@
 """Names of transfers, gb.<cluster>.<job>.<task>.<attempt>, and ids of local jobs and tasks.
 
-The name is the remote job's account (`qsub -A`), and the job's own name while held. Grid Engine forbids blanks,
-slashes, colons, `@`, `*` and `?` in names (sge_types(1), object_name), so the parts are letters, digits and `-`.
+The remote job has the name of its transfer as its account (`qsub -A`), and as its job name until it is released. Each
+part consists of letters, digits and `-`, because Grid Engine forbids some characters (sge_types(1), object_name).
 """
 
 from gridbridge.errors import ParseError
 
 PREFIX = "gb"
-WRAP = 1 << 32  # Grid Engine 8.1.9 prints task numbers from 2**31 on as negative numbers
-NO_TASK = 0  # task number of a job that is no array
+WRAP = 1 << 32  # added to negative task numbers: so Grid Engine 8.1.9 prints numbers from 2**31 on
+NO_TASK = 0  # task number of a job that is no array job
 
 
 class TransferAttemptId:
-    """The parts of a transfer's name: one attempt to run a task of a local job at another cluster."""
+    """The parts of a transfer's name; a transfer is one attempt to run a local task at another cluster."""
 
     __slots__ = ("attempt", "cluster", "job", "task")
 
@@ -33,12 +33,12 @@ class TransferAttemptId:
 
     @property
     def local(self) -> str:
-        """The local job's id for commands of Grid Engine: `12`, or `12.3` for a task of an array."""
+        """The id of the local job or task, as commands of Grid Engine take it: `12`, or `12.3` for a task."""
         return f"{self.job}.{self.task}" if self.task else str(self.job)
 
 
 def parse_transfer_name(name: str) -> TransferAttemptId:
-    """Parse the name of a transfer; ParseError for any other text."""
+    """Parse the name of a transfer; raise ParseError for any other text."""
     parts = name.split(".")
     if len(parts) != 5 or parts[0] != PREFIX or not is_valid_cluster_name(parts[1]):
         raise ParseError(f"{name!r} is not gb.<cluster>.<job>.<task>.<attempt>")
@@ -48,7 +48,7 @@ def parse_transfer_name(name: str) -> TransferAttemptId:
 
 
 def parse_local_job_and_task(job: str) -> tuple[int, int]:
-    """Parse a job id `12` or `12.3` into job and task; `12` has task NO_TASK."""
+    """Parse the id of a job, `12`, or of a task, `12.3`, into job and task; task NO_TASK for a job."""
     parts = job.split(".")
     are_numbers = all(part.isascii() and part.isdigit() and len(part) < 10 and part[0] != "0" for part in parts)
     if len(parts) > 2 or not are_numbers:
@@ -57,13 +57,13 @@ def parse_local_job_and_task(job: str) -> tuple[int, int]:
 
 
 def parse_qstat_task_ranges(text: str) -> tuple[range, ...]:
-    """Parse task ranges of qstat, such as `1-9:2,12`; ParseError for any other text."""
+    """Parse task ranges as qstat prints them, such as `1-9:2,12`; raise ParseError for any other text."""
     return tuple(_parse_task_range(part.strip()) for part in text.split(",")) if text else ()
 
 
 def _parse_task_range(part: str) -> range:
     ends, has_step, step = part.partition(":")
-    cut = ends.find("-", 1)  # a leading minus sign belongs to the number
+    cut = ends.find("-", 1)  # from 1, because a minus sign at the start belongs to the number
     first, last = (ends[:cut], ends[cut + 1 :]) if cut > 0 else (ends, "")
     numbers = (first, *([last] if cut > 0 else ()), *([step] if has_step else ()))
     if (has_step and cut <= 0) or not all(map(_is_qstat_task_number, numbers)):
@@ -89,7 +89,7 @@ def _parse_qstat_task_number(part: str) -> int:
 
 
 def job_ids_in_pushed_report(pushed: bytes) -> list[int]:
-    """Return the job ids in a report of ended jobs; invalid words are ignored, since anyone may write a report."""
+    """Return the job ids in a report of ended jobs; anyone may write a report, so other words are ignored."""
     return [int(word) for word in pushed.split() if word.isdigit() and len(word) < 10]
 
 

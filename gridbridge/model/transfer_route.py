@@ -1,18 +1,18 @@
-"""The route of a transfer queue: what starters of the queue's jobs must know of the home and remote clusters.
+"""The route of a transfer queue: what its starters must know about the home cluster and the remote cluster.
 
-The poller publishes the route as lines `key=value`, so that starters read no gridbridge.toml. Only root writes
-gridbridge.toml, so starters trust the values; `gridbridge check` looks for mistakes.
+The poller publishes the route as lines `key=value`, so that starters need not read gridbridge.toml. The values are not
+checked here, because only root writes gridbridge.toml, and `gridbridge check` looks for mistakes.
 """
 
 from gridbridge.model import light_dataclass, transfer_messages_in_spool
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # spares the import of typing, which takes as long as the import of json
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # environment of commands of batch systems
-GRIDENGINE = "gridengine"  # an empty kind means Grid Engine
+BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # environment in which commands of batch systems run
+GRIDENGINE = "gridengine"  # kind of a cluster; an empty kind also means Grid Engine
 OAR = "oar"
 EMBEDDED = "embedded"
 
@@ -22,13 +22,13 @@ class SshLogin:
     """The host and account with which ssh runs a cluster's commands."""
 
     host: str
-    user: str = ""  # remote account; empty: the name of the local account
-    port: str = ""  # ssh port; empty: the port of ssh_config(5), or 22
-    person: str = ""  # user whose key root uses; empty: root's key
+    user: str = ""  # account on the host; empty: same name as the local account
+    port: str = ""  # ssh port; empty: the port from ssh_config(5), by default 22
+    person: str = ""  # if root runs ssh: the user whose key is used; empty: root's key
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Host, port, remote account and person: equal logins may share a connection."""
+        """Host, port, remote account and person; logins with equal keys may share an ssh connection."""
         return self.host, self.port, self.user, self.person
 
 
@@ -54,7 +54,7 @@ class ClusterAccess:
 
 @light_dataclass(kw_only=True)
 class GridEngineCellAccess(ClusterAccess):
-    """How to run Grid Engine's commands for one cell."""
+    """How to run Grid Engine's commands for one cell (one Grid Engine cluster)."""
 
     root: str
     cell: str
@@ -79,7 +79,7 @@ class GridEngineCellAccess(ClusterAccess):
 
 @light_dataclass(kw_only=True)
 class EmbeddedClusterAccess(ClusterAccess):
-    """How to run the commands of an embedded cluster: its folder, and a Python with gridbridge."""
+    """How to run the commands of an embedded cluster: its folder, and a Python that has gridbridge."""
 
     path: str
     python: str
@@ -91,24 +91,24 @@ class EmbeddedClusterAccess(ClusterAccess):
 
 @light_dataclass(kw_only=True)
 class OarServerAccess(ClusterAccess):
-    """How to run OAR's commands, on a host that the OAR server allows."""
+    """How to run OAR's commands, on a host from which the OAR server accepts commands."""
 
     login: SshLogin | None = None  # ssh login; None: run programs on this host
     binaries: str = "/usr/bin"
     timeout_s: float
-    ends: str = ""  # FIFO for reports of ended jobs; empty: no reports
+    ends: str = ""  # FIFO that gets the ids of ended OAR jobs; empty: no such reports
 
     kind = OAR
 
 
-Home = GridEngineCellAccess | EmbeddedClusterAccess  # clusters with transfer queues
-Away = GridEngineCellAccess | OarServerAccess | EmbeddedClusterAccess  # clusters to which transfer queues lead
+Home = GridEngineCellAccess | EmbeddedClusterAccess  # access to a cluster that can be home
+Away = GridEngineCellAccess | OarServerAccess | EmbeddedClusterAccess  # access to a cluster that can be remote
 
 
 class TransferRoute:
-    """The home cluster and the remote cluster of one transfer queue, as text values."""
+    """The home cluster and the remote cluster of one transfer queue; all values are texts."""
 
-    cluster: str  # home cluster
+    cluster: str  # name of the home cluster
     remote: str
     local_kind: str  # batch system of the home cluster
     local_root: str  # $SGE_ROOT, or the folder of an embedded home cluster
@@ -124,18 +124,18 @@ class TransferRoute:
     remote_execd_port: str
     remote_binaries: str
     remote_timeout_s: str
-    remote_shell: str  # shell that runs the wrapper
-    remote_mapped: str  # yes: requests are translated by a mapping
-    remote_spool: str  # path of the spool on remote hosts; empty: not visible
+    remote_shell: str  # shell that runs the wrapper script of each remote job
+    remote_mapped: str  # yes: a mapping translates what jobs request
+    remote_spool: str  # path of the spool on remote hosts; empty: they don't see it
     remote_ssh: str  # host of the remote cluster's commands, HOST or HOST:PORT; empty: this host
-    remote_ends: str  # FIFO for reports of ended OAR jobs; empty: no reports
-    remote_stage_dir: str  # remote folder for the files of jobs
-    identity: str  # `remote`: JOB_ID is the remote job's number; empty: the local job's number
-    remote_claim: str  # `file`, `grant SECONDS ACCOUNT`, or empty: no claims
+    remote_ends: str  # FIFO that gets the ids of ended OAR jobs; empty: no such reports
+    remote_stage_dir: str  # remote folder for copied files of jobs
+    identity: str  # `remote`: the job's variable JOB_ID is the remote number; empty: the local number
+    remote_claim: str  # kind of claims: `file` or `grant SECONDS ACCOUNT`; empty: no claims
     staged: str  # yes: standard output and error of each job are copied home
-    stage_in: str  # input paths that the queue gives its jobs by default
-    stage_out: str  # output paths that the queue gives its jobs by default
-    remote_users: str  # users whose account name differs at the cluster: `alice=al_there bob=bo_there`
+    stage_in: str  # paths of input files that jobs of this queue have by default
+    stage_out: str  # paths of output files that jobs of this queue have by default
+    remote_users: str  # users with another account name at the cluster: `alice=al_there bob=bo_there`
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -156,16 +156,16 @@ class TransferRoute:
         return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
 
     def declares_staged_files(self, context: tuple[tuple[str, str], ...]) -> bool:
-        """Say whether the job's context or its queue declares files to copy to or from the cluster.
+        """Say whether files are to be copied to or from the cluster, by the job's context or its queue.
 
-        A remote job with copied files runs in the transfer's folder; without copied files, in the account's home.
+        With copied files, the remote job runs in a folder for its transfer; without, in the home of the account.
         """
         of_queue = self.stage_in or self.stage_out
         own = any(name in ("stage_in", "stage_out") for name, _ in context)
         return bool(self.remote_ssh and (of_queue or own))
 
     def away_as(self, person: str) -> Away:
-        """Return how a user reaches the remote cluster, with the user's ssh login."""
+        """Return how to reach the remote cluster as a user, with the user's ssh login."""
         cluster = self.away
         accounts = dict(pair.split("=") for pair in self.remote_users.split())
         cluster.login = parse_ssh_login_address(self.remote_ssh, accounts.get(person, person))
@@ -194,12 +194,12 @@ KEYS = tuple(TransferRoute.__annotations__)
 
 
 def encode_transfer_route(route: TransferRoute) -> bytes:
-    """Encode a route for publication."""
+    """Encode a route in the format in which it is published."""
     return transfer_messages_in_spool.encode_key_value_lines(vars(route))
 
 
 def decode_transfer_route(data: bytes) -> TransferRoute:
-    """Decode a published route; ParseError for invalid lines."""
+    """Decode a published route; raise ParseError for invalid lines."""
     return TransferRoute(**transfer_messages_in_spool.decode_key_value_lines(data, KEYS))
 
 
@@ -207,7 +207,7 @@ TIMEOUT_S = 15.0
 
 
 def remote_cluster_access_of_person(section: "Mapping[str, object]", name: str, person: str) -> Away:
-    """Return how a user reaches a remote cluster, from the cluster's section in gridbridge.toml."""
+    """Return how to reach a remote cluster as a user, according to its section in gridbridge.toml."""
     users, timeout_s = section.get("users"), section.get("command_timeout_s")
     account = str(users.get(person, person)) if isinstance(users, dict) else person
     way = parse_ssh_login_address(str(section.get("ssh", "")), account)

@@ -1,4 +1,4 @@
-"""The tables of campaigns, arrays, attempts, waiting tasks (as ranges) and executed requests."""
+"""The tables of campaigns, arrays, attempts, ranges of waiting tasks, and requests that were carried out."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from gridbridge.state.state_file import StateFile
 
 
 class JdlColumn(sa.TypeDecorator[Jdl]):
-    """A campaign's JDL as JSON."""
+    """A column for a campaign's JDL, stored as JSON."""
 
     impl = sa.Text
     cache_ok = True
@@ -30,7 +30,7 @@ class JdlColumn(sa.TypeDecorator[Jdl]):
 
 
 def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
-    """Return a JDL from the JSON values that the state file has stored."""
+    """Return a JDL from its stored JSON values."""
     clusters = {name: JdlSettingsAtCluster(**fields) for name, fields in stored["clusters"].items()}
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
     datasets = {name: JdlDataset(**fields) for name, fields in stored["datasets"].items()}
@@ -51,7 +51,7 @@ CAMPAIGNS = sa.Table(
     *column_types.text_columns("digest"),
     sa.Column("jdl", JdlColumn, nullable=False),
     *column_types.time_columns("ended_at", nullable=True),
-    *column_types.flag_columns("is_end_noted"),  # whether root's ledger has the campaign's end
+    *column_types.flag_columns("is_end_noted"),  # whether root's ledger records that the campaign has ended
 )
 
 WAITING = sa.Table(
@@ -59,7 +59,7 @@ WAITING = sa.Table(
     column_types.METADATA,
     *column_types.integer_key_columns("campaign", "first"),
     *column_types.integer_columns("last", "attempt", "priority"),
-    *column_types.text_columns("avoid", "never", default=""),  # cluster names between blanks
+    *column_types.text_columns("avoid", "never", default=""),  # names of clusters, with blanks between them
 )
 
 DONE = sa.Table(
@@ -88,7 +88,7 @@ ARRAYS = sa.Table(
     *column_types.integer_columns("size", "job_id"),
     *column_types.time_columns("intended_at"),
     *column_types.flag_columns("is_repeated"),
-    *column_types.integer_columns("copies_beyond_s", nullable=True),  # NULL except for arrays of speculative attempts
+    *column_types.integer_columns("copies_beyond_s", nullable=True),  # NULL for arrays of ordinary attempts
     sa.Index("campaign_arrays_state", "state"),
     sa.Index("campaign_arrays_copies", "campaign", "copies_beyond_s"),
     sa.Index("campaign_arrays_cluster", "campaign", "cluster", "number"),
@@ -101,19 +101,20 @@ ATTEMPTS = sa.Table(
     *column_types.integer_columns("array", "place"),
     sa.Column("outcome", column_types.WordColumn(TaskAttemptOutcome), nullable=False),
     *column_types.integer_columns("exit_status", "wallclock_s", nullable=True),
-    # `is_past`: the attempt belongs to a closed event, and no longer counts; `is_overrun`: only speculative attempts
+    # `is_past`: the event about the attempt is closed, so the attempt does not count any more.
+    # `is_overrun`: an attempt with outcome COPY that overran its walltime.
     *column_types.flag_columns("is_past", "is_overrun"),
     sa.Index("campaign_attempts_array", "campaign", "array"),
-    # Migration v0001 makes the index partial in PostgreSQL; `postgresql_where` would load the dialect here.
+    # In PostgreSQL, migration v0001 makes this index partial: `postgresql_where` would import the dialect here.
     sa.Index("campaign_attempts_ran", "campaign", "array", sqlite_where=sa.text("wallclock_s IS NOT NULL")),
     sqlite_with_rowid=False,
 )
 
 
-NO_ARRAY = 0  # array of a task that was cancelled while waiting
-PLACE = ("campaign", "array", "place")  # the key of tables about attempts
+NO_ARRAY = 0  # array number in the attempt of a task that was cancelled before it was sent
+PLACE = ("campaign", "array", "place")  # columns by which tables about attempts name an attempt
 ARRAY = tuple(ARRAYS.c[field.name] for field in fields(CampaignArray))
-# `in_` and not `!= OVER`, so that an index finds the few open arrays.
+# Not `!= OVER`: with `in_`, the database finds the few unfinished arrays by the index.
 IS_OPEN = ARRAYS.c.state.in_([state for state in ArraySubmissionState if state is not ArraySubmissionState.OVER])
 IS_GOING = sa.or_(
     CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
@@ -126,7 +127,7 @@ ANY = sa.select(CAMPAIGNS.c.number).where(IS_GOING).limit(1)
 def delete_rows_of_attempts(
     database: StateFile, table: sa.Table, keys: Iterable[Mapping[str, object]], *also: sa.ColumnElement[bool]
 ) -> None:
-    """Delete a table's rows about some tasks of arrays; `also` is a further condition on the rows."""
+    """Delete the rows about the attempts `keys` from a table; only rows that meet the conditions `also`."""
     of = (table.c[name] == sa.bindparam(f"of_{name}") for name in PLACE)
     of_place = sa.delete(table).where(*of, *also)
     rows = [{f"of_{name}": key[name] for name in PLACE} for key in keys]
@@ -134,7 +135,7 @@ def delete_rows_of_attempts(
 
 
 def delete_rows_of_ended_attempts(database: StateFile, table: sa.Table) -> None:
-    """Delete a table's rows about ended attempts; each array has its own query, for which attempts have an index."""
+    """Delete the rows about ended attempts from a table, array by array, because attempts have an index for that."""
     indices_by_array: dict[tuple[int, int], list[int]] = {}
     for row in database.rows(sa.select(*(table.c[name] for name in PLACE))):
         indices_by_array.setdefault((row["campaign"], row["array"]), []).append(row["place"])
@@ -147,7 +148,7 @@ def delete_rows_of_ended_attempts(database: StateFile, table: sa.Table) -> None:
 
 
 def live_campaign_jobs_at(database: StateFile, cluster: str) -> CampaignJobsAtCluster:
-    """Return the jobs of campaigns that may still be alive at a cluster."""
+    """Return the campaign jobs that may still be alive at a cluster."""
     rows = database.rows(SENT_TO, cluster=cluster)
     return CampaignJobsAtCluster(
         jobs=frozenset(row["job_id"] for row in rows),

@@ -1,4 +1,4 @@
-"""The tables of cluster queries: a log of all queries, and the last snapshot of each cluster."""
+"""The tables about queries of clusters: a log of the queries, and the last result for each cluster."""
 
 import hashlib
 import json
@@ -55,12 +55,12 @@ _LAST = (
 class LastClusterQueryResult:
     """The result of a cluster's last query, shared by gridbridge's programs."""
 
-    place: str  # program version and address of the query
+    place: str  # version of the program that queried, and what it queried
     asked_at: datetime
-    every_s: float  # interval of regular queries; 0: no regular queries
-    covers: frozenset[str] = frozenset()  # names of arrays that were submitted before the query
-    trouble: str = ""  # error of a failed query
-    content: bytes = b""  # encoded snapshot
+    every_s: float  # seconds between regular queries; 0: there are no regular queries
+    covers: frozenset[str] = frozenset()  # names of the arrays that were submitted before the query
+    trouble: str = ""  # error of the query; empty: it succeeded
+    content: bytes = b""  # the encoded snapshot of the cluster
 
 
 class ClusterQueryLog:
@@ -72,7 +72,7 @@ class ClusterQueryLog:
     def record_query(
         self, *, cluster: str, taken_at: datetime, ok: bool, took: timedelta, summary: Mapping[str, object]
     ) -> None:
-        """Record a cluster query with its duration and a summary of the result."""
+        """Record a query of a cluster: its time, duration, success, and a summary of the result."""
         values = {
             "cluster": cluster,
             "taken_at": taken_at,
@@ -83,7 +83,7 @@ class ClusterQueryLog:
         self._database.execute(insert(SNAPSHOTS), values)
 
     def delete_old_queries(self, before: datetime) -> None:
-        """Delete log entries from before a time."""
+        """Delete the log entries of queries before a time."""
         self._database.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))
 
 
@@ -113,13 +113,13 @@ class LastClusterQueryRows:
         return None
 
 
-_QUICK = 1  # zlib's fastest level; similar rows still compress well
+_QUICK = 1  # zlib's fastest compression level, because similar rows still become small
 _COUNTS = ("pending", "free_slots", "besteffort_slots")
 _QUEUE = tuple(field.name for field in fields(QueueInstanceStatus) if field.name != "state")
 
 
 def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
-    """Encode a cluster snapshot, with only the jobs whose ids are in `jobs`."""
+    """Encode a cluster snapshot; of its jobs only those whose ids are in `jobs`."""
     table = {name: getattr(snapshot, name) for name in _COUNTS}
     table["queues"] = [
         [_encode_state(queue.state), *(getattr(queue, name) for name in _QUEUE)] for queue in snapshot.queues
@@ -130,7 +130,7 @@ def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> 
 
 
 def decode_cluster_snapshot(content: bytes, cluster: str, taken_at: datetime) -> ClusterSnapshot:
-    """Decode a cluster snapshot; invalid content raises an exception of any class."""
+    """Decode a cluster snapshot; for invalid content any exception may be raised."""
     table = json.loads(zlib.decompress(content))
     return ClusterSnapshot(
         cluster=cluster,

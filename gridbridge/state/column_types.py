@@ -1,6 +1,6 @@
 """The column types of the state file's tables; each change of a table needs a migration.
 
-Times are ISO 8601 texts in UTC with microseconds, whose fixed length makes the texts sort by time.
+Times are stored as ISO 8601 texts in UTC with microseconds. All have the same length, so that the texts sort by time.
 """
 
 import json
@@ -21,7 +21,7 @@ _PLAIN = printable.replace("%", "")
 
 
 class UtcTimeColumn(sa.TypeDecorator[datetime]):
-    """A time with a time zone, stored as text in UTC."""
+    """A column for times with a time zone, stored as texts in UTC."""
 
     impl = sa.String(32)
     cache_ok = True
@@ -40,7 +40,7 @@ class UtcTimeColumn(sa.TypeDecorator[datetime]):
 
 
 class PrintableTextColumn(sa.TypeDecorator[str]):
-    """A text of users, in which all but printable ASCII is `%XX`, because databases refuse NUL and invalid UTF-8."""
+    """A column for users' texts; all but printable ASCII is `%XX`, because databases refuse some bytes."""
 
     impl = sa.Text
     cache_ok = True
@@ -55,7 +55,7 @@ class PrintableTextColumn(sa.TypeDecorator[str]):
 
 
 class WordColumn(sa.TypeDecorator[StrEnum]):
-    """A word of a closed set, read as a member of the set's enum."""
+    """A column for members of an enum, stored as words."""
 
     impl = sa.Text
     cache_ok = True
@@ -74,7 +74,7 @@ class WordColumn(sa.TypeDecorator[StrEnum]):
 
 
 class TransferMessageColumn(sa.TypeDecorator[TransferMessage]):
-    """A starter's message, of any length, in the format of spool files."""
+    """A column for starters' messages of any length, stored in the format of spool files."""
 
     impl = sa.Text
     cache_ok = True
@@ -94,7 +94,7 @@ class TransferMessageColumn(sa.TypeDecorator[TransferMessage]):
 
 
 class JobStateColumn(sa.TypeDecorator[JobState]):
-    """The state of a job: facts, a blank, and a text for people; empty for a job in no list."""
+    """A column for job states, stored as facts, a blank and a text for people; empty: in no job list."""
 
     impl = sa.Text
     cache_ok = True
@@ -120,7 +120,7 @@ def to_json_text(value: object) -> str:
 
 
 class JsonColumn(sa.TypeDecorator[Mapping[str, object]]):
-    """A value of any JSON type."""
+    """A column for values of any JSON type."""
 
     impl = sa.Text
     cache_ok = True
@@ -134,34 +134,34 @@ class JsonColumn(sa.TypeDecorator[Mapping[str, object]]):
         return None if value is None else json.loads(value)
 
 
-METADATA = sa.MetaData()  # the tables of all imported modules
+METADATA = sa.MetaData()  # has the tables of all imported modules
 
-# SQLite numbers rows automatically only for an INTEGER PRIMARY KEY.
+# SQLite numbers new rows itself only if the primary key has type INTEGER.
 COUNTED = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def row_number_column(name: str) -> sa.Column[Any]:
-    """Return the primary key of a table whose rows the database numbers."""
+    """Return a primary key with which the database numbers the rows of a table."""
     return sa.Column(name, COUNTED, primary_key=True)
 
 
 def integer_key_columns(*names: str) -> list[sa.Column[Any]]:
-    """Return the integer columns of a primary key."""
+    """Return integer columns that belong to the primary key."""
     return [sa.Column(name, sa.BigInteger, primary_key=True, autoincrement=False) for name in names]
 
 
 def text_key_columns(*names: str) -> list[sa.Column[Any]]:
-    """Return the text columns of a primary key."""
+    """Return text columns that belong to the primary key."""
     return [sa.Column(name, PrintableTextColumn, primary_key=True) for name in names]
 
 
 def integer_columns(*names: str, nullable: bool = False, default: str | None = None) -> list[sa.Column[Any]]:
-    """Return integer columns; rows of older schemas get the default."""
+    """Return integer columns; rows from before a migration get `default`."""
     return [sa.Column(name, sa.BigInteger, nullable=nullable, server_default=default) for name in names]
 
 
 def text_columns(*names: str, default: str | None = None) -> list[sa.Column[Any]]:
-    """Return text columns; rows of older schemas get the default."""
+    """Return text columns; rows from before a migration get `default`."""
     return [sa.Column(name, PrintableTextColumn, nullable=False, server_default=default) for name in names]
 
 

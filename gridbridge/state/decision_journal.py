@@ -1,4 +1,4 @@
-"""The decision journal: decisions of programs, with the inputs from which each decision can be replayed."""
+"""The decision journal: decisions of programs, with the inputs needed to make each decision again."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -12,18 +12,18 @@ from gridbridge.model.published_status_and_reports import JournalledProgramDecis
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
 
-KEPT_BYTES = 64 << 20  # at most this many bytes of all decisions; the oldest are deleted first
-ROWS = 100  # at most this many transfers, tasks or nodes in one entry
-MOST_TOLD = 20  # at most this many actions in the sentence of an entry
+KEPT_BYTES = 64 << 20  # the journal keeps at most this many bytes of decisions, the newest
+ROWS = 100  # an entry has at most this many transfers, tasks or nodes
+MOST_TOLD = 20  # the sentence of an entry names at most this many actions
 
 
 class InputsNotJournalled(GridbridgeError):
-    """An error for a decision that cannot be replayed, because the journal lacks some inputs."""
+    """An error: a decision can't be made again, because the journal lacks some of its inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionJournalEntry:
-    """A decision of a program for the journal, with inputs as JSON values."""
+    """A program's decision to store in the journal, with the inputs as JSON values."""
 
     at: datetime
     program: str
@@ -33,11 +33,11 @@ class DecisionJournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDecisionReplay:
-    """Functions that replay the journalled decisions of one program, and show the decisions to people."""
+    """How to make a program's decisions again from journalled inputs, and how to show them to people."""
 
     name: str
-    replay: Callable[[Mapping[str, Any]], list[str]]  # turns stored inputs into action sentences
-    summarize: Callable[[Sequence[str]], list[str]] = list  # merges equal actions
+    replay: Callable[[Mapping[str, Any]], list[str]]  # decides again from inputs; a sentence for each action
+    summarize: Callable[[Sequence[str]], list[str]] = list  # merges sentences about equal actions
 
 
 def make_journal_entry(
@@ -47,7 +47,7 @@ def make_journal_entry(
     actions: Sequence[str],
     sentences: Sequence[str] | None = None,
 ) -> DecisionJournalEntry:
-    """Return a journal entry with the first 20 sentences (by default: actions) and the number of further sentences."""
+    """Return a journal entry; its sentence names the first 20 `sentences`, by default the actions."""
     sentences = actions if sentences is None else sentences
     texts = [*sentences[:MOST_TOLD]]
     texts += [f"{more} more"] if (more := len(sentences) - MOST_TOLD) > 0 else []
@@ -70,7 +70,7 @@ _DECISION = select(
 
 
 class DecisionJournal:
-    """The decision journal in a state file, for all programs that use this state file."""
+    """The decision journal in a state file, with the decisions of all programs that use the state file."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -78,12 +78,12 @@ class DecisionJournal:
     def store_entry(self, entry: DecisionJournalEntry) -> None:
         """Store a decision in the journal; raise StateError if the disk is full."""
         values = {field.name: getattr(entry, field.name) for field in fields(entry)}
-        # encoded before the transaction begins, because large inputs take time
+        # encoded before the transaction begins, because this takes long for large inputs
         inputs = literal(column_types.to_json_text(values.pop("inputs")), Text)
         self._database.execute(insert(DECISIONS).values(**values, inputs=inputs))
 
     def find_decision(self, number: int) -> JournalledProgramDecision | None:
-        """Return the journalled decision with a number; None if the journal has no such decision."""
+        """Return the journalled decision with this number; None if there is none."""
         query = _DECISION.where(DECISIONS.c.id == number)
         return next(iter(self._database.read(JournalledProgramDecision, query)), None)
 
@@ -93,7 +93,7 @@ class DecisionJournal:
         return self._database.read(JournalledProgramDecision, query)[::-1]
 
     def delete_old_decisions(self, before: datetime, most_bytes: int = KEPT_BYTES) -> None:
-        """Delete decisions from before a time, then the oldest decisions until `most_bytes` remain."""
+        """Delete decisions from before a time, and the oldest so that at most `most_bytes` remain."""
         size = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
         sizes = select(DECISIONS.c.id, func.sum(size).over(order_by=DECISIONS.c.id.desc()).label("bytes")).subquery()
         is_surplus = DECISIONS.c.id.in_(select(sizes.c.id).where(sizes.c.bytes > most_bytes))

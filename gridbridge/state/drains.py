@@ -1,4 +1,4 @@
-"""Published files that record which clusters an administrator has drained, and why."""
+"""Reads and writes published files that say which clusters an administrator has drained, and why."""
 
 import os
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ MAX_BYTES = 4096
 
 
 def make_cluster_drains_folder(folder: str = PUBLISHED) -> None:
-    """Create the folder for files about drained clusters."""
+    """Create the folder of the files about drained clusters."""
     published_files.make_published_folder(f"{folder}/{DRAINED}")
 
 
@@ -33,9 +33,9 @@ def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBL
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
-    """End a cluster's drain; return False if the cluster was not drained, raise StateError without permission."""
+    """Stop draining a cluster; return False if it was not drained; raise StateError without permission."""
     _require_permission_to_drain(folder)
-    if cluster not in list_drained_clusters(folder):  # the list contains no names such as ../x
+    if cluster not in list_drained_clusters(folder):  # also refuses names such as ../x, which the list can't contain
         return False
     path = f"{folder}/{DRAINED}/{cluster}"
     try:
@@ -72,7 +72,7 @@ def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, PublishedClusterDr
             data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
             values = transfer_messages_in_spool.decode_key_value_lines(data, KEYS)
             at = datetime.fromisoformat(values["at"]).astimezone(UTC)
-        except FileNotFoundError:  # the drain has just ended
+        except FileNotFoundError:  # a moment ago the drain was ended
             continue
         except (ParseError, KeyError, ValueError) as error:
             raise StateError(f"{path}: not written by gridbridge drain") from error

@@ -1,6 +1,6 @@
 """Paths and formats of published files that starters, load sensors and epilogs read.
 
-Only the service account can write the files. Everybody can read the files, which hold nothing that `qstat` would hide.
+Only the service account can write the files. Everybody can read the files, for they have nothing that `qstat` hides.
 """
 
 import os
@@ -13,15 +13,15 @@ from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.shell import safe_files
 
 SERVICE = "service.json"  # the state of the service
-JOBS = "jobs"  # folder with a history of each transferred job
-TOLD = "told"  # job histories without a verified owner, a folder for each uid
-ACCOUNTING = "accounting"  # the folder of remote jobs' usage
-USAGE = "usage"  # usage that epilogs account for locally, a folder for each person
-FETCHED = ("verdicts", USAGE)  # folders of files that a job's programs read once
-JOBS_A_FOLDER = 1000  # jobs in a subfolder, because a site keeps a million files
-LATEST_S = 32503680000  # the year 3000; NaN is refused as well, because a comparison with NaN is false
-WORDS_MAX_BYTES = 64 << 20  # large, because the names that a cluster offers include its hosts
-LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor writes all values at once
+JOBS = "jobs"  # folder of the histories of transferred jobs
+TOLD = "told"  # folder of job histories whose owner is not verified; a subfolder for each uid
+ACCOUNTING = "accounting"  # folder of the usage of remote jobs
+USAGE = "usage"  # folder of usage that epilogs add to home's accounting; a subfolder for each user
+FETCHED = ("verdicts", USAGE)  # folders of files that only programs of one job read, and only once
+JOBS_A_FOLDER = 1000  # number of jobs in a subfolder, because a site may have a million files
+LATEST_S = 32503680000  # the year 3000; a comparison refuses later times and also NaN
+WORDS_MAX_BYTES = 64 << 20  # much, because the names that a cluster offers include its hosts
+LOAD_MAX_BYTES = 4096  # PIPE_BUF, so that the sensor can write all values in one piece
 
 
 def published_route_path(queue: str, published: str = PUBLISHED) -> str:
@@ -30,17 +30,17 @@ def published_route_path(queue: str, published: str = PUBLISHED) -> str:
 
 
 def request_mapping_path(queue: str, published: str = PUBLISHED) -> str:
-    """Return the path of the rules that translate resource requests of a transfer queue."""
+    """Return the path of the rules that translate what jobs in a transfer queue request."""
     return f"{published}/mappings/{queue}"
 
 
 def offered_names_path(cluster: str, published: str = PUBLISHED) -> str:
-    """Return the path of the list of resources and queues that a remote cluster offers."""
+    """Return the path of the names of resources, queues and other objects that a remote cluster offers."""
     return f"{published}/vocabularies/{cluster}"
 
 
 def non_forwarding_queues_path(cluster: str, published: str = PUBLISHED) -> str:
-    """Return the path of the list of a cluster's queues that send no job away."""
+    """Return the path of the list of those queues of a cluster that send no job away."""
     return f"{published}/stays/{cluster}"
 
 
@@ -50,28 +50,28 @@ def transfer_verdict_path(transfer: str, uid: int, published: str = PUBLISHED) -
 
 
 def answer_path_for_starter(wake: str, uid: int, published: str = PUBLISHED) -> str:
-    """Return the path of the answer to a starter's ASK message, named like the starter's FIFO."""
+    """Return the path of the answer to a starter's ASK message; the file is named like the starter's FIFO."""
     return f"{published}/verdicts/{uid}/{wake}"
 
 
 def verified_job_history_path(local: str, published: str = PUBLISHED) -> str:
-    """Return the path of the history of a local job or task (12 or 12.3) with a verified owner."""
+    """Return the path of the history of a local job or task, 12 or 12.3, whose owner is verified."""
     return f"{published}/{JOBS}/{local}.json"
 
 
 def unverified_history_path(local: str, uid: int | str, published: str = PUBLISHED) -> str:
-    """Return the path of the history of a person's job or task whose owner is not verified."""
+    """Return the path of the history of a job or task that a person claims to own, not verified yet."""
     return f"{published}/{TOLD}/{uid}/{local}.json"
 
 
 def remote_usage_path(job: int, task: int, published: str = PUBLISHED) -> str:
-    """Return the path of the usage that remote jobs of a local job or task had."""
+    """Return the path of the usage of all remote jobs of a local job or task."""
     name = f"{job}.{task}" if task else str(job)
     return f"{published}/{ACCOUNTING}/{job // JOBS_A_FOLDER}/{name}.json"
 
 
 def root_epilog_usage_path(local: str, owner: str, published: str = PUBLISHED) -> str:
-    """Return the path of the remote usage that the root epilog adds to the accounting (sge-methods/usage)."""
+    """Return the path of the usage that root's epilog (sge-methods/usage) adds to the accounting at home."""
     return f"{published}/{USAGE}/{owner}/{local}"
 
 
@@ -89,7 +89,7 @@ def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRout
 
 
 def may_queue_get_route_soon(queue: str, published: str, configuration: str) -> bool:
-    """Return whether the service may soon publish a route: gridbridge.toml is newer than service.json."""
+    """Return whether a queue has a route or may get one soon: gridbridge.toml is newer than service.json."""
     if os.path.exists(published_route_path(queue, published)):
         return True
     try:
@@ -100,7 +100,7 @@ def may_queue_get_route_soon(queue: str, published: str, configuration: str) -> 
 
 
 def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
-    """Read the rules that translate resource requests of a queue; raise StateError for a missing file."""
+    """Read the rules that translate what jobs in a queue request; raise StateError if the file is missing."""
     path = request_mapping_path(queue, published)
     if (rules := _read_if_published(path)) is None:
         raise StateError(f"{path}: missing; the poller publishes this file")
@@ -108,12 +108,12 @@ def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
 
 
 def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read the list of resources and queues that a cluster offers; return None without a published list."""
+    """Read the names of objects that a cluster offers; return None if no names are published."""
     return _read_if_published(offered_names_path(cluster, published))
 
 
 def read_non_forwarding_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read the list of a cluster's queues that send no job away; return None without a published list."""
+    """Read the list of a cluster's queues that send no job away; return None if no list is published."""
     return _read_if_published(non_forwarding_queues_path(cluster, published))
 
 
@@ -125,7 +125,7 @@ def _read_if_published(path: str, most_bytes: int = WORDS_MAX_BYTES) -> bytes | 
 
 
 def list_queues_with_routes(published: str = PUBLISHED) -> tuple[str, ...]:
-    """Return the transfer queues with published routes."""
+    """Return the names of the transfer queues that have a published route."""
     names = os.listdir(f"{published}/queues")
     return tuple(name for name in names if not name.startswith(safe_files.TEMPORARY))
 
@@ -139,7 +139,7 @@ def remove_routes_of_other_queues(queues: frozenset[str], published: str = PUBLI
 
 
 def read_verdict_or_reply(path: str) -> TransferMessage | None:
-    """Read a verdict on a transfer, or a reply to a starter; None before the publication."""
+    """Read a verdict on a transfer, or a reply to a starter; return None if nothing is published yet."""
     data = _read_if_published(path, transfer_messages_in_spool.MAX_BYTES)
     return None if data is None else transfer_messages_in_spool.decode_transfer_message(data)
 
@@ -153,18 +153,18 @@ def count_verdicts_and_replies(uid: int, published: str = PUBLISHED) -> int:
 
 
 def set_verdict_folder_modes(mode: int, published: str = PUBLISHED) -> None:
-    """Set the mode of each person's folder of verdicts and replies."""
+    """Set the mode of all folders of verdicts and replies, of which each person has one."""
     around = f"{published}/verdicts"
     for uid in safe_files.list_folder_or_empty(around):
         os.chmod(f"{around}/{uid}", mode)
 
 
 def remove_unfetched_published_files(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
-    """Remove old files of transfers that are not open, and old unfinished files; return how many."""
+    """Remove old files of transfers that have ended, and old unfinished files; return the number of files."""
     removed = 0
     for folder, folders, names in os.walk(published):
         if folder == published and ACCOUNTING in folders:
-            folders.remove(ACCOUNTING)  # a large folder, which has its own sweep
+            folders.remove(ACCOUNTING)  # skipped, because old files in this large folder are removed elsewhere
         is_fetched = folder.startswith(tuple(f"{published}/{subfolder}/" for subfolder in FETCHED))
         for name in names:
             is_left = is_fetched and name not in open_transfers
@@ -178,7 +178,7 @@ def remove_unfetched_published_files(open_transfers: frozenset[str], until: floa
 def read_load_values_and_freshness(
     path: str, now: float, owner: int | None = None
 ) -> tuple[dict[str, str], float, bool]:
-    """Return the load values, their maximum age in seconds, and whether the values are fresh; or ParseError."""
+    """Return the load values, their maximum age in seconds, and whether they are fresh."""
     from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh  # for the sensor
 
     taken_at, stale_s, values = parse_load_values_file(path, owner)
@@ -186,7 +186,7 @@ def read_load_values_and_freshness(
 
 
 def parse_load_values_file(path: str, owner: int | None = None) -> tuple[float, float, dict[str, str]]:
-    """Return the time of the load values, their maximum age in seconds, and the values."""
+    """Return the time of the load values, their maximum age in seconds, and the values themselves."""
     data, _ = safe_files.read_file_only_owner_writes(path, LOAD_MAX_BYTES, owner)
     head, newline, body = data.decode("ascii", "replace").partition("\n")
     try:
@@ -202,5 +202,5 @@ def parse_load_values_file(path: str, owner: int | None = None) -> tuple[float, 
 
 
 def encode_load_values(taken_at: float, stale_s: float, values: dict[str, str]) -> bytes:
-    """Encode load values: a line with time and maximum age, then `complex=value` lines."""
+    """Encode load values: first a line with time and maximum age, then a line `name=value` for each."""
     return f"{taken_at:.3f} {stale_s:g}\n".encode() + transfer_messages_in_spool.encode_key_value_lines(values)

@@ -1,4 +1,4 @@
-"""Writes published files, creates folders for published files, and removes old files."""
+"""Writes published files, creates their folders, and removes old files."""
 
 import os
 from contextlib import suppress
@@ -7,11 +7,11 @@ from datetime import datetime
 from gridbridge.errors import StateError
 from gridbridge.shell import safe_files
 
-UNLISTED = 0o711  # folder mode: people can open files by name, but not list them
+UNLISTED = 0o711  # mode of a folder whose files people can open by name, but not list
 
 
 def publish_file(path: str, data: bytes, mode: int = 0o755) -> None:
-    """Publish a file; a missing folder is created with `mode`."""
+    """Publish a file; if its folder is missing, create the folder with `mode`."""
     try:
         safe_files.replace_file_atomically(path, data, durable=False)
     except StateError:
@@ -20,7 +20,7 @@ def publish_file(path: str, data: bytes, mode: int = 0o755) -> None:
 
 
 def remove_old_published_files(folder: str, before: datetime, most: int) -> None:
-    """Remove a folder's files that are older than `before`, and all files except the `most` newest."""
+    """Remove those files of a folder that are older than `before`, or not among the `most` newest."""
     dated = list[tuple[float, str]]()
     for name in safe_files.list_folder_or_empty(folder):
         with suppress(OSError):
@@ -32,7 +32,7 @@ def remove_old_published_files(folder: str, before: datetime, most: int) -> None
 
 
 def make_published_folder(path: str, mode: int = 0o755) -> None:
-    """Create a folder with `mode`, and missing parents that everybody can read, whatever the umask."""
+    """Create a folder with `mode`, whatever the umask; missing parents become readable for everybody."""
     above = os.path.dirname(path)
     if above and not os.path.isdir(above):
         make_published_folder(above)

@@ -1,7 +1,7 @@
-"""Reads and writes published JSON files: the service writes the files, and commands read the files.
+"""Reads and writes published JSON files, which the service writes and commands read.
 
-Each local job or array task that was ever sent away has a history: `jobs/12.json` or `jobs/12.3.json`. Until the owner
-is verified, `told/UID/12.json` has the history from messages of that user alone.
+Each local job or array task that was ever sent away has a history: `jobs/12.json` or `jobs/12.3.json`. Until its owner
+is verified, the history is `told/UID/12.json`, made only from the messages of this user.
 """
 
 import os
@@ -31,7 +31,7 @@ SERVICE = published_file_formats.SERVICE
 TRANSFERS = "transfers.json"
 BREAKERS = "breakers.json"
 CLUSTERS = "clusters"
-MAX_BYTES = 64 * 2**20  # enough for 100,000 open transfers
+MAX_BYTES = 64 * 2**20  # largest size of a file, enough for 100,000 open transfers
 _CONVERTER = make_converter()
 
 T = TypeVar("T")
@@ -44,13 +44,13 @@ def encode_published_value(value: object) -> bytes:
 
 
 def to_json_types(value: object) -> object:
-    """Return a value as JSON types: objects, lists, texts and numbers."""
+    """Convert a value to JSON types: objects, lists, texts and numbers."""
     unstructured: object = _CONVERTER.unstructure(value)
     return unstructured
 
 
 def read_published_value(path: str, kind: type[T]) -> T | None:
-    """Read a published JSON value; return None for a missing file, raise StateError for a file of another writer."""
+    """Read a published JSON file; return None if it is missing, raise StateError if it is invalid."""
     try:
         return _CONVERTER.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0], kind)
     except FileNotFoundError:
@@ -60,7 +60,7 @@ def read_published_value(path: str, kind: type[T]) -> T | None:
 
 
 def read_all_published_files(folder: str) -> reports.PublishedFilesSnapshot:
-    """Read all published files except job histories; raise StateError if the folder is missing."""
+    """Read all published files except histories of jobs; raise StateError if their folder is missing."""
     if not os.path.isdir(folder):
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new host {SET_UP} creates the folder")
     return reports.PublishedFilesSnapshot(
@@ -74,12 +74,12 @@ def read_all_published_files(folder: str) -> reports.PublishedFilesSnapshot:
 
 
 def read_published_service_status(folder: str) -> reports.PublishedServiceStatus | None:
-    """Read the published state of the service; return None if no state is published."""
+    """Read what the service publishes about itself; return None if nothing is published."""
     return read_published_value(f"{folder}/{SERVICE}", reports.PublishedServiceStatus)
 
 
 def read_published_breakers(folder: str) -> reports.PublishedBreakersOfClusters:
-    """Read the published open circuit breakers; return an empty result without open breakers."""
+    """Read the published breakers of remote clusters; the result is empty if no file is published."""
     return (
         read_published_value(f"{folder}/{BREAKERS}", reports.PublishedBreakersOfClusters)
         or reports.PublishedBreakersOfClusters()
@@ -87,13 +87,13 @@ def read_published_breakers(folder: str) -> reports.PublishedBreakersOfClusters:
 
 
 def read_published_transfers(folder: str) -> tuple[reports.PublishedTransfer, ...]:
-    """Read the published open transfers; return an empty result without open transfers."""
+    """Read the published transfers that have not ended; the result is empty if no file is published."""
     published = read_published_value(f"{folder}/{TRANSFERS}", reports.PublishedOpenTransfers)
     return published.transfers if published else ()
 
 
 def read_transfer_histories_of_job(folder: str, local: str) -> tuple[reports.PublishedTaskTransfers, ...]:
-    """Read the histories of a task, or of all tasks of an array; claimed tasks may appear several times."""
+    """Read the histories of a task, or of all tasks of an array; an unverified task may have several."""
     histories = read_transfer_histories_of_task(folder, local)
     if histories or "." in local:
         return histories
@@ -103,7 +103,7 @@ def read_transfer_histories_of_job(folder: str, local: str) -> tuple[reports.Pub
 
 
 def read_transfer_histories_of_task(folder: str, local: str) -> tuple[reports.PublishedTaskTransfers, ...]:
-    """Return a task's history; until the owner is verified, a history for each person who claims the task."""
+    """Return the history of a task, or until its owner is verified, one for each person who claims it."""
     if history := read_published_value(
         published_file_formats.verified_job_history_path(local, folder), reports.PublishedTaskTransfers
     ):
@@ -115,7 +115,7 @@ def read_transfer_histories_of_task(folder: str, local: str) -> tuple[reports.Pu
 
 
 def remove_old_transfer_histories(folder: str, before: datetime, living: frozenset[str]) -> None:
-    """Remove job histories without a change since `before`, except histories of living jobs."""
+    """Remove job histories that have not changed since `before`; keep those of jobs in `living`."""
     for job, task in tuple(_jobs_with_history(folder)):
         local = f"{job}.{task}" if task else str(job)
         path = published_file_formats.verified_job_history_path(local, folder)
@@ -124,14 +124,14 @@ def remove_old_transfer_histories(folder: str, before: datetime, living: frozens
 
 
 def remove_unlisted_cluster_files(clusters: Container[str], folder: str) -> None:
-    """Remove the published status of all clusters except `clusters`."""
+    """Remove the published status of each cluster that is not in `clusters`."""
     for name in safe_files.list_folder_or_empty(f"{folder}/{CLUSTERS}"):
         if name.endswith(".json") and name.removesuffix(".json") not in clusters:
             safe_files.remove_file(f"{folder}/{CLUSTERS}/{name}")
 
 
 def transfers_published_at(folder: str) -> datetime | None:
-    """Return when the open transfers were last published; None if never."""
+    """Return when the transfers that have not ended were last published; None: never."""
     try:
         return datetime.fromtimestamp(os.stat(f"{folder}/{TRANSFERS}").st_mtime, UTC)
     except FileNotFoundError:
@@ -149,7 +149,7 @@ def _read_published_load_values(folder: str) -> reports.PublishedLoadValues | No
 
 
 def read_published_cluster_status(folder: str) -> Iterator[reports.PublishedClusterAnswer]:
-    """Read the published status of each cluster."""
+    """Yield the published status of each cluster."""
     for name in sorted(safe_files.list_folder_or_empty(f"{folder}/{CLUSTERS}")):
         if name.endswith(".json") and not name.startswith(safe_files.TEMPORARY):
             shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", reports.PublishedClusterAnswer)
@@ -164,7 +164,7 @@ def _jobs_with_history(folder: str) -> Iterator[tuple[int, int]]:
 
 
 def publish_rebalance_round_begin(kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED) -> None:
-    """Publish the begin of a rebalancing round; the begin of an unfinished round is not replaced."""
+    """Publish that a rebalancing round has begun; if an earlier round is unfinished, its begin stays."""
     last = read_published_rebalance_round(kind, folder)
     if last is None or not last.is_open:
         begun = PublishedRebalanceRound(began_at=at, ended_at=last.ended_at if last else None)
@@ -172,7 +172,7 @@ def publish_rebalance_round_begin(kind: RebalanceRoundKind, at: datetime, folder
 
 
 def publish_rebalance_round_end(kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED) -> None:
-    """Publish that a rebalancing round ended."""
+    """Publish that a rebalancing round has ended."""
     last = read_published_rebalance_round(kind, folder) or PublishedRebalanceRound(began_at=at)
     published_files.publish_file(
         _rebalance_round_path(kind, folder), encode_published_value(replace(last, ended_at=at))
@@ -180,17 +180,17 @@ def publish_rebalance_round_end(kind: RebalanceRoundKind, at: datetime, folder: 
 
 
 def read_published_rebalance_round(kind: RebalanceRoundKind, folder: str = PUBLISHED) -> PublishedRebalanceRound | None:
-    """Return the published times of the last rebalancing round of a kind; None if no round ever began."""
+    """Return when the last rebalancing round of this kind began and ended; None: none ever began."""
     return read_published_value(_rebalance_round_path(kind, folder), PublishedRebalanceRound)
 
 
 def publish_rebalance_pause(since: datetime | None, folder: str = PUBLISHED) -> None:
-    """Publish the time since which rebalancing is paused; None resumes rebalancing."""
+    """Publish since when rebalancing is paused; None: it is not paused."""
     published_files.publish_file(f"{folder}/{QUIET}", encode_published_value(PublishedRebalancePause(since=since)))
 
 
 def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:
-    """Return the time since which rebalancing is paused; None without a pause."""
+    """Return since when rebalancing is paused; None: it is not paused."""
     published = read_published_value(f"{folder}/{QUIET}", PublishedRebalancePause)
     return published.since if published else None
 
@@ -199,27 +199,27 @@ def _rebalance_round_path(kind: RebalanceRoundKind, folder: str) -> str:
     return f"{folder}/rebalance-{kind.value}.json"
 
 
-MOST = 1000  # at most this many unverified histories of one user
+MOST = 1000  # at most this many unverified histories of one user are kept
 
 
 def unverified_history_paths(folder: str, local: str) -> Iterator[str]:
-    """Yield the paths of all histories of a task whose owner is not verified."""
+    """Yield the paths that the unverified histories of a task have, one for each user with such histories."""
     for uid in safe_files.list_folder_or_empty(f"{folder}/{published_file_formats.TOLD}"):
         yield published_file_formats.unverified_history_path(local, uid, folder)
 
 
 def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
-    """Return the tasks of an array job that have a history without a verified owner."""
+    """Return the task numbers of an array job that have an unverified history."""
     tasks = set[int]()
     for _, name in _unverified_history_files(folder):
-        with suppress(ParseError):  # raised for the name of a temporary file
+        with suppress(ParseError):  # a temporary file has a name that is no task
             number, task = parse_local_job_and_task(name.removesuffix(".json"))
             tasks |= {task} if number == job and task else set()
     return frozenset(tasks)
 
 
 def limit_unverified_histories(folder: str, uid: int) -> None:
-    """Remove the oldest unverified histories of a person, until at most 1000 remain."""
+    """Remove the oldest unverified histories of a user, so that at most 1000 remain."""
     around = f"{folder}/{published_file_formats.TOLD}/{uid}"
     names = [name for name in safe_files.list_folder_or_empty(around) if not name.startswith(safe_files.TEMPORARY)]
     surplus = max(0, len(names) - MOST)
@@ -228,7 +228,7 @@ def limit_unverified_histories(folder: str, uid: int) -> None:
 
 
 def remove_old_unverified_histories(folder: str, before: datetime) -> None:
-    """Remove unverified histories without a change since `before`."""
+    """Remove unverified histories that have not changed since `before`."""
     for around, name in tuple(_unverified_history_files(folder)):
         path = f"{around}/{name}"
         if os.stat(path).st_mtime < before.timestamp():

@@ -1,7 +1,7 @@
 """Writes messages into the spool, and wakes starters that sleep on FIFOs.
 
-The spool belongs to the service account and has mode 1733: anybody may add files, and only the service may list files,
-whose names are random. The service trusts only a file's content and its uid. Starters load this module, so the module
+The spool belongs to the service account and has mode 1733: anybody may add files with random names, and only the
+service may list the files. The service relies only on a file's content and uid. Starters load this module, so it
 imports little.
 """
 
@@ -13,28 +13,28 @@ from gridbridge.model.fixed_paths import SPOOL
 from gridbridge.model.transfer_messages_in_spool import TransferMessage, encode_message_cutting_reason
 from gridbridge.shell import safe_files
 
-WAKE = "wake"  # the folder of the starters' FIFOs, below the spool
-MESSAGE = "m."  # name prefix of a finished message
-MARK = "m.mark"  # name of an empty file that is as old as the last loss of spool files
-IN_PLACE = "w."  # name prefix of a message that a shell writes without rename; an empty line ends the message
+WAKE = "wake"  # subfolder of the spool for the starters' FIFOs
+MESSAGE = "m."  # name prefix of a complete message
+MARK = "m.mark"  # name of an empty file; its age shows when files of the spool were last lost
+IN_PLACE = "w."  # name prefix of a message that a shell writes without a rename: it ends with an empty line
 
 
 def send_spool_message(message: TransferMessage, spool: str = SPOOL) -> str:
-    """Write a message into the spool and return the file's path; StateError on failure."""
+    """Write a message into the spool, and return the path of its file; raise StateError on failure."""
     path = f"{spool}/{safe_files.random_file_name(MESSAGE)}"
     safe_files.replace_file_atomically(path, encode_message_cutting_reason(message))
     return path
 
 
 def create_starter_wake_fifo(spool: str = SPOOL) -> str:
-    """Create the FIFO that a starter sleeps on, and return its name."""
+    """Create a FIFO for a starter, which sleeps until somebody writes to the FIFO; return its name."""
     name = safe_files.random_file_name()
     ensure_starter_wake_fifo(name, spool)
     return name
 
 
 def ensure_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
-    """Create a starter's FIFO, to which other users may write, if the FIFO is missing."""
+    """Create a starter's FIFO if it is missing; other users may write to the FIFO."""
     path = f"{spool}/{WAKE}/{name}"
     try:
         os.mkfifo(path, 0o600)
@@ -46,7 +46,7 @@ def ensure_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
 
 
 def remove_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
-    """Remove a starter's FIFO; nothing happens if the FIFO belongs to another user."""
+    """Remove a starter's FIFO; nothing happens if this is not permitted."""
     try:
         if name.isalnum():
             safe_files.remove_file(f"{spool}/{WAKE}/{name}")
@@ -55,14 +55,14 @@ def remove_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
 
 
 def wake_starter(name: str, spool: str = SPOOL, owner: int | None = None) -> bool:
-    """Wake the starter that sleeps on a FIFO, of uid `owner` if given; return False if no starter sleeps."""
+    """Wake the starter that sleeps on a FIFO of uid `owner` (None: any uid); return False if none sleeps."""
     end = _open_wake(name, spool, owner)
     if end < 0:
         return False
     try:
         os.write(end, b"\n")
     except BlockingIOError:
-        return True  # the FIFO is full of calls, so the starter wakes
+        return True  # the FIFO is full of earlier calls, so the starter wakes anyway
     except OSError:
         return False
     finally:
@@ -71,7 +71,7 @@ def wake_starter(name: str, spool: str = SPOOL, owner: int | None = None) -> boo
 
 
 def is_starter_asleep(name: str, owner: int, spool: str = SPOOL) -> bool:
-    """Return whether a starter of uid `owner` sleeps on a FIFO."""
+    """Return whether a starter sleeps on a FIFO that belongs to uid `owner`."""
     end = _open_wake(name, spool, owner)
     if end >= 0:
         os.close(end)
@@ -79,7 +79,7 @@ def is_starter_asleep(name: str, owner: int, spool: str = SPOOL) -> bool:
 
 
 def _open_wake(name: str, spool: str, owner: int | None) -> int:
-    """Open a FIFO that has a reader; -1 for a file of another kind or without a reader."""
+    """Open a FIFO for writing; return -1 if nobody reads it, or if it is no FIFO of `owner`."""
     if not name.isalnum():
         return -1
     path = f"{spool}/{WAKE}/{name}"

@@ -1,4 +1,4 @@
-"""Reads users' messages from the spool for the service, with a limit for each user; invalid files are removed."""
+"""Reads users' messages from the spool for the service; removes invalid files, and files above a limit per user."""
 
 import logging
 import os
@@ -19,11 +19,11 @@ from gridbridge.state import spool_reader
 from gridbridge.state.spool import MARK, WAKE
 from gridbridge.state.spool_reader import MessageWithAuthorUid, ResumableFolderScan, SpoolFile, SpoolReader
 
-MESSAGES_A_SCAN = 200  # at most this many messages of one uid in a scan, so that no user delays other users
-UIDS_TOLD = 5  # at most this many uids in one log line
-NAMES_A_SCAN = 20_000  # at most this many names in a scan: 50,000 names took up to 4 s on a busy host
-REMOVALS_A_SCAN = 10_000  # at most this many removed files in a scan: a tenth of a second on ext4
-ASLEEP_S = 86400  # age from which a FIFO's starter counts as gone
+MESSAGES_A_SCAN = 200  # a scan reads at most this many messages of a uid, so that no user delays others
+UIDS_TOLD = 5  # a log line names at most this many uids
+NAMES_A_SCAN = 20_000  # a scan reads at most this many names: 50,000 names took up to 4 s on a busy host
+REMOVALS_A_SCAN = 10_000  # a scan removes at most this many files, in a tenth of a second on ext4
+ASLEEP_S = 86400  # seconds after its last change a FIFO may be removed, because its starter is gone
 
 _log = logging.getLogger(__name__)
 
@@ -38,16 +38,16 @@ class StarterMessageInbox:
         self._quota = LogLineQuotaByPerson(clock.steady_s)
         self._reader = SpoolReader(folder, clock.now_s)
         self._names = ResumableFolderScan(NAMES_A_SCAN)
-        self._kept: Counter[int] = Counter()  # accepted files by uid, since the pass over the folder began
+        self._kept: Counter[int] = Counter()  # uid: number of accepted files in the present pass over the folder
         self._waking = ResumableFolderScan()
-        self._full: frozenset[str] = frozenset()  # users' folders that have files, and so cannot be removed
-        self._full_met: frozenset[str] = frozenset()  # folders of `_full` that the present pass has found
+        self._full: frozenset[str] = frozenset()  # users' folders that can't be removed, because they have files
+        self._full_met: frozenset[str] = frozenset()  # those of `_full` that the present pass over the folder has found
 
     def read_new_messages(self) -> tuple[MessageWithAuthorUid, ...]:
-        """Return messages since the last call: the first message of each uid, then the second of each uid, up to 200.
+        """Return new messages: the first of each uid, then the second of each uid, and so on up to 200 of a uid.
 
-        A call reads at most 20,000 names, and the next call continues. `remove_stored_message` deletes a
-        message. Raises StateError only if the folder cannot be listed.
+        A call looks at up to 20,000 names, and the next call continues there. The files stay until
+        `remove_stored_message`. Raises StateError only if the folder can't be listed.
         """
         spool_files = self._list_spool_files()
         self._reader.remember_scanned_files(spool_files)
@@ -68,7 +68,7 @@ class StarterMessageInbox:
         return tuple(message for _, message in sorted(ranked, key=lambda pair: (pair[0], pair[1].order)))
 
     def remove_stored_message(self, path: str) -> None:
-        """Remove a message that the state file has stored; keep a newer file of the same name."""
+        """Remove a message that is stored in the state file; a newer file of the same name stays."""
         name = os.path.basename(path)
         try:
             now = spool_reader.spool_file_version(os.lstat(f"{self._folder}/{name}"))
@@ -78,21 +78,21 @@ class StarterMessageInbox:
             self._remove_spool_file(name)
 
     def restore_loss_mark(self) -> None:
-        """Recreate a mark file that is missing or dated in the future, so that starters send lost messages again."""
+        """Renew a mark file that is missing or from the future: it tells starters to send messages again."""
         if not self._has_valid_loss_mark():
-            with suppress(StateError):  # disk full: the next round retries
+            with suppress(StateError):  # the disk is full, so the next round tries again
                 safe_files.replace_file_atomically(f"{self._folder}/{MARK}", b"", durable=False)
 
     def return_messages_again(self, paths: Iterable[str]) -> None:
-        """Return some spool messages again in the next call of `read_new_messages`."""
+        """Let the next call of `read_new_messages` return these messages again."""
         self._reader.read_files_again(map(os.path.basename, paths))
 
     def staged_folder_of_record(self, path: str) -> str:
-        """Return the remote folder of staged files in a transfer's record; empty if the record names no folder."""
+        """Return the remote folder for copied files that a transfer's record names; '' if it names none."""
         return self._read_record(path).stage
 
     def submission_time_of_record(self, path: str) -> str:
-        """Return the submission time of a record's local job; empty if unknown."""
+        """Return when the local job in a transfer's record was submitted; '' if unknown."""
         return self._read_record(path).submitted
 
     def _read_record(self, path: str) -> TransferMessage:
@@ -100,14 +100,14 @@ class StarterMessageInbox:
 
     @property
     def is_amid_fifo_sweep(self) -> bool:
-        """Whether the next sweep continues with the remaining names."""
+        """Whether the next call of `remove_old_fifos` continues with remaining names."""
         return self._waking.is_amid
 
     def remove_old_fifos(self, wakes: frozenset[str]) -> int:
-        """Remove old FIFOs of starters except `wakes`, a limited number in each call; return how many.
+        """Remove old FIFOs of starters except those in `wakes`; return the number of removed FIFOs.
 
-        Raises StateError if the folder of FIFOs does not belong to the service, because anybody could replace a missing
-        folder.
+        A call looks at a limited number of FIFOs. Raises StateError if their folder does not belong to the service:
+        anybody could create such a folder while it is missing.
         """
         folder = f"{self._folder}/{WAKE}"
         _require_folder_of_service(folder)
@@ -121,7 +121,7 @@ class StarterMessageInbox:
         return sum(self._remove_spool_file(f"{WAKE}/{fifo.name}") for fifo in facts if fifo.changed_s < newest_s)
 
     def _list_spool_files(self) -> list[SpoolFile]:
-        """List files, oldest first; remove users' folders and old unfinished files."""
+        """List the files of the spool, oldest first, and remove users' folders and old unfinished files."""
         try:
             folders, entries = _separate_folders_and_files(self._names.next_portion(self._folder))
         except OSError as error:
@@ -142,14 +142,14 @@ class StarterMessageInbox:
         return facts.st_uid == os.geteuid() and is_past
 
     def _remove_user_folders(self, folders: list[os.DirEntry[str]]) -> None:
-        """Remove users' folders; the removal of a folder with files is tried only once."""
+        """Remove folders that users made; for a folder that has files, this is tried only once."""
         new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
         full = [entry for entry in new if not _remove_folder(entry.path)]
         self._full |= {entry.name for entry in full}
         self._full_met |= self._full & {entry.name for entry in folders}
         if full:
             facts = map(spool_reader.read_spool_file_facts, full)
-            uids = sorted({folder.uid if folder else -1 for folder in facts})  # -1: the folder was removed meanwhile
+            uids = sorted({folder.uid if folder else -1 for folder in facts})  # -1: the folder has disappeared
             of = ",".join(map(str, uids[:UIDS_TOLD]))
             _log.warning("event=full_folders new=%d all=%d uids=%s", len(full), len(self._full), of)
 

@@ -1,4 +1,4 @@
-"""Reads spool files: finds complete messages and the uid of each message's author, as the kernel reports it."""
+"""Reads complete messages from spool files, with the uid of each author as the kernel reports it."""
 
 import errno
 import os
@@ -18,15 +18,15 @@ from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell import safe_files
 from gridbridge.state.spool import IN_PLACE
 
-UNFINISHED_S = 3600  # age after which the writer of an unfinished file counts as dead
-MOST = 5000  # at most this many names in a portion; the removal of 5000 files takes a tenth of a second
-WHOLE = b"\n\n"  # the end of a complete message from a shell
+UNFINISHED_S = 3600  # seconds after which the writer of an unfinished file counts as dead
+MOST = 5000  # names in a portion; the removal of 5000 files takes a tenth of a second
+WHOLE = b"\n\n"  # a complete message from a shell ends like this
 OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (TransferMessageKind.ENDED, TransferMessageKind.CLOSED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageWithAuthorUid:
-    """A message in the spool, with its file and the uid of its author."""
+    """A message from the spool, with the path of its file and the uid of its author."""
 
     path: str
     uid: int
@@ -34,47 +34,47 @@ class MessageWithAuthorUid:
 
     @property
     def order(self) -> tuple[float, str]:
-        """The sort key of messages: the time in the message, then the path."""
+        """The key by which messages are sorted: the time in the message, then the path."""
         return _parse_message_time(self.message.at), self.path
 
 
 class SpoolFileVersion(NamedTuple):
-    """The identity of a spool file, which distinguishes a new file from an old file of the same name."""
+    """What distinguishes a spool file from an earlier or later file of the same name."""
 
     inode: int
     mtime_ns: int
 
 
 class SpoolFile(NamedTuple):
-    """A spool file as found by a scan; spool files sort by age."""
+    """Facts about a spool file that a scan has found; spool files are sorted by age."""
 
     mtime_ns: int
     name: str
     mark: SpoolFileVersion
     uid: int
-    size: int  # bytes
-    changed_s: float  # change time, which users cannot set
+    size: int  # size in bytes
+    changed_s: float  # time of the last change (ctime), which users can't set
     is_linked: bool  # whether the file has several hard links
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the writer has not renamed the file yet."""
+        """Whether the file still has its temporary name, because its writer has not finished."""
         return self.name.startswith(safe_files.TEMPORARY)
 
 
 class SpoolReader:
-    """Reads each spool file once."""
+    """Reads the messages of a spool, each file once."""
 
     def __init__(self, folder: str, clock: Callable[[], float]) -> None:
         self._folder = folder
         self._clock = clock
         self._read: dict[str, SpoolFileVersion] = {}
-        self._growing: dict[str, SpoolFile] = {}  # files that were incomplete when read
+        self._growing: dict[str, SpoolFile] = {}  # name: file that was incomplete when it was read
         self._linked: set[SpoolFileVersion] = set()
         self._met: set[str | SpoolFileVersion] = set()  # names and versions found since the last clean-up
 
     def remember_scanned_files(self, spool_files: Iterable[SpoolFile]) -> None:
-        """Remember scanned files; a file that ever had several hard links is refused for good."""
+        """Note which files a scan has found; a file that ever had several hard links is never read."""
         for spool_file in spool_files:
             if self._read.get(spool_file.name, spool_file.mark) != spool_file.mark:
                 del self._read[spool_file.name]
@@ -88,7 +88,7 @@ class SpoolReader:
                 self._met.add(spool_file.mark)
 
     def forget_missing_files(self) -> None:
-        """Forget files that no scan has found since the last call."""
+        """Forget the files that no scan has found since the last call of this method."""
         met = self._met
         self._read = {name: mark for name, mark in self._read.items() if name in met}
         self._growing = {name: spool_file for name, spool_file in self._growing.items() if name in met}
@@ -96,7 +96,7 @@ class SpoolReader:
         self._met = set()
 
     def is_file_to_read(self, spool_file: SpoolFile) -> bool:
-        """Return whether a file is unread and looks complete."""
+        """Return whether a file has not been read yet and may be complete."""
         if spool_file.name in self._read or spool_file.is_unfinished:
             return False
         return self._growing.get(spool_file.name) != spool_file or not self.may_writer_be_writing(spool_file)
@@ -106,21 +106,21 @@ class SpoolReader:
         return self._clock() - spool_file.changed_s < UNFINISHED_S
 
     def was_file_replaced(self, name: str, now: SpoolFileVersion) -> bool:
-        """Return whether another file has replaced the spool file that was read."""
+        """Return whether the spool file of this name is another file than the one that was read."""
         return self._read.get(name, now) != now
 
     def skip_file(self, spool_file: SpoolFile) -> None:
-        """Treat a spool file as read, unless another file replaces the file."""
+        """Treat a spool file as read; another file of the same name will be read."""
         self._read[spool_file.name] = spool_file.mark
         self._met.add(spool_file.name)
 
     def read_files_again(self, names: Iterable[str]) -> None:
-        """Read some spool files again in the next scan."""
+        """Treat spool files as unread, so that they are read again."""
         for name in names:
             self._read.pop(name, None)
 
     def read_message(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
-        """Return the message of a spool file, None if incomplete or gone; raise ParseError, StateError or OSError."""
+        """Return a spool file's message, None if incomplete or gone; raise an error if it is invalid."""
         path = f"{self._folder}/{spool_file.name}"
         if spool_file.mark in self._linked:
             raise StateError(f"{spool_file.name}: the file has several hard links")
@@ -139,7 +139,7 @@ class SpoolReader:
 
 
 def read_spool_file_facts(entry: os.DirEntry[str]) -> SpoolFile | None:
-    """Return the facts of a scanned spool file; None if the file is gone."""
+    """Return the facts about a spool file that a scan has found; None if the file is gone."""
     try:
         facts = entry.stat(follow_symlinks=False)
     except OSError:
@@ -156,12 +156,12 @@ def read_spool_file_facts(entry: os.DirEntry[str]) -> SpoolFile | None:
 
 
 def spool_file_version(facts: os.stat_result) -> SpoolFileVersion:
-    """Return what distinguishes a spool file from a later file of the same name."""
+    """Return from a file's status what distinguishes it from other files of the same name."""
     return SpoolFileVersion(facts.st_ino, facts.st_mtime_ns)
 
 
 def read_transfer_record(path: str) -> TransferMessage:
-    """Return a transfer's record, or an empty message if the record cannot be read."""
+    """Return the record of a transfer (a starter's message); empty if it can't be read."""
     try:
         data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
         return decode_transfer_message(data)
@@ -170,7 +170,7 @@ def read_transfer_record(path: str) -> TransferMessage:
 
 
 def is_read_error_of_file_itself(error: Exception) -> bool:
-    """Return whether the file's writer, and not the service, has caused a read error."""
+    """Return whether an error was caused by the file or its writer, and not by the service."""
     cause = error.__cause__
     is_writers = not isinstance(cause, OSError) or cause.errno in (errno.ELOOP, errno.ENXIO, errno.EACCES)
     return is_writers and not isinstance(error, OSError)
@@ -205,7 +205,7 @@ def _parse_message_time(at: str) -> float:
 
 
 class ResumableFolderScan:
-    """A scan of a folder in portions, so that a folder full of users' files delays no round."""
+    """A scan of a folder in portions, so that a folder full of users' files does not delay the service."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -213,11 +213,11 @@ class ResumableFolderScan:
 
     @property
     def is_amid(self) -> bool:
-        """Whether the next call continues the present pass over the folder."""
+        """Whether the next call of `next_portion` continues the present pass over the folder."""
         return self._entries is not None
 
     def next_portion(self, folder: str) -> list[os.DirEntry[str]]:
-        """Return the next names; a new pass begins after the folder's last name. Raises OSError on failure."""
+        """Return the next names of the folder, or after the last name the first again; raise OSError on failure."""
         entries, self._entries = self._entries or os.scandir(folder), None
         portion = list(islice(entries, self._most))
         if len(portion) == self._most:

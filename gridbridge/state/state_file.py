@@ -1,8 +1,8 @@
-"""The open state file: transactions, queries and changes for all tables. Only the service account opens the file.
+"""The open state file: its transactions, queries and changes. Only the service account opens the file.
 
-SQLite uses the rollback journal instead of WAL: with SQLite before 3.51.3, two processes that write at once
-can corrupt a WAL file (sqlite.org/wal.html, the WAL-reset bug). The journal persists, because a deleted
-journal can reappear after a power cut and undo the last commit (pragma synchronous, EXTRA).
+SQLite is used with a rollback journal and not with a WAL file, because before SQLite 3.51.3 two processes
+that write at once can corrupt a WAL file (sqlite.org/wal.html, the WAL-reset bug). The journal is not deleted,
+because after a power cut a deleted journal can reappear and undo the last commit (pragma synchronous, EXTRA).
 """
 
 import os
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-PORTION = 5000  # at most this many rows in one change; 5000 rows take a tenth of a second
+PORTION = 5000  # a change has at most this many rows; 5000 rows take a tenth of a second
 
 
 class StateFile:
-    """The open state file, for one thread; each method is one transaction, unless `transaction()` groups methods.
+    """The open state file, for use in one thread.
 
-    After a failed read or write, which raises StateError, the transaction is rolled back.
+    Each call of a method is a transaction of its own, unless `transaction()` groups several calls. A read or write that
+    fails raises StateError, and its transaction is rolled back.
     """
 
     def __init__(self, engine: sa.Engine, name: str) -> None:
@@ -41,10 +42,10 @@ class StateFile:
 
     @classmethod
     def open(cls, url: str, *, is_unchanged: bool = False) -> "StateFile":
-        """Open the database at `sqlite:////PATH` or `postgresql://...`, created or migrated first.
+        """Open the database at `sqlite:////PATH` or `postgresql://...`; create or migrate the database first.
 
-        Raises StateError for a newer schema, a foreign file and an unwritable file; with `is_unchanged` also for an
-        older schema and for each change.
+        With `is_unchanged`, the database is neither created nor migrated, and each change raises StateError. Raises
+        StateError also for a schema of a newer version, a file that is no state file, and an unwritable file.
         """
         return cls(*open_or_migrate_state_file(url, is_unchanged=is_unchanged))
 
@@ -54,7 +55,7 @@ class StateFile:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Group changes into one transaction, begun by the first change; one failed change rolls back all changes."""
+        """Group all calls in a `with` block into one transaction; a failed call rolls back all changes."""
         if self._group is not None:
             yield
             return
@@ -71,23 +72,23 @@ class StateFile:
             return connection.execute(query, values).mappings().all()
 
     def read(self, kind: type[T], query: sa.Executable, **values: object) -> tuple[T, ...]:
-        """Return the rows of an SQL query, whose columns are the fields of a dataclass, as values of the dataclass."""
+        """Return the rows of an SQL query as values of dataclass `kind`, whose fields are the columns."""
         return tuple(kind(**row) for row in self.rows(query, **values))
 
     def execute(
         self, change: sa.Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
     ) -> sa.CursorResult[Any]:
-        """Execute an SQL change once, or once for each row of values."""
+        """Execute an SQL change with some values, or once for each of several rows of values."""
         with self._connection_in_transaction() as connection, convert_database_errors(self._name):
             return connection.execute(change, values)
 
     def execute_each(self, change: sa.Executable, rows: Sequence[Mapping[str, object]]) -> None:
-        """Execute a change for many rows, in portions of 5000; other programs can write between two portions."""
+        """Execute a change for each of many rows; after each 5000 rows other programs can write."""
         for at in range(0, len(rows), PORTION):
             self.execute(change, rows[at : at + PORTION])
 
     def upsert(self, table: sa.Table, unless: sa.ColumnElement[bool] | None = None) -> sa.Executable:
-        """Return a statement that inserts a row, or replaces the row of this key unless `unless` holds."""
+        """Return a statement that inserts a row, or replaces the row with the same key unless `unless` is true."""
         adding = _insert_statement(self._engine.dialect.name == "sqlite", table)
         key = [column.name for column in table.primary_key]
         changed = {column.name: adding.excluded[column.name] for column in table.c if column.name not in key}
@@ -134,15 +135,15 @@ def _insert_statement(is_sqlite: bool, table: sa.Table) -> "sqlite.Insert | post
     return postgresql.insert(table)
 
 
-BUSY_S = 30  # longer than the longest transaction, which deletes a day's transfers
-JOURNAL_BYTES = 4 << 20  # size to which the journal shrinks after a large transaction
-POSTGRESQL = "postgresql+psycopg"  # SQLAlchemy's default is psycopg2
+BUSY_S = 30  # longer than the longest transaction, which deletes the transfers of a day
+JOURNAL_BYTES = 4 << 20  # after a larger transaction, the journal shrinks to this size
+POSTGRESQL = "postgresql+psycopg"  # names the driver, because SQLAlchemy's default is psycopg2
 MIGRATIONS = versions.__path__[0]
 HEAD = max(name[1:5] for name in os.listdir(MIGRATIONS) if name.startswith("v"))
 
 
 def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple[sa.Engine, str]:
-    """Open the database at `url`, created or migrated unless `is_unchanged`; return engine and name for messages."""
+    """Open the database at `url` as `StateFile.open` does; return its engine, and its name for messages."""
     with convert_database_errors("state"):
         address = sa.make_url(url)
     is_file = address.get_backend_name() == "sqlite"
@@ -159,13 +160,13 @@ def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple
 
 @contextmanager
 def convert_database_errors(name: str) -> Iterator[None]:
-    """Convert errors of the database to StateError, with a message of one line."""
+    """Turn errors of the database into StateError with a message of one line."""
     try:
         yield
     except SQLAlchemyError as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         raise StateError(f"{name}: {str(cause).splitlines()[0]}") from error
-    except OverflowError as error:  # a user's message may contain too large a number
+    except OverflowError as error:  # a number in a user's message may be too large for the database
         raise StateError(f"{name}: {error}") from error
 
 
@@ -198,7 +199,7 @@ def _make_read_only_sqlite_engine(address: sa.URL, path: str) -> sa.Engine:
 
 
 def _create_missing_file(path: str) -> None:
-    """Create a missing file with mode 0600; opening an existing file would drop this process's locks (fcntl(2))."""
+    """Create a missing file with mode 0600; to open an existing file would drop locks (fcntl(2))."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
         raise StateError(f"{folder}: not writable")
@@ -213,11 +214,11 @@ def _create_missing_file(path: str) -> None:
 def _set_sqlite_pragmas(connection: Sqlite, _: object) -> None:
     connection.execute("PRAGMA journal_mode = PERSIST")
     connection.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
-    connection.execute("PRAGMA synchronous = FULL")  # commits survive a power cut
+    connection.execute("PRAGMA synchronous = FULL")  # so that commits survive a power cut
 
 
 def _begin_immediate(connection: sa.Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")  # a later change from a read lock to a write lock would fail at once
+    connection.exec_driver_sql("BEGIN IMMEDIATE")  # because a later upgrade of a read lock would fail at once
 
 
 def _migrate_schema(connection: sa.Connection, name: str) -> None:
@@ -226,7 +227,7 @@ def _migrate_schema(connection: sa.Connection, name: str) -> None:
         return
     if version > HEAD:
         raise StateError(f"{name}: schema {version} is too new; expected at most {HEAD}")
-    from alembic.migration import MigrationContext  # the import takes 100 ms and is rarely needed
+    from alembic.migration import MigrationContext  # here, because the import takes 100 ms and is rarely needed
     from alembic.operations import Operations
     from alembic.script import ScriptDirectory
     from alembic.util import CommandError
@@ -234,7 +235,7 @@ def _migrate_schema(connection: sa.Connection, name: str) -> None:
     migrations = ScriptDirectory(MIGRATIONS, version_locations=[MIGRATIONS])
     context = MigrationContext.configure(connection)
     try:
-        context.stamp(migrations, version or "base")  # makes the table of the version, which v0001 needs
+        context.stamp(migrations, version or "base")  # creates the table of the version, which v0001 needs
     except CommandError as error:
         raise StateError(f"{name}: {error}") from error
     with Operations.context(context):

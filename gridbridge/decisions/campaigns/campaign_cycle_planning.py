@@ -50,12 +50,12 @@ BEGUN = (INTENDED, ArraySubmissionState.SUBMITTED)  # states of arrays whose sub
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EndedTasksAndRetries:
-    seen: CampaignCycleSituation  # the cycle's situation with all outcomes, without prologues and epilogues
+    seen: CampaignCycleSituation  # the situation with all outcomes, but without prologues and epilogues
     steps: PrologueAndEpilogueProgress
     rivals: AttemptsByTask
     again: tuple[TaskRetry, ...]
-    over: Counter[int]  # number of finally ended tasks by campaign
-    reached: tuple[CampaignArray, ...]  # unfinished arrays at clusters that answered; calls of silent clusters time out
+    over: Counter[int]  # number of finally ended tasks of each campaign
+    reached: tuple[CampaignArray, ...]  # unfinished arrays at clusters that answered
     busy: frozenset[int]  # campaigns that may have a live task
     lost: tuple[SupersededAttempts, ...]
 
@@ -144,7 +144,7 @@ def _plan_task_sends(
 
 
 def _list_interrupted_submissions_to_resume(ends: _EndedTasksAndRetries) -> Iterator[CampaignArray]:
-    """Yield arrays to submit or release; only epilogues are submitted for paused campaigns or to closed clusters."""
+    """Yield the arrays whose interrupted submission goes on; a paused campaign submits only epilogues."""
     situation = ends.seen
     paused = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.PAUSED}
     closed = {name for name, room in situation.room.items() if room.is_closed}
@@ -158,7 +158,7 @@ def _list_interrupted_submissions_to_resume(ends: _EndedTasksAndRetries) -> Iter
 
 
 def _list_campaigns_that_end(ends: _EndedTasksAndRetries) -> tuple[int, ...]:
-    """Return the campaigns that end now. A cluster that can't be reached must not delay the end."""
+    """Return the campaigns that end now; a cluster without an answer must not delay the end."""
     runs = {retry.campaign for retry in ends.again}
     return tuple(
         campaign.number
@@ -183,7 +183,7 @@ def _count_arrays_without_listed_tasks(arrays: Iterable[CampaignArray], situatio
 
 
 def _plan_retries_of_ended_tasks(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRetry, ...]:
-    """Return the tasks that run again: none of a test campaign, and lost tasks only of an idempotent campaign."""
+    """Return the tasks to retry; a lost task may still run, so it must tolerate a second attempt."""
     twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.may_be_copied}
     clusters = {
         campaign.number: {
@@ -207,7 +207,7 @@ def _are_all_tasks_sent(campaign: Campaign, situation: CampaignCycleSituation) -
 
 
 def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
-    """Describe a cycle of the runner; a campaign whose arrays are restored from root's ledger sends no task."""
+    """Describe what a cycle does; campaigns whose arrays are restored from root's ledger send no task."""
     plan = replace(
         plan,
         sends=tuple(send for send in plan.sends if send.campaign not in plan.behind),
@@ -254,13 +254,13 @@ def _describe_ended_tasks(plan: CampaignCyclePlan) -> list[str]:
     ]
 
 
-ENDS_PER_TRANSACTION = 2000  # number of task ends in one transaction, which takes less than 0.1 s
+ENDS_PER_TRANSACTION = 2000  # about this many ended attempts in a transaction, which then takes less than 0.1 s
 
 
 def split_cycle_plan_by_transaction(
     plan: CampaignCyclePlan, most: int = ENDS_PER_TRANSACTION
 ) -> tuple[CampaignCyclePlan, ...]:
-    """Split a plan into transactions, each task in one transaction; the last transaction has all further changes."""
+    """Split a plan into transactions of about `most` ended attempts; the last has all other changes."""
     again = {(retry.campaign, retry.task): retry for retry in plan.again}
     *first, last = [
         (
@@ -274,7 +274,7 @@ def split_cycle_plan_by_transaction(
 
 
 def _group_attempts_by_transaction(attempts: Iterable[TaskAttempt], most: int) -> Iterator[tuple[TaskAttempt, ...]]:
-    """Yield groups of about `most` attempts, each task in one group; the last group may be empty."""
+    """Yield groups of about `most` attempts; all attempts of a task are in the same group."""
     group: list[TaskAttempt] = []
     for _, of_task in groupby(sorted(attempts, key=_campaign_and_task_of_attempt), key=_campaign_and_task_of_attempt):
         if len(group) >= most:

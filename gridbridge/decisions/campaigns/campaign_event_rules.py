@@ -1,7 +1,7 @@
 """Decide which events of clusters, campaigns and tasks a cycle of the runner opens and closes.
 
-CiGri closes a cluster to a campaign at the first program error (module Colombo, scheduler 3.2), gridbridge after
-several errors in a row. Only the owner closes events of program errors and black holes.
+CiGri closes a cluster to a campaign after one program error (module Colombo, scheduler 3.2). gridbridge does so after
+several errors in a row. Events about program errors and black holes stay open until the owner closes them.
 """
 
 from collections import defaultdict
@@ -56,7 +56,7 @@ def update_events_and_successes(
     finished: Iterable[int],
     book: OpenCampaignEventsInCycle,
 ) -> tuple[OpenCampaignEventsInCycle, tuple[CampaignSuccessAtCluster, ...]]:
-    """Return the open events after a cycle, and the changed success records; `book` has earlier changes."""
+    """Add a cycle's changes to the events in `book`; return `book` and the changed success records."""
     alive = situation.uncancelled
     ended_alive = (attempt for attempt in situation.ended if attempt.campaign in alive)
     ended = pair_attempts_with_clusters(ended_alive, situation.arrays)
@@ -85,7 +85,7 @@ def _update_silent_cluster_events(book: OpenCampaignEventsInCycle, situation: Ca
 def record_failed_task_events(
     book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], again: set[tuple[int, int]], at: datetime
 ) -> None:
-    """Count tasks that failed and are not retried; equal failures are counted in one event."""
+    """Record in events which tasks failed and are not retried; equal failures are counted in one event."""
     for attempt, cluster in ended:
         if attempt.outcome not in EVENT_OF_OUTCOME or (attempt.campaign, attempt.task) in again:
             continue
@@ -151,7 +151,7 @@ def _update_campaigns_without_cluster_events(
 
 
 def update_conflicting_end_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
-    """Update the event of each campaign and cluster with contradicting accounting records, which may be forged."""
+    """Update the events about contradicting accounting records, one event for each campaign and cluster."""
     of, code = defaultdict[CampaignCluster, list[int]](list), CampaignEventCode.DISPUTED
     for attempt in situation.disputed:
         of[attempt.campaign, attempt.cluster].append(attempt.task)
@@ -167,7 +167,7 @@ def update_conflicting_end_events(book: OpenCampaignEventsInCycle, situation: Ca
 
 
 def find_given_up_conflicting_ends(events: Iterable[CampaignEvent]) -> frozenset[CampaignCluster]:
-    """Return the campaigns and clusters at which the owner gave up tasks with contradicting records."""
+    """Return the pairs of campaign and cluster at which the owner gave up tasks with contradicting records."""
     confirmed = (event for event in events if event.code is CampaignEventCode.DISPUTED and event.until)
     return frozenset((event.campaign, event.cluster) for event in confirmed)
 

@@ -18,8 +18,8 @@ from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituatio
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
-MIN_PRIOR_TESTS = 3  # a cluster serves at least this number of an owner's test campaigns first
-SLOTS_PER_PRIOR_TEST = 4  # a large cluster first serves one test campaign of each owner per this number of slots
+MIN_PRIOR_TESTS = 3  # each cluster serves at least this many test campaigns of an owner before other campaigns
+SLOTS_PER_PRIOR_TEST = 4  # a large cluster first serves a test campaign of each owner per this many slots
 
 
 class ClustersOfferedToCampaign(NamedTuple):
@@ -30,11 +30,11 @@ class ClustersOfferedToCampaign(NamedTuple):
 
 
 def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tuple[ClustersOfferedToCampaign, ...], ...]:
-    """Return groups of campaigns with the clusters offered to each campaign; earlier groups get slots first.
+    """Return groups of campaigns with the clusters that each campaign may use; earlier groups get slots first.
 
-    The groups are test campaigns, campaigns at clusters with an affinity to the owner, campaigns at clusters without an
-    affinity, and test campaigns above the owner's limit. In a group, campaigns with a higher priority go first, then
-    older campaigns.
+    The groups are: test campaigns, campaigns at clusters with an affinity to the owner, campaigns at clusters without
+    an affinity, and test campaigns above the owner's limit. In a group, a higher priority goes first, and with equal
+    priorities the older campaign.
     """
     going = [campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT]
     ranked = sorted(
@@ -88,9 +88,9 @@ def _count_test_campaigns_by_owner(situation: CampaignCycleSituation) -> Counter
 def explain_campaign_order(
     first: Campaign, then: Campaign, cluster: str, situation: CampaignCycleSituation
 ) -> tuple[CampaignPrecedenceReason, float, float]:
-    """Return why a cluster serves one campaign before another campaign.
+    """Return why a cluster serves campaign `first` before campaign `then`, and two numbers.
 
-    The two numbers are the priority, usage or limit of `then` and of `first`.
+    The numbers are the priorities or usages of `then` and `first`, or 0 and the limit of test campaigns, or twice 0.
     """
     sharing, affinity = situation.sharing, situation.room[cluster].affinity
     if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:
@@ -110,7 +110,7 @@ def explain_campaign_order(
 
 
 def fair_share_claimant(campaign: Campaign, sharing: FairShareInputs) -> str:
-    """Return the user, project or group whose usage a campaign adds to."""
+    """Return the user, project or group to whose usage the campaign's tasks count."""
     if sharing.by is FairShareUnit.PROJECT:
         named = (request.project for request in campaign.jdl.clusters.values())
         return next(filter(None, named), "")
@@ -122,7 +122,7 @@ def fair_share_claimant(campaign: Campaign, sharing: FairShareInputs) -> str:
 def sum_usage_by_claimant(
     campaigns: Iterable[Campaign], sharing: FairShareInputs, used_s: Mapping[int, float]
 ) -> dict[str, float]:
-    """Sum the usage of campaigns by the user, project or group that shares slots."""
+    """Return the usage of each user, project or group: the sum over its campaigns."""
     usage = defaultdict[str, float](float)
     for campaign in campaigns:
         usage[fair_share_claimant(campaign, sharing)] += used_s.get(campaign.number, 0.0)
@@ -130,7 +130,7 @@ def sum_usage_by_claimant(
 
 
 def fair_share_owner_priority(owner: str, sharing: FairShareInputs) -> int:
-    """Return an owner's priority: the user's own priority, else the highest priority of the user's groups, else 0."""
+    """Return an owner's priority; without one, the highest priority of the owner's groups, or 0."""
     words = (word.rpartition("=") for word in sharing.priorities.split())
     priorities = {name: int(number) for name, _, number in words}
     if owner in priorities:
@@ -140,7 +140,7 @@ def fair_share_owner_priority(owner: str, sharing: FairShareInputs) -> int:
 
 
 def is_owner_in_affinity_list(owner: str, affinity: str, sharing: FairShareInputs) -> bool:
-    """Say whether a cluster's list of users and @groups with affinity contains an owner."""
+    """Say whether a cluster's list of preferred users and @groups names an owner or a group of the owner."""
     names = {owner, *(f"@{name}" for name in sharing.groups.get(owner, ()))}
     return not names.isdisjoint(affinity.split())
 
@@ -148,7 +148,7 @@ def is_owner_in_affinity_list(owner: str, affinity: str, sharing: FairShareInput
 def _answering_clusters_by_affinity(
     campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None
 ) -> tuple[str, ...]:
-    """Return a campaign's clusters that answered; `is_affine` selects clusters by their affinity to the owner."""
+    """Return a campaign's clusters that answered, all (`is_affine` None) or by affinity to the owner."""
     return tuple(
         name
         for name in campaign.jdl.clusters
@@ -158,7 +158,7 @@ def _answering_clusters_by_affinity(
     )
 
 
-COMMITTED_USE_S = 900.0  # usage assumed for each newly granted slot
+COMMITTED_USE_S = 900.0  # usage in slot-seconds that is assumed for each newly granted slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ class FairShareRequest:
     claimant: str  # the user, project or group to whose usage the tasks count
     tasks: int
     slots: int  # slots of each task
-    first: int = 0  # number of first tasks, which get slots before all shares
+    first: int = 0  # number of tasks that get slots before the remaining slots are shared
 
 
 def fair_share_tasks_by_campaign(
@@ -180,10 +180,10 @@ def fair_share_tasks_by_campaign(
 ) -> dict[int, int]:
     """Return how many tasks each campaign gets from a cluster's free slots.
 
-    The next slot goes to the user, project or group with the least usage (CiGri scheduler specification, fairsharing).
-    `used_s` has the decayed usage in slot-seconds. A few first tasks go before all shares, so that everybody soon has
-    results; `ahead` limits the first tasks. CiGri counts first tasks by campaign, gridbridge by user, project or group,
-    so that splitting work into many campaigns gains nothing. Negative `free_slots` give no tasks.
+    Each slot goes to the user, project or group with the least usage (CiGri scheduler specification, fairsharing).
+    `used_s` has the decayed usage in slot-seconds. First, everybody gets slots for at most `ahead` tasks, so that
+    everybody soon has results. CiGri limits these first tasks for each campaign, gridbridge for each user, project or
+    group, so that nobody gains by splitting work into many campaigns. Negative `free_slots` give no tasks.
     """
     granted = dict.fromkeys((request.campaign for request in requests), 0)
     levels = {request.claimant: used_s.get(request.claimant, 0.0) for request in requests}
@@ -200,7 +200,7 @@ def _grant_slots_by_least_usage(
     granted: dict[int, int],
     most: Mapping[str, int],
 ) -> int:
-    """Give slot after slot to the user, project or group with the least usage; return how many slots are left."""
+    """Give each free slot to the user, project or group with the least usage; return the number of slots left."""
     queues = {name: deque[FairShareRequest]() for name in levels}
     for request in requests:
         queues[request.claimant].append(request)
@@ -220,7 +220,7 @@ def _grant_slots_by_least_usage(
 
 
 def decay_usage(usage: DecayedCampaignUsage, now: datetime, half_life_s: float) -> DecayedCampaignUsage:
-    """Return the usage at time `now`; each half-life halves the usage."""
+    """Return the usage as it counts at time `now`: halved in each half-life."""
     share = math.pow(0.5, max(0.0, (now - usage.at).total_seconds()) / half_life_s)
     return replace(
         usage, at=now, used_s=usage.used_s * share, success_s=usage.success_s * share, successes=usage.successes * share

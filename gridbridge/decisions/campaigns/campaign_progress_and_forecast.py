@@ -1,6 +1,7 @@
 """Count the ended tasks of a campaign, and forecast when the campaign ends.
 
-The campaign ends by P50 with a probability of 50 %, by P90 with 90 %. CiGri gave a single time without a probability.
+P50 is the time by which the campaign has ended with a probability of 50 %; P90 is the same with 90 %. CiGri's forecast
+was a single time without a probability.
 """
 
 from bisect import bisect_right
@@ -27,7 +28,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 
 MOST_STEPS = 40
 INSTANT_S = 1e-6
-TAIL = (0.75, 0.5, 0.25, 0.05)  # parts of the last share that remain after each step of the curve's tail
+TAIL = (0.75, 0.5, 0.25, 0.05)  # after each step of the curve's tail this part of the last share remains
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class RunTimeSurvivalCurve:
 
     @property
     def variation(self) -> float:
-        """The standard deviation of run times, divided by the mean; near 1 if few tasks have ended."""
+        """The standard deviation of the run times divided by their mean; near 1 if few tasks have ended."""
         return sqrt((self.squared_variation_of_ended_tasks * self.count + 2) / (self.count + 2))
 
     @property
@@ -82,8 +83,8 @@ def estimate_survival_curve(
 ) -> RunTimeSurvivalCurve:
     """Estimate the survival curve of run times from ended and running tasks.
 
-    Without the elapsed times of running tasks, a young campaign would count only short tasks. If many tasks run longer
-    than all ended tasks, they are assumed to run for at least `caution` times the longest elapsed time.
+    Running tasks count with their elapsed times, because in a young campaign only short tasks have ended. If many tasks
+    run longer than all ended tasks, the curve gets a tail with a scale of at least `caution` times the longest time.
     """
     endings = sorted([(time, True) for time in ended] + [(time, False) for time in running])
     at_risk, share = len(endings), 1.0
@@ -118,7 +119,7 @@ def _thin_out_survival_curve(times: list[float], shares: list[float]) -> tuple[l
 
 
 def _extend_survival_curve(times: list[float], shares: list[float], count: int, young_s: float) -> RunTimeSurvivalCurve:
-    """Add a tail after n ended tasks, for a share of at least 2 / (n + 2); `young_s` stretches larger shares."""
+    """Add a tail to a survival curve, for at least the share 2 / (n + 2) of tasks after n ended tasks."""
     beyond = 2 / (count + 2)
     last, last_share = (times[-1], shares[-1]) if times else (0.0, 1.0)
     curve = RunTimeSurvivalCurve(tuple(times), tuple(shares), count)
@@ -131,20 +132,20 @@ def _extend_survival_curve(times: list[float], shares: list[float], count: int, 
     )
 
 
-FEWEST = 3  # a cluster with this number of ended tasks gets its own survival curve
-RATED = 20  # fewest ended tasks from which a rate of ended tasks is observed
-WATCHED = 4  # shortest observation of a rate, in mean run times, because similar tasks end together
-SAMPLE = 60  # largest sample of a cluster's running tasks
+FEWEST = 3  # a cluster gets its own survival curve after at least this many ended tasks
+RATED = 20  # a rate of ended tasks is computed from at least this many ended tasks
+WATCHED = 4  # such a rate covers at least this many mean run times, because similar tasks end together
+SAMPLE = 60  # at most this many of a cluster's running tasks are used, as a sample
 NORMAL = (-1.62, -0.98, -0.55, -0.18, 0.18, 0.55, 0.98, 1.62)  # medians of the eighths of the normal distribution
 HALVINGS = 24
-CAUTION = 2.0  # factor for long elapsed run times in P90, found with simulated campaigns
-LONGEST_S = 10 * 365 * 86400.0  # a later forecast counts as unknown
+CAUTION = 2.0  # P90 assumes a tail of run times with a scale of this many longest times; from simulations
+LONGEST_S = 10 * 365 * 86400.0  # a forecast end that is further away counts as unknown
 
 Weighed = tuple[RunTimeSurvivalCurve, float, float]  # survival curve, elapsed time and number of tasks
 
 
 def forecast_campaign_end(progress: CampaignProgressForForecast) -> CampaignForecast:
-    """Forecast when a campaign's last task ends, and the rate of ended tasks now; unknown values are None."""
+    """Forecast when a campaign's last task ends, and how many tasks end per second now; None: unknown."""
     services = [throughput for throughput in progress.services if throughput.elapsed_s or throughput.durations_s]
     if not any(throughput.durations_s for throughput in services):
         return CampaignForecast()
@@ -178,7 +179,7 @@ def _campaign_completion_chance(
 
 
 def forecast_error_share(stored: HalfwayForecast) -> float | None:
-    """Return the error of P50, divided by the time from the forecast to the end; None without an end."""
+    """Return (end - P50) / (end - time of the forecast); None if the campaign has not ended."""
     if stored.ended_at is None:
         return None
     took_s = (stored.ended_at - stored.made_at).total_seconds()
@@ -187,7 +188,7 @@ def forecast_error_share(stored: HalfwayForecast) -> float | None:
 
 
 def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> ShownForecastErrors | None:
-    """Summarize the forecast errors of ended campaigns; None if no campaign has ended."""
+    """Summarize the errors of the forecasts of ended campaigns; None if no campaign has ended."""
     with_errors = [(forecast, forecast_error_share(forecast)) for forecast in forecasts]
     errors = [abs(error) for _, error in with_errors if error is not None]
     if not errors:
@@ -203,7 +204,7 @@ def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> ShownFore
 class _CompletionChance:
     """The probability that all tasks of a campaign have ended, as a function of time.
 
-    The probability for an unsent task follows from its expected start at the present rate of ended tasks.
+    Each unsent task starts when a running task ends, at the present rate of ended tasks.
     """
 
     def __init__(self, running: Sequence[Weighed], curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> None:
@@ -218,7 +219,7 @@ class _CompletionChance:
         self._rates = [rate * exp(deviation * spread) for deviation in NORMAL]
 
     def time_until_probability(self, chance: float) -> float:
-        """Return the time in seconds by which all tasks have ended with probability `chance`."""
+        """Return after how many seconds all tasks have ended with probability `chance`."""
         ahead_s = max(0.0, self._ahead_s)
         low, high = 0.0, ahead_s + self._curve.times[-1] + self._waiting / self._rates[0]
         for _ in range(HALVINGS):
@@ -243,7 +244,7 @@ class _CompletionChance:
     def _log_probability_of_unsent_tasks(self, rate: float, time: float) -> float:
         """Return the logarithm of the probability that all unsent tasks have ended after `time` seconds.
 
-        The j-th unsent task starts at j / rate, if running tasks end at even intervals. Tasks that start in
+        The j-th unsent task is assumed to start after j / rate seconds. Tasks whose run times so far are in
         the same step of the survival curve have the same probability.
         """
         newest, oldest = time - (self._waiting + 0.5) / rate, time - 0.5 / rate
@@ -259,14 +260,14 @@ class _CompletionChance:
 
 
 def _last_start_time_deviation(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
-    """Return the deviation of the logarithm of the last start, due to chance, few run times and rounds of tasks."""
+    """Return the standard deviation of the logarithm of the time at which the last unsent task starts."""
     by_chance = curve.variation**2 * (1 / waiting + 2 / max(1, curve.count))
     round_s = curve.mean * max(0.0, 1 - sqrt(curve.squared_variation_of_ended_tasks))
     return sqrt(log1p(by_chance + (round_s * rate / waiting) ** 2 / 12))
 
 
 def _running_tasks_delay_s(running: Iterable[Weighed], rate: float) -> float:
-    """Return by how many seconds running tasks end later than evenly started tasks would end (renewal theory)."""
+    """Return by how many seconds the running tasks end later than tasks with evenly spread starts would."""
     late = sum(
         many * (curve.mean_remaining_run_time(elapsed) / curve.mean - (1 + curve.squared_variation_of_ended_tasks) / 2)
         for curve, elapsed, many in running
@@ -291,11 +292,11 @@ HOUR = timedelta(hours=1)
 
 
 def add_ended_task_counts_to_campaign(campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts]) -> ShownCampaign:
-    """Add the ended tasks and mean run times by cluster to a shown campaign.
+    """Add the number of ended tasks and the mean run time at each cluster to a shown campaign.
 
-    `ends` are in the order of time. The rate of an ended campaign covers its whole life; a campaign
-    that has not ended keeps the rate of the last hour. Tasks that their owner cancelled count as ended,
-    but neither as failed nor in a rate.
+    `ends` are sorted by time. The rate of ended tasks of an ended campaign is computed over its whole
+    life; a campaign that has not ended keeps the rate of the last hour. Tasks that their owner
+    cancelled count as ended, but not as failed, and not in the rate.
     """
     if not ends:
         return campaign
@@ -316,7 +317,7 @@ def add_ended_task_counts_to_campaign(campaign: ShownCampaign, ends: Sequence[Ca
 def _ended_task_counts_by_cluster(
     campaign: ShownCampaign, sums: dict[str, CampaignTaskEndCounts], per_h: dict[str, float]
 ) -> Iterator[ShownCampaignAtCluster]:
-    """Yield the counts of each cluster; cluster "" stands for tasks that ended without being sent."""
+    """Yield the counts of ended tasks at each cluster; cluster "" has the tasks that were never sent."""
     by_cluster = {at.cluster: at for at in campaign.at}
     for cluster in dict.fromkeys((*campaign.clusters, *sums)):
         at = by_cluster.get(cluster, ShownCampaignAtCluster(cluster=cluster))

@@ -17,10 +17,10 @@ class ClusterOfferToScheduler:
     campaign: Campaign
     cluster: str
     free_slots: int  # free slots not yet allotted in this cycle
-    may_wait: int  # number of further tasks, of any campaign, that may wait
-    most: int  # limit of tasks to send, by max_jobs and array limits
-    waiting: int = 0  # waiting tasks of the campaign at the cluster
-    given: int = 0  # tasks allotted to the campaign in this cycle
+    may_wait: int  # number of additional tasks of all campaigns that may wait at the cluster
+    most: int  # largest number of tasks to send, because of max_jobs and of limits on arrays
+    waiting: int = 0  # number of the campaign's tasks that wait at the cluster
+    given: int = 0  # number of tasks allotted to the campaign in this cycle
     is_tried: bool = False  # whether the campaign has sent a task to the cluster
     predicted: JobRatioUpdate | None = None  # job ratio at the cluster; None: unknown
 
@@ -31,20 +31,20 @@ class ClusterOfferToScheduler:
 
 
 class CampaignScheduler(Protocol):
-    """A scheduler decides from nothing but an offer how many tasks to send."""
+    """The methods of a scheduler, which decides only from an offer how many tasks to send."""
 
     def to_start(self, offer: ClusterOfferToScheduler, /) -> int:
         """Return how many tasks to send to free slots."""
 
     def to_wait(self, offer: ClusterOfferToScheduler, /) -> int:
-        """Return how many tasks to send in addition, which will wait at the cluster."""
+        """Return how many additional tasks to send to wait at the cluster."""
 
 
 class TaskPerClusterScheduler:
-    """Scheduler of test campaigns, which send one task in all to each cluster (CiGri scheduler specification)."""
+    """The scheduler of test campaigns, which send only one task to each cluster (CiGri's specification)."""
 
     def to_start(self, offer: ClusterOfferToScheduler, /) -> int:
-        """Return 1 if the cluster got no task yet and a task fits, else 0."""
+        """Return 1 if a task fits and the cluster has got no task of the campaign yet; otherwise 0."""
         return int(not offer.is_tried and offer.free_slots >= offer.slots)
 
     def to_wait(self, _: ClusterOfferToScheduler, /) -> int:
@@ -53,10 +53,10 @@ class TaskPerClusterScheduler:
 
 
 class WorkqueueScheduler:
-    """Scheduler of usual campaigns: fill free slots, and let more tasks wait (CiGri's workqueue scheduling)."""
+    """The scheduler of usual campaigns: fills free slots, then lets more tasks wait (CiGri: workqueue)."""
 
     def to_start(self, offer: ClusterOfferToScheduler, /) -> int:
-        """Return the number of tasks that the job ratio gives; 0 without a job ratio."""
+        """Return how many tasks the job ratio (tasks per free slot) allows; 0 without a job ratio."""
         if offer.predicted is None:
             return 0
         free_slots = offer.free_slots + offer.waiting * offer.slots
@@ -64,7 +64,7 @@ class WorkqueueScheduler:
         return max(0, min(count_tasks_by_job_ratio(ratio, free_slots, slots) - offer.waiting, offer.most))
 
     def to_wait(self, offer: ClusterOfferToScheduler, /) -> int:
-        """Return the number of tasks that may wait, within the limit of the offer."""
+        """Return how many additional tasks may wait, but at most the limit of the offer."""
         return max(0, min(offer.may_wait, offer.most - offer.given)) if offer.predicted else 0
 
 

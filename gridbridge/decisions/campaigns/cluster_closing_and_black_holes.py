@@ -1,4 +1,4 @@
-"""Decide which clusters fail, are black holes or can't start tasks, and so are closed to which campaigns."""
+"""Decide which clusters are closed to a campaign: they fail, can't start tasks, or are black holes."""
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ class OpenCampaignEventsInCycle:
         return tuple(self._now.values())
 
     def find_event(self, code: CampaignEventCode, campaign: int, cluster: str = "") -> CampaignEvent | None:
-        """Return the open event with this code, campaign and cluster, and without an exit status."""
+        """Return the open event with this code, campaign and cluster that has no exit status."""
         return self._now.get((code, campaign, cluster, None))
 
     def find_equal_event(self, event: CampaignEvent) -> CampaignEvent | None:
@@ -68,7 +68,7 @@ MAX_DOUBLINGS = 32
 
 
 class ClusterClosureOrProbe(Enum):
-    """The number of a campaign's tasks that a closed cluster gets: none, or one task as a probe."""
+    """Whether a closed cluster gets no task of a campaign, or one task as a probe."""
 
     CLOSED = "closed"
     PROBE = "probe"
@@ -77,9 +77,10 @@ class ClusterClosureOrProbe(Enum):
 def derive_cluster_blacklist(
     events: Iterable[CampaignEvent], at: datetime, policy: CampaignFailuresSection
 ) -> dict[CampaignCluster, ClusterClosureOrProbe]:
-    """Return which clusters are closed to which campaigns because of events, and where a probe is due.
+    """Return the pairs of campaign and cluster that events close, and which of them get a probe now.
 
-    A cluster that may recover by itself gets one task as a probe, after ever longer pauses (CiGri's autofix: 30 s).
+    A cluster that may recover by itself gets one task as a probe, after a pause that doubles each time. CiGri's pause
+    (autofix) is always 30 s.
     """
     entries: dict[CampaignCluster, ClusterClosureOrProbe] = {}
     for event in events:
@@ -91,7 +92,7 @@ def derive_cluster_blacklist(
 
 
 def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFailuresSection) -> bool:
-    """Say whether the pause after an event is over; a pause above `probe_max_s` is ignored (a clock ran fast)."""
+    """Say whether an event's pause is over; a pause above `probe_max_s`, from a wrong clock, is ignored."""
     longest = timedelta(seconds=policy.probe_max_s)
     return event.until is not None and not at < event.until <= at + longest
 
@@ -99,7 +100,7 @@ def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFai
 def hide_blacklisted_clusters(
     situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> CampaignCycleSituation:
-    """Return the cycle's situation, in which each campaign has only the clusters that are open to the campaign."""
+    """Return the cycle's situation with only those clusters of each campaign that are not closed to it."""
 
     def reachable(campaign: Campaign) -> Campaign:
         clusters = {
@@ -133,7 +134,7 @@ def repeat_event_with_longer_pause(
     at: datetime,
     policy: CampaignFailuresSection,
 ) -> CampaignEvent:
-    """Return an event that happened again, with a doubled pause before the next probe unless the pause still lasts."""
+    """Return an event that happened again; the pause before the next probe doubles if the last pause is over."""
     if earlier and earlier.until and not is_cluster_probe_due(earlier, at, policy):
         return replace(earlier, last_at=at)
     event = earlier or new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *pair, at)
@@ -152,7 +153,7 @@ def new_campaign_event(
 def may_retry_array_submission(
     array: CampaignArray, events: Iterable[CampaignEvent], at: datetime, policy: CampaignFailuresSection
 ) -> bool:
-    """Say whether an array's interrupted submission is retried now; a release is always retried."""
+    """Say whether an interrupted submission is retried now; a held array is always released."""
     pauses = (
         event.until and not is_cluster_probe_due(event, at, policy)
         for event in events
@@ -161,19 +162,20 @@ def may_retry_array_submission(
     return array.state is not ArraySubmissionState.INTENDED or not any(pauses)
 
 
-MIN_SUCCESSES = 5  # smallest number of a campaign's successes at a black hole
-MIN_SUCCESSES_ELSEWHERE = 3  # smallest number of the campaign's successes at all other clusters
-MAX_SHARE_OF_MEDIAN = 0.1  # longest run time at a black hole, divided by the median at all other clusters
+MIN_SUCCESSES = 5  # fewest successes of a campaign at a cluster before the cluster counts as a black hole
+MIN_SUCCESSES_ELSEWHERE = 3  # fewest successes at the campaign's other clusters together, for comparison
+MAX_SHARE_OF_MEDIAN = 0.1  # a black hole's median run time is below this share of the median at other clusters
 MAX_BLACK_HOLE_S = 5.0
 TIME_RESOLUTION_S = 0.5  # half of the whole second to which run times are rounded
 KEPT_DURATIONS = 32  # number of run times stored for a campaign at a cluster
 
 
 def find_black_hole_clusters(records: Iterable[CampaignSuccessAtCluster]) -> frozenset[tuple[int, str]]:
-    """Return the campaigns and clusters at which tasks succeed suspiciously fast.
+    """Return the pairs of campaign and cluster at which tasks succeed suspiciously fast.
 
-    A full disk, a missing licence or a wrong library can end a program at once with exit status 0. Such a cluster gets
-    ever more tasks. Batch systems do not detect black holes, so the limits are gridbridge's own.
+    Because of a full disk, a missing licence or a wrong library, a program may end at once with exit status 0. The
+    cluster then has free slots all the time, and gets ever more tasks. Batch systems do not detect such black holes,
+    so gridbridge has its own limits.
     """
     of_campaign = defaultdict[int, list[CampaignSuccessAtCluster]](list)
     for record in records:
@@ -197,10 +199,11 @@ def _is_black_hole(record: CampaignSuccessAtCluster, of_campaign: Iterable[Campa
 
 
 def count_starved_tasks_by_cluster(situation: CampaignCycleSituation) -> Mapping[CampaignCluster, int]:
-    """Count the waiting tasks that nikita deleted at clusters where no task of the campaign runs.
+    """Count the tasks that waited in vain at each cluster where no task of the campaign runs.
 
-    Free slots may be unusable for a campaign: no free host has the requested properties, or a quota
-    limits the owner. CiGri then lowers a task's affinity (scheduler 3.2, tasks_affinity).
+    nikita deleted these tasks. The campaign may be unable to use the free slots: no free host has the
+    requested properties, or a quota limits the owner. CiGri then lowers a task's affinity (scheduler
+    3.2, tasks_affinity).
     """
     running = {view.pair for view in situation.there if view.listed > view.waiting}
     waited = {(record.campaign, record.cluster): record.wiped_in_row for record in situation.records}
@@ -218,10 +221,10 @@ STARTED_OUTCOMES = FAILED_BY_ITSELF | {
 
 
 def select_arrays_sent_before_outage(situation: CampaignCycleSituation) -> frozenset[tuple[int, int]]:
-    """Return the arrays that were sent before the last outage of their cluster ended.
+    """Return the arrays that were sent before the end of their cluster's last outage.
 
-    OAR records ends only when OAR's database is back, so a task of one second may seem to take ten
-    minutes. Compared with such tasks, a healthy cluster would look like a black hole.
+    During an outage of its database OAR records no end of a task, so a task of one second may seem to
+    have run for ten minutes. Compared with such tasks, a healthy cluster would look like a black hole.
     """
     now_back = (event.cluster for event in situation.events if event.code is CampaignEventCode.GET_JOBS)
     back_at = dict(situation.back_at) | {name: situation.at for name in now_back if name in situation.room}
@@ -234,7 +237,7 @@ def update_success_records(
     ended: Iterable[tuple[TaskAttempt, str]],
     untimed: Container[tuple[int, int]] = (),
 ) -> tuple[CampaignSuccessAtCluster, ...]:
-    """Return the success records that ended tasks change, without the run times of arrays in `untimed`."""
+    """Return the success records that ended tasks change; run times of arrays in `untimed` are ignored."""
     by_pair = {(record.campaign, record.cluster): record for record in records}
     of = defaultdict[CampaignCluster, list[TaskAttempt]](list)
     for attempt, cluster in ended:
@@ -247,7 +250,7 @@ def update_success_records(
 def _add_attempts_to_success_record(
     record: CampaignSuccessAtCluster, ended: Sequence[TaskAttempt], untimed: Container[tuple[int, int]]
 ) -> CampaignSuccessAtCluster:
-    """Add ended attempts: a success resets the errors in a row, a started task resets the number of deleted tasks."""
+    """Add ended attempts to a record; a success ends the row of errors, a start the row of deleted tasks."""
     outcomes = [attempt.outcome for attempt in ended]
     is_started = STARTED_OUTCOMES.intersection(outcomes)
     good = [attempt for attempt in ended if attempt.outcome is TaskAttemptOutcome.SUCCESS]

@@ -1,7 +1,7 @@
 """Sentences for events of clusters, campaigns and tasks, and messages to subscribers about new events.
 
-Severities are as in CiGri (notifications of its module Colombo, scheduler 3.2): failures of the network or the
-walltime are medium, new campaigns are low, acts of users cause no message, and all other events are high.
+Severities are as in CiGri (notifications of its module Colombo, scheduler 3.2). Failures of the network and overrun
+walltimes have severity medium, new campaigns low, all other events high. Acts of users cause no message.
 """
 
 from collections.abc import Iterable
@@ -73,7 +73,7 @@ EVENT_SENTENCES = {
 }
 
 
-RESTORED_FOLLOW_UPS = {  # effects of a restored state file, by the campaign's state
+RESTORED_FOLLOW_UPS = {  # what an event RESTORED means for a campaign in each state
     CampaignState.PAUSED: "; the campaign is paused: griddel -r {campaign} resumes the campaign",
     CampaignState.IN_TREATMENT: "; the campaign continues with the arrays in root's ledger",
     CampaignState.TERMINATED: "; the campaign has ended, and needs no action",
@@ -82,7 +82,7 @@ RESTORED_FOLLOW_UPS = {  # effects of a restored state file, by the campaign's s
 
 
 def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = None) -> str:
-    """Describe an event, and the event's effect on the campaign in its present state."""
+    """Describe an event; for event RESTORED also what follows in the campaign's present `state`."""
     status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
     then = RESTORED_FOLLOW_UPS[state].format(campaign=event.campaign) if state in RESTORED_FOLLOW_UPS else ""
     if event.code is CampaignEventCode.DROPPED and event.until:
@@ -106,16 +106,16 @@ def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = 
 
 
 def format_campaign_event_for_log(event: CampaignEvent, state: CampaignState | None = None) -> str:
-    """Format an event for the log: the campaign's number, the description, and whether the event is closed."""
+    """Format an event for the log: campaign number, description, and whether the event is closed."""
     owner = "" if event.kind is CampaignEventSubject.CLUSTER else f"campaign {event.campaign}: "
     over = "; the event is closed" if event.closed_at else ""
     return f"{owner}{describe_campaign_event(event, state)}{over}"
 
 
 ROOT = 0
-MAX_LINES = 30  # lines of the longest message
+MAX_LINES = 30  # largest number of lines in a message
 MAX_DOUBLINGS = 16
-SILENT_EVENTS = frozenset({CampaignEventCode.FRAG})  # a user who deletes tasks gets no message
+SILENT_EVENTS = frozenset({CampaignEventCode.FRAG})  # events of users who deleted tasks themselves: no message
 MEDIUM_EVENTS = frozenset(
     {
         CampaignEventCode.GET_JOBS,
@@ -129,7 +129,7 @@ MEDIUM_EVENTS = frozenset(
 
 
 def build_event_notification(event: CampaignEvent, campaign: Campaign | None) -> NotifiableEvent | None:
-    """Return the message about an event; root gets the messages about problems that only root can fix."""
+    """Return what to tell about an event, and to whom: root if only root can act; None: nobody is told."""
     if event.code in SILENT_EVENTS:
         return None
     is_roots = event.kind is CampaignEventSubject.CLUSTER or event.code in (*ROOT_EVENTS, CampaignEventCode.NO_FILE)
@@ -146,7 +146,7 @@ def build_event_notification(event: CampaignEvent, campaign: Campaign | None) ->
 
 
 def build_start_or_end_notification(campaign: Campaign, at: datetime, *, is_over: bool) -> NotifiableEvent:
-    """Return the message about the start or the end of a campaign."""
+    """Return what to tell the owner about the start of a campaign, or (`is_over`) about its end."""
     name = f"campaign {campaign.number} ({replace_control_characters(campaign.jdl.name)[:60]})"
     cancelled = f", {campaign.cancelled} cancelled" if campaign.cancelled else ""
     tasks = f"{campaign.ended} of {number_with_noun(campaign.tasks, 'task')}"
@@ -166,7 +166,7 @@ def build_start_or_end_notification(campaign: Campaign, at: datetime, *, is_over
 def compose_due_notifications(
     subscriptions: Iterable[NotificationSubscription], happened: Iterable[NotifiableEvent], now: datetime
 ) -> tuple[CampaignNotification, ...]:
-    """Compose a message with the new events for each subscription whose pause is over."""
+    """Compose a message with the new events for each subscription whose pause between messages is over."""
     past = (event for event in happened if event.at <= now)  # a clock that ran fast gave times in the future
     events = sorted(past, key=lambda event: (event.at, event.campaign, event.code))
     due = (subscription for subscription in subscriptions if subscription.next_at <= now)
@@ -203,14 +203,14 @@ def _compose_event_notification(
 def drop_future_subscription_times(
     subscription: NotificationSubscription, now: datetime, policy: NotificationsSection
 ) -> NotificationSubscription:
-    """Return a subscription without times in the future, which a clock that ran fast has stored."""
+    """Return a subscription whose times are not in the future; a clock that ran fast stores such times."""
     longest = max(pause_before_next_notification(0, policy), pause_before_next_notification(policy.tries, policy))
     told_until, next_at = (min(subscription.told_until, now), min(subscription.next_at, now + longest))
     return replace(subscription, told_until=told_until, next_at=next_at)
 
 
 def pause_before_next_notification(tries: int, policy: NotificationsSection) -> timedelta:
-    """Return the pause before a subscription's next message, doubled after each of `tries` failures in a row."""
+    """Return the pause before the next message: doubled after each of `tries` failed deliveries in a row."""
     if not tries:
         return timedelta(seconds=policy.pause_s)
     return timedelta(seconds=policy.retry_s * 2 ** min(tries - 1, MAX_DOUBLINGS))

@@ -1,4 +1,4 @@
-"""Restore campaign arrays from root's ledger, after the state file was replaced by an older backup."""
+"""Restore campaign arrays from root's ledger of submitted tasks, which an old state file lacks."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -40,17 +40,18 @@ def plan_recovery_from_root_ledger(
     refused: CampaignArray | None = None,
     most: int = ENDS_PER_TRANSACTION,
 ) -> tuple[LedgerRecoveryStep, ...]:
-    """Return, for each transaction, the changes of the state file that restore a campaign's lost arrays.
+    """Return the changes of the state file that restore a campaign's lost arrays, one step per transaction.
 
-    `refused` is an array that root refused to submit, since the ledger already has the array's tasks.
-    The last attempts of tasks come first, so that gridbridge may stop after any transaction: the ledger
-    refuses tasks that are not restored yet.
+    `refused` is an array that root refused to submit, because the ledger already has the array's tasks.
+    The newest arrays come first, so that gridbridge may stop after any transaction: root refuses to
+    submit tasks that the ledger has.
 
-    The last lost attempt of a task and its later copies are awaited. All other lost attempts get an
-    unknown end. If the state file has a task as waiting, but the ledger has a copy of the task, the copy counts.
+    If the last attempt of a task was lost, gridbridge waits for the end of this attempt and of later
+    copies. All other lost attempts get an unknown end. A task that waits in the state file, but has
+    a copy in the ledger, is not sent again.
 
-    An array without a job id in the ledger was never released. If some of the array's tasks were
-    sent again, the array is given up, and the remaining tasks of the array are sent again.
+    An array without a job id in the ledger was never released. If some of its tasks were sent again,
+    gridbridge gives up the array, and sends its remaining tasks again.
     """
     ledger = {array.number: array for array in entries}
     undone = [array for array in stored.arrays if _differs_from_root_ledger(array, stored, ledger)]
@@ -121,7 +122,7 @@ def _last_attempts_of_arrays(arrays: Iterable[RootLedgerArray], first: Mapping[i
 
 
 def _is_array_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
-    """Say whether all tasks of an array were sent again, or some tasks of an array without a job id."""
+    """Say whether the tasks of an array were sent again: all, or without a job id of the array, some."""
     old = [attempt < first.get(task, 0) for task, attempt in array.tasks]
     return all(old) or (not array.job_id and any(old))
 
@@ -178,7 +179,7 @@ def _make_attempts_wait_again(
 
 
 def subtract_from_waiting_ranges(waiting: Iterable[WaitingTaskRange], tasks: Set[int]) -> tuple[WaitingTaskRange, ...]:
-    """Remove tasks from ranges of waiting tasks; a range may be split."""
+    """Return ranges of waiting tasks without some tasks; a range may be split into several."""
     these = sorted(tasks)
     return tuple(
         replace(span, first=part[0], last=part[-1])
@@ -211,7 +212,7 @@ def _differs_from_root_ledger(
 def _array_of_ledger_entry(
     campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]
 ) -> CampaignArray:
-    """Return an array to restore. RELEASED arrays are given up: their jobs are found and deleted."""
+    """Return a ledger entry's array to store; if given up, RELEASED, so that its job is found and deleted."""
     is_given_up = _is_array_given_up(entry, first)
     sent = ArraySubmissionState.SUBMITTED if entry.job_id else ArraySubmissionState.INTENDED
     return CampaignArray(

@@ -1,4 +1,4 @@
-"""Plan which campaign tasks nikita deletes, and correct ages of tasks (CiGri v3; scheduler specification, step 9)."""
+"""Plan which campaign tasks nikita deletes (CiGri v3; scheduler specification, step 9)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -30,11 +30,12 @@ REASON_WORDS = {
 
 
 def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
-    """Plan which tasks of campaigns nikita deletes now, by the clusters' job lists and the stored deletion marks.
+    """Plan from job lists and stored deletion marks which tasks of campaigns nikita deletes now.
 
-    nikita deletes tasks that wait above the flood rate after a grace period (the newest first), wait too long, run
-    long after their walltime, or were cancelled by their owners. nikita also deletes waiting tasks that rebalancing
-    moves, and best-effort tasks whose resources a local request lacks. Waiting tasks of test campaigns are kept.
+    nikita deletes tasks that wait too long, run long after their walltime, or were cancelled by their owners. If more
+    tasks wait than the flood rate allows, nikita deletes the newest after a grace period. nikita also deletes waiting
+    tasks that rebalancing moves, and best-effort tasks that hold resources which a local request lacks. Waiting tasks
+    of test campaigns are not deleted for waiting.
     """
     going = [part for part in listing.parts if not part.is_cancelled]
     new = [part for part in going if part.marked is None]
@@ -67,7 +68,7 @@ def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
 def _delete_array_tasks(
     parts: Iterable[ArrayTasksWithSameStateAndAge], wiped_for: NikitaDeletionReason | None = None
 ) -> Iterator[ArrayTaskDeletion]:
-    """Yield deletions of array tasks for a reason, by default for the reason of the stored mark."""
+    """Yield deletions of array tasks with their reason, by default the reason of the stored deletion mark."""
     return (_make_array_task_deletion(part, wiped_for or part.marked) for part in parts)
 
 
@@ -128,7 +129,7 @@ def _deletions_above_flood_rate(
 
 
 def _spare_oldest_multislot_task(arrays: list[ArrayTasksWithSameStateAndAge]) -> list[ArrayTasksWithSameStateAndAge]:
-    """Leave out the oldest waiting multi-slot task: a single multi-slot task may wait above the flood rate."""
+    """Leave out the oldest waiting multi-slot task, because one may wait in addition to the flood rate."""
     oldest = max((part for part in arrays if part.slots > 1), key=_newest_array_first_key, default=None)
     return [
         replace(part, places=_last_array_indices(part.places, _count_array_tasks(part) - 1)) if part is oldest else part

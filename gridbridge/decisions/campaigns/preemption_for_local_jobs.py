@@ -27,12 +27,12 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.published_status_and_reports import number_with_noun
 
-MAX_REQUESTS = 3  # largest number of blocked requests per cluster and cycle
-PREEMPTION_GRACE_S = 300.0  # time for preempted tasks to end and for the scheduler to start the request
+MAX_REQUESTS = 3  # largest number of blocked requests of a cluster that nikita considers in a cycle
+PREEMPTION_GRACE_S = 300.0  # the time in which preempted tasks end and the scheduler starts the request
 
 
 def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> frozenset[LocalRequestId]:
-    """Return the local requests whose pause after a preemption still lasts; each preemption doubles the pause."""
+    """Return the local requests that wait after a preemption for them; each preemption doubles the wait."""
     return frozenset(
         request
         for request, ended_at in tried.items()
@@ -43,7 +43,7 @@ def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> 
 def find_blocked_local_requests(
     cluster: str, cell: CellRequestsAndResources, ours: ArrayJobsById, recent: Set[LocalRequestId] = frozenset()
 ) -> tuple[LocalRequestBlockedByCampaigns, ...]:
-    """Return the first local requests, except those in `recent`, that would start if tasks were preempted."""
+    """Return the first few local requests that would start if tasks were preempted; skip those in `recent`."""
     tasks = tuple(_list_preemptible_tasks(cell, ours))
     strangers = [holder for holder in cell.holders if not _is_preemptible_campaign_job(holder, ours)]
     shut = {holder.host for holder in strangers if holder.alone}
@@ -95,7 +95,7 @@ def _list_preemptible_tasks(cell: CellRequestsAndResources, ours: ArrayJobsById)
 
 
 def plan_preemptions(requests: Iterable[LocalRequestBlockedByCampaigns]) -> tuple[TasksPreemptedForRequest, ...]:
-    """Return one preemption for each cluster, for the first local request that a preemption helps to start."""
+    """Return at most one preemption for each cluster: for the first local request that it helps to start."""
     by_cluster: dict[str, TasksPreemptedForRequest] = {}
     for request in requests:
         if request.cluster not in by_cluster and (choice := choose_preemption_victims(request)):
@@ -112,7 +112,7 @@ def plan_preemptions(requests: Iterable[LocalRequestBlockedByCampaigns]) -> tupl
 
 
 def describe_preemption(way: TasksPreemptedForRequest) -> str:
-    """Describe which tasks are preempted, for which local job, and which resources the job lacked."""
+    """Describe which tasks are preempted, for which local job, and what resources the job lacks."""
     campaigns = ", ".join(map(str, sorted({task.campaign for task in way.tasks})))
     of = f"{number_with_noun(len(way.tasks), 'task')} of campaign {campaigns} at {way.cluster}"
     job = f"{way.job}.{way.task}" if way.task else way.job
@@ -120,14 +120,14 @@ def describe_preemption(way: TasksPreemptedForRequest) -> str:
 
 
 def was_preempted_for_request(shortage: WaitingLocalRequest, way: TasksPreemptedForRequest) -> bool:
-    """Say whether tasks were preempted for this waiting request."""
+    """Say whether a preemption was for this waiting request."""
     return (shortage.job, shortage.task) == (way.job, way.task)
 
 
 def recompute_preemption(
     way: TasksPreemptedForRequest, cell: CellRequestsAndResources, ours: ArrayJobsById
 ) -> TasksPreemptedForRequest | None:
-    """Compute a preemption again from newer facts; None if no task or a further task would be preempted now."""
+    """Compute a preemption again; None if no task, or a task not chosen before, would be preempted now."""
     shortages = tuple(shortage for shortage in cell.asked if was_preempted_for_request(shortage, way))
     hosts = tuple(host for host in cell.places if host.host == way.host)
     now = plan_preemptions(find_blocked_local_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
@@ -140,7 +140,7 @@ def _task_identity(task: PreemptibleTask) -> tuple[int, int, int]:
 
 
 def preemption_deletions_by_array(way: TasksPreemptedForRequest) -> tuple[ArrayTaskDeletion, ...]:
-    """Return the deletions of preempted tasks, one deletion for each array."""
+    """Return the deletions that carry out a preemption, one deletion for each array."""
     return tuple(
         ArrayTaskDeletion(
             campaign=campaign,
@@ -153,17 +153,17 @@ def preemption_deletions_by_array(way: TasksPreemptedForRequest) -> tuple[ArrayT
     )
 
 
-AMOUNT_TOLERANCE = 1 - 1e-6  # amounts may differ by this factor: clusters print three decimals
+AMOUNT_TOLERANCE = 1 - 1e-6  # this share of an amount is enough, because clusters print only three decimals
 
-ResourceAmounts = dict[str, float]  # missing amounts by resource; negative: more than enough
+ResourceAmounts = dict[str, float]  # resource: missing amount; negative: more than enough is free
 VictimChoice = tuple[FreeQueueInstanceResources, tuple[PreemptibleTask, ...]]
 
 
 def choose_preemption_victims(request: LocalRequestBlockedByCampaigns) -> VictimChoice | None:
-    """Return the fewest tasks to preempt, and the queue instance at which the request then starts.
+    """Return the queue instance at which the request starts with fewest preemptions, and the tasks to preempt.
 
-    None if the request can start without a preemption, or if no preemption helps. Among queue instances
-    with equally few tasks, the newest tasks are chosen.
+    None if the request can start without a preemption, or if no preemption helps. If two queue
+    instances need equally many preemptions, the newest tasks are preempted.
     """
     tasks, choices = _PreemptibleTasksByHost(request), list[VictimChoice]()
     for host in request.places:
@@ -210,7 +210,7 @@ def _preemption_cost(choice: VictimChoice) -> tuple[int, list[float], str]:
 def _missing_resource_amounts(
     request: LocalRequestBlockedByCampaigns, host: FreeQueueInstanceResources, tasks: _PreemptibleTasksByHost
 ) -> ResourceAmounts | None:
-    """Return the amounts that a request lacks after all deletions; None if the request can never start."""
+    """Return what a request still lacks after running deletions; None if it can never start at the host."""
     free = {**request.free, **host.free}
     demanded = {name: n for name, n in request.asked.defaults.items() if name in free}
     demanded |= {name: n for name, n in request.asked.amounts.items() if n > host.own.get(name, 0)}
@@ -225,7 +225,7 @@ def _missing_resource_amounts(
 def _tasks_to_clear_from_host(
     request: LocalRequestBlockedByCampaigns, host: FreeQueueInstanceResources, tasks: _PreemptibleTasksByHost
 ) -> list[PreemptibleTask] | None:
-    """Return the tasks to preempt for exclusive use of a host; None if the request can't get exclusive use."""
+    """Return the tasks that must end because of exclusive use of the host; None if that is not enough."""
     on_host, alone = tasks.on[host.host], request.asked.alone
     if not alone:
         return [task for task in on_host if task.alone]

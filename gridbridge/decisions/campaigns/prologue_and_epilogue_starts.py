@@ -1,4 +1,4 @@
-"""Decide when a campaign's prologue and epilogue (CiGri's JDL, v3) run once each at a cluster."""
+"""Decide when a campaign's prologue and epilogue run at a cluster, each once (CiGri's JDL, v3)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -25,8 +25,8 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE, STEPS
 
-MAX_EPILOGUE_ATTEMPTS = 3  # largest number of attempts of an epilogue whose attempts the cluster always ends
-ENDED_BY_CLUSTER = {  # outcomes that the prologue or epilogue did not cause, with a sentence about the last attempt
+MAX_EPILOGUE_ATTEMPTS = 3  # after this many attempts that the cluster ended, the epilogue is not tried again
+ENDED_BY_CLUSTER = {  # outcomes that the prologue or epilogue did not cause, each with a sentence for users
     TaskAttemptOutcome.WIPED: "the last attempt was deleted",
     TaskAttemptOutcome.MOVED: "",
     TaskAttemptOutcome.PREEMPTED: "the last attempt was preempted",
@@ -35,12 +35,12 @@ ENDED_BY_CLUSTER = {  # outcomes that the prologue or epilogue did not cause, wi
 
 
 class PrologueAndEpilogueProgress:
-    """The prologues and epilogues of all campaigns, with the ends that a cycle has found.
+    """The prologues and epilogues of all campaigns, with those ends that the present cycle has found.
 
-    A prologue starts before the first tasks, which wait for its end. A failed prologue closes the
-    cluster to the campaign, until a probe starts the prologue again. An epilogue starts when all tasks
-    have ended, even in a cancelled campaign. Tasks that are retried later get a new prologue and a new
-    epilogue. Preemption and lost hosts are no failures.
+    The first tasks wait until the prologue has ended. A failed prologue closes the cluster to the
+    campaign, until a probe starts the prologue again. The epilogue starts when all tasks have ended,
+    even in a cancelled campaign. If tasks are retried later, prologue and epilogue run again. A
+    prologue or epilogue that was preempted or lost its host has not failed.
     """
 
     def __init__(self, situation: CampaignCycleSituation) -> None:
@@ -74,7 +74,7 @@ class PrologueAndEpilogueProgress:
         return array.key in self._of_epilogues
 
     def clusters_with_unfinished_steps(self) -> dict[CampaignCluster, ClusterClosureOrProbe]:
-        """Return the campaigns and clusters at which a prologue or epilogue is unfinished."""
+        """Return the pairs of campaign and cluster at which a prologue or epilogue has not ended."""
         return {
             phase.pair: ClusterClosureOrProbe.CLOSED
             for phase in self._now
@@ -82,14 +82,14 @@ class PrologueAndEpilogueProgress:
         }
 
     def clusters_that_need_prologue(self) -> frozenset[CampaignCluster]:
-        """Return the campaigns and clusters at which a prologue must run before the tasks."""
+        """Return the pairs of campaign and cluster at which a prologue must run before the tasks."""
         pairs = ((number, name) for number, of in self._clusters.items() for name in of)
         return frozenset(pair for pair in pairs if not self._has_prologue_succeeded(*pair))
 
     def split_sends_by_prologue(
         self, sends: Iterable[PlannedCampaignTaskSend]
     ) -> tuple[tuple[PlannedCampaignTaskSend, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
-        """Split tasks into tasks to send now, and tasks whose campaign's prologue starts first at the cluster."""
+        """Return the tasks to send now, and the prologues to start in place of all other tasks."""
         going, early = list[PlannedCampaignTaskSend](), list[PlannedCampaignTaskSend]()
         for send in sends:
             (going if self._has_prologue_succeeded(send.campaign, send.cluster) else early).append(send)
@@ -98,7 +98,7 @@ class PrologueAndEpilogueProgress:
     def end_campaigns_or_start_epilogues(
         self, campaigns: Iterable[int]
     ) -> tuple[tuple[int, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
-        """Return the campaigns that end now, and the epilogues to start; a running prologue is awaited."""
+        """Return which campaigns end now, and which epilogues start first; running prologues are awaited."""
         ending, steps, preparing = [], [], self.clusters_with_unfinished_steps()
         for number in campaigns:
             unfinished = [
@@ -113,13 +113,13 @@ class PrologueAndEpilogueProgress:
         return tuple(ending), tuple(steps)
 
     def waiting_unneeded_prologues(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
-        """Return the waiting prologues that no task of the campaigns needs any more."""
+        """Return the prologues that still wait at a cluster, although no task needs them any more."""
         return tuple(
             array for array in self._list_unneeded_prologues(campaigns) if array.key in self._situation.idle_steps
         )
 
     def unsubmitted_unneeded_prologues(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
-        """Return the prologues that no task needs any more and no cluster has accepted yet."""
+        """Return the prologues that were not submitted yet, and that no task needs any more."""
         return tuple(
             array for array in self._list_unneeded_prologues(campaigns) if array.state is ArraySubmissionState.INTENDED
         )
@@ -134,7 +134,7 @@ class PrologueAndEpilogueProgress:
         return (array for array in self._situation.arrays if array.key in pending)
 
     def note_failed_steps(self, book: OpenCampaignEventsInCycle) -> OpenCampaignEventsInCycle:
-        """Open events for failed prologues and epilogues; a successful prologue closes the event."""
+        """Open an event for each failed prologue or epilogue; a successful prologue closes its event."""
         campaigns = self._winding_up.union(
             campaign.number for campaign in self._situation.campaigns if campaign.state.is_alive
         )

@@ -13,14 +13,14 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 )
 from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
 
-UNLIMITED = 1_000_000  # arrays; more than any cluster accepts
+UNLIMITED = 1_000_000  # number of arrays; more than any cluster accepts
 
 
 class FreeClusterSlots:
     """The free ordinary slots and best-effort slots of each cluster.
 
-    An ordinary slot and a best-effort slot are the same core, so each task takes a slot of both kinds.
-    Otherwise one cycle could send a best-effort task, and an ordinary task that preempts the best-effort task.
+    An ordinary slot and a best-effort slot may be the same core, so each task takes a slot of both kinds. Otherwise a
+    cycle could send a best-effort task together with an ordinary task that preempts it.
     """
 
     def __init__(self, room: Mapping[str, ClusterCapacityForCampaigns]) -> None:
@@ -28,17 +28,17 @@ class FreeClusterSlots:
         self._besteffort = {name: cluster_room.free_for_besteffort for name, cluster_room in room.items()}
 
     def free_slots_for_request(self, cluster: str, request: JdlSettingsAtCluster) -> int:
-        """Return a cluster's free slots for a request; 0 without an answer, negative if tasks took too many slots."""
+        """Return a cluster's free slots for a request; 0 without an answer, below 0 if too many were taken."""
         return (self._besteffort if request.is_besteffort else self._ordinary).get(cluster, 0)
 
     def take_slots(self, cluster: str, request: JdlSettingsAtCluster, tasks: int) -> None:
-        """Subtract the slots of tasks that a cycle sends to a cluster."""
+        """Subtract the slots of tasks at a cluster from the cluster's free slots."""
         for free in (self._ordinary, self._besteffort):
             free[cluster] = free.get(cluster, 0) - tasks * request.slots
 
 
 class RemainingArraysByCluster:
-    """The number of further arrays of gridbridge that each cluster accepts from each owner and from all owners."""
+    """The number of additional arrays that each cluster accepts from each campaign owner, and from all."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class RemainingArraysByCluster:
         return max(0, min((most - in_use for most, in_use in used if most), default=UNLIMITED))
 
     def take_accepted_arrays(self, campaign: int, cluster: str, arrays: int) -> None:
-        """Count the arrays that a campaign sends to a cluster."""
+        """Subtract arrays that a campaign sends to a cluster from the arrays that the cluster still accepts."""
         self._of_person[self._owners.get(campaign), cluster] += arrays
         self._of_all[cluster] += arrays
 
 
-ROUNDING = 1e-9  # added to floating-point products: 0.29 * 100 is below 29
+ROUNDING = 1e-9  # added to a floating-point product before rounding down, because 0.29 * 100 is below 29
 
 
 def max_waiting_tasks(max_slots: int, flood_rate: float) -> int:
@@ -75,12 +75,12 @@ def max_waiting_tasks(max_slots: int, flood_rate: float) -> int:
 
 
 def may_multislot_task_wait(max_slots: int, flood_rate: float, slots: int) -> bool:
-    """Say whether a multi-slot task may wait above the limit, because other tasks would take each free slot."""
+    """Say whether one multi-slot task may wait above the flood rate; otherwise it might never start."""
     return flood_rate > 0 and 1 < slots <= max_slots
 
 
-SLOT_KEPT_S = 300.0  # how long free slots are kept for a waiting task
-UNKNOWN_REQUEST = JdlSettingsAtCluster(exec_file="")  # request at a cluster that the campaign no longer names
+SLOT_KEPT_S = 300.0  # for this time free slots are kept for a waiting task
+UNKNOWN_REQUEST = JdlSettingsAtCluster(exec_file="")  # settings at a cluster that the campaign's JDL does not name
 
 
 @dataclass(slots=True)
@@ -88,21 +88,21 @@ class RemainingClusterCapacity:
     """The slots and arrays that one cycle of the runner can still give to campaigns, by cluster."""
 
     free: FreeClusterSlots
-    may_wait: dict[str, int]  # number of additional tasks that may wait
+    may_wait: dict[str, int]  # number of additional tasks that may wait at the cluster
     arrays: RemainingArraysByCluster
     closed_to_wide: set[str]  # clusters at which no more multi-slot tasks may wait
-    stuck: frozenset[CampaignCluster]  # campaigns and clusters for whose long-waiting tasks no free slots are kept
+    stuck: frozenset[CampaignCluster]  # where all startable tasks have waited too long to keep free slots for them
     unkept: Mapping[CampaignCluster, int]  # slots of waiting tasks for which no free slots are kept
 
 
 def remaining_capacity_of_clusters(
     situation: CampaignCycleSituation, campaigns: Sequence[Campaign] = (), begun: Sequence[CampaignArray] = ()
 ) -> RemainingClusterCapacity:
-    """Return the capacity of clusters, without the slots of waiting tasks and of tasks in `begun` arrays.
+    """Return the clusters' free capacity, reduced by the slots of waiting tasks and of tasks in `begun` arrays.
 
-    Free slots are kept only for tasks that can start, and for at most `SLOT_KEPT_S`. Otherwise held tasks, or requests
-    that no host meets, would block a cluster. Test tasks that wait longer do not count as waiting, since nikita deletes
-    no test task. The JDLs in `campaigns` include closed clusters.
+    Slots are kept only for waiting tasks that can start, and only for `SLOT_KEPT_S`, because held tasks and tasks that
+    fit no host would otherwise block a cluster. Test tasks that have waited longer do not count as waiting, because
+    nikita never deletes them. The JDLs in `campaigns` still name the closed clusters.
     """
     free = FreeClusterSlots({name: room for name, room in situation.room.items() if not room.is_closed})
     may_wait = {

@@ -37,9 +37,9 @@ def distribute_slots_to_campaigns(
 ) -> tuple[PlannedCampaignTaskSend, ...]:
     """Return the tasks that one cycle of the runner sends to clusters.
 
-    First all free slots are filled; then more tasks are sent to wait. So no task waits at one cluster
-    while another cluster could start it. The JDLs in `campaigns` include closed clusters.
-    `begun` has arrays that are submitted in any case. Clusters in `barred` get no task, or one probe.
+    Tasks are sent to wait only after all free slots are filled, so that no task waits at one cluster
+    while another cluster could start it. The JDLs in `campaigns` still name the closed clusters.
+    The arrays in `begun` are submitted in any case. A cluster in `barred` gets no task, or one probe.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
     distribution = TaskAllotmentToClusters(
@@ -78,7 +78,7 @@ class TaskAllotmentToClusters:
         self._ahead = _remaining_first_tasks_by_claimant(situation)
 
     def fill_free_slots(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Give the free slots of clusters to campaigns of equal rank."""
+        """Give the free slots of clusters to campaigns of one group from `rank_campaigns_for_clusters`."""
         is_test = any(campaign.jdl.type is CampaignType.TEST for campaign, _ in turn)
         if not is_test and self._situation.sharing.by is not FairShareUnit.NONE:
             self._fill_fairly(turn)
@@ -88,7 +88,7 @@ class TaskAllotmentToClusters:
                 self._give_tasks_free_slots(campaign, cluster, self._matching.tasks_to_start(campaign, cluster))
 
     def send_tasks_to_wait(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Send tasks of campaigns of equal rank to wait; multi-slot tasks must not delay an earlier campaign."""
+        """Send tasks of one group to wait; a multi-slot task must not wait before an earlier campaign's tasks."""
         for campaign, clusters in turn:
             for cluster in self._sort_clusters_best_first(campaign, clusters):
                 allotted = self.given[campaign.number, cluster]
@@ -105,7 +105,7 @@ class TaskAllotmentToClusters:
                 )
 
     def _fill_fairly(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Share first ordinary, then best-effort slots; for each kind the cluster of best average rank goes first."""
+        """Share ordinary, then best-effort slots; campaigns rank clusters, and the best average rank is first."""
         offered = defaultdict[tuple[str, bool], list[Campaign]](list)
         ranks = defaultdict[tuple[str, bool], list[int]](list)
         for campaign, clusters in turn:
@@ -166,7 +166,7 @@ class TaskAllotmentToClusters:
         return tasks_taken
 
     def _sort_clusters_best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
-        """Sort clusters by mean run time, unknown first, then by free slots; clusters with deleted tasks come last."""
+        """Sort clusters: fast before slow, then by free slots; clusters where tasks waited in vain are last."""
         mean_s = self._situation.sharing.mean_s.get(campaign.number, {})
 
         def order(name: str) -> tuple[int, float, int, str]:

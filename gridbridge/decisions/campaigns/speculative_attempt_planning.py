@@ -1,8 +1,8 @@
-"""Plan speculative attempts: second attempts of the long-running tasks of campaigns that are near their end.
+"""Plan speculative attempts: extra attempts of tasks that run long near the end of a campaign.
 
-CiGri's scheduler specification calls this rule finalize scheduling. Two limits are gridbridge's own, since most of the
-last tasks end without help: a task must run beyond the 95th percentile of ended tasks, and gets two speculative
-attempts at most, on slots that the ordinary tasks of all campaigns have left.
+CiGri's scheduler specification calls this finalize scheduling. Most of the last tasks end without help, so gridbridge
+adds limits: only a task that runs longer than 95 % of the ended tasks gets speculative attempts, at most two, on slots
+that the ordinary tasks of all campaigns have left free.
 """
 
 from collections import Counter, defaultdict
@@ -26,8 +26,8 @@ from gridbridge.model.campaigns.speculative_attempts import (
     SpeculativeAttemptsAtCluster,
 )
 
-MIN_ENDED_TASKS = 3  # fewest ended tasks for a percentile
-RUN_TIME_QUANTILE = 0.95  # share of ended tasks with shorter run times
+MIN_ENDED_TASKS = 3  # a percentile of run times is computed from at least this many ended tasks
+RUN_TIME_QUANTILE = 0.95  # a task runs long if this share of the ended tasks had shorter run times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +37,20 @@ class CampaignNearEnd:
     campaign: int
     left: int  # number of unfinished tasks
     unsent: int  # number of unsent tasks
-    sent_s: float  # time since the last task was sent
-    free: Mapping[str, int]  # number of tasks that fit into free slots; best cluster first
+    sent_s: float  # seconds since the campaign's last task was sent
+    free: Mapping[str, int]  # cluster: number of tasks that fit into its free slots; the best cluster first
     durations_s: Sequence[float]  # run times of ended tasks
-    live: Sequence[RunningTaskAttempt]  # for each task either all live attempts, or none
-    made: Mapping[int, int]  # number of speculative attempts so far, by task
+    live: Sequence[RunningTaskAttempt]  # all live attempts of some tasks
+    made: Mapping[int, int]  # task: number of its speculative attempts so far
     limits: FinalizeSpeculationSection
-    failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # clusters where a task failed, by task
+    failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # task: clusters where it failed
 
 
 def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemptsAtCluster, ...]:
-    """Return which tasks get a speculative attempt at which cluster, longest running first.
+    """Return which tasks get a speculative attempt at which cluster; the task that runs longest goes first.
 
-    A task gets one speculative attempt per cycle, and a second attempt only after the first has run too long. A cluster
-    gets no speculative attempt of a task that runs or has failed at the same cluster.
+    A task gets at most one speculative attempt in a cycle, and a second only if the first runs long too. A speculative
+    attempt never goes to a cluster where the task runs or has failed.
     """
     beyond_s, free = run_time_percentile_95_s(end.durations_s), dict(end.free)
     is_end = is_campaign_near_end(end.left, end.unsent, sum(free.values()), end.sent_s, end.limits)
@@ -71,12 +71,12 @@ def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemp
 def is_campaign_near_end(
     unfinished: int, unsent: int, free: int, sent_s: float, limits: FinalizeSpeculationSection
 ) -> bool:
-    """Say whether all tasks were sent long ago, or fewer tasks are unfinished than free slots could start."""
+    """Say whether free slots could start more tasks than are left, or all tasks were sent long ago."""
     return unfinished < free or (not unsent and sent_s >= limits.limit_s)
 
 
 def run_time_percentile_95_s(durations_s: Sequence[float]) -> float | None:
-    """Return the 95th percentile of run times; None if too few tasks have ended."""
+    """Return the run time that 95 % of the ended tasks did not exceed; None if too few tasks have ended."""
     if len(durations_s) < MIN_ENDED_TASKS:
         return None
     return sorted(durations_s)[ceil(RUN_TIME_QUANTILE * len(durations_s)) - 1]
@@ -102,7 +102,7 @@ class _TaskCountsForSpeculation:
     ) -> None:
         self.unsent = Counter(situation.waiting)
         self.ended = defaultdict[int, list[TaskAttempt]](list)
-        self.made = defaultdict[int, dict[int, int]](dict)  # number of speculative attempts by task
+        self.made = defaultdict[int, dict[int, int]](dict)  # campaign: task: number of its speculative attempts
         self.there = Counter({view.pair: view.listed for view in situation.there})  # listed tasks and tasks to send
         self.in_vain = count_starved_tasks_by_cluster(situation)
         for send in sends:
@@ -123,9 +123,10 @@ def plan_speculative_attempts(
     rivals: AttemptsByTask,
     barred: Set[CampaignCluster],
 ) -> Iterator[SpeculativeAttemptsAtCluster]:
-    """Yield the speculative attempts that a cycle sends after all ordinary tasks, in the order of the campaigns.
+    """Yield the speculative attempts that a cycle sends after all ordinary tasks.
 
-    `over` counts finally ended tasks by campaign. Clusters in `barred` are closed, probed or without a prologue's end.
+    `over` has the number of finally ended tasks of each campaign. `barred` has the clusters that get no speculative
+    attempt of a campaign: closed clusters, probed clusters, and clusters whose prologue must run first.
     """
     if not situation.tails:
         return
@@ -185,7 +186,7 @@ def _count_fitting_tasks_by_cluster(
     remaining: RemainingClusterCapacity,
     counted: _TaskCountsForSpeculation,
 ) -> Mapping[str, int]:
-    """Return how many tasks fit at each cluster: fastest cluster first, clusters with deleted waiting tasks last."""
+    """Return how many tasks fit at each cluster, fastest first; clusters where tasks starved come last."""
     number, mean_s = campaign.number, situation.sharing.mean_s.get(campaign.number, {})
     room = dict[str, int]()
     for name, request in campaign.jdl.clusters.items():

@@ -1,4 +1,4 @@
-"""Decide by job lists and accounting records which attempts of campaign tasks have ended, and with which outcome.
+"""Decide from job lists and accounting records which attempts of tasks have ended, and with what outcome.
 
 Exit statuses 66 and 67 request another run, as in CiGri, unless the cluster killed or deleted the task.
 """
@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 
-RESUBMIT_OUTCOMES = {66: TaskAttemptOutcome.RESUBMIT, 67: TaskAttemptOutcome.RESUBMIT_LAST}  # by exit status
+RESUBMIT_OUTCOMES = {66: TaskAttemptOutcome.RESUBMIT, 67: TaskAttemptOutcome.RESUBMIT_LAST}  # exit status: outcome
 KILL_OUTCOMES = {
     JobKillReason.PLACE: TaskAttemptOutcome.PREEMPTED,
     JobKillReason.WALLTIME: TaskAttemptOutcome.WALLTIME,
@@ -33,7 +33,7 @@ SELF_ENDED_OUTCOMES = frozenset({TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.
 
 
 def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
-    """Return the outcome of an ended job; a signal after the walltime gives outcome WALLTIME."""
+    """Return the outcome of an ended job; a job killed by a signal after its walltime has outcome WALLTIME."""
     if end.killed_for in KILL_OUTCOMES:
         return KILL_OUTCOMES[end.killed_for]
     if was_job_preempted(end):
@@ -53,11 +53,12 @@ def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
 def outcome_of_task_nikita_deleted(
     end: JobEnd, outcome: TaskAttemptOutcome, wiped_for: NikitaDeletionReason
 ) -> TaskAttemptOutcome:
-    """Return the outcome of a task that nikita deleted.
+    """Return the outcome of a task that was marked for deletion by nikita; `outcome` is from the accounting.
 
-    A task that ended by itself before the deletion keeps its outcome. A task that its owner cancelled
-    never runs again. A task that started just before nikita deleted it for waiting counts as preempted.
-    Rebalancing deletes only waiting tasks, so a started task was ended by another person.
+    A task that ended by itself before the deletion keeps `outcome`. A task that its owner cancelled
+    gets UNWANTED, so that it never runs again. A task that nikita deleted for waiting, but that had
+    just started, counts as preempted. A task of a move is deleted only while waiting, so a started
+    task was ended by somebody else, and keeps `outcome`.
     """
     if wiped_for is NikitaDeletionReason.UNWANTED:
         return outcome if outcome in SELF_ENDED_OUTCOMES else TaskAttemptOutcome.UNWANTED
@@ -71,13 +72,13 @@ def outcome_of_task_nikita_deleted(
     return TaskAttemptOutcome.WIPED if is_new else TaskAttemptOutcome.PREEMPTED
 
 
-# Ends by array index; None: the accounting records contradict each other.
+# Array index: how the task ended; None: the accounting records contradict each other.
 ReportedEnds = Mapping[int, JobEnd | FutureDatedJobEnd | None]
 NO_CANCELLATION_MARKS: Mapping[int, TaskDeletionMark] = {}
 UNKNOWN_END = JobEnd()
 DELETED_BEFORE_START = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
-MAX_WAIT_FOR_FUTURE_END_S = 600.0  # a task missing for longer has ended, even if its end record is from the future
-MIN_RUN_TIME_CAP_S = 60.0  # a shorter run time is always believed
+MAX_WAIT_FOR_FUTURE_END_S = 600.0  # a task missing for longer has ended, even if its recorded end is in the future
+MIN_RUN_TIME_CAP_S = 60.0  # a shorter run time in an accounting record is always believed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +86,16 @@ class ArrayWithMissingTasks:
     """An array with tasks that are missing in the job list of the cluster."""
 
     is_listed: bool  # the cluster lists at least one task of the array
-    lives: frozenset[int] | None  # indices of live tasks; None: the cluster does not know the array
-    ran: Set[int] = frozenset()  # indices of tasks that ran in the last job list that had the tasks
+    lives: frozenset[int] | None  # array indices of live tasks; None: the cluster does not know the array
+    ran: Set[int] = frozenset()  # array indices of tasks that were running when a job list last showed them
     sent_s: float = inf  # seconds since the array was submitted
 
 
 class MissingAttemptOutcomeDecider:
     """Decides the outcomes of attempts that are missing in the job lists of their clusters.
 
-    A task that was deleted before its start has no accounting record, and counts as ended after `forgotten_s`; a held
-    task counts as ended at once. A started task without a record was lost by its cluster, and may still run.
+    A task without an accounting record counts as deleted before its start when it is missing for `forgotten_s`; a task
+    that nikita held before the deletion, at once. A started task without a record is lost, and may still run.
     """
 
     def __init__(
@@ -104,24 +105,25 @@ class MissingAttemptOutcomeDecider:
         marks: Mapping[tuple[int, int], Mapping[int, TaskDeletionMark]],
         forgotten_s: float,
     ) -> None:
-        """Keep the campaigns, the open events, and nikita's deletion marks by array and array index."""
+        """Store the facts; `marks` maps (campaign, array) and array index to nikita's deletion mark."""
         self._campaigns = {campaign.number: campaign for campaign in campaigns}
         self._given_up = find_given_up_conflicting_ends(events)
         self._marks = marks
         self._forgotten_s = forgotten_s
 
     def list_tasks_deleted_while_held(self, array: CampaignArray) -> frozenset[int]:
-        """Return the array indices of tasks that were held and deleted before they started."""
+        """Return the array indices of tasks that nikita held and then deleted before their start."""
         marks = self._marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
         return frozenset(index for index, mark in marks.items() if mark.wiped_for in REASONS_HELD_FIRST)
 
     def filter_believed_job_ends(
         self, array: CampaignArray, missing: Mapping[TaskAttempt, float], ends: ReportedEnds
     ) -> ReportedEnds:
-        """Return the reported ends of an array's tasks, without ends that must be ignored.
+        """Return those reported ends of an array's tasks that gridbridge believes.
 
-        Attempts of a cancelled campaign need no record. If the owner gave up tasks with contradicting
-        records, their end is unknown. A record of a task that never started is forged, and is ignored.
+        In a cancelled campaign, contradicting records are ignored. If the owner gave up tasks with
+        contradicting records, the tasks have an unknown end. A record of a task that was deleted before
+        its start is forged, and is ignored.
         """
         ends = mark_future_ends_as_disputed(missing, ends)
         ends = {**ends, **dict.fromkeys(self.list_tasks_deleted_while_held(array), DELETED_BEFORE_START)}
@@ -134,7 +136,7 @@ class MissingAttemptOutcomeDecider:
     def list_attempts_missing_too_long(
         self, missing: Mapping[TaskAttempt, float], ends: ReportedEnds
     ) -> tuple[TaskAttempt, ...]:
-        """Return attempts that are missing too long, without an accounting record or with a record from the future."""
+        """Return attempts that are missing too long and have no accounting record, or one with a future end."""
         return tuple(
             attempt
             for attempt, missed_s in missing.items()
@@ -158,7 +160,7 @@ class MissingAttemptOutcomeDecider:
         marks = self._marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
         is_cancelled = self._is_campaign_cancelled(array)
         ran = set() if is_cancelled else missing_array.ran - ends.keys()
-        # a lost prologue or epilogue counts as deleted, and fails
+        # a prologue or epilogue that its cluster lost counts as deleted, and so as failed
         lost = ran & {attempt.place for attempt in late if not is_prologue_or_epilogue_task(attempt.task)}
         ends = {**ends, **dict.fromkeys(lost, UNKNOWN_END)}
         walltime_s = request.walltime_s if request else 0
@@ -170,7 +172,7 @@ class MissingAttemptOutcomeDecider:
         )
 
     def may_lack_deletion_marks(self, array: CampaignArray, attempts: Iterable[TaskAttempt]) -> bool:
-        """Say whether nikita may have deleted attempts whose deletion marks a restored state file lacks."""
+        """Say whether nikita may have deleted some of the attempts, with marks that a restored state file lacks."""
         is_killed = any(attempt.outcome in DELETION_OUTCOMES for attempt in attempts)
         return is_killed and not self._is_campaign_cancelled(array)
 
@@ -180,10 +182,11 @@ class MissingAttemptOutcomeDecider:
 
 
 def _correct_ended_attempt(attempt: TaskAttempt, most_s: float, lost_job: int, *, is_cancelled: bool) -> TaskAttempt:
-    """Limit an attempt's run time, store a lost job's id, and count a signal in a cancelled campaign as a deletion.
+    """Correct the run time, the outcome and the lost job's id of an ended attempt.
 
-    Users can forge accounting records of their tasks, and run times count against the owner's share. Grid Engine's
-    accounting shows a deletion only as a signal. OAR's accounting shows deletions.
+    The run time is at most `most_s`, because users can forge accounting records, and run times use up the owner's
+    share of slots. In a cancelled campaign a signal counts as a deletion, because Grid Engine's accounting shows a
+    deletion only as a signal.
     """
     is_deleted = is_cancelled and attempt.outcome is TaskAttemptOutcome.SIGNAL
     is_forged = attempt.wallclock_s is not None and attempt.wallclock_s > most_s
@@ -198,7 +201,7 @@ def _correct_ended_attempt(attempt: TaskAttempt, most_s: float, lost_job: int, *
 def close_attempts_without_end(
     attempts: Iterable[TaskAttempt], outcome: TaskAttemptOutcome, marks: Mapping[int, TaskDeletionMark]
 ) -> tuple[TaskAttempt, ...]:
-    """Give `outcome` to attempts without a reported end, but UNWANTED to attempts with a mark of that reason."""
+    """Give `outcome` to attempts without a reported end; the mark UNWANTED gives outcome UNWANTED."""
     unwanted = {index for index, mark in marks.items() if mark.wiped_for is NikitaDeletionReason.UNWANTED}
     return tuple(
         replace(attempt, outcome=TaskAttemptOutcome.UNWANTED if attempt.place in unwanted else outcome)
@@ -207,7 +210,7 @@ def close_attempts_without_end(
 
 
 def mark_future_ends_as_disputed(missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> ReportedEnds:
-    """Mark ends in the future as disputed, once their tasks are missing too long: the records may be forged."""
+    """Set ends in the future to None (disputed, perhaps forged) once the tasks are missing too long."""
     late = {attempt.place for attempt, missed_s in missing.items() if missed_s > MAX_WAIT_FOR_FUTURE_END_S}
     return {
         index: end if index not in late or not isinstance(end, FutureDatedJobEnd) or end.end else None
@@ -236,8 +239,8 @@ def outcomes_of_missing_attempts(
 ) -> tuple[TaskAttempt, ...]:
     """Return the missing attempts of an array that have ended, with their outcomes.
 
-    `missing` has the seconds since the cluster last listed each attempt. `ends` and `marks` are by
-    array index. An attempt with a disputed end (None) or an end in the future has not ended.
+    `missing` has the seconds since the cluster last listed each attempt. The keys of `ends` and `marks`
+    are array indices. An attempt with a disputed end (None) or an end in the future has not ended yet.
     """
     ended = []
     for attempt, missed_s in missing.items():
@@ -260,11 +263,11 @@ def outcomes_of_missing_attempts(
 def select_attempts_still_alive(
     late: Iterable[TaskAttempt], lives: frozenset[int] | None, is_listed: bool
 ) -> frozenset[TaskAttempt]:
-    """Return the missing attempts that may be alive, according to a query for their array alone.
+    """Return those attempts in `late` that may be alive, according to a query for their array.
 
-    A list of all jobs may be truncated, so the cluster is asked again for the array. `lives` has the
-    array indices of started tasks. If the array exists and the list has none of its tasks, all attempts
-    may be alive. Otherwise the tasks that have not started were deleted.
+    A list of all jobs may be truncated, so the cluster was asked again for this array. `lives` has the
+    array indices of its started tasks, or None if the cluster does not know the array. If the job list
+    had no task of the array, all attempts may be alive. Otherwise, tasks that had not started were deleted.
     """
     if lives is None:
         return frozenset()

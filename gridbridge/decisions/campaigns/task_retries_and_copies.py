@@ -1,7 +1,7 @@
 """Decide whether a campaign task runs again, which clusters the task avoids, and which attempt counts.
 
-Each kind of failure has its own limit of retries, unlike in CiGri (scheduler 3.2, walltime). A task may have several
-attempts at once (CiGri scheduler specification, finalize scheduling).
+Unlike in CiGri (scheduler 3.2, walltime), each kind of failure has its own limit of retries. Several attempts of a task
+may run at once (CiGri scheduler specification, finalize scheduling).
 """
 
 from collections import Counter, defaultdict
@@ -34,7 +34,7 @@ def may_retry_task(
     clusters: Set[str],
     policy: CampaignFailuresSection,
 ) -> bool:
-    """Say whether a task runs again after an ended attempt; `earlier` are all further attempts of the task."""
+    """Say whether a task runs again after its attempt `now`; `earlier` has all other attempts of the task."""
     attempts = [now, *earlier]
     if now.outcome in NEVER_STARTED_OUTCOMES:
         return True
@@ -56,7 +56,8 @@ def choose_clusters_retry_avoids(
 ) -> tuple[str, ...]:
     """Return the clusters that a task's next attempt avoids while another cluster is open.
 
-    If the task failed at every cluster, only the last cluster is avoided. After a preemption no cluster is avoided.
+    These are the clusters where the task failed. If it failed at every cluster, only the cluster of its last attempt is
+    avoided. A preempted attempt counts as no failure.
     """
     if now.outcome is TaskAttemptOutcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()
@@ -67,13 +68,13 @@ def choose_clusters_retry_avoids(
 
 
 def list_walltime_overrun_clusters(attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]) -> tuple[str, ...]:
-    """Return the clusters where a task overran its walltime; empty if no other cluster is left."""
+    """Return the clusters that never get a task again after a walltime overrun; empty if no other is left."""
     overran = _clusters_with_overrun_walltime(attempts) & clusters
     return () if clusters <= overran else tuple(sorted(overran))
 
 
 def map_tasks_to_failed_clusters(tried: Iterable[AttemptOutcomeAtCluster]) -> dict[int, tuple[str, ...]]:
-    """Map each task to the clusters where the task failed, which get no speculative attempts of the task."""
+    """Return for each task the clusters where it failed, which get no speculative attempt of the task."""
     by_task = defaultdict[int, set[str]](set)
     for attempt in tried:
         if attempt.outcome in AVOIDED_OUTCOMES or attempt.is_overrun:
@@ -87,7 +88,7 @@ def plan_task_retries(
     clusters: Mapping[int, Set[str]],
     policy: CampaignFailuresSection,
 ) -> tuple[TaskRetry, ...]:
-    """Return the retries of tasks with ended attempts; `clusters` has the clusters of campaigns that may retry."""
+    """Return the tasks that run again; `clusters` has the clusters of each campaign that may retry tasks."""
     by_task = defaultdict[CampaignTask, list[AttemptOutcomeAtCluster]](list)
     for attempt in (*earlier, *ended):
         by_task[attempt.campaign, attempt.task].append(attempt)
@@ -130,8 +131,8 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
     """Give outcome COPY to each ended attempt whose task has another attempt that counts.
 
     An attempt with outcome COPY is neither a success nor a failure, and causes no retry. Field `is_overrun` records
-    an overrun walltime, so that the task avoids the cluster. Of two successes in one cycle the smaller attempt number
-    counts, since the order of the successes is unknown.
+    an overrun walltime, so that the task avoids the cluster. If two attempts
+    succeeded in one cycle, the smaller attempt number counts, because nobody knows which was first.
     """
     now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
     for attempt in ended:
@@ -146,7 +147,7 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
 
 
 def _attempt_that_counts(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
-    """Return the number of the attempt that decides a task's outcome; 0 while another attempt lives or succeeded."""
+    """Return the number of the ended attempt that decides a task; 0 if another succeeded or still may."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskAttemptOutcome.SUCCESS in outcomes.values():
         return 0
@@ -158,7 +159,7 @@ def _attempt_that_counts(ended: Iterable[TaskAttempt], rivals: Iterable[Competin
 
 
 def select_final_task_ends(ended: Iterable[TaskAttempt], again: Iterable[TaskRetry]) -> tuple[TaskAttempt, ...]:
-    """Return the attempts that finally end their tasks: without outcome COPY and without a retry."""
+    """Return the ended attempts whose task does not run again; without attempts of outcome COPY."""
     runs = {(retry.campaign, retry.task) for retry in again}
     return tuple(
         attempt
@@ -168,7 +169,7 @@ def select_final_task_ends(ended: Iterable[TaskAttempt], again: Iterable[TaskRet
 
 
 def assign_retry_numbers_above_attempts(again: Iterable[TaskRetry], rivals: AttemptsByTask) -> tuple[TaskRetry, ...]:
-    """Give each retry a number above the numbers of all attempts of its task."""
+    """Give each retry an attempt number above the numbers of all attempts of its task."""
     return tuple(
         replace(retry, attempt=max(retry.attempt, *(rival.attempt for rival in of_task)))
         if (of_task := rivals.get((retry.campaign, retry.task)))
@@ -180,10 +181,10 @@ def assign_retry_numbers_above_attempts(again: Iterable[TaskRetry], rivals: Atte
 def find_superseded_attempts(
     ended: Iterable[TaskAttempt], rivals: AttemptsByTask, arrays: Iterable[CampaignArray]
 ) -> tuple[SupersededAttempts, ...]:
-    """Return, by array, the live attempts of tasks that have succeeded, in each cycle until the attempts end."""
+    """Return for each array the attempts that still run although their task has succeeded."""
     by_number = {array.key: array for array in arrays}
     now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended}
-    live = Counter[tuple[int, int]]()  # number of live attempts by campaign and array
+    live = Counter[tuple[int, int]]()  # (campaign, array): number of live attempts
     lost = defaultdict[tuple[int, int], list[int]](list)
     for task, of_task in rivals.items():
         outcomes = (now.get((*task, rival.attempt), rival.outcome) for rival in of_task)
@@ -206,5 +207,5 @@ def find_superseded_attempts(
 
 
 def is_unreleased_array_unwanted(loser: SupersededAttempts) -> bool:
-    """Say whether an unreleased array may be deleted, because none of its tasks is needed."""
+    """Say whether an array was not released yet and may be deleted, because none of its tasks is needed."""
     return loser.is_whole and loser.array.state is not ArraySubmissionState.RELEASED

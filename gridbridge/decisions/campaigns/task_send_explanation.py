@@ -1,4 +1,4 @@
-"""Explain to users, by a cycle's numbers, why the cycle sent a campaign's tasks to a cluster, or sent none."""
+"""Explain to users why a cycle sent tasks of a campaign to a cluster or sent none, with the cycle's numbers."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -20,13 +20,13 @@ from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, Camp
 from gridbridge.model.campaigns.jdl import CampaignType, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import TaskSendExplanation, TaskSentOrUnsentCause
 
-MAX_NAMED_CAMPAIGNS = 3  # largest number of preceding campaigns that an explanation names
+MAX_NAMED_CAMPAIGNS = 3  # an explanation names at most this many campaigns that came first
 
 
 def explain_campaign_task_sends(
     situation: CampaignCycleSituation, plan: CampaignCyclePlan
 ) -> tuple[TaskSendExplanation, ...]:
-    """Return, for each campaign with unsent tasks, an explanation for each of the campaign's clusters."""
+    """Return an explanation for each campaign with unsent tasks and each of the campaign's clusters."""
     cycle = _TaskSendExplainer(situation, plan)
     return tuple(
         cycle.explain_task_send(campaign, cluster, request)
@@ -135,7 +135,7 @@ class _TaskSendExplainer:
 
 
 def _longest_closing_events(events: Iterable[CampaignEvent]) -> Mapping[CampaignCluster, CampaignEvent]:
-    """Return, for each campaign and cluster, the first event among the events that close the cluster longest."""
+    """Return for each campaign and cluster the event that keeps the cluster closed longest."""
     closing: dict[CampaignCluster, CampaignEvent] = {}
     for event in events:
         last = closing.setdefault((event.campaign, event.cluster), event) if event.code in BLACKLISTING_EVENTS else None

@@ -1,4 +1,4 @@
-"""Compute how many tasks of each campaign fit at each cluster in one cycle, as the campaign's scheduler decides."""
+"""Compute within the clusters' limits how many tasks each campaign's scheduler sends to each cluster."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class TasksPerClusterByScheduler:
         self._predicted = predicted
         self._views = {view.pair: view for view in situation.there}
         self._listed = Counter({view.pair: view.listed for view in situation.there})
-        self._arrays = Counter[CampaignCluster]()  # number of arrays given to clusters in this cycle
+        self._arrays = Counter[CampaignCluster]()  # number of arrays that this cycle sends
         for array in begun:
             self._listed[array.campaign, array.cluster] += array.size
 
@@ -42,17 +42,17 @@ class TasksPerClusterByScheduler:
         return SCHEDULERS[campaign.jdl.type].to_wait(self._make_offer_to_scheduler(campaign, cluster, allotted))
 
     def count_tasks_sent_to_wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
-        """Record that a cycle sends tasks of a campaign to a cluster without free slots, where the tasks wait."""
+        """Record that a cycle sends tasks of a campaign to a cluster to wait there."""
         self.left.may_wait[cluster] -= tasks
         if tasks and campaign.jdl.clusters[cluster].slots > 1:
             self.left.closed_to_wide.add(cluster)
 
     def wants_more_tasks(self, campaign: Campaign, cluster: str, allotted: int) -> bool:
-        """Say whether a campaign would send more tasks to a cluster if the cluster had more free slots."""
+        """Say whether a campaign could send more tasks to a cluster if more slots were free."""
         return self._make_offer_to_scheduler(campaign, cluster, allotted).most > allotted
 
     def take_arrays(self, campaign: Campaign, cluster: str, allotted: int) -> None:
-        """Count the arrays that a campaign's tasks need at a cluster."""
+        """Record how many arrays the campaign's `allotted` tasks need at a cluster."""
         pair, needed = (campaign.number, cluster), -(-allotted // max_array_tasks(self._situation, cluster))
         self.left.arrays.take_accepted_arrays(*pair, needed - self._arrays[pair])
         self._arrays[pair] = needed
@@ -63,7 +63,7 @@ class TasksPerClusterByScheduler:
         return min(self._situation.arrays_at_once, self._arrays[pair] + self.left.arrays.remaining_arrays(*pair))
 
     def max_tasks_by_array_limits(self, campaign: Campaign, cluster: str) -> int:
-        """Return how many tasks a campaign may send to a cluster by the limits of arrays."""
+        """Return how many tasks a campaign may send to a cluster within the limits on arrays."""
         return max_array_tasks(self._situation, cluster) * self.max_arrays_for_cluster(campaign, cluster)
 
     def _max_additional_waiting_tasks(self, pair: CampaignCluster, request: JdlSettingsAtCluster) -> int:

@@ -1,4 +1,4 @@
-"""Predict job ratios: the number of a campaign's tasks that a cluster gets for each free slot.
+"""Predict job ratios: how many of a campaign's tasks a cluster gets for each free slot.
 
 The laws slow-start, two-way adaptive, and adaptive-down with exponential-up are CiGri's (scheduler specification, steps
 7 and 8). The law `measured` is gridbridge's own.
@@ -30,19 +30,19 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 from gridbridge.model.campaigns.jdl import CampaignType, JdlSettingsAtCluster
 from gridbridge.model.published_status_and_reports import number_with_noun
 
-MAX_RATIO = 4.0  # in tasks per free slot; CiGri's specification has no limit
-RATIO_STEP = 0.25  # step of the law `measured`, in tasks per free slot
+MAX_RATIO = 4.0  # tasks per free slot; CiGri's specification has no upper limit
+RATIO_STEP = 0.25  # the law `measured` raises the job ratio by this; tasks per free slot
 
 RatioChange = Callable[[float, JobRatioInputs], float]
 
 
 def initial_job_ratio(law: JobRatioRule, slots: float, max_slots: int) -> float:
-    """Return a campaign's first job ratio at a cluster, for one task or for all tasks that fit."""
+    """Return a campaign's first job ratio at a cluster: for one task (slow-start), or for all that fit."""
     return 1 / max(1, max_slots, slots) if law is JobRatioRule.SLOW_START else 1 / slots
 
 
 def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
-    """Return a campaign's next job ratio: lower if too many tasks wait, higher once all sent tasks could start."""
+    """Return the next job ratio: lower if too many tasks wait, higher once all sent tasks could start."""
     old = terms.old * terms.slots
     if terms.waiting > terms.allowed:
         new = DECREASES[law](old, terms)
@@ -54,12 +54,12 @@ def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
 
 
 def is_known_if_sent_tasks_start(terms: JobRatioInputs) -> bool:
-    """Say whether all tasks that were sent last have had time to start, or too many tasks wait."""
+    """Say whether the starts of the last sent tasks can be judged: all had time to start, or too many wait."""
     return terms.waiting > terms.allowed or not terms.fresh
 
 
 def count_tasks_by_job_ratio(ratio: float, free_slots: int, slots: float) -> int:
-    """Return the tasks that the job ratio allows: at least one, if a task fits and the ratio is not 0."""
+    """Return how many tasks the job ratio allows: at least one if a task fits and the ratio is not 0."""
     return 0 if ratio <= 0 or free_slots < slots else max(1, floor(ratio * free_slots + ROUNDING))
 
 
@@ -68,7 +68,7 @@ def _ratio_of_one_task_per_cluster(terms: JobRatioInputs) -> float:
 
 
 def _share_of_tasks_within_limit(_: float, terms: JobRatioInputs) -> float:
-    """Return (S - E) / S for S submitted tasks, of which E tasks wait above the allowed number."""
+    """Return (S - E) / S for S submitted tasks and E waiting tasks more than are allowed."""
     excess = terms.waiting - terms.allowed
     return max(0.0, (terms.submitted - excess) / terms.submitted) if terms.submitted else 0.0
 
@@ -80,12 +80,12 @@ def _double_job_ratio(old: float, terms: JobRatioInputs) -> float:
 def _submitted_tasks_per_running_task(old: float, terms: JobRatioInputs) -> float:
     if old == 0 or not terms.submitted:
         return old or 1.0
-    running = min(terms.running, terms.submitted)  # without tasks that were submitted earlier
+    running = min(terms.running, terms.submitted)  # tasks that were submitted earlier run too, but do not count
     return terms.submitted / running if running else 2 * old
 
 
 def _raise_job_ratio_by_step(old: float, terms: JobRatioInputs) -> float:
-    """Return the next higher job ratio if a slot is free, tasks start and no task of any campaign waits."""
+    """Raise the job ratio by a step if a slot is free, tasks start and no task of any campaign waits."""
     does_begin = terms.running or terms.ended
     is_held = terms.waiting or terms.others or terms.is_wiped
     return old + RATIO_STEP if terms.free and does_begin and not is_held else old
@@ -108,7 +108,7 @@ INCREASES: Mapping[JobRatioRule, RatioChange] = {
 
 
 def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluster, JobRatioUpdate]:
-    """Return the job ratio of each campaign with unsent tasks, except test campaigns, at each cluster that answered."""
+    """Return the job ratio of each campaign with unsent tasks at each cluster; not of test campaigns."""
     predictor = _JobRatioPredictor(situation)
     sending = (campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT)
     return {
@@ -125,7 +125,7 @@ def select_changed_ratios(
     before: Iterable[JobRatio],
     sends: Iterable[PlannedCampaignTaskSend],
 ) -> tuple[JobRatioUpdate, ...]:
-    """Return the job ratios that the state file must store: ratios that were used or have changed."""
+    """Return the job ratios that the state file must store, because they were used or have changed."""
     sent = {(send.campaign, send.cluster): send.tasks for send in sends}
     previous = {(ratio.campaign, ratio.cluster): (ratio.ratio, ratio.submitted) for ratio in before}
     return tuple(

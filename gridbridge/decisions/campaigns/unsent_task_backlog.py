@@ -1,4 +1,4 @@
-"""Count the unsent tasks of campaigns by the clusters that the tasks avoid."""
+"""Count the unsent tasks of campaigns, grouped by the clusters that the tasks avoid."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ EMPTY_BLACKLIST: Mapping[CampaignCluster, ClusterClosureOrProbe] = {}
 
 
 class TaskClusterExclusions(NamedTuple):
-    """The clusters that a task avoids after a failure, and the clusters where the task overran its walltime."""
+    """The clusters that a task avoids after a failure, and those it never goes to after a walltime overrun."""
 
     avoid: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
@@ -22,7 +22,7 @@ NO_EXCLUSIONS = TaskClusterExclusions()
 
 
 class UnsentTaskBacklog:
-    """The unsent tasks of campaigns, by the clusters that the tasks avoid; tasks that avoid most go first."""
+    """The unsent tasks in groups that avoid the same clusters; groups that avoid most are sent first."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class UnsentTaskBacklog:
         barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,
         campaigns: Iterable[Campaign] = (),
     ) -> None:
-        """Count the unsent tasks; the JDLs in `campaigns` include closed clusters.
+        """Count the unsent tasks; the JDLs in `campaigns` still name the closed clusters.
 
         A cluster in `barred` counts as closed; a cluster that is probed gets one task.
         """
@@ -49,7 +49,7 @@ class UnsentTaskBacklog:
         }
 
     def taken_tasks_by_exclusions(self, campaign: int, cluster: str) -> tuple[TaskCountByExclusions, ...]:
-        """Count the tasks taken for a cluster by the clusters that the tasks avoid, without tasks that avoid none."""
+        """Return the groups of tasks taken for a cluster that avoid some cluster, with their numbers of tasks."""
         return tuple(
             TaskCountByExclusions(tasks=tasks, avoid=kind.avoid, never=kind.never)
             for kind, tasks in self._tasks_taken[campaign, cluster].items()
@@ -67,7 +67,7 @@ class UnsentTaskBacklog:
         return min(tasks, 1 - self._tasks_taken[campaign, cluster].total()) if is_probed else tasks
 
     def take_unsent_tasks(self, campaign: int, cluster: str, tasks: int) -> None:
-        """Take unsent tasks of a campaign for a cluster."""
+        """Take unsent tasks of a campaign to send them to a cluster."""
         for kind in self._groups_that_may_go(campaign, cluster):
             tasks_taken = min(tasks, self._unsent[campaign][kind])
             self._unsent[campaign][kind] -= tasks_taken
@@ -76,7 +76,7 @@ class UnsentTaskBacklog:
                 self._tasks_taken[campaign, cluster][kind] += tasks_taken
 
     def _groups_that_may_go(self, campaign: int, cluster: str) -> list[TaskClusterExclusions]:
-        """Return the groups of tasks for a cluster; a probe takes a task that avoids the cluster if all tasks do."""
+        """Return the groups of tasks for a cluster; tasks that avoid the cluster go there only as last resort."""
         unsent = self._unsent.get(campaign, {})
         able = [kind for kind in unsent if unsent[kind] and cluster not in kind.never]
         gladly = [kind for kind in able if cluster not in kind.avoid]
@@ -104,7 +104,7 @@ def _count_unsent_tasks_by_exclusions(
 def has_unplaceable_tasks(
     campaign: Campaign, situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> bool | None:
-    """Say whether some waiting tasks of a campaign fit no open cluster; None if a cluster may take the tasks later."""
+    """Say whether unsent tasks can go to no cluster; None if a cluster may take the tasks later."""
     if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(campaign.number):
         return False
     waiting = [kind for kind, tasks in _count_unsent_tasks_by_exclusions(situation, campaign.number).items() if tasks]

@@ -1,1 +1,1 @@
-"""Values of campaigns: requests of owners, and the states and outcomes of tasks."""
+"""Value types of campaigns, such as the requests of campaign owners and the outcomes of tasks."""

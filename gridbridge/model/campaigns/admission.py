@@ -1,4 +1,4 @@
-"""Values of admission rules, whose authors import this module and `jdl`: the judged campaign, and the answer."""
+"""Value types that an admission rule gets and returns; authors of rules import this module and `jdl`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ Judge = Callable[[CampaignForAdmission], object]  # returns a changed Jdl, an Ad
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignAdmissionRule:
-    """An admission rule and its name, FILE:FUNCTION."""
+    """An admission rule, named FILE:FUNCTION."""
 
     name: str
     judge: Judge
@@ -36,10 +36,10 @@ class CampaignAdmissionRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRuleChanges:
-    """The name of an admission rule, and the changes that the rule made to a campaign."""
+    """The changes that one admission rule made to a campaign."""
 
     rule: str
-    changes: tuple[str, ...]  # KEY: OLD -> NEW
+    changes: tuple[str, ...]  # each as text `KEY: OLD -> NEW`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,10 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts
 
-# priorities of waiting tasks, as in CiGri
+# Priorities of waiting tasks, with the numbers of CiGri.
 PRIORITY_AT_ONCE, PRIORITY_USUAL, PRIORITY_LAST = 20, 10, 0
 
-CampaignCluster = tuple[int, str]  # number of a campaign, name of a cluster
+CampaignCluster = tuple[int, str]  # campaign's number, cluster's name
 
 
 class CampaignState(StrEnum):
@@ -23,7 +23,7 @@ class CampaignState(StrEnum):
     PAUSED = "paused"
     TERMINATED = "terminated"
     CANCELLED = "cancelled"
-    PURGED = "purged"  # the state file has only the campaign's number
+    PURGED = "purged"  # the state file keeps only the number of the campaign
 
     @property
     def is_alive(self) -> bool:
@@ -34,34 +34,34 @@ class CampaignState(StrEnum):
 class TaskAttemptOutcome(StrEnum):
     """The outcome of an attempt to run a task; all batch systems have the same outcomes."""
 
-    PENDING = "pending"  # the task waits or runs, by the cluster's last job list
+    PENDING = "pending"  # the task waited or ran when the cluster was last queried
     SUCCESS = "success"
     PROGRAM_ERROR = "program_error"  # the task's program ended with a failure status
-    RESUBMIT = "resubmit"  # exit status 66: the task asks to run again before other tasks
-    RESUBMIT_LAST = "resubmit_last"  # exit status 67: the task asks to run again after other tasks
+    RESUBMIT = "resubmit"  # exit status 66: the task requests another run, before other tasks
+    RESUBMIT_LAST = "resubmit_last"  # exit status 67: the task requests another run, after other tasks
     SIGNAL = "signal"
     WALLTIME = "walltime"
     PREEMPTED = "preempted"
     SITE_FAULT = "site_fault"  # the task's host or accounting record was lost
     SETUP_ERROR = "setup_error"  # the cluster could not start the task
-    CANCELLED = "cancelled"  # deleted with the whole campaign, or by a user's command at the cluster
-    UNWANTED = "unwanted"  # the owner cancelled the task alone
+    CANCELLED = "cancelled"  # the task was deleted with its campaign, or by a person at the cluster
+    UNWANTED = "unwanted"  # the owner cancelled this task, but not the campaign
     WIPED = "wiped"  # nikita deleted the task before it started
     MOVED = "moved"  # rebalancing deleted the waiting task to send it to another cluster
-    COPY = "copy"  # another attempt of the task counts
+    COPY = "copy"  # another attempt of the task counts instead of this attempt
 
 
 def is_task_cancelled_by_owner(outcome: TaskAttemptOutcome, state: "CampaignState | None") -> bool:
-    """Say whether the owner cancelled a task or its campaign; False if a person deleted the task at its cluster."""
+    """Say whether a task ended because its owner cancelled the task or the campaign in gridbridge."""
     is_with_campaign = state is CampaignState.CANCELLED and outcome is TaskAttemptOutcome.CANCELLED
     return is_with_campaign or outcome is TaskAttemptOutcome.UNWANTED
 
 
 class ArraySubmissionState(StrEnum):
-    """The progress of an array's submission, stored before each step."""
+    """How far the submission of an array has come; the next state is stored before the next step begins."""
 
     INTENDED = "intended"
-    SUBMITTED = "submitted"  # held at the cluster, with a job id
+    SUBMITTED = "submitted"  # the array is held at the cluster, and has a job id
     RELEASED = "released"
     OVER = "over"
 
@@ -78,23 +78,23 @@ class Campaign:
     tasks: int
     ended: int = 0  # number of finally ended tasks
     failed: int = 0
-    cancelled: int = 0  # number of cancelled tasks, which are not in `failed`
+    cancelled: int = 0  # number of tasks that the owner cancelled; not counted in `failed`
     digest: str  # checksum of the submitted campaign file
     jdl: Jdl
     ended_at: datetime | None = None
 
     @property
     def is_winding_up(self) -> bool:
-        """Whether the campaign was cancelled, and an epilogue has not ended yet."""
+        """Whether the campaign was cancelled, but its epilogues have not all ended."""
         return self.state is CampaignState.CANCELLED and self.ended_at is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdditionalCampaignTasks:
-    """Tasks that an owner added to a campaign with an additional campaign file."""
+    """Tasks that the owner added to a campaign later, with an additional campaign file."""
 
     campaign: int
-    number: int  # number of the additional file, from 1
+    number: int  # the campaign's additional files are numbered from 1
     tasks: int
     digest: str  # checksum of the additional file
 
@@ -110,8 +110,8 @@ class CampaignArray:
     size: int
     job_id: int = 0
     intended_at: datetime
-    is_repeated: bool = False  # submitted again, because the answer of the cluster was lost
-    copies_beyond_s: int | None = None  # run time after which tasks got speculative attempts; None: ordinary tasks
+    is_repeated: bool = False  # the array was submitted a second time, because the cluster's answer was lost
+    copies_beyond_s: int | None = None  # run time after which tasks got speculative attempts; None: ordinary attempts
 
     @property
     def key(self) -> tuple[int, int]:
@@ -126,7 +126,7 @@ class CampaignArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootLedgerArray:
-    """An array of a campaign in root's ledger of submitted tasks."""
+    """An array as recorded in root's ledger of submitted tasks."""
 
     number: int
     cluster: str
@@ -155,16 +155,16 @@ class TaskAttempt:
     outcome: TaskAttemptOutcome = TaskAttemptOutcome.PENDING
     exit_status: int | None = None
     wallclock_s: int | None = None
-    host: str = ""  # the host of the attempt; set only in the cycle that finds the attempt's end
-    forgotten_job: int = 0  # id of a job that the cluster has lost; only in the cycle that found the loss
-    is_past: bool = False  # the owner closed the event of the attempt, or retried the task
+    host: str = ""  # host where the task ran; set only in the cycle that finds the attempt's end
+    forgotten_job: int = 0  # id of the job that the cluster lost; 0 except in the cycle that finds the loss
+    is_past: bool = False  # the owner closed the event about this attempt, or retried the task
     is_overrun: bool = False  # whether an attempt with outcome COPY overran its walltime
 
 
 def pair_attempts_with_clusters(
     attempts: Iterable[TaskAttempt], arrays: Iterable[CampaignArray]
 ) -> list[tuple[TaskAttempt, str]]:
-    """Return each attempt with the cluster of the attempt's array; empty if no array has the attempt."""
+    """Return each attempt with the cluster of its array; the cluster is "" if the array is not in `arrays`."""
     clusters = {array.key: array.cluster for array in arrays}
     return [(attempt, clusters.get((attempt.campaign, attempt.array), "")) for attempt in attempts]
 
@@ -177,13 +177,13 @@ class WaitingTaskRange:
     last: int
     attempt: int = 1
     priority: int = PRIORITY_USUAL  # a higher priority is sent first
-    avoid: tuple[str, ...] = ()  # clusters to avoid while another cluster is open
-    never: tuple[str, ...] = ()  # clusters where the task overran its walltime
+    avoid: tuple[str, ...] = ()  # clusters that the tasks avoid while another cluster is open
+    never: tuple[str, ...] = ()  # clusters that never get the tasks, because of an overrun walltime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptOutcomeAtCluster:
-    """The outcome of an ended attempt, with the attempt's cluster."""
+    """The outcome of an ended attempt and the cluster of the attempt."""
 
     campaign: int
     task: int
@@ -194,7 +194,7 @@ class AttemptOutcomeAtCluster:
 
     @classmethod
     def from_attempt(cls, attempt: TaskAttempt, cluster: str) -> Self:
-        """Return the outcome of an attempt that ended at a cluster."""
+        """Return the outcome of an attempt and the cluster where it ended."""
         return cls(
             campaign=attempt.campaign,
             task=attempt.task,
@@ -218,13 +218,13 @@ class CampaignTasksInStateFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRecoveryStep:
-    """Changes of the state file in one transaction, to restore arrays of root's ledger."""
+    """Changes of the state file that restore arrays from root's ledger, for one transaction."""
 
     campaign: int
-    undone: tuple[int, ...] = ()  # numbers of arrays that were never submitted
+    undone: tuple[int, ...] = ()  # numbers of arrays to remove, because they were never submitted
     arrays: tuple[CampaignArray, ...] = ()
     attempts: tuple[TaskAttempt, ...] = ()
     superseded: tuple[TaskAttempt, ...] = ()  # attempts that a later attempt has replaced
-    no_longer: tuple[WaitingTaskRange, ...] = ()  # ranges to remove from the waiting tasks
-    waiting: tuple[WaitingTaskRange, ...] = ()  # ranges that replace the ranges of `no_longer`
-    again: tuple[WaitingTaskRange, ...] = ()  # tasks to send again, of arrays that are given up
+    no_longer: tuple[WaitingTaskRange, ...] = ()  # ranges of waiting tasks to remove
+    waiting: tuple[WaitingTaskRange, ...] = ()  # ranges of waiting tasks to add
+    again: tuple[WaitingTaskRange, ...] = ()  # tasks to send again, because their arrays are given up

@@ -8,7 +8,7 @@ from gridbridge.model.config_key_descriptions import ConfigTextFormat, setting
 
 
 class FairShareUnit(StrEnum):
-    """The unit that shares free slots by past usage: users, projects, groups or (NONE) no unit."""
+    """Whose past usage decides how free slots are shared: users', projects', groups' or (NONE) nobody's."""
 
     NONE = "none"  # first come, first served
     USER = "user"
@@ -17,7 +17,7 @@ class FairShareUnit(StrEnum):
 
 
 class JobRatioRule(StrEnum):
-    """The law by which the job ratio of a campaign at a cluster changes from cycle to cycle."""
+    """The law by which the job ratio (tasks sent per free slot) changes from one cycle to the next."""
 
     MEASURED = "measured"
     SLOW_START = "slow-start"
@@ -84,7 +84,7 @@ class MetaschedulerSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NikitaSection:
-    """[nikita]: when tasks that wait or run too long are deleted."""
+    """[nikita]: after which times nikita deletes tasks that wait or run too long."""
 
     interval_s: float = setting(60.0, "the pause between two cycles of gridbridge-nikita --loop", "s", 5, 3600)
     grace_s: float = setting(60.0, "the time before waiting tasks in excess of flood_rate are deleted", "s", 10, 86400)

@@ -37,22 +37,22 @@ class DecayedCampaignUsage:
 
     campaign: int
     cluster: str
-    at: datetime  # time of this usage
-    used_s: float = 0.0  # slot-seconds of ended tasks
-    success_s: float = 0.0  # run time of successful tasks
+    at: datetime  # time for which the decayed numbers are computed
+    used_s: float = 0.0  # used slot-seconds of ended tasks, decayed
+    success_s: float = 0.0  # sum of the run times of successful tasks, decayed
     successes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FairShareInputs:
-    """The priorities, groups and past usage by which campaigns share free slots."""
+    """The priorities, Unix groups and past usage that decide how campaigns share free slots."""
 
     priorities: str = ""  # USER=NUMBER and @GROUP=NUMBER, with blanks between
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Unix groups by owner, the primary first
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # owner: Unix groups, the primary group first
     by: FairShareUnit = FairShareUnit.NONE
-    first_tasks: int = 0  # tasks that each user, project or group gets before all shares
-    used_s: Mapping[str, float] = field(default_factory=dict)  # decayed slot-seconds by user, project or group
-    mean_s: Mapping[int, Mapping[str, float]] = field(default_factory=dict)  # mean run times by campaign and cluster
+    first_tasks: int = 0  # number of tasks that everybody gets before slots are shared
+    used_s: Mapping[str, float] = field(default_factory=dict)  # user, project or group: decayed slot-seconds
+    mean_s: Mapping[int, Mapping[str, float]] = field(default_factory=dict)  # campaign: cluster: mean run time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +61,8 @@ class JobRatio:
 
     campaign: int
     cluster: str
-    ratio: float  # tasks for each free slot
-    free: int = 0  # free slots when the ratio was last used
+    ratio: float  # tasks sent per free slot
+    free: int = 0  # number of free slots when the ratio was last used
     submitted: int = 0  # number of tasks sent since their starts were last judged
 
 
@@ -72,16 +72,16 @@ class JobRatioInputs:
 
     old: float  # previous job ratio
     slots: float  # slots of one task
-    max_slots: int  # slots of the cluster
+    max_slots: int  # slots of the cluster on hosts where jobs can start
     free: int
     submitted: int
     running: int
-    waiting: int  # number of the campaign's tasks that wait longer than a start takes
+    waiting: int  # number of the campaign's tasks that have waited longer than a start takes
     allowed: int  # number of waiting tasks that the flood rate allows
     fresh: int = 0  # number of waiting tasks that were sent too recently to have started
-    others: int = 0  # number of tasks of all other campaigns that wait longer than a start takes
-    ended: int = 0  # number of started tasks that ended in this cycle
-    is_wiped: bool = False  # nikita deletes waiting tasks of the campaign
+    others: int = 0  # number of tasks of other campaigns that have waited longer than a start takes
+    ended: int = 0  # number of the campaign's started tasks whose end this cycle found
+    is_wiped: bool = False  # whether nikita deletes waiting tasks of the campaign here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,15 +103,15 @@ NO_LIMITS = ClusterArrayLimits()
 class ClusterCapacityForCampaigns:
     """The slots of a cluster and the cluster's limits for tasks of campaigns."""
 
-    free_slots: int  # free slots for ordinary tasks, which preempt best-effort tasks
-    besteffort_slots: int | None = None  # free slots for best-effort tasks; None: the cluster has only ordinary jobs
+    free_slots: int  # slots that ordinary tasks can get: free slots and slots of best-effort tasks
+    besteffort_slots: int | None = None  # free slots for best-effort tasks; None: only ordinary jobs here
     max_slots: int = 0  # slots on hosts where jobs can start
     law: JobRatioRule = JobRatioRule.MEASURED
-    flood_rate: float = 0.0  # waiting tasks allowed for each slot
-    is_stressed: bool = False  # the stress is above `stress_limit`
+    flood_rate: float = 0.0  # largest number of waiting tasks per slot
+    is_stressed: bool = False  # whether the stress has reached `stress_limit`
     stress: float | None = None  # output of the stress script; None: no script or no output
     stress_limit: float = 0.0  # no task is sent at this stress or more
-    affinity: str = ""  # users and @groups that the cluster serves first
+    affinity: str = ""  # users and @groups, with blanks between, that the cluster serves first
     slots: int = 0  # slots of all batch queues
     used: int = 0  # slots in use by all users
     limits: ClusterArrayLimits = NO_LIMITS  # the cluster's limits on array jobs
@@ -128,7 +128,7 @@ class ClusterCapacityForCampaigns:
         return self.is_stressed or self.is_drained
 
     def may_start(self, slots: int) -> bool:
-        """Say whether a task with this number of slots can start when slots become free."""
+        """Say whether a task with this number of slots can start once enough slots are free."""
         return not self.is_closed and self.max_slots >= slots
 
     def is_too_small(self, slots: int) -> bool:
@@ -138,7 +138,7 @@ class ClusterCapacityForCampaigns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedCampaignTaskCounts:
-    """The numbers of a campaign's tasks in the job list of a cluster, by state."""
+    """How many tasks of a campaign are in the job list of a cluster, by state."""
 
     campaign: int
     cluster: str
@@ -146,8 +146,8 @@ class ListedCampaignTaskCounts:
     listed: int  # number of running and waiting tasks
     fresh: int = 0  # number of waiting tasks that were sent too recently to have started
     held: int = 0  # number of waiting tasks that are held, in error or being deleted
-    old: int = 0  # number of startable tasks that have waited so long that no free slots are kept
-    slots: float = 0.0  # slots of one running task; 0: unknown
+    old: int = 0  # number of startable tasks that have waited too long to keep free slots for them
+    slots: float = 0.0  # mean number of slots of a running task; 0: unknown
 
     @property
     def pair(self) -> CampaignCluster:
@@ -160,12 +160,12 @@ class ListedCampaignTaskCounts:
         return self.waiting - self.held
 
     def used_slots(self, requested: int) -> float:
-        """Return the slots of running tasks; a task with unknown slots counts `requested` slots."""
+        """Return the number of slots that running tasks use; a task of unknown size counts `requested` slots."""
         return (self.listed - self.waiting) * (self.slots or requested)
 
     @property
     def is_stuck(self) -> bool:
-        """Whether all startable tasks have waited so long that no free slots are kept for the tasks."""
+        """Whether all startable tasks have waited too long to keep free slots for them."""
         return 0 < self.startable == self.old
 
 
@@ -186,7 +186,7 @@ class TaskRetry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCountByExclusions:
-    """The number of waiting tasks that avoid the same clusters."""
+    """A number of unsent tasks that avoid the same clusters."""
 
     tasks: int
     avoid: tuple[str, ...] = ()  # clusters to avoid while another cluster is open
@@ -195,7 +195,7 @@ class TaskCountByExclusions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPrologueOrEpilogueAttempt:
-    """The last attempt of a campaign's prologue or epilogue at a cluster."""
+    """The newest attempt of a campaign's prologue or epilogue at a cluster."""
 
     campaign: int
     cluster: str
@@ -225,39 +225,39 @@ class CampaignPrologueOrEpilogueStart:
 class CampaignCycleSituation:
     """The facts from which one cycle of the runner decides."""
 
-    campaigns: tuple[Campaign, ...]  # unfinished campaigns, by number
-    waiting: Mapping[int, int]  # number of unsent tasks, by campaign
+    campaigns: tuple[Campaign, ...]  # unfinished campaigns, sorted by number
+    waiting: Mapping[int, int]  # campaign: number of unsent tasks
     arrays: tuple[CampaignArray, ...]  # arrays that may have live tasks
-    room: Mapping[str, ClusterCapacityForCampaigns]  # clusters that answered
-    max_tasks: int  # largest number of tasks in an array
-    # numbers of unsent tasks that avoid clusters, by campaign
+    room: Mapping[str, ClusterCapacityForCampaigns]  # the clusters that answered
+    max_tasks: int  # largest allowed number of tasks in an array
+    # campaign: groups of unsent tasks that avoid some clusters
     kept_off: Mapping[int, tuple[TaskCountByExclusions, ...]] = field(default_factory=dict)
     there: tuple[ListedCampaignTaskCounts, ...] = ()
-    tried: Mapping[int, frozenset[str]] = field(default_factory=dict)  # clusters that have got a task, by test campaign
+    tried: Mapping[int, frozenset[str]] = field(default_factory=dict)  # test campaign: clusters that got a task
     ended: tuple[TaskAttempt, ...] = ()  # attempts whose end this cycle has found
     over: tuple[CampaignArray, ...] = ()  # arrays whose tasks have all ended
     ratios: tuple[JobRatio, ...] = ()
-    wiped: frozenset[tuple[int, str]] = frozenset()  # campaigns and clusters whose waiting tasks nikita deletes
+    wiped: frozenset[tuple[int, str]] = frozenset()  # pairs (campaign, cluster) with waiting tasks that nikita deletes
     disputed: tuple[AttemptOutcomeAtCluster, ...] = ()  # attempts with contradicting accounting records
     missed: tuple[TaskMissingSince, ...] = ()  # tasks that have disappeared from a job list, or appeared again
     sharing: FairShareInputs = field(default_factory=FairShareInputs)
     at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     asked: frozenset[str] = frozenset()  # clusters that were queried
-    silent: Mapping[str, str] = field(default_factory=dict)  # error messages of clusters that did not answer
-    back_at: Mapping[str, datetime] = field(default_factory=dict)  # when unreachable clusters answered again
-    dropped: frozenset[str] = frozenset()  # clusters that have tasks and were removed from gridbridge.toml
+    silent: Mapping[str, str] = field(default_factory=dict)  # cluster that did not answer: error message
+    back_at: Mapping[str, datetime] = field(default_factory=dict)  # cluster: when it answered again after an outage
+    dropped: frozenset[str] = frozenset()  # clusters with tasks that were removed from gridbridge.toml
     earlier: tuple[AttemptOutcomeAtCluster, ...] = ()  # earlier attempts of the tasks in `ended`
     events: tuple[CampaignEvent, ...] = ()
     records: tuple[CampaignSuccessAtCluster, ...] = ()  # success records of unfinished campaigns
     failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
-    rivals: tuple[CompetingAttempt, ...] = ()  # all attempts of unfinished tasks with speculative attempts
+    rivals: tuple[CompetingAttempt, ...] = ()  # all attempts of those unfinished tasks that have a speculative attempt
     tails: tuple[CampaignLateTasks, ...] = ()  # campaigns near their ends that may get speculative attempts
     finalize: FinalizeSpeculationSection = field(default_factory=FinalizeSpeculationSection)
-    arrays_at_once: int = 1  # arrays that a campaign may send to a cluster in one cycle
-    steps: tuple[LastPrologueOrEpilogueAttempt, ...] = ()  # last attempts of prologues and epilogues before this cycle
+    arrays_at_once: int = 1  # number of arrays that a campaign may send to a cluster in a cycle
+    steps: tuple[LastPrologueOrEpilogueAttempt, ...] = ()  # prologues and epilogues before this cycle
     stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues whose end this cycle has found
-    idle_steps: frozenset[tuple[int, int]] = frozenset()  # campaigns and arrays of waiting prologues and epilogues
-    # number of the last array by campaign and cluster; only campaigns with prologues
+    idle_steps: frozenset[tuple[int, int]] = frozenset()  # pairs (campaign, array) of prologues and epilogues that wait
+    # campaign: cluster: number of the newest array; only campaigns with a prologue or epilogue
     last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     behind: tuple[int, ...] = ()  # campaigns with arrays in root's ledger that the state file lacks
 
@@ -287,8 +287,8 @@ class PlannedCampaignTaskSend:
     campaign: int
     cluster: str
     tasks: int
-    kept_off: tuple[TaskCountByExclusions, ...] = ()  # numbers of the tasks that avoid clusters
-    array_tasks: int = 0  # limit of the cluster; 0: the runner's limit
+    kept_off: tuple[TaskCountByExclusions, ...] = ()  # groups of these tasks that avoid some clusters
+    array_tasks: int = 0  # largest number of tasks in an array at the cluster; 0: the runner's limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,19 +302,19 @@ class CampaignCyclePlan:
     finished: tuple[int, ...] = ()
     wound_up: tuple[int, ...] = ()  # cancelled campaigns whose epilogues have ended
     deleted: tuple[CampaignArray, ...] = ()  # arrays of cancelled campaigns
-    unneeded: tuple[CampaignArray, ...] = ()  # waiting prologues that no task needs any more
-    unsent: tuple[CampaignArray, ...] = ()  # prologues that no task needs any more and no cluster has accepted
-    gone: int = 0  # number of arrays to delete that have no task in the job list
-    losers: tuple[SupersededAttempts, ...] = ()  # live attempts of tasks of which another attempt has succeeded
+    unneeded: tuple[CampaignArray, ...] = ()  # prologues that wait at a cluster, although no task needs them any more
+    unsent: tuple[CampaignArray, ...] = ()  # prologues that were not submitted yet and that no task needs any more
+    gone: int = 0  # how many arrays in `deleted` have no task in the job list
+    losers: tuple[SupersededAttempts, ...] = ()  # live attempts to end, because another attempt of the task succeeded
     resumed: tuple[CampaignArray, ...] = ()  # arrays whose interrupted submission is continued
     sends: tuple[PlannedCampaignTaskSend, ...] = ()
     stepped: tuple[TaskAttempt, ...] = ()
-    steps: tuple[CampaignPrologueOrEpilogueStart, ...] = ()  # prologues and epilogues that start
+    steps: tuple[CampaignPrologueOrEpilogueStart, ...] = ()  # prologues and epilogues to start
     copies: tuple[SpeculativeAttemptsAtCluster, ...] = ()
     missed: tuple[TaskMissingSince, ...] = ()
     predicted: tuple[JobRatioUpdate, ...] = ()
     changes: EventsChangedInCycle = field(default_factory=EventsChangedInCycle)
-    behind: tuple[int, ...] = ()  # campaigns whose arrays in root's ledger must be restored first
+    behind: tuple[int, ...] = ()  # campaigns that send no task until arrays are restored from root's ledger
 
     @property
     def is_urgent(self) -> bool:

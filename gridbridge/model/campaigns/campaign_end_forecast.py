@@ -1,4 +1,4 @@
-"""The forecast of a campaign's end, and the run times from which the forecast is computed."""
+"""The forecast of a campaign's end, and the numbers from which the end is forecast."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,33 +9,33 @@ class CampaignRunTimesAtCluster:
     """The run times of a campaign's ended and running tasks at one cluster."""
 
     cluster: str
-    durations_s: tuple[float, ...] = ()  # run times of some ended tasks
-    elapsed_s: tuple[float, ...] = ()  # run times of running tasks up to now
+    durations_s: tuple[float, ...] = ()  # run times of a sample of the ended tasks
+    elapsed_s: tuple[float, ...] = ()  # how long each running task has run so far
     ended: int = 0  # number of tasks that ended in the last `watched_s` seconds
     watched_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignProgressForForecast:
-    """The tasks of a campaign from which its end is forecast."""
+    """The numbers about a campaign's tasks from which the end of the campaign is forecast."""
 
-    left: int  # number of tasks that have not started
+    left: int  # number of tasks that have not started yet
     services: tuple[CampaignRunTimesAtCluster, ...]
-    pause_s: float = 0.0  # pause between cycles of the runner, in which free slots stay idle
+    pause_s: float = 0.0  # pause between two cycles of the runner, during which free slots stay free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignForecast:
-    """The forecast end of a campaign; a value that can't be forecast is None."""
+    """The forecast for a campaign's end; a value that can't be forecast is None."""
 
-    throughput: float | None = None  # ended tasks per second
-    p50_s: float | None = None  # seconds until the end, with a probability of 50 %
+    throughput: float | None = None  # number of tasks that end per second
+    p50_s: float | None = None  # with a probability of 50 %, the campaign ends within this time
     p90_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HalfwayForecast:
-    """A forecast at the time when half of a campaign's tasks had ended, with the actual end."""
+    """The forecast made when half of a campaign's tasks had ended, and the actual end of the campaign."""
 
     campaign: int
     made_at: datetime

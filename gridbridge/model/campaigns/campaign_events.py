@@ -20,36 +20,36 @@ class CampaignEventCode(StrEnum):
     """The kind of failure that an event reports."""
 
     GET_JOBS = "GET_JOBS"  # a cluster does not answer queries
-    DROPPED = "DROPPED"  # a cluster missing in gridbridge.toml has tasks; with `until`: root declared the tasks lost
-    SUBMIT_JOB = "SUBMIT_JOB"  # a cluster accepts no array of the owner for now
+    DROPPED = "DROPPED"  # a cluster with tasks is missing in gridbridge.toml; `until` set: root declared the tasks lost
+    SUBMIT_JOB = "SUBMIT_JOB"  # a cluster now accepts no array of the owner
     RUNNER_SUBMIT_ERROR = "RUNNER_SUBMIT_ERROR"  # a cluster rejects the campaign's arrays
     OWNER_UNKNOWN = "OWNER_UNKNOWN"  # the owner's account does not exist
     NO_LEDGER = "NO_LEDGER"  # root's ledger of submitted tasks is unreadable or lacks arrays
-    NO_FILE = "NO_FILE"  # root can't read the campaign's file for now
+    NO_FILE = "NO_FILE"  # root can't read the campaign's file now
     SETUP_ERROR = "SETUP_ERROR"  # a cluster can't start the campaign's tasks
-    BLACKLIST = "BLACKLIST"  # programs of several tasks in a row failed at a cluster
+    BLACKLIST = "BLACKLIST"  # several tasks in a row failed at a cluster because of their programs
     SINK = "SINK"  # tasks succeed suspiciously fast at a cluster: a black hole
-    NO_CLUSTER = "NO_CLUSTER"  # no cluster of the campaign may run the waiting tasks
+    NO_CLUSTER = "NO_CLUSTER"  # some waiting tasks may run at no cluster of the campaign
     FILE_REFUSED = "FILE_REFUSED"  # root refuses the campaign's file
     RESTORED = "RESTORED"  # an older copy of the state file was restored
-    DISPUTED = "DISPUTED"  # accounting records of tasks contradict each other; with `until`: tasks given up
-    EXIT_ERROR = "EXIT_ERROR"  # programs of tasks ended with a failure status or by a signal
+    DISPUTED = "DISPUTED"  # accounting records contradict each other; `until` set: the owner gave up the tasks
+    EXIT_ERROR = "EXIT_ERROR"  # tasks ended with a failure status or by a signal
     WALLTIME = "WALLTIME"  # tasks overran their walltime and are not retried
-    FRAG = "FRAG"  # a user deleted tasks at their cluster
+    FRAG = "FRAG"  # a person deleted tasks at their cluster
     SITE_FAULT = "SITE_FAULT"  # tasks were lost with their hosts and are not retried
-    PREEMPTED = "PREEMPTED"  # tasks were preempted too often
-    NOT_STARTED = "NOT_STARTED"  # no cluster could start the tasks
+    PREEMPTED = "PREEMPTED"  # tasks were preempted too often and are not retried
+    NOT_STARTED = "NOT_STARTED"  # no cluster could start the tasks, which are not retried
     EPILOG_EXIT_ERROR = "EPILOG_EXIT_ERROR"
-    RESUBMIT = "RESUBMIT"  # tasks requested too many reruns by exit status 66 or 67
+    RESUBMIT = "RESUBMIT"  # tasks requested too many reruns, with exit status 66 or 67
 
 
-# root can't submit or delete arrays for the owner
+# Because of these events root can't submit or delete arrays for the owner.
 ROOT_EVENTS = (CampaignEventCode.OWNER_UNKNOWN, CampaignEventCode.NO_LEDGER)
 PAUSING_EVENTS = (CampaignEventCode.SUBMIT_JOB, CampaignEventCode.NO_FILE, *ROOT_EVENTS)
-# events that end when the cluster accepts an array
+# These events end when the cluster accepts an array.
 SUBMISSION_EVENTS = (*PAUSING_EVENTS, CampaignEventCode.RUNNER_SUBMIT_ERROR)
 SELF_HEALING_EVENTS = (*SUBMISSION_EVENTS, CampaignEventCode.SETUP_ERROR)
-# events that close a cluster to a campaign
+# These events close a cluster to a campaign.
 BLACKLISTING_EVENTS = (*SELF_HEALING_EVENTS, CampaignEventCode.BLACKLIST, CampaignEventCode.SINK)
 
 
@@ -60,7 +60,7 @@ class CampaignEvent:
     number: int = 0  # number of the event; 0: not yet stored
     kind: CampaignEventSubject
     code: CampaignEventCode
-    campaign: int = 0  # number of the campaign; 0: an event of a cluster
+    campaign: int = 0  # number of the campaign; 0: the event concerns a whole cluster
     cluster: str = ""
     exit_status: int | None = None  # exit status of the failed tasks
     tasks: int = 0
@@ -70,12 +70,12 @@ class CampaignEvent:
     probes: int = 0
     until: datetime | None = None  # time of the next retry; None: only a person closes the event
     closed_at: datetime | None = None
-    host: str = ""  # host of all counted tasks; empty: several hosts or unknown
+    host: str = ""  # host on which all counted tasks ran; empty: several hosts, or unknown
     why: str = ""  # error message; may be empty
 
     @property
     def identity(self) -> tuple[CampaignEventCode, int, str, int | None]:
-        """The code, campaign, cluster and exit status; failures with equal values are counted in one event."""
+        """Code, campaign, cluster and exit status; failures that agree in all four are counted in one event."""
         return self.code, self.campaign, self.cluster, self.exit_status
 
 
@@ -85,17 +85,17 @@ class CampaignSuccessAtCluster:
 
     campaign: int
     cluster: str
-    errors_in_row: int = 0  # number of program errors in a row
-    error_host: str = ""  # host of all errors in a row; empty: several hosts, or unknown
+    errors_in_row: int = 0  # number of tasks in a row that failed because of their programs
+    error_host: str = ""  # host on which all these tasks failed; empty: several hosts, or unknown
     successes: int = 0
     durations_s: tuple[int, ...] = ()  # run times of the last successful tasks
-    is_trusted: bool = False  # the owner confirmed that short tasks are correct
-    wiped_in_row: int = 0  # number of waiting tasks that nikita deleted since a task started
+    is_trusted: bool = False  # the owner confirmed that tasks may be as short as they are
+    wiped_in_row: int = 0  # number of waiting tasks that nikita has deleted since a task last started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsChangedInCycle:
-    """The events and success records that a cycle changes."""
+    """The events and the records of successes that a cycle has changed."""
 
     events: tuple[CampaignEvent, ...] = ()
     records: tuple[CampaignSuccessAtCluster, ...] = ()

@@ -1,7 +1,7 @@
-"""Names of campaign files and arrays, and the split of a line of task parameters; hot programs import this module.
+"""Names of campaign files and arrays, and how a line of task parameters is split into words.
 
-A held array has the job name `gc.<site>.<campaign>.<array>`, with letters, digits and `-` in each part. After the
-release the accounting field (`qsub -A`) keeps this name.
+A held array has the job name `gc.<site>.<campaign>.<array>`, with letters, digits and `-` in each part. A released
+array still has this name as its account (`qsub -A`). Programs that start often import this module.
 """
 
 from gridbridge.errors import ParseError
@@ -9,19 +9,19 @@ from gridbridge.model.transfer_name import is_valid_cluster_name
 
 PREFIX = "gc"
 RELEASED = "campaign"
-ADDS_TO = "adds_to"  # JSON key of the campaign to which a file adds tasks
-UNIQUE = "token"  # JSON key of a random word that makes each file unique
+ADDS_TO = "adds_to"  # JSON key in a campaign file: number of the campaign to which the file adds tasks
+UNIQUE = "token"  # JSON key in a campaign file: a random word that makes each file unique
 SPECIAL = frozenset("'\"\\")  # quoting characters of sh
 BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")  # sh splits words only at blanks, tabs and line ends
 
 
 def campaign_file_name(campaign: int, part: int = 0) -> str:
-    """Return the name of a campaign file; `part` counts additional files of the campaign from 1."""
+    """Return the name of a campaign file; `part` is the number of an additional file, or 0 for the first file."""
     return f"c.{campaign}.{part}" if part else f"c.{campaign}"
 
 
 def released_array_name(campaign: int) -> str:
-    """Return the job name of a campaign's arrays after their release."""
+    """Return the job name that each released array of a campaign has."""
     return f"{RELEASED}.{campaign}"
 
 
@@ -65,10 +65,10 @@ def is_campaign_array_name(name: str) -> bool:
 
 
 def split_task_parameters(line: str) -> tuple[str, ...]:
-    """Split a line of task parameters into words as sh does, but without expansion."""
+    """Split a line of task parameters into words as sh does; variables and wildcards stay as they are."""
     if SPECIAL.isdisjoint(line):
         return tuple(word for word in line.translate(BLANKS).split(" ") if word)
-    import shlex  # shlex is slow, and few campaigns use quotes
+    import shlex  # imported only for quotes, because shlex is slow and few campaigns use quotes
 
     try:
         return tuple(shlex.split(line))
@@ -90,7 +90,7 @@ def has_closed_quotes(line: str) -> bool:
 
 
 def first_task_parameter(line: str) -> tuple[str, int]:
-    """Return the first word of a line of task parameters, and the offset of the word's end."""
+    """Return the first word of a line of task parameters, and the position where the word ends."""
     if SPECIAL.isdisjoint(line):
         first = line.translate(BLANKS).partition(" ")[0]
         return first, len(first)

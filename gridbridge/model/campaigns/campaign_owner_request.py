@@ -1,4 +1,4 @@
-"""Requests of owners about their campaigns and about events, and gridbridge's replies."""
+"""Requests of campaign owners about campaigns and events, and gridbridge's replies to them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +12,7 @@ class CampaignOwnerRequestVerb(StrEnum):
     RESUME = "resume"
     PURGE = "purge"
     CANCEL_TASK = "cancel_task"
-    ABANDON = "abandon"  # only by root: tasks that can't be deleted count as ended
+    ABANDON = "abandon"  # only root may request this: tasks that can't be deleted count as ended
     FIX = "fix"  # close events
     RESUBMIT = "resubmit"  # close events and run the failed tasks again
     SUBSCRIBE = "subscribe"
@@ -37,9 +37,9 @@ class CampaignOwnerRequestReply(StrEnum):
     NO_TASK = "no_task"
     TASK_ENDED = "task_ended"
     CLOSED = "closed"
-    NOT_AGAIN = "not_again"  # tasks that succeeded at a black hole are not run again
-    FILE_REFUSED = "file_refused"  # root refuses the campaign's file and submits no more tasks
-    ONE_TRY = "one_try"  # a test campaign sends only one task to each cluster
+    NOT_AGAIN = "not_again"  # gridbridge does not run tasks again that succeeded at a black hole
+    FILE_REFUSED = "file_refused"  # root refuses the campaign's file, and submits no more tasks
+    ONE_TRY = "one_try"  # a test campaign runs only one task at each cluster, so no task runs again
     NO_WAY = "no_way"  # gridbridge.toml does not configure this channel for messages
     TOO_MANY = "too_many"
     WRONG = "wrong"
@@ -53,7 +53,7 @@ class CampaignOwnerRequest:
     uid: int
     verb: CampaignOwnerRequestVerb
     numbers: tuple[int, ...]  # numbers of campaigns or events
-    task: int = 0  # task that CANCEL_TASK cancels
-    way: str = ""  # channel of a subscription, as the subscriber wrote it
+    task: int = 0  # number of the task that CANCEL_TASK cancels
+    way: str = ""  # channel for messages, as the user wrote it
     identity: str = ""
     severity: str = ""

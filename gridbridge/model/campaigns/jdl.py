@@ -1,4 +1,7 @@
-"""The JDL (job description language) of a campaign; keys for all clusters are copied to each cluster's keys."""
+"""The JDL of a campaign: its description in the job description language of CiGri.
+
+A key that the owner gave for all clusters is copied to the settings of each cluster.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,40 +9,40 @@ from enum import StrEnum
 
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
-OUTLINED = ":"  # stands for removed shell lines
+OUTLINED = ":"  # placeholder for shell lines that were removed
 
 
 class CampaignType(StrEnum):
     """How a campaign is scheduled (CiGri scheduler specification, campaign types)."""
 
     DEFAULT = "default"
-    TEST = "test"  # one task for each cluster
+    TEST = "test"  # one task runs at each cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdlSettingsAtCluster:
-    """The settings of a campaign's JDL for the tasks at one cluster."""
+    """The settings of a campaign for one cluster."""
 
     exec_file: str  # shell command to which a task's parameters are appended
     exec_directory: str = ""  # working directory; empty: the owner's home directory at the cluster
     slots: int = 1  # slots of each task
-    nodes: int = 1  # number of OAR nodes, with equal slots on each; 0: any nodes
-    environment: str = ""  # Grid Engine parallel environment of multi-slot tasks
+    nodes: int = 1  # OAR: number of nodes, with equally many slots on each; 0: any nodes
+    environment: str = ""  # Grid Engine: parallel environment of multi-slot tasks
     walltime_s: int = HOUR_S
     is_besteffort: bool = True
     project: str = ""
     queue: str = ""
-    properties: str = ""  # host properties such as "mem>=2000,gpu=YES"
+    properties: str = ""  # requested host properties, such as "mem>=2000,gpu=YES"
     prologue: str = ""  # shell lines that run once before the first task
     prologue_walltime_s: int = HOUR_S
     epilogue: str = ""  # shell lines that run once after the last task
     epilogue_walltime_s: int = HOUR_S
-    max_jobs: int = 0  # tasks that the cluster may have at once; 0: no limit
+    max_jobs: int = 0  # largest number of tasks at the cluster at once; 0: no limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdlDataset:
-    """A dataset that is registered when the campaign is submitted (`gridbridge data`)."""
+    """A dataset that the submission of the campaign registers, as `gridbridge data` would."""
 
     path: str  # absolute path on the transfer host
     replicas: int = 1
@@ -47,7 +50,7 @@ class JdlDataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jdl:
-    """The JDL (job description language) of a campaign, without the parameters of the tasks."""
+    """A campaign's JDL (its description in a job description language), without the tasks' parameters."""
 
     name: str
     type: CampaignType = CampaignType.DEFAULT
@@ -59,17 +62,17 @@ class Jdl:
 
     @property
     def has_steps(self) -> bool:
-        """Whether the campaign has a prologue or an epilogue at a cluster."""
+        """Whether the campaign has a prologue or an epilogue at some cluster."""
         return any(request.prologue or request.epilogue for request in self.clusters.values())
 
     @property
     def has_epilogue(self) -> bool:
-        """Whether the campaign has an epilogue at a cluster."""
+        """Whether the campaign has an epilogue at some cluster."""
         return any(request.epilogue for request in self.clusters.values())
 
     @property
     def outline(self) -> "Jdl":
-        """The JDL without shell lines and other texts that only running tasks need."""
+        """The JDL without those shell lines and other texts that only running tasks need."""
         return replace(
             self,
             clusters={name: _cluster_settings_without_shell_lines(request) for name, request in self.clusters.items()},

@@ -1,4 +1,4 @@
-"""Subscriptions of users to messages about events of their campaigns, and the messages."""
+"""Users' subscriptions to messages about their campaigns, and these messages."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from gridbridge.model.config_key_descriptions import ConfigTextFormat
 
 
 class NotificationSeverity(StrEnum):
-    """The severity of an event; a subscription also covers all higher severities."""
+    """How severe an event is; a subscription to a severity also covers all higher severities."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -17,7 +17,7 @@ class NotificationSeverity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The number of the severity in ascending order, from 0."""
+        """The severity as a number: 0 for the lowest severity."""
         return list(NotificationSeverity).index(self)
 
 
@@ -25,8 +25,8 @@ class NotificationChannel(StrEnum):
     """The way in which a user gets messages."""
 
     MAIL = "mail"
-    JABBER = "jabber"  # messages by the command that root configured
-    PROGRAM = "program"  # messages by the subscriber's own program
+    JABBER = "jabber"  # a command from gridbridge.toml delivers the messages
+    PROGRAM = "program"  # a program of the subscriber gets the messages
 
 
 IDENTITIES = {
@@ -53,7 +53,7 @@ class NotificationOccasion(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationSubscription:
-    """A user's subscription to messages from a severity upwards, by one channel."""
+    """A user's subscription to messages of at least some severity, by one channel."""
 
     number: int = 0  # number of the subscription; 0: not yet stored
     uid: int
@@ -62,8 +62,8 @@ class NotificationSubscription:
     identity: str  # mail address, Jabber name or program path
     severity: NotificationSeverity
     token: str  # token of the subscriber's request file
-    told_until: datetime  # messages about earlier events were sent or given up
-    tries: int = 0  # number of failed deliveries in a row
+    told_until: datetime  # for events before this time messages were sent or given up
+    tries: int = 0  # number of deliveries in a row that failed
     next_at: datetime  # earliest time of the next message
 
 
@@ -72,7 +72,7 @@ class NotifiableEvent:
     """An event, or a campaign's start or end, about which subscribers may get a message."""
 
     at: datetime
-    uid: int  # the campaign's owner, or root if the event is about a cluster
+    uid: int  # uid of the campaign's owner, or of root if only root can act
     severity: NotificationSeverity
     code: str
     campaign: int
@@ -82,13 +82,13 @@ class NotifiableEvent:
 
     @property
     def summary_word(self) -> str:
-        """The event as a text CAMPAIGN:CODE:CLUSTER:TASKS."""
+        """The event as a text of the form CAMPAIGN:CODE:CLUSTER:TASKS."""
         return f"{self.campaign}:{self.code}:{self.cluster}:{self.tasks}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignNotification:
-    """A message to a subscriber about all events since the last message."""
+    """A message to a subscriber about all events since the previous message."""
 
     subscription: NotificationSubscription
     until: datetime

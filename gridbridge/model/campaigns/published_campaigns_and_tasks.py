@@ -1,4 +1,4 @@
-"""Campaigns, clusters and tasks as published for all users, and the numbers of ended tasks."""
+"""Campaigns, clusters and tasks as published for all users, and counts of ended tasks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -11,7 +11,7 @@ from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttemp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaignAtCluster:
-    """The numbers and rates of a campaign's tasks at one cluster, as published for all users."""
+    """How many tasks of a campaign wait, run and have ended at one cluster, as published for all users."""
 
     cluster: str
     waiting: int = 0
@@ -19,17 +19,17 @@ class ShownCampaignAtCluster:
     ended: int | None = None  # number of finally ended tasks; None in lists of many campaigns
     failed: int | None = None
     job_ratio: float | None = None  # tasks sent for each free slot
-    ended_per_h: float | None = None  # number of tasks that ended in the last hour
+    ended_per_h: float | None = None  # number of tasks that end per hour
     mean_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownForecastErrors:
-    """The accuracy of forecasts, by campaigns that have ended."""
+    """How accurate forecasts were, according to campaigns that have ended."""
 
     forecasts: int
     p90_held: int
-    median_error: float  # median error of P50, divided by the forecast time
+    median_error: float  # median of abs(end - P50) / (end - time of the forecast)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +50,17 @@ class ShownCampaign:
     waiting: int = 0  # number of unsent tasks
     ended_per_h: float | None = None
     mean_s: float | None = None
-    p50_at: datetime | None = None  # all tasks end by this time with a probability of 50 %
+    p50_at: datetime | None = None  # with a probability of 50 %, all tasks have ended by this time
     p90_at: datetime | None = None
-    forecast_error: float | None = None  # error of P50; None before the campaign's end
+    forecast_error: float | None = None  # (end - P50) / (end - time of the forecast); None: not ended
     at: tuple[ShownCampaignAtCluster, ...] = ()
     events: int = 0  # number of open events
-    sinks: tuple[str, ...] = ()  # clusters that look like black holes, and whose results the owner has not confirmed
+    sinks: tuple[str, ...] = ()  # clusters that look like black holes, unless the owner confirmed the results
     ending_at: tuple[str, ...] = ()  # clusters at which tasks of a cancelled campaign may still run
 
     @property
     def tasks_running(self) -> int:
-        """The number of running tasks; a task and its speculative attempts count once."""
+        """The number of running tasks; a task with speculative attempts counts once."""
         listed = sum(at.running for at in self.at)
         return min(listed, self.tasks - self.ended)
 
@@ -81,7 +81,7 @@ class ShownCampaigns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaignCluster:
-    """The slots and campaign tasks of a cluster; numbers are None if the cluster has given no recent answer."""
+    """The numbers of slots and campaign tasks at a cluster; slots are None without a recent answer."""
 
     name: str
     kind: str
@@ -89,7 +89,7 @@ class ShownCampaignCluster:
     slots: int | None = None
     used: int | None = None
     free: int | None = None  # free slots for best-effort tasks
-    free_for_normal: int | None = None  # free slots for ordinary tasks, which preempt best-effort tasks
+    free_for_normal: int | None = None  # slots that ordinary tasks can get: free slots and slots of best-effort tasks
     waiting: int = 0  # number of waiting tasks of campaigns
     running: int = 0  # number of running tasks of campaigns
     used_by_campaigns: int = 0  # slots of running tasks of campaigns
@@ -103,14 +103,14 @@ class ShownCampaignClusters:
     clusters: tuple[ShownCampaignCluster, ...] = ()
 
 
-WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # states of tasks without an outcome
-OUTCOME_WORDS = {outcome: outcome.value for outcome in TaskAttemptOutcome}  # computed once for 100,000 tasks
+WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # words for the states of tasks that have no outcome
+OUTCOME_WORDS = {outcome: outcome.value for outcome in TaskAttemptOutcome}  # a table, for 100,000 tasks
 OUTCOME_WORDS |= {TaskAttemptOutcome.PENDING: SENT, TaskAttemptOutcome.UNWANTED: TaskAttemptOutcome.CANCELLED.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPreemption:
-    """An attempt that was preempted because a local job lacked resources."""
+    """The preemption of an attempt, because a local job lacked resources."""
 
     attempt: int
     cluster: str
@@ -140,11 +140,11 @@ class PublishedCampaignTask:
     place: int = 0  # array index, from 1
     exit_status: int | None = None
     wallclock_s: int | None = None
-    beyond_s: int | None = None  # run time after which the task got this speculative attempt
+    beyond_s: int | None = None  # run time after which the task got this attempt; None: not speculative
     copies: tuple[ShownCompetingAttempt, ...] = ()  # attempts that ran beside the last attempt
     made_way: tuple[TaskPreemption, ...] = ()  # attempts that were preempted for local jobs
-    moved: tuple[RebalancedTaskAttempt, ...] = ()  # attempts that rebalancing deleted before their start
-    is_suspect: bool = False  # the task succeeded at a black hole
+    moved: tuple[RebalancedTaskAttempt, ...] = ()  # attempts that rebalancing deleted while they waited
+    is_suspect: bool = False  # whether the task succeeded at a cluster that looks like a black hole
 
     @property
     def state_word(self) -> str:
@@ -168,7 +168,7 @@ class PublishedCampaignTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignTaskEndCounts:
-    """The numbers of a campaign's tasks that one cycle found ended at one cluster."""
+    """How many tasks of a campaign one cycle found ended at one cluster."""
 
     at: datetime
     cluster: str
@@ -176,10 +176,10 @@ class CampaignTaskEndCounts:
     failed: int
     timed: int = 0  # number of tasks with known run times
     wallclock_s: int = 0  # sum of the known run times
-    cancelled: int = 0  # number of cancelled tasks, which `failed` and `timed` leave out
+    cancelled: int = 0  # number of cancelled tasks, which do not count in `failed` and `timed`
 
     def negated(self) -> "CampaignTaskEndCounts":
-        """Return the counts as negative numbers, to subtract ended tasks that run again."""
+        """Return the counts with opposite sign, so that a sum no longer has ended tasks that run again."""
         return CampaignTaskEndCounts(
             at=self.at, cluster=self.cluster, **{name: -getattr(self, name) for name in COUNTS}
         )
@@ -196,7 +196,7 @@ COUNTS = tuple(outcome.name for outcome in fields(CampaignTaskEndCounts) if outc
 def counts_of_one_ended_task(
     task: PublishedCampaignTask, at: datetime, state: CampaignState | None = None
 ) -> CampaignTaskEndCounts:
-    """Return the counts that one ended task adds to the counts of its campaign."""
+    """Return what one ended task adds to the counts of its campaign."""
     if task.has_ended and is_task_cancelled_by_owner(task.outcome, state):
         return CampaignTaskEndCounts(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
     timed, seconds = int(task.wallclock_s is not None), task.wallclock_s or 0
@@ -207,7 +207,7 @@ def counts_of_one_ended_task(
 def sum_task_end_counts_by_cluster(
     ends: Iterable[CampaignTaskEndCounts], at: datetime
 ) -> tuple[CampaignTaskEndCounts, ...]:
-    """Add up the numbers of ended tasks by cluster, at the time `at`; sums of 0 are left out."""
+    """Return the sums of counts of ended tasks at each cluster, dated `at`, without sums that are all 0."""
     sums: dict[str, dict[str, int]] = {}
     for end in ends:
         of_cluster = sums.setdefault(end.cluster, dict.fromkeys(COUNTS, 0))

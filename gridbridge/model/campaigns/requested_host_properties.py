@@ -1,7 +1,7 @@
-"""Host properties that a campaign requests at a cluster, such as `mem>=2000,gpu=YES;gpu=2`.
+"""Parses host properties that a campaign requests at a cluster, such as `mem>=2000,gpu=YES;gpu=2`.
 
-The example has two conditions; `;` separates the alternatives of the second condition. OAR gets all conditions in one
-`oarsub -p`, Grid Engine gets one `qsub -l` for each condition. Frequently started programs import this module.
+The example has two conditions. In the second condition, `;` separates two alternatives. OAR gets all conditions in one
+`oarsub -p`; Grid Engine gets one `qsub -l` for each condition. Programs that start often import this module.
 """
 
 from gridbridge.model.job_request import RELATIONS
@@ -12,16 +12,16 @@ Pair = tuple[str, str]
 
 
 def parse_required_host_properties(text: str) -> tuple[Pair, ...]:
-    """Return the requested host properties without alternatives as unique pairs (name, value).
+    """Return the conditions that have no alternatives as pairs (name, value), each pair once.
 
-    The name ends with the relation, as in `mem>=`, except for the relation `=`.
+    A relation other than `=` is part of the name, as in `mem>=`.
     """
     conditions = dict.fromkeys(text.split(ALL))
     return tuple(_parse_host_property(condition) for condition in conditions if condition and ANY not in condition)
 
 
 def parse_alternative_host_properties(text: str) -> tuple[tuple[Pair, ...], ...]:
-    """Return the requested host properties with alternatives as pairs (name, value)."""
+    """Return each condition that has alternatives as a tuple of these: pairs (name, value)."""
     clauses = (clause.split(ANY) for clause in text.split(ALL) if ANY in clause)
     return tuple(tuple(map(_parse_host_property, clause)) for clause in clauses)
 

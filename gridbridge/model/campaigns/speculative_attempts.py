@@ -1,4 +1,4 @@
-"""Speculative attempts of tasks at the end of a campaign: inputs and results of their planning."""
+"""Speculative (extra) attempts of tasks at the end of a campaign: what is planned, and from what."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttemptOutcom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompetingAttempt:
-    """An attempt of a task with a speculative attempt."""
+    """An attempt, speculative or ordinary, of a task that has a speculative attempt."""
 
     campaign: int
     task: int
@@ -22,42 +22,42 @@ class CompetingAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningTaskAttempt:
-    """An attempt that has not ended, with the time that has passed since its start."""
+    """An attempt that has not ended, and how long it has run."""
 
     task: int
     attempt: int
     cluster: str
-    elapsed_s: float  # time since the start; if the cluster gives no answer, since the submission
+    elapsed_s: float  # time since the start, or if the cluster gives no answer, since the submission
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignLateTasks:
-    """The tasks that still run near a campaign's end."""
+    """The tasks of a campaign that still run near its end."""
 
     campaign: int
     sent_s: float  # time since the campaign's last task was sent
     durations_s: tuple[float, ...]  # run times of ended tasks
     live: tuple[RunningTaskAttempt, ...]
-    failed_at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # clusters at which each task failed
+    failed_at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # task: clusters where it failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeculativeAttemptsAtCluster:
-    """Tasks of a campaign that get a speculative attempt at one cluster."""
+    """Those tasks of a campaign that get a speculative attempt at a cluster in this cycle."""
 
     campaign: int
     cluster: str
     tasks: tuple[int, ...]
-    beyond_s: int  # run time that each task has exceeded
+    beyond_s: int  # run time that each of the tasks has exceeded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupersededAttempts:
-    """Attempts of an array to end, because another attempt of their task has succeeded."""
+    """Attempts in one array that are to be ended, because other attempts of the same tasks succeeded."""
 
     array: CampaignArray
     places: tuple[range, ...]
-    is_whole: bool  # all unfinished tasks of the array are superseded
+    is_whole: bool  # whether this concerns all unfinished tasks of the array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

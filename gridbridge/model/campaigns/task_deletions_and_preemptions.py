@@ -1,4 +1,4 @@
-"""The facts from which nikita decides, and the deletions of tasks that nikita decides on."""
+"""The facts from which nikita decides, and the task deletions that result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ Amounts = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingLocalRequest:
-    """The resources that a waiting local job or task requests."""
+    """What a waiting job or task of the cluster's own users requests."""
 
     job: int
-    task: int = 0  # first waiting task of the array job; 0: no array job
-    slots: int = 1  # requested slots; the smallest number of a range
-    amounts: Amounts = field(default_factory=dict)  # amounts for all slots of a task
-    defaults: Amounts = field(default_factory=dict)  # default requests, which count only where the resource exists
-    alone: frozenset[str] = frozenset()  # requested resources for exclusive use of a host
+    task: int = 0  # array job: number of its first waiting task; 0: no array job
+    slots: int = 1  # number of requested slots; of a range the smallest number
+    amounts: Amounts = field(default_factory=dict)  # resource: amount for all slots of a task
+    defaults: Amounts = field(default_factory=dict)  # resource: default amount, ignored where the resource is missing
+    alone: frozenset[str] = frozenset()  # requested resources that stand for exclusive use of a host
     pe: str = ""  # parallel environment, possibly with wildcards
     queues: tuple[str, ...] = ()  # acceptable queues; empty: any queue
-    others: Pairs = ()  # all requested resources that are no amounts
+    others: Pairs = ()  # other requested resources: those that have no amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +31,9 @@ class FreeQueueInstanceResources:
 
     name: str  # queue instance, such as all.q@host
     slots: int
-    free: Amounts = field(default_factory=dict)  # free amounts of the host's resources
-    own: Amounts = field(default_factory=dict)  # free amounts of the queue's resources
-    alone: frozenset[str] = frozenset()  # resources for exclusive use of the host
+    free: Amounts = field(default_factory=dict)  # resource of the host: free amount
+    own: Amounts = field(default_factory=dict)  # resource of the queue: free amount
+    alone: frozenset[str] = frozenset()  # resources that stand for exclusive use of the host
 
     @property
     def host(self) -> str:
@@ -50,8 +50,8 @@ class RunningJobWithResources:
     host: str
     since: datetime | None = None
     amounts: Amounts = field(default_factory=dict)
-    alone: frozenset[str] = frozenset()  # held resources for exclusive use of the host
-    makes_way: bool = False  # the job runs in a best-effort queue
+    alone: frozenset[str] = frozenset()  # exclusive resources that the job holds, so that it has the host alone
+    makes_way: bool = False  # whether the job runs in a best-effort queue
     is_deleting: bool = False
 
 
@@ -59,7 +59,7 @@ class RunningJobWithResources:
 class CellRequestsAndResources:
     """The waiting requests, running jobs and free resources of a Grid Engine cluster."""
 
-    asked: tuple[WaitingLocalRequest, ...] = ()  # requests in the scheduler's order
+    asked: tuple[WaitingLocalRequest, ...] = ()  # in the order in which the scheduler considers the requests
     holders: tuple[RunningJobWithResources, ...] = ()
     places: tuple[FreeQueueInstanceResources, ...] = ()
     free: Amounts = field(default_factory=dict)  # free amounts of the whole cluster
@@ -67,7 +67,7 @@ class CellRequestsAndResources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignArrayJob:
-    """The campaign and array of a job at a cluster, with the tasks that are being deleted."""
+    """Which campaign and array a job at a cluster is, and which of its tasks are being deleted."""
 
     campaign: int
     array: int
@@ -98,7 +98,7 @@ class LocalRequestBlockedByCampaigns:
     places: tuple[FreeQueueInstanceResources, ...]
     free: Amounts = field(default_factory=dict)  # free amounts of the whole cluster
     tasks: tuple[PreemptibleTask, ...]
-    others: frozenset[str] = frozenset()  # hosts with running jobs that were submitted without gridbridge
+    others: frozenset[str] = frozenset()  # hosts with running jobs that can't be preempted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,15 +107,15 @@ class TasksPreemptedForRequest:
 
     cluster: str
     job: int
-    task: int  # first waiting task of the array job; 0: no array job
+    task: int  # array job: number of its first waiting task; 0: no array job
     host: str
     lacked: tuple[str, ...]
     tasks: tuple[PreemptibleTask, ...]
 
 
-ArrayJobsById = Mapping[int, CampaignArrayJob]  # campaign arrays by job id
-LocalRequestId = tuple[str, int, int]  # cluster, job, task
-PreemptionHistory = Mapping[LocalRequestId, tuple[datetime, ...]]  # for each request the times of its preemptions
+ArrayJobsById = Mapping[int, CampaignArrayJob]  # job id: campaign array
+LocalRequestId = tuple[str, int, int]  # cluster, job number, task number
+PreemptionHistory = Mapping[LocalRequestId, tuple[datetime, ...]]  # request: when tasks were preempted for it
 
 
 class NikitaDeletionReason(StrEnum):
@@ -123,35 +123,35 @@ class NikitaDeletionReason(StrEnum):
 
     OVERFLOW = "overflow"  # more tasks wait at the cluster than the flood rate allows
     WAITED = "waited"
-    OVERRAN = "overran"  # the task ran on long after its walltime
+    OVERRAN = "overran"  # the task runs long after the end of its walltime
     CANCELLED = "cancelled"  # the owner cancelled the campaign
-    MADE_WAY = "made-way"  # preempted, because a local job lacked resources
+    MADE_WAY = "made-way"  # the task is preempted, because a local job lacks resources
     UNWANTED = "unwanted"
     MOVED = "moved"  # rebalancing moves the waiting task to another cluster
-    UNNEEDED = "unneeded"  # a waiting prologue that no task needs any more
-    LEFT = "left"  # replaces MOVED or UNNEEDED after the task was held and deleted
-    NEVER_BEGAN = "never-began"  # replaces OVERFLOW or WAITED after the task was held and deleted
+    UNNEEDED = "unneeded"  # no task needs the waiting prologue any more
+    LEFT = "left"  # replaces MOVED or UNNEEDED once the task was held and deleted
+    NEVER_BEGAN = "never-began"  # replaces OVERFLOW or WAITED once the task was held and deleted
 
 
 REASONS_OF_WAITING = (NikitaDeletionReason.OVERFLOW, NikitaDeletionReason.WAITED, NikitaDeletionReason.NEVER_BEGAN)
 REASONS_OF_MOVES = (NikitaDeletionReason.MOVED, NikitaDeletionReason.UNNEEDED, NikitaDeletionReason.LEFT)
 REASONS_ONLY_WAITING = (*REASONS_OF_WAITING, *REASONS_OF_MOVES)  # only waiting tasks are deleted for these reasons
 REASONS_HELD_FIRST = (NikitaDeletionReason.LEFT, NikitaDeletionReason.NEVER_BEGAN)  # held before the deletion
-REASONS_IF_STILL_WAITING = tuple(  # a task that has started meanwhile is not deleted
+REASONS_IF_STILL_WAITING = tuple(  # for these reasons a task that has started since the mark is not deleted
     wiped_for for wiped_for in REASONS_ONLY_WAITING if wiped_for not in REASONS_HELD_FIRST
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDeletionMark:
-    """A mark in the state file that nikita must delete a task, with the reason."""
+    """A mark in the state file: nikita must delete this task for this reason."""
 
     wiped_for: NikitaDeletionReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMissingSince:
-    """The time since which a job list lacks an unfinished task; None if the job list shows the task again."""
+    """Since when a job list lacks an unfinished task; None: the job list shows the task again."""
 
     campaign: int
     array: int
@@ -161,7 +161,7 @@ class TaskMissingSince:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayTasksWithSameStateAndAge:
-    """Tasks of an array with equal states and equal start times of the state."""
+    """Tasks of an array that all wait, or all run, since the same time."""
 
     campaign: int
     array: int
@@ -173,12 +173,12 @@ class ArrayTasksWithSameStateAndAge:
     is_test: bool = False
     slots: int = 1  # slots of one task
     marked: NikitaDeletionReason | None = None  # reason of a stored deletion mark
-    is_cancelled: bool = False  # the owner cancelled the campaign and not only tasks
+    is_cancelled: bool = False  # whether the owner cancelled the whole campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NikitaTimeouts:
-    """The times for which nikita lets tasks wait, or run after their walltime."""
+    """How long nikita lets tasks wait, and run after their walltime."""
 
     grace_s: float  # how long tasks may wait above the flood rate
     waiting_s: float
@@ -191,17 +191,17 @@ class NikitaSituation:
 
     now: datetime
     parts: tuple[ArrayTasksWithSameStateAndAge, ...]
-    allowed: Mapping[str, int]  # number of tasks that may wait, by cluster
+    allowed: Mapping[str, int]  # cluster: number of tasks that may wait
     patience: NikitaTimeouts
-    to_wide: frozenset[str] = frozenset()  # clusters at which a multi-slot task may wait above `allowed`
+    to_wide: frozenset[str] = frozenset()  # clusters where one multi-slot task may wait in addition to `allowed`
     contests: tuple[
         LocalRequestBlockedByCampaigns, ...
-    ] = ()  # local requests that wait for resources of best-effort tasks
+    ] = ()  # local requests that wait for resources held by best-effort tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayTaskDeletion:
-    """Tasks of an array that are deleted for the same reason."""
+    """Those tasks of an array that nikita deletes for one reason."""
 
     campaign: int
     array: int
@@ -217,11 +217,11 @@ class ArrayTaskDeletion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NikitaDeletionPlan:
-    """The deletions that one cycle of nikita decides on."""
+    """The deletions that one cycle of nikita has decided on."""
 
     wipes: tuple[ArrayTaskDeletion, ...] = ()
     repeated: tuple[ArrayTaskDeletion, ...] = ()  # tasks that were deleted before, but are still in the job list
-    moved: tuple[ArrayTaskDeletion, ...] = ()  # waiting tasks to start at another cluster
+    moved: tuple[ArrayTaskDeletion, ...] = ()  # waiting tasks that are to start at another cluster
     cancelled: tuple[ArrayTaskDeletion, ...] = ()  # tasks that their owners cancelled
-    spared: tuple[ArrayTaskDeletion, ...] = ()  # tasks that have started since they were marked for deletion
+    spared: tuple[ArrayTaskDeletion, ...] = ()  # tasks not to delete, because they have started since they were marked
     ways: tuple[TasksPreemptedForRequest, ...] = ()  # at most one preemption at each cluster

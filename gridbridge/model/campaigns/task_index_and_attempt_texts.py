@@ -1,6 +1,7 @@
-"""Convert task attempts and array indices to short texts and back; hot programs import this module.
+"""Convert task attempts and array indices to short texts and back.
 
-`0-9:1,12:2` means the first attempts of tasks 0 to 9 and the second attempt of task 12.
+`0-9:1,12:2` means the first attempts of tasks 0 to 9 and the second attempt of task 12. Programs that start often
+import this module.
 """
 
 from gridbridge.errors import ParseError
@@ -17,7 +18,7 @@ Attempts = tuple[tuple[int, int], ...]
 def parse_attempt_ranges(text: str) -> Attempts:
     """Parse a text of task attempts such as `0-9:1,12:2`; raises ParseError for any other text."""
     parts = [_parse_attempt_range(part) for part in text.split(",")]
-    # the limit is checked before the tuples are built
+    # checked before the tuples are built, which could fill the memory
     if sum(len(tasks) for tasks, _ in parts) > MAX_ARRAY_TASKS:
         raise ParseError(f"{text[:40]!r}: too many attempts; expected at most {MAX_ARRAY_TASKS} attempts")
     attempts = [(task, attempt) for tasks, attempt in parts for task in tasks]
@@ -96,14 +97,14 @@ def is_prologue_or_epilogue_task(task: int) -> bool:
 
 
 def prologue_or_epilogue_task_number(step: str, cluster: str, clusters: "Iterable[str]") -> int:
-    """Return the task number by which root's ledger records a campaign's prologue or epilogue at a cluster."""
+    """Return the task number that stands for a campaign's prologue or epilogue at a cluster."""
     return FIRST_PROLOGUE_TASK + 2 * sorted(clusters).index(cluster) + STEPS.index(step)
 
 
 def step_and_cluster_of_task_number(task: int, clusters: "Iterable[str]") -> tuple[str, str]:
-    """Return which step (prologue or epilogue) at which cluster has a task number.
+    """Return the step (prologue or epilogue) and the cluster for which a task number stands.
 
-    Raises ParseError if no prologue or epilogue of a campaign at these clusters has the task number.
+    Raises ParseError if the number stands for no prologue or epilogue at any of these clusters.
     """
     names, (at, step) = sorted(clusters), divmod(task - FIRST_PROLOGUE_TASK, 2)
     if not 0 <= at < len(names):

@@ -9,7 +9,7 @@ revision = "0001"
 down_revision = None
 
 RAN = sa.text("wallclock_s IS NOT NULL")
-ALIKE = (  # for each index: number of rows, then numbers of rows with equal first column, first two columns ...
+ALIKE = (  # index: number of rows; then how many rows agree in the first column, in the first two, ...
     ("campaign_attempts", "campaign_attempts", "1000000 100000 1 1"),
     ("campaign_attempts", "campaign_attempts_array", "1000000 100000 1000 1 1"),
     ("campaign_attempts", "campaign_attempts_ran", "1000000 100000 1000 1 1"),
@@ -18,7 +18,7 @@ ALIKE = (  # for each index: number of rows, then numbers of rows with equal fir
     ("campaign_arrays", "campaign_arrays_copies", "100000 10000 100"),
     ("campaign_arrays", "campaign_arrays_cluster", "100000 10000 1000 1"),
 )
-PLACE = ("campaign", "array", "place")  # the key of a task that was sent
+PLACE = ("campaign", "array", "place")  # columns by which tables name an attempt that was sent
 
 
 def upgrade() -> None:
@@ -300,10 +300,10 @@ def _nodes() -> None:
 
 
 def _statistics() -> None:
-    """Write statistics without which SQLite reads a whole campaign to find an array's attempts."""
+    """Write statistics for SQLite, which else would read a whole campaign to find the attempts of an array."""
     op.execute("ANALYZE alembic_version")
     op.execute("DELETE FROM sqlite_stat1")
     statistic = sa.text("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (:tbl, :idx, :stat)")
     for tbl, idx, stat in ALIKE:
         op.execute(statistic.bindparams(tbl=tbl, idx=idx, stat=stat))
-    op.execute("ANALYZE sqlite_schema")  # makes this connection read the statistics again
+    op.execute("ANALYZE sqlite_schema")  # so that this connection reads the new statistics

@@ -1,4 +1,4 @@
-"""Migration: add a campaign's number of tasks that the owner cancelled, apart from failed tasks."""
+"""Migration: each campaign gets a number of tasks that the owner cancelled, apart from failed tasks."""
 
 import sqlalchemy as sa
 from alembic import op
