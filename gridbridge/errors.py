@@ -79,7 +79,7 @@ class TasksOnLostHost(GridbridgeError):
 
 
 class SilentHostMayRunTasks(GridbridgeError):
-    """A silent host is not powered off, because tasks may run on this host."""
+    """A host that does not answer is not powered off, because tasks may run on the host."""
 
     def __init__(self, host: str) -> None:
         super().__init__(f"the cell has tasks on {host}, whose daemon is silent: it stays on")
@@ -121,11 +121,11 @@ class UnmappableRequest(GridbridgeError):
 
 
 class ArrayTasksAlreadyInLedger(GridbridgeError):
-    """Root's ledger lists the array with other tasks, or lists an attempt for another array."""
+    """Root's ledger of submitted tasks has an array with other tasks, or an attempt in another array."""
 
 
 class RootLedgerUnreadable(GridbridgeError):
-    """Root's ledger of a campaign is unreadable or lacks submitted tasks."""
+    """Root's ledger of a campaign's submitted tasks is unreadable or incomplete."""
 
 
 class CampaignFileChanged(GridbridgeError):
@@ -137,7 +137,7 @@ class CampaignFileUnreadable(GridbridgeError):
 
 
 class CampaignEndInRootLedger(GridbridgeError):
-    """Root's ledger has a campaign's end, and the owner has not resumed the campaign."""
+    """A campaign is recorded as ended in root's ledger, and the owner has not resumed the campaign."""
 
 
 class SpeculativeCopyRefusal(GridbridgeError):
@@ -145,7 +145,7 @@ class SpeculativeCopyRefusal(GridbridgeError):
 
 
 class RemoteJobNotOurs(GridbridgeError):
-    """A transfer's remote id belongs to another job, because job numbers wrapped."""
+    """A transfer's remote job id now belongs to another job, because the cluster uses old job ids again."""
 
 
 class OwnerAccountGone(GridbridgeError):
@@ -174,7 +174,7 @@ class UnsafeRemoteFolder(GridbridgeError):
 
 
 class ConflictingRemoteJobEnds(GridbridgeError):
-    """A job's remote records contradict each other, so no recorded end counts."""
+    """The remote records of a job contradict each other, so no record says how the job ended."""
 
 
 class CommandFailed(GridbridgeError):

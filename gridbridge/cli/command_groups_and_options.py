@@ -78,7 +78,7 @@ class LazyCommandGroup(FullSentenceCommandGroup):
 EXIT_NO_ANSWER = 75  # EX_TEMPFAIL of sysexits.h: retry later
 Value = TypeVar("Value")
 Command = TypeVar("Command", bound=Callable[..., Any])
-Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]  # the type of click's options
+Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]  # a decorator that adds an option
 
 
 def refuse_empty_option_value(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -160,7 +160,7 @@ def add_options(options: Sequence[Option]) -> Callable[[Command], Command]:
 
 
 def config_path_unless_from_folder(folder: str, path: str) -> str:
-    """Return the path of option --config; empty if the command line has only option --from."""
+    """Return the path of option --config; empty if the command line has --from without --config."""
     source = click.get_current_context().get_parameter_source("path")
     return "" if folder and source is ParameterSource.DEFAULT else path
 

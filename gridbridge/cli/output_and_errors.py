@@ -27,7 +27,7 @@ STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold re
 
 
 def print_line(text: str = "") -> None:
-    """Print one line; raise StandardOutputReaderGone after a broken pipe, else StandardOutputUnwritable on failure."""
+    """Print one line; raise StandardOutputReaderGone for a broken pipe, StandardOutputUnwritable for other failures."""
     if sys.stdout is None:  # closed by the shell: >&-
         raise StandardOutputUnwritable("standard output: closed")
     try:
@@ -37,7 +37,7 @@ def print_line(text: str = "") -> None:
 
 
 def flush_output() -> None:
-    """Flush standard output; raise StandardOutputReaderGone after a broken pipe, else StandardOutputUnwritable."""
+    """Flush standard output; raise StandardOutputReaderGone for a broken pipe, StandardOutputUnwritable otherwise."""
     try:
         if sys.stdout:
             sys.stdout.flush()
@@ -196,7 +196,7 @@ def _report_error(name: str, message: str, status: int = ERROR) -> int:
 
 @contextmanager
 def print_traceback_if_debug(is_debug: bool) -> Iterator[None]:
-    """Print the traceback of each error except wrong usage, and raise the error again."""
+    """Print the traceback of each error that is no wrong usage, and raise the error again."""
     try:
         yield
     except (click.ClickException, click.Abort, StandardOutputReaderGone):

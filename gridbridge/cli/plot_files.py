@@ -11,11 +11,11 @@ import click
 
 from gridbridge.errors import StandardOutputUnwritable
 
-if TYPE_CHECKING:  # the import takes half a second, which usage errors don't need
+if TYPE_CHECKING:  # not at run time, because the import takes half a second
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# matplotlib logs the place of its font cache, which concerns no user
+# matplotlib logs the path of its font cache, which concerns no user
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 ENDINGS = ("png", "svg", "pdf", "svgz", "ps", "eps", "jpg", "jpeg", "tif", "tiff", "webp")

@@ -30,7 +30,7 @@ OVERWRITTEN = "Cannot overwrite a value"
 _TITLES = [group.title for group in GROUPS.values()]
 SECTIONS = f"the sections are {', '.join(_TITLES[:-1])} and {_TITLES[-1]}"
 _NO_WAIT = os.O_NONBLOCK  # otherwise opening a FIFO would wait for a writer
-MAX_BYTES = 1 << 20  # enough for thousands of queues; more would block the service
+MAX_BYTES = 1 << 20  # enough for thousands of queues; reading a larger file would block the service
 SAMPLE = "/opt/gridbridge/conf/gridbridge.toml"
 
 

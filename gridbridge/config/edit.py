@@ -41,12 +41,12 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def put_keys_in_section(raw: bytes, section: Section, lines: list[str]) -> bytes:
-    """Return the file with some keys set in a section; a missing section is appended."""
+    """Return the file's text with some keys of a section changed; a missing section is appended."""
     document, keys = _parse_toml_document(raw), tomllib.loads("\n".join(lines))
     end = "\r\n" if b"\r\n" in raw else "\n"
     tables = [
         item
-        for _, _, item in _section_parts(document, section)
+        for _, _, item in _find_toml_parts_of_section(document, section)
         if isinstance(item, InlineTable) or (isinstance(item, Table) and not item.is_super_table())
     ]
     expected: dict[str, Any] = document.unwrap()
@@ -62,14 +62,14 @@ def put_keys_in_section(raw: bytes, section: Section, lines: list[str]) -> bytes
 
 
 def remove_section_and_subsections(raw: bytes, section: Section) -> bytes:
-    """Return the file without a section and its subsections; a comment about the next section is kept."""
+    """Return the file's text without a section and its subsections; the next section keeps its comment."""
     document = _parse_toml_document(raw)
     expected: dict[str, Any] = document.unwrap()
     if expected.get(section[0], {}).pop(section[1], None) is None:
         return raw
-    for body, index, item in list(_section_parts(document, section)):
+    for body, index, item in list(_find_toml_parts_of_section(document, section)):
         is_last = document.as_string().endswith(item.as_string())
-        body[index] = (None, Whitespace(_comment_of_next(item.as_string(), is_last)))
+        body[index] = (None, Whitespace(_comment_of_next_section(item.as_string(), is_last)))
     return _verified_edited_file(document.as_string(), expected, section)
 
 
@@ -80,14 +80,14 @@ def _parse_toml_document(raw: bytes) -> tomlkit.TOMLDocument:
         raise ConfigError((f"{error}; TOML 1.0 in UTF-8",)) from error
 
 
-def _section_parts(within: Container, path: tuple[str, ...]) -> Iterator[tuple[Body, int, Item]]:
+def _find_toml_parts_of_section(within: Container, path: tuple[str, ...]) -> Iterator[tuple[Body, int, Item]]:
     for index, (key, item) in enumerate(within.body):
         if key is None or key.key != path[0]:
             continue
         if not path[1:]:
             yield within.body, index, item
         elif isinstance(item, Table | InlineTable):
-            yield from _section_parts(item.value, path[1:])
+            yield from _find_toml_parts_of_section(item.value, path[1:])
 
 
 def _change_section_keys(table: Item, keys: Mapping[str, object], lines: list[str], end: str) -> None:
@@ -105,8 +105,8 @@ def _change_section_keys(table: Item, keys: Mapping[str, object], lines: list[st
     body.insert(plain[-1] + 1 if plain else 0, (None, Whitespace(end.join((*news, "")))))
 
 
-def _comment_of_next(text: str, is_last: bool) -> str:
-    """Return the comment directly above the next section, or after a blank line at the end of the file."""
+def _comment_of_next_section(text: str, is_last: bool) -> str:
+    """Return the comment that ends `text` and is about the next section, or stands apart at the end of the file."""
     lines = text.splitlines(keepends=True)
     start = len(lines)
     while start and lines[start - 1].lstrip().startswith("#"):
@@ -121,12 +121,12 @@ def _verified_edited_file(text: str, expected: Mapping[str, Any], section: Secti
         content = tomllib.loads(text)
     except ValueError:
         content = {}
-    if _without_empty(content, section) != _without_empty(expected, section):
+    if _sections_without_empty_group(content, section) != _sections_without_empty_group(expected, section):
         raise ConfigError((f"[{_section_title(section)}] can't be edited by a program; edit the section by hand",))
     return text.encode()
 
 
-def _without_empty(sections: Mapping[str, Any], section: Section) -> Mapping[str, Any]:
+def _sections_without_empty_group(sections: Mapping[str, Any], section: Section) -> Mapping[str, Any]:
     return {name: table for name, table in sections.items() if table or name != section[0]}
 
 

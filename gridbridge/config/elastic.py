@@ -35,7 +35,7 @@ FOR_ALL = ("kind", "timeout_s")
 PROVIDER_DEFAULTS: Mapping[str, object] = {
     key.name: getattr(MachineProviderSection(), key.name) for key in fields(MachineProviderSection)
 }
-POOL_OVERRIDES = ("image", "size")  # keys that a pool may set in place of its provider
+POOL_OVERRIDES = ("image", "size")  # keys of a provider that each pool may set to another value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ OF_HOST = {
 }
 
 
-def _provider_contradictions(sections: Table) -> Iterator[str]:
+def _provider_pool_and_power_problems(sections: Table) -> Iterator[str]:
     providers = subtable_or_empty(sections, "provider")
     judges = (("provider", _provider_problems), ("pool", _pool_problems), ("power", _powered_host_problems))
     for title, judge in judges:
@@ -100,14 +100,14 @@ def _provider_problems(provider: Table, _: Table) -> Iterator[str]:
         return
     kind = _provider_kind(provider)
     foreign = tuple(key for key in PROVIDER_DEFAULTS if key not in (*FOR_ALL, *OF_KIND[kind].has))
-    yield from _missing_and_foreign_keys(provider, OF_KIND[kind], foreign, f"with kind {kind}")
+    yield from _missing_and_foreign_provider_keys(provider, OF_KIND[kind], foreign, f"with kind {kind}")
     if kind is ProviderKind.POWER and provider.get("way", PowerSwitchMethod.IPMI) in list(PowerSwitchMethod):
         way = _power_switch_method(provider)
         foreign = tuple({"program", "broadcast"} - {*OF_WAY[way].has})
-        yield from _missing_and_foreign_keys(provider, OF_WAY[way], foreign, f"with way {way}")
+        yield from _missing_and_foreign_provider_keys(provider, OF_WAY[way], foreign, f"with way {way}")
 
 
-def _missing_and_foreign_keys(
+def _missing_and_foreign_provider_keys(
     table: Table, keys: ProviderKindKeys, foreign: tuple[str, ...], wrong: str
 ) -> Iterator[str]:
     for key, right in keys.needs.items():
@@ -156,7 +156,7 @@ def _powered_host_problems(host: Table, providers: Table) -> Iterator[str]:
         way = _power_switch_method(subtable_or_empty(providers, str(name)))
         known_keys = {key for keys in OF_HOST.values() for key in keys.has}
         foreign = tuple(sorted(known_keys - {*OF_HOST[way].has}))
-        yield from _missing_and_foreign_keys(host, OF_HOST[way], foreign, f"with way {way}")
+        yield from _missing_and_foreign_provider_keys(host, OF_HOST[way], foreign, f"with way {way}")
 
 
 GROUPS: tuple[SectionGroupOfOneName, ...] = (
@@ -176,7 +176,7 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     least, most = section.get("min_nodes"), section.get("max_nodes")
     if isinstance(least, int) and isinstance(most, int) and 0 < most < least:
         yield f"[balance] min_nodes: {least}; expected at most max_nodes ({most})"
-    yield from _schedule_problems(subtable_or_empty(sections, "demand").get("schedule"))
+    yield from _demand_schedule_problems(subtable_or_empty(sections, "demand").get("schedule"))
     section = subtable_or_empty(sections, "squeeze")
     minimal = section.get("minimal_reserve", SqueezeSection().minimal_reserve)
     target = section.get("target_reserve", SqueezeSection().target_reserve)
@@ -191,10 +191,10 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     for step in ("people", "mounts"):
         if step in steps and not boot.get(step):
             yield f'[bootstrap] {step}: empty; expected a value, or steps without "{step}"'
-    yield from _provider_contradictions(sections)
+    yield from _provider_pool_and_power_problems(sections)
 
 
-def _schedule_problems(schedule: object) -> Iterator[str]:
+def _demand_schedule_problems(schedule: object) -> Iterator[str]:
     if not isinstance(schedule, str) or not SCHEDULE.holds(schedule):
         return
     for entry in filter(None, schedule.split(", ")):

@@ -19,12 +19,12 @@ def find_config_problems(sections: section_parsing.Table) -> Iterator[str]:
     if isinstance(least, int) and isinstance(enough, int) and least > enough:
         right = f"expected at most min_free_bytes ({enough})"
         yield f"[rebalance] full_free_bytes: {least}; {right}"
-    yield from _storage_problems(
+    yield from _storage_area_problems(
         section_parsing.subtable_or_empty(sections, "storage"), section_parsing.subtable_or_empty(sections, "cluster")
     )
 
 
-def _storage_problems(areas: section_parsing.Table, clusters: section_parsing.Table) -> Iterator[str]:
+def _storage_area_problems(areas: section_parsing.Table, clusters: section_parsing.Table) -> Iterator[str]:
     owners: dict[tuple[str, str], str] = {}
     for name in areas:
         area = section_parsing.subtable_or_empty(areas, name)

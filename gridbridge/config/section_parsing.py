@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Table: TypeAlias = Mapping[str, object]
 
 TABLE_TYPES = (RemoteAccounts, QueueDefaultRequests)  # types of keys whose value is a table of texts
-MAX_VALUE_CHARS = 80  # at most this many characters of a wrong value in a message
+MAX_VALUE_CHARS = 80  # longest part of a wrong value that a message repeats
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')
 
@@ -154,7 +154,7 @@ class NamedSections(Generic[S]):
         if not isinstance(content, dict):
             yield f"[{self.name}]: {NO_SECTION} {self.title}"
             return
-        if keys := _keys_without_section_name(content, self.kind):
+        if keys := _find_keys_without_section_name(content, self.kind):
             written = ", ".join(map(format_toml_key, keys))
             yield f"[{self.name}] {written}: below a section without a name; {self.title}"
         for name, table in content.items():
@@ -178,7 +178,7 @@ class RequestMappingSections:
     title = f"[{MAPS}.CLUSTER.KIND.NAME]"
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find mapping tables without sections; `config.transfer` checks the mapping rules."""
+        """Find a value that is no section in place of [map]; `config.transfer` checks the mapping rules."""
         if not isinstance(content, dict):
             yield f"[{MAPS}]: {NO_SECTION} {self.title}"
 
@@ -257,7 +257,7 @@ def find_problems_within_section(
     try:
         parse_section(table, kind)
     except ClassValidationError as group:
-        yield from (f"[{title}] {problem}" for problem in _section_problems(group.exceptions, kind))
+        yield from (f"[{title}] {problem}" for problem in _describe_section_parse_errors(group.exceptions, kind))
 
 
 def parse_section(table: object, kind: type[S]) -> S:
@@ -266,12 +266,12 @@ def parse_section(table: object, kind: type[S]) -> S:
     return _CONVERTER.structure(table, kind)
 
 
-def _keys_without_section_name(content: Table, kind: "type[DataclassInstance]") -> list[str]:
+def _find_keys_without_section_name(content: Table, kind: "type[DataclassInstance]") -> list[str]:
     keys = {key.name for key in fields(kind)}
     return [name for name, part in content.items() if name in keys and not isinstance(part, dict)]
 
 
-def _section_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
+def _describe_section_parse_errors(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
     keys = {key.name: key for key in fields(kind)}
     forbidden = (fault for fault in errors if isinstance(fault, ForbiddenExtraKeysError))
     unknown = sorted(name for fault in forbidden for name in fault.extra_fields)
@@ -289,15 +289,15 @@ def _section_problems(errors: Sequence[Exception], kind: "type[DataclassInstance
 
 @cache
 def _register_section_parser(kind: "type[DataclassInstance]") -> None:
-    hooks: Any = {key.name: override(struct_hook=_value_checker(key)) for key in fields(kind)}
+    hooks: Any = {key.name: override(struct_hook=_config_value_checker(key)) for key in fields(kind)}
     _CONVERTER.register_structure_hook(kind, make_dict_structure_fn(kind, _CONVERTER, **hooks))
 
 
-def _value_checker(key: Field[object]) -> Callable[[object, object], object]:
+def _config_value_checker(key: Field[object]) -> Callable[[object, object], object]:
     def checked(value: object, _: object) -> object:
         if isinstance(value, dict) and config_key_type(key) in TABLE_TYPES:
             _check_table_of_texts(value, key)
-        fault = _value_fault(value, key)
+        fault = _config_value_fault(value, key)
         if fault:
             raise ConfigKeyProblem(value, fault, describe_allowed_values(key))
         return config_key_type(key)(value)
@@ -306,7 +306,7 @@ def _value_checker(key: Field[object]) -> Callable[[object, object], object]:
 
 
 def _check_table_of_texts(table: dict[str, object], key: Field[object]) -> None:
-    """Refuse texts of a wrong form, and one account for two users, which would hide a job's owner."""
+    """Refuse texts of a wrong form, and two users with one remote account, which would hide a job's owner."""
     form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccounts
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():
@@ -316,7 +316,7 @@ def _check_table_of_texts(table: dict[str, object], key: Field[object]) -> None:
             raise ConfigKeyProblem(value, "the account of two people", form.right, f".{format_toml_key(name)}")
 
 
-def _value_fault(value: object, key: Field[object]) -> str:
+def _config_value_fault(value: object, key: Field[object]) -> str:
     kind, description = config_key_type(key), config_key_description(key)
     accepted = int | float if kind is float else str if issubclass(kind, str) else kind
     accepted = dict if kind in TABLE_TYPES else accepted

@@ -30,7 +30,7 @@ class ClusterKindKeys:
 
     needs: Mapping[str, str]  # required keys, with their expected form
     lacks: Mapping[str, str]  # forbidden keys, with the reason
-    pushes: Mapping[JobEndPushKind, str]  # unsupported values of key `push`, each with the expected values
+    pushes: Mapping[JobEndPushKind, str]  # for each unsupported value of key `push`: the values expected instead
     has_claims: bool = True  # whether claims are needed, because the cluster may be unreachable
     stands_alone: bool = False  # whether all clusters of the site must be of this kind
     asks_by_rule: bool = False  # whether each requested resource needs a mapping rule, as at OAR
@@ -75,13 +75,13 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     local, clusters = subtable_or_empty(sections, "site").get("cluster"), subtable_or_empty(sections, "cluster")
     for name in clusters:
         table = subtable_or_empty(clusters, name)
-        mistakes = (*_kind_problems(table), *_ssh_problems(table, name == local))
+        mistakes = (*_cluster_kind_problems(table), *_cluster_ssh_problems(table, name == local))
         mistakes += tuple(_embedded_mixture_problems(table, subtable_or_empty(clusters, str(local))))
-        mistakes += tuple(_claim_problems(table, name == local))
+        mistakes += tuple(_cluster_claim_problems(table, name == local))
         yield from (f"[cluster.{format_toml_key(name)}] {problem}" for problem in mistakes)
 
 
-def _kind_problems(cluster: Table) -> Iterator[str]:
+def _cluster_kind_problems(cluster: Table) -> Iterator[str]:
     keys, wrong = config_keys_of_cluster_kind(cluster), f"with kind {batch_system_of_cluster_section(cluster)}"
     for name, right in keys.needs.items():
         if not cluster.get(name):
@@ -104,7 +104,7 @@ def _embedded_mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
         yield f"kind{ConfigKeyProblem(kind, f'where the local cluster is {home}', right)}"
 
 
-def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
+def _cluster_ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     address, users = cluster.get("ssh", ""), cluster.get("users", {})
     push = cluster.get("push", JobEndPushKind.NONE)
     if push == JobEndPushKind.OAR and not address:
@@ -121,7 +121,7 @@ def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
         yield f"push{ConfigKeyProblem(push, 'with ssh', 'none: a cluster by ssh is queried at intervals')}"
 
 
-def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
+def _cluster_claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     claim = cluster.get("claim", JobClaimKind.NONE)
     if claim not in (JobClaimKind.FILE, JobClaimKind.GRANT):
         return

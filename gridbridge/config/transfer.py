@@ -32,9 +32,9 @@ from gridbridge.model.transfer.transfer_config_sections import (
     TransferQueueSection,
 )
 
-WALLTIME = "h_rt"  # every OAR server has a walltime
+WALLTIME = "h_rt"  # the resource that limits a job's run time; every OAR server has such a limit
 TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # time limits of queue_conf(5)
-SLOTS = ("/nodes", "/network_address", "/resource_id")  # levels that every OAR job has
+SLOTS = ("/nodes", "/network_address", "/resource_id")  # OAR's names for the levels of a job's `-l` request
 EXCLUDES = {  # keys of a mapping rule, each with keys that contradict it
     "reject": ("to", "scale", "unit", "relation", "default", "drop", "require", "spread"),
     "drop": ("to", "scale", "unit", "relation", "default"),
@@ -59,9 +59,9 @@ def find_request_mapping_problems(sections: Table) -> Iterator[str]:
             if kind not in KINDS or not isinstance(rules, dict):
                 yield f"[{title}.{format_toml_key(kind)}]: {NO_NAME if kind in KINDS else NO_KIND}"
                 continue
-            yield from _rule_problems(f"{title}.{kind}", kind, rules)
+            yield from _mapping_rule_problems(f"{title}.{kind}", kind, rules)
             if kind == request_mapping_rules.PE and not by_rule:
-                yield from _spread_problems(f"{title}.{kind}", rules)
+                yield from _spread_key_problems(f"{title}.{kind}", rules)
             if kind == request_mapping_rules.RESOURCE:
                 yield from _time_unit_problems(f"{title}.{kind}", rules, (WALLTIME,) if by_rule else TIMES)
                 yield from (_oar_level_problems if by_rule else _oar_only_key_problems)(f"{title}.{kind}", rules)
@@ -89,7 +89,7 @@ def _queue_mapping_problems(sections: Table) -> Iterator[str]:
                 yield _key_problem(entry, "no rule", right)
 
 
-def _spread_problems(title: str, rules: Table) -> Iterator[str]:
+def _spread_key_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         if spread := subtable_or_empty(rules, name).get("spread"):
             entry = (f"{title}.{format_toml_key(name)}", "spread", spread)
@@ -102,7 +102,7 @@ def _default_request_problems(entry: tuple[str, str, object], resource: str, rul
     elif rule.get("drop") or rule.get("reject"):
         yield _key_problem(entry, "dropped or rejected by its rule", "a resource whose rule has no drop or reject")
     else:
-        yield from _amount_problems(entry, rule)
+        yield from _default_amount_problems(entry, rule)
 
 
 def _key_problem(entry: tuple[str, str, object], wrong: str, right: str) -> str:
@@ -163,20 +163,20 @@ def _oar_only_key_problems(title: str, rules: Table) -> Iterator[str]:
             yield _key_problem((section, "to", remote_name), "not an OAR cluster", REMOTE_NAME_FORMAT.right)
 
 
-def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
+def _mapping_rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
     section, form = KINDS[kind]
     for name, table in rules.items():
         rule = f"{title}.{format_toml_key(name)}"
         if not form.holds(name):
             yield f"[{rule}]: wrong name; {form.right}"
         mistakes = list(find_problems_within_section(rule, table, section))
-        yield from mistakes or _rule_contradictions(rule, name, kind, subtable_or_empty(rules, name))
-    yield from _cycle_problems(title, rules)
+        yield from mistakes or _mapping_rule_contradictions(rule, name, kind, subtable_or_empty(rules, name))
+    yield from _mapping_cycle_problems(title, rules)
     if kind == request_mapping_rules.RESOURCE:
-        yield from _same_remote_name_problems(title, rules)
+        yield from _duplicate_remote_name_problems(title, rules)
 
 
-def _rule_contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[str]:
+def _mapping_rule_contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[str]:
     set_keys = [key for key, value in rule.items() if value]
     for first, excluded in EXCLUDES.items():
         if first in set_keys and (conflicting := [key for key in set_keys if key in excluded]):
@@ -186,10 +186,10 @@ def _rule_contradictions(title: str, name: str, kind: str, rule: Table) -> Itera
     for word in (name, str(rule.get("to", ""))):
         if is_home_only_resource(word):
             yield f"[{title}]: {word} names a host or queue at home, and is never requested remotely"
-    yield from _amount_problems((title, "default", rule.get("default", "")), rule)
+    yield from _default_amount_problems((title, "default", rule.get("default", "")), rule)
 
 
-def _amount_problems(entry: tuple[str, str, object], rule: Table) -> Iterator[str]:
+def _default_amount_problems(entry: tuple[str, str, object], rule: Table) -> Iterator[str]:
     default = str(entry[2])
     try:
         if default and _is_converted(rule) and not grid_engine_amounts.is_unlimited_grid_engine_amount(default):
@@ -203,7 +203,7 @@ def _is_converted(rule: Table) -> bool:
     return bool(rule.get("unit", usual.unit)) or rule.get("scale", usual.scale) != usual.scale
 
 
-def _same_remote_name_problems(title: str, rules: Table) -> Iterator[str]:
+def _duplicate_remote_name_problems(title: str, rules: Table) -> Iterator[str]:
     sources: dict[str, str] = {}
     for name in rules:
         rule = subtable_or_empty(rules, name)
@@ -218,7 +218,7 @@ def _same_remote_name_problems(title: str, rules: Table) -> Iterator[str]:
         sources.setdefault(remote_name, name)
 
 
-def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
+def _mapping_cycle_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         path = [name]
         while (remote_name := str(subtable_or_empty(rules, path[-1]).get("to", ""))) in rules:
@@ -242,14 +242,14 @@ GROUPS: tuple[SectionGroupOfOneName, ...] = (
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find contradictions between queues, mappings, clusters and the poller."""
     yield from find_request_mapping_problems(sections)
-    if why := _why_no_queues(sections):
+    if why := _why_no_transfer_queues(sections):
         yield f"[queue.{format_toml_key(next(iter(subtable_or_empty(sections, 'queue'))))}]: {why}"
     else:
-        yield from _queue_problems(sections)
-    yield from _staleness_problems(subtable_or_empty(sections, "poller"))
+        yield from _transfer_queue_problems(sections)
+    yield from _poller_staleness_problems(subtable_or_empty(sections, "poller"))
 
 
-def _why_no_queues(sections: Table) -> str:
+def _why_no_transfer_queues(sections: Table) -> str:
     local = subtable_or_empty(sections, "site").get("cluster")
     if not subtable_or_empty(sections, "queue") or not isinstance(local, str):
         return ""
@@ -259,7 +259,7 @@ def _why_no_queues(sections: Table) -> str:
     )
 
 
-def _queue_problems(sections: Table) -> Iterator[str]:
+def _transfer_queue_problems(sections: Table) -> Iterator[str]:
     clusters, local = subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster")
     remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
     queues = subtable_or_empty(sections, "queue")
@@ -277,7 +277,7 @@ def _queue_problems(sections: Table) -> Iterator[str]:
                 yield _key_problem((title, key, value), "without ssh", "files are staged only by ssh")
 
 
-def _staleness_problems(poller: Table) -> Iterator[str]:
+def _poller_staleness_problems(poller: Table) -> Iterator[str]:
     interval_s = poller.get("interval_s", PollerSection().interval_s)
     stale_s = poller.get("stale_s", PollerSection().stale_s)
     if not isinstance(interval_s, int | float) or not isinstance(stale_s, int | float):

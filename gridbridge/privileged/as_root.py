@@ -65,8 +65,8 @@ def perform_as_root_request(words: tuple[str, ...], hosts: str = HOSTS, path: st
     """Check all words of a request to gridbridge-as-root, then carry out the request."""
     match words:
         case ("name", name, text):
-            host, address = _checked_host_name(name), _checked_address(text)
-            leads = set[str]() if _is_node_name(host, path) else _look_up_addresses(host)
+            host, address = _checked_host_name(name), _checked_ip_address(text)
+            leads = set[str]() if _is_name_of_balancer_node(host, path) else _look_up_host_addresses(host)
             hosts_file_block.replace_hosts_block_locked(
                 hosts, partial(hosts_file_block.hosts_block_with_name, host, address, leads)
             )
@@ -112,7 +112,7 @@ def _checked_host_name(text: str) -> str:
     return text
 
 
-def _checked_address(text: str) -> str:
+def _checked_ip_address(text: str) -> str:
     try:
         address = ipaddress.ip_address(text)
     except ValueError as error:
@@ -125,7 +125,7 @@ def _checked_address(text: str) -> str:
     return str(address)
 
 
-def _is_node_name(host: str, path: str) -> bool:
+def _is_name_of_balancer_node(host: str, path: str) -> bool:
     try:
         policy = configuration_file.load_configuration(path)
     except ConfigError:
@@ -134,7 +134,7 @@ def _is_node_name(host: str, path: str) -> bool:
     return host.startswith(prefix) and host.removeprefix(prefix).isdigit()
 
 
-def _look_up_addresses(host: str) -> set[str]:
+def _look_up_host_addresses(host: str) -> set[str]:
     """Return all addresses of a host name; empty if the name does not exist.
 
     Raises NameLookupFailure if a name service gives no answer, because the caller may block a name service, for

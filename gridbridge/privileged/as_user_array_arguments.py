@@ -51,7 +51,7 @@ class AsUserArrayArguments:
         return isinstance(self.config.get("cluster", {}).get(cluster), dict)
 
     def with_cluster(self, cluster: str) -> "AsUserArrayArguments":
-        """Return these arguments with another configured cluster."""
+        """Return a copy of these arguments for another cluster in the configuration."""
         from copy import copy  # imported here, because few calls concern several clusters
 
         order = copy(self)

@@ -72,11 +72,11 @@ def _list_end_or_resume_campaign(arguments: list[str]) -> str:
 
 def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
     """Record a campaign's end in root's ledger, even before a first submission, so that no more tasks are sent."""
-    if ledger.has_file or _claim_campaign_file(campaign, ledger, folder):
+    if ledger.has_file or _record_campaign_file_in_ledger(campaign, ledger, folder):
         ledger.record_campaign_end()
 
 
-def _claim_campaign_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str) -> bool:
+def _record_campaign_file_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str) -> bool:
     """Record the file of an unsubmitted campaign in the ledger; return False for a file that root never accepts.
 
     Root refuses a missing file, and a file of another campaign. If a user has replaced the file, only the campaign's

@@ -146,7 +146,7 @@ def environment_of_person(name: str, home: str) -> dict[str, str]:
 
 
 def require_owned_remote_job(job: str, found: tuple[str, str], expected: tuple[str, str]) -> bool:
-    """Say whether a job with an owner and account was found; raise RemoteJobNotOurs if they are not as expected."""
+    """Say whether a job was found; raise RemoteJobNotOurs if its owner and -A account string are not as expected."""
     if found[0] and found != expected:
         (owner, account), (theirs, name) = found, expected
         raise RemoteJobNotOurs(f"job {job} of {owner} has account {account!r}; expected account {name} of {theirs}")

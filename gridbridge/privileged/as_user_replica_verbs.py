@@ -44,7 +44,7 @@ def perform_as_user_replica_verb(arguments: list[str]) -> NoReturn:
     as_user_refusals_and_user_switch.continue_in_time_limited_child(
         as_user_refusals_and_user_switch.LIMIT_S if verb == "look" else LONG_S
     )
-    _become_owner_program(
+    _become_owner_replica_program(
         as_user_refusals_and_user_switch.switch_to_user(uid), verb, [dataset for dataset, _ in let], names
     )
 
@@ -78,7 +78,7 @@ def _is_dataset_name(name: object) -> bool:
     return is_name and text.isascii() and all(letter in NAME_LETTERS for letter in text.lower())
 
 
-def _become_owner_program(person: str, verb: str, datasets: list[str], names: list[str]) -> NoReturn:
+def _become_owner_replica_program(person: str, verb: str, datasets: list[str], names: list[str]) -> NoReturn:
     import pwd  # imported here, so that refusals are faster
 
     environment = as_user_refusals_and_user_switch.environment_of_person(person, pwd.getpwnam(person).pw_dir)

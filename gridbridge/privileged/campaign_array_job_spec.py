@@ -61,7 +61,7 @@ class VerifiedCampaignTasks:
         self._order, self._ledger = order, ledger
 
     def tasks(self, index: int) -> tuple[CampaignArrayScriptTask, ...]:
-        """Return an array's tasks; speculative attempts are numbered by root's ledger."""
+        """Return an array's tasks; root's ledger says the attempt number of each speculative copy."""
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
         script_tasks = tuple(
@@ -78,7 +78,7 @@ class VerifiedCampaignTasks:
         """Return the job spec of an array for the cluster of the request."""
         header, section = header_of_array(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
-        amounts = {key: _checked_amount(header, key, most) for key, most in LIMITS.items()}
+        amounts = {key: _checked_amount_in_header(header, key, most) for key, most in LIMITS.items()}
         assert isinstance(section, dict)
         hosts = str(header.get("properties", ""))
         request = JobRequest(
@@ -92,14 +92,14 @@ class VerifiedCampaignTasks:
         return JobSpec(
             transfer=str(array),
             request=request,
-            script=write_campaign_array_script(self._settings(header, person, amounts, array.site), tasks),
+            script=write_campaign_array_script(self._array_job_settings(header, person, amounts, array.site), tasks),
             shell=str(section.get("shell", "/bin/sh")),
             pe=text["environment"],
             slots=amounts["slots"],
             tasks=len(tasks),
         )
 
-    def _settings(self, header: Header, person: str, amounts: dict[str, int], site: str) -> dict[str, str]:
+    def _array_job_settings(self, header: Header, person: str, amounts: dict[str, int], site: str) -> dict[str, str]:
         walltime_s = amounts["walltime_s"]
         if "exec_file" not in header:
             raise AsUserRequestRefusal("key exec_file is missing")
@@ -120,7 +120,7 @@ class VerifiedCampaignTasks:
 def _read_task_lines(
     attempts: tuple[Attempts, ...], brought: RootVerifiedCampaignFiles, ledger: RootLedgerOfSubmittedTasks
 ) -> dict[int, bytes]:
-    """Return tasks' parameters; raise AsUserRequestRefusal if they are too long, KeyError if a task is missing."""
+    """Return each task's line of parameters; raise AsUserRequestRefusal for too long lines, KeyError for no line."""
     numbers = [[task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts]
     lines = brought.parameters_of_tasks({task for array_tasks in numbers for task in array_tasks}, ledger)
     for array_tasks in numbers:
@@ -138,7 +138,7 @@ def _slots_by_node(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
     return ((nodes, slots // nodes),) if nodes else ((0, slots),)
 
 
-def _checked_amount(header: Header, key: str, most: int) -> int:
+def _checked_amount_in_header(header: Header, key: str, most: int) -> int:
     value = header.get(key)
     if not isinstance(value, int) or not 0 < value <= most:
         raise AsUserRequestRefusal(f"{key} = {value!r}; expected 1 to {most}")

@@ -27,7 +27,7 @@ UNTAKEN = {
 
 
 class CampaignOwnerClusterCalls:
-    """The access of a campaign's owner to a cluster, by a single connection."""
+    """The access of a campaign's owner to a cluster; all requests share one connection."""
 
     def __init__(self, order: AsUserArrayArguments, person: str) -> None:
         self._order = order
@@ -67,7 +67,7 @@ class CampaignOwnerClusterCalls:
         if order.verb == DELETE_WAITING:
             if not is_ours:  # all tasks ended or were deleted
                 raise GridbridgeError(f"job {job} does not exist any more: no task is deleted")
-            return self._delete_waiting(name, job)
+            return self._delete_waiting_tasks_of_array(name, job)
         if is_ours and order.verb != DELETE:
             adapter.release_arrays(far, (job,), self._name)
         elif is_ours and order.indices:
@@ -76,7 +76,7 @@ class CampaignOwnerClusterCalls:
             adapter.delete_array(far, job)
         return ""
 
-    def _delete_waiting(self, name: str, job: str) -> str:
+    def _delete_waiting_tasks_of_array(self, name: str, job: str) -> str:
         """Hold an array's tasks, delete the waiting tasks, and release the tasks that had begun."""
         adapter, far = self._adapter, self._far
         indices = {index for span in parse_array_index_ranges(self._order.indices) for index in span}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ASKS_S = 10.0  # timeout of the queries to one cluster
 ALL_ASK_S = 20.0  # timeout of the queries to all clusters
-BY_NAME = "+"  # suffix of a job id by which all jobs with the array's submission name are queried
+BY_NAME = "+"  # suffix of a job id; the query then includes all jobs with the array's submission name
 
 
 def require_earlier_attempts_ended(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, index: int) -> None:
@@ -41,15 +41,15 @@ def require_earlier_attempts_ended(order: AsUserArrayArguments, ledger: RootLedg
     for cluster, attempts in at.items():
         limit_s = min(ASKS_S, latest - time.monotonic())
         if order.is_configured_cluster(cluster) and limit_s > 0:
-            _require_ended_at(order.with_cluster(cluster), ledger.uid, attempts, limit_s)
+            _require_attempts_ended(order.with_cluster(cluster), ledger.uid, attempts, limit_s)
 
 
-def _require_ended_at(order: AsUserArrayArguments, uid: int, earlier: "list[Earlier]", limit_s: float) -> None:
+def _require_attempts_ended(order: AsUserArrayArguments, uid: int, earlier: "list[Earlier]", limit_s: float) -> None:
     questions = [
         f"{number}={job}{'' if job and not is_repeated else BY_NAME}" for number, _, job, is_repeated, _ in earlier
     ]
     try:
-        worker = CampaignOwnerWorker(uid, lambda person: _live_index_query(order, person), limit_s)
+        worker = CampaignOwnerWorker(uid, lambda person: _live_task_index_query(order, person), limit_s)
         living = _parse_live_indices(worker.ask(*questions))
     except OwnerRequestNotYetPossible:
         raise
@@ -60,8 +60,8 @@ def _require_ended_at(order: AsUserArrayArguments, uid: int, earlier: "list[Earl
             raise OwnerRequestNotYetPossible(f"an earlier attempt of a task is at {cluster}, in array {number}")
 
 
-def _live_index_query(order: AsUserArrayArguments, person: str) -> "Answers":
-    """Return a function that queries the array indices of waiting or running tasks.
+def _live_task_index_query(order: AsUserArrayArguments, person: str) -> "Answers":
+    """Return a function that asks the cluster for the array indices of tasks that wait or run.
 
     An array is searched by its submission name if its job id is unknown, or if the array was submitted again after a
     lost answer.

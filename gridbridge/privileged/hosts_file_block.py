@@ -18,9 +18,10 @@ class AsRootRequestRefusal(GridbridgeError):
 def hosts_block_with_name(host: str, address: str, leads: set[str], others: list[str], block: list[str]) -> list[str]:
     """Return the lines of gridbridge's block with a name added.
 
-    Raises AsRootRequestRefusal if a line outside the block has the name or the address, or if the name leads
-    only outside the block to another address, because the name then belongs to another machine. Host names ignore case
-    (hosts(5)), and a qmaster rejects a host whose address has another name.
+    Raises AsRootRequestRefusal if a line outside the block has the name or the address. Also raises
+    AsRootRequestRefusal if the block lacks the name but the name already has another address, because the name then
+    belongs to another machine. Host names ignore case (hosts(5)), and a qmaster rejects a host whose address has
+    another name.
     """
     for line in others:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
@@ -30,7 +31,7 @@ def hosts_block_with_name(host: str, address: str, leads: set[str], others: list
     return [*(line for line in block if not {host, address} & set(line.split())), f"{address} {host}"]
 
 
-def _split_at_block(text: str) -> tuple[list[str], list[str], list[str]]:
+def _split_hosts_file_at_block(text: str) -> tuple[list[str], list[str], list[str]]:
     """Return the lines before, in and after gridbridge's block; raise AsRootRequestRefusal for an incomplete block."""
     lines = text.removesuffix("\n").split("\n") if text else []  # splitlines() also splits at form feeds
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
@@ -53,7 +54,7 @@ def replace_hosts_block_locked(path: str, edit: Callable[[list[str], list[str]],
         fcntl.flock(held, fcntl.LOCK_EX)
         with open(path, "rb") as file:
             text = file.read().decode("utf-8", "surrogateescape")
-        before, block, after = _split_at_block(text)
+        before, block, after = _split_hosts_file_at_block(text)
         if block := edit(before + after, block):
             block = [BEGIN, *block, END]
         new_text = "".join(f"{line}\n" for line in (*before, *block, *after))

@@ -32,7 +32,7 @@ def run_owner_notification_program(arguments: list[str]) -> NoReturn:
     as_user_refusals_and_user_switch.require_ordinary_account(config, name, uid)
     as_user_refusals_and_user_switch.continue_in_time_limited_child()
     as_user_refusals_and_user_switch.switch_to_user(uid)
-    _run_owner_program(path, uid, lines.encode("ascii"))
+    _become_owner_notification_program(path, uid, lines.encode("ascii"))
 
 
 def read_notification_request_file(name: str) -> tuple[str, int]:
@@ -51,7 +51,7 @@ def read_notification_request_file(name: str) -> tuple[str, int]:
     return path, facts.st_uid
 
 
-def _run_owner_program(path: str, uid: int, text: bytes) -> NoReturn:
+def _become_owner_notification_program(path: str, uid: int, text: bytes) -> NoReturn:
     person = pwd.getpwuid(uid)
     os.umask(0o022)
     home = person.pw_dir if os.path.isdir(person.pw_dir) else "/"

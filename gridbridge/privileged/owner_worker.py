@@ -84,7 +84,7 @@ def _answer_requests_as_owner(uid: int, begin: Begin, asks: int, tells: int) -> 
         try:
             return f"0 {answers(words)}\n".encode()
         except (GridbridgeError, OSError) as error:
-            return _error_line(error)
+            return _error_answer_line(error)
 
     try:
         answers = begin(as_user_refusals_and_user_switch.switch_to_user(uid))
@@ -93,13 +93,13 @@ def _answer_requests_as_owner(uid: int, begin: Begin, asks: int, tells: int) -> 
                 os.write(tells, answer(answers, line.split()))
         os._exit(0)
     except as_user_refusals_and_user_switch.MissingUserAccount as error:
-        os.write(tells, _error_line(as_user_refusals_and_user_switch.OwnerAccountUnavailable(str(error))))
+        os.write(tells, _error_answer_line(as_user_refusals_and_user_switch.OwnerAccountUnavailable(str(error))))
     except (GridbridgeError, OSError) as error:
-        os.write(tells, _error_line(error))
+        os.write(tells, _error_answer_line(error))
     finally:
         os._exit(as_user_refusals_and_user_switch.FAILED)
 
 
-def _error_line(error: Exception) -> bytes:
+def _error_answer_line(error: Exception) -> bytes:
     status = as_user_refusals_and_user_switch.as_user_exit_status(error)
     return f"{status} {as_user_refusals_and_user_switch.limited_error_line(error)}\n".encode("utf-8", "replace")

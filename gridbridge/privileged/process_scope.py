@@ -16,13 +16,13 @@ from gridbridge.privileged import systemd_scope
 from gridbridge.shell.program_runs import SIGKILL
 
 # RLIMIT_NPROC is above the user's number of processes, because the user's jobs may start further processes.
-SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # longest short scope; spare processes of a short, and of a long scope
-NO_LIMIT = 1 << 20  # number of processes that stands for no limit
+SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # a scope up to SHORT_S gets MORE spare processes, a longer one MANY_MORE
+NO_LIMIT = 1 << 20  # RLIMIT_NPROC from this number on counts as no limit
 FIRST_SIGNAL = 128  # a larger exit status is 128 plus the number of a signal, as in a shell
 CLONE_NEWPID = 0x20000000  # flag of unshare(2)
 PR_SET_CHILD_SUBREAPER = 36  # option of prctl(2)
 KILL_S = 5.0  # time limit for killing processes without a namespace
-BY_SYSTEMD, BY_UID = b"s", b"u"  # what limits the number of processes: systemd, or RLIMIT_NPROC
+BY_SYSTEMD, BY_UID = b"s", b"u"  # the byte says whether systemd or RLIMIT_NPROC limits processes
 
 _more = 0  # number of processes that the user may add; 0: systemd sets the limit
 
@@ -37,7 +37,7 @@ class UserProcessScope:
             self.pid = os.fork()
             return
         line, self._line = os.pipe()  # the scope ends when the parent closes this pipe
-        self.pid, is_closed = _fork_in_new_namespace()
+        self.pid, is_closed = _fork_in_new_pid_namespace()
         if not self.pid:
             os.close(self._line)
             _fork_worker_and_watch(line, limit_s, is_closed=is_closed)
@@ -79,7 +79,7 @@ def _can_fork_below_limit(most: int) -> bool:
     return True
 
 
-def _fork_in_new_namespace() -> tuple[int, bool]:
+def _fork_in_new_pid_namespace() -> tuple[int, bool]:
     """Fork a child, if possible into a new PID namespace; return the pid, and whether the child has a namespace."""
     import ctypes  # imported here, because transfers need no ctypes
 
@@ -113,28 +113,28 @@ def _fork_worker_and_watch(line: int, limit_s: float, *, is_closed: bool) -> Non
     try:
         line = os.dup2(line, 3)  # the next line closes the locks and pipes inherited from the parent
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))
-        status = _wait_for_end(main, line)
+        status = _wait_for_worker_end(main, line)
         if not is_closed:
-            _kill_children()
+            _kill_descendant_processes()
     finally:
         os._exit(status if status >= 0 else FIRST_SIGNAL - status)
 
 
-def _wait_for_end(main: int, line: int) -> int:
+def _wait_for_worker_end(main: int, line: int) -> int:
     """Wait for a process and return the exit code; -SIGKILL if the parent closes the pipe first."""
     poll = select.poll()
     poll.register(line, select.POLLIN)
     poll.register(os.pidfd_open(main), select.POLLIN)
     while True:
         ready = [end for end, _ in poll.poll(1000)]  # orphaned processes are reaped each second
-        ended = _reap_children()
+        ended = _reap_child_processes()
         if main in ended:
             return os.waitstatus_to_exitcode(ended[main])
         if line in ready:
             return -SIGKILL
 
 
-def _reap_children() -> dict[int, int]:
+def _reap_child_processes() -> dict[int, int]:
     ended = {}
     with suppress(ChildProcessError):
         while (exited := os.waitpid(-1, os.WNOHANG))[0]:
@@ -142,17 +142,17 @@ def _reap_children() -> dict[int, int]:
     return ended
 
 
-def _kill_children() -> None:
+def _kill_descendant_processes() -> None:
     """Kill all descendant processes, even orphans, which become child processes."""
     until = time.monotonic() + KILL_S
-    while (below := _descendants(os.getpid())) and time.monotonic() < until:
+    while (below := _pids_of_descendant_processes(os.getpid())) and time.monotonic() < until:
         for pid in below:
             with suppress(ProcessLookupError):
                 os.kill(pid, SIGKILL)
-        _reap_children()
+        _reap_child_processes()
 
 
-def _descendants(pid: int) -> list[int]:
+def _pids_of_descendant_processes(pid: int) -> list[int]:
     pids = [pid]
     for parent in pids:  # the list grows in the loop
         with suppress(OSError), open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as file:

@@ -50,24 +50,24 @@ class CampaignArraySender:
         self._order = order
         self._ledger = ledger
         self._content = content
-        self._worker = CampaignOwnerWorker(ledger.uid, self._request_handler)
+        self._worker = CampaignOwnerWorker(ledger.uid, self._owner_request_handler)
         self._began = time.monotonic()
 
     def submit_held_arrays(self) -> list[ArraySendProgress]:
         """Record the intended arrays, submit the arrays on hold, and record the job ids; return the begun arrays."""
         sent_arrays = [ArraySendProgress(array, index) for index, array in enumerate(self._order.arrays)]
         intended: list[ArraySendProgress] = []
-        with self._ledger_batch(intended):
-            intended.extend(self._act_until_limit(sent_arrays, self._record_intent, INTENDS_S))
-        begun = list(self._act_until_limit(intended, self._submit_or_adopt, BEGINS_S))
-        with self._ledger_batch(begun):
+        with self._write_ledger_records_together(intended):
+            intended.extend(self._act_on_arrays_until_time_limit(sent_arrays, self._record_array_intent, INTENDS_S))
+        begun = list(self._act_on_arrays_until_time_limit(intended, self._submit_or_adopt_array, BEGINS_S))
+        with self._write_ledger_records_together(begun):
             self._record_job_ids(begun, intended[len(begun) :])
         return begun
 
-    def _act_until_limit(
+    def _act_on_arrays_until_time_limit(
         self, arrays: list[ArraySendProgress], act: Callable[[ArraySendProgress], None], limit_s: float
     ) -> Iterator[ArraySendProgress]:
-        """Call `act` for each array, until the time limit or a fatal error; yield the arrays."""
+        """Call `act` for each array and then yield the array; stop at the time limit or a fatal error."""
         for sent in arrays:
             try:
                 if not sent.error:
@@ -79,8 +79,8 @@ class CampaignArraySender:
                 return
 
     @contextmanager
-    def _ledger_batch(self, arrays: list[ArraySendProgress]) -> Iterator[None]:
-        """Write the ledger records of a `with` block together; if the write fails, all arrays have failed."""
+    def _write_ledger_records_together(self, arrays: list[ArraySendProgress]) -> Iterator[None]:
+        """Write the ledger records of a `with` block together; a failed write is the error of each array."""
         try:
             with self._ledger.write_lines_at_once():
                 yield
@@ -88,7 +88,7 @@ class CampaignArraySender:
             for sent in arrays:
                 sent.job, sent.error = "", sent.error or error
 
-    def _record_intent(self, sent: ArraySendProgress) -> None:
+    def _record_array_intent(self, sent: ArraySendProgress) -> None:
         number, ledger, order = sent.array.array, self._ledger, self._order
         sent.job = ledger.job_id_of_array(number)
         if not (sent.job or order.is_of_copies):
@@ -98,7 +98,7 @@ class CampaignArraySender:
         ledger.record_array(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
         sent.is_new = not (sent.job or ledger.may_be_submitted_twice(number))
 
-    def _submit_or_adopt(self, sent: ArraySendProgress) -> None:
+    def _submit_or_adopt_array(self, sent: ArraySendProgress) -> None:
         """Submit an array held, or adopt the job that an earlier call submitted."""
         if sent.job:
             return
@@ -133,7 +133,7 @@ class CampaignArraySender:
             for sent_array in sent:
                 sent_array.error = error
 
-    def _request_handler(self, person: str) -> Answers:
+    def _owner_request_handler(self, person: str) -> Answers:
         site = CampaignOwnerClusterCalls(self._order, person)
 
         def answer(words: list[str]) -> str:

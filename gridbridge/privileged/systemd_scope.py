@@ -9,8 +9,8 @@ from gridbridge.shell.program_runs import SIGKILL
 
 MOST_TASKS = 128  # maximal number of processes and threads in a systemd scope
 BUSCTL, BOOTED = "/usr/bin/busctl", "/run/systemd/system"  # paths that exist if systemd runs (sd_booted(3))
-SYSTEMD_S, MOVE_S = 3.0, 1.0  # time limits for the call of systemd, and for the move into its scope
-SPARE_S = 30  # time after a scope's own limit at which systemd ends the scope
+SYSTEMD_S, MOVE_S = 3.0, 1.0  # longest waits: for systemd's answer, and until the process is in its scope
+SPARE_S = 30  # seconds after a scope's own time limit, after which systemd ends the scope
 CGROUPS = "/sys/fs/cgroup"
 
 

@@ -15,7 +15,7 @@ from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 
 STEP_BYTES = 8 << 20
 TAIL_BYTES = 256
-QUIET_S = 5.0  # after a rename a process may write to the old file for this time
+QUIET_S = 5.0  # how long after a rename a process may still write to the old file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,17 +31,17 @@ class AppendedLines:
 def read_appended_lines(
     path: str, position: AccountingFilePosition, now: float, most: int = STEP_BYTES
 ) -> AppendedLines:
-    """Read whole lines, without lines longer than `most`; raise StateError if the file can't be read."""
+    """Read whole lines of at most `most` bytes; raise StateError if the file can't be read."""
     try:
-        return _read_next_lines(path, position, now, most)
+        return _read_next_appended_lines(path, position, now, most)
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def _read_next_lines(path: str, position: AccountingFilePosition, now: float, most: int) -> AppendedLines:
+def _read_next_appended_lines(path: str, position: AccountingFilePosition, now: float, most: int) -> AppendedLines:
     if _does_file_continue(path, position):
         return _read_lines_at(path, position, most)
-    old = next((name for name in _files_named_alike(path) if _does_file_continue(name, position)), "")
+    old = next((name for name in _find_rotated_files(path) if _does_file_continue(name, position)), "")
     if not old:
         why = f"{path}: the file was cut short or replaced, and no file beside it continues the lines that were read"
         return _read_lines_at(path, AccountingFilePosition(), most, lost=why)
@@ -51,16 +51,16 @@ def _read_next_lines(path: str, position: AccountingFilePosition, now: float, mo
     status = os.stat(old)
     if now - status.st_mtime < QUIET_S:
         return step
-    return _read_lines_at(_next_newer_file(path, old), AccountingFilePosition(), most)
+    return _read_lines_at(_next_newer_rotated_file(path, old), AccountingFilePosition(), most)
 
 
-def _next_newer_file(path: str, old: str) -> str:
+def _next_newer_rotated_file(path: str, old: str) -> str:
     after = os.stat(old).st_mtime_ns
-    newer = [name for name in _files_named_alike(path) if os.stat(name).st_mtime_ns > after]
+    newer = [name for name in _find_rotated_files(path) if os.stat(name).st_mtime_ns > after]
     return min(newer, key=lambda name: os.stat(name).st_mtime_ns, default=path)
 
 
-def _files_named_alike(path: str) -> Iterator[str]:
+def _find_rotated_files(path: str) -> Iterator[str]:
     folder, _, name = path.rpartition("/")
     for neighbour in sorted(os.listdir(folder or "/")):
         beside = f"{folder}/{neighbour}"
@@ -72,16 +72,16 @@ def _files_named_alike(path: str) -> Iterator[str]:
 def _does_file_continue(path: str, position: AccountingFilePosition) -> bool:
     try:
         with open(path, "rb", buffering=0) as file:
-            return _contains_position(file.fileno(), position)
-    except FileNotFoundError:  # renamed, and no new file exists yet
+            return _does_file_contain_position(file.fileno(), position)
+    except FileNotFoundError:  # logrotate has renamed the file, and no new file exists yet
         return False
 
 
-def _contains_position(end: int, position: AccountingFilePosition) -> bool:
+def _does_file_contain_position(end: int, position: AccountingFilePosition) -> bool:
     status = os.fstat(end)
     if not position.offset:
         return position.inode in (0, status.st_ino)
-    return status.st_size >= position.offset and _tail_digest(end, position.offset) == position.tail
+    return status.st_size >= position.offset and _digest_of_bytes_before_offset(end, position.offset) == position.tail
 
 
 def _read_lines_at(path: str, position: AccountingFilePosition, most: int, lost: str = "") -> AppendedLines:
@@ -92,12 +92,12 @@ def _read_lines_at(path: str, position: AccountingFilePosition, most: int, lost:
         is_more = len(data) == most
         offset = position.offset + (len(lines) or (most if is_more else 0))
         status = os.fstat(end)
-        tail = _tail_digest(end, offset) if offset else ""
+        tail = _digest_of_bytes_before_offset(end, offset) if offset else ""
     position = AccountingFilePosition(device=status.st_dev, inode=status.st_ino, offset=offset, tail=tail)
     return AppendedLines(lines=lines, place=position, is_more=is_more, lost=lost)
 
 
-def _tail_digest(end: int, offset: int) -> str:
+def _digest_of_bytes_before_offset(end: int, offset: int) -> str:
     first = max(0, offset - TAIL_BYTES)
     return blake2b_hex_digest(os.pread(end, offset - first, first))
 

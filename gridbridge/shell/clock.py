@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from gridbridge.model.host_clocks import HostClockReadings
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-LEAST_S = 1.0  # smaller steps of the clock come from slewing, or from the time between two readings
+LEAST_S = 1.0  # smaller steps are ignored: they come from slewing, or from the time between two readings
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -32,7 +32,7 @@ class ClockShiftedDictionary(dict[K, V]):
 
 
 class Clock:
-    """Returns the time of day, and detects when someone has set it, by a steady clock."""
+    """The time of day, with a steady clock that shows whether someone has set the time of day."""
 
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = _steady) -> None:
         self._wall = wall
@@ -75,7 +75,7 @@ class Clock:
         return values
 
     def detect_step(self) -> timedelta:
-        """Return by how much the clock was set since the last call, and shift all recorded times."""
+        """Return how far the clock was set forward since the last call, and shift all recorded times."""
         offset_s = self._wall() - self._steady()
         moved_s, self._offset_s = offset_s - self._offset_s, offset_s
         if abs(moved_s) < LEAST_S:

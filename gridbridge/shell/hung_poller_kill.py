@@ -41,12 +41,12 @@ def kill_poller_lock_holder(path: str) -> int:
         process = os.pidfd_open(pid) if pid else -1
     except OSError:
         return 0
-    return _kill_verified_holder(path, uid, pid, process) if pid else 0
+    return _kill_verified_lock_holder(path, uid, pid, process) if pid else 0
 
 
-def _kill_verified_holder(path: str, uid: int, pid: int, process: int) -> int:
+def _kill_verified_lock_holder(path: str, uid: int, pid: int, process: int) -> int:
     try:
-        if not (_runs_only_as(pid, uid) and find_poller_lock_holder(path) == pid) or _has_systemd_watchdog(pid):
+        if not (_runs_only_as_uid(pid, uid) and find_poller_lock_holder(path) == pid) or _has_systemd_watchdog(pid):
             return 0
         signal.pidfd_send_signal(process, signal.SIGKILL)
     except OSError:
@@ -56,8 +56,8 @@ def _kill_verified_holder(path: str, uid: int, pid: int, process: int) -> int:
     return pid
 
 
-def _runs_only_as(pid: int, uid: int) -> bool:
-    """Say whether a process runs only as the account with this uid; never for root."""
+def _runs_only_as_uid(pid: int, uid: int) -> bool:
+    """Say whether all four uids of a process are this uid; False for root's uid."""
     lines = _read_bytes_or_empty(f"/proc/{pid}/status").splitlines()
     ids = next((line.split()[1:] for line in lines if line.startswith(b"Uid:")), [])
     return uid != 0 and ids == [str(uid).encode()] * 4

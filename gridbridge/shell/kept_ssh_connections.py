@@ -28,10 +28,10 @@ from gridbridge.shell.retry import retry_once
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, OpenSshClient
 
 GRACE_S = 1.0
-QUIET_S = 1.0  # pause in the output, after which b"" is yielded
+QUIET_S = 1.0  # seconds without output, after which b"" is yielded
 CHANNELS = 4  # channels at once in a connection; the default of MaxSessions is 10 (sshd_config(5))
 
-logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # the callers log failures
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # not paramiko, but the callers log failures
 
 
 @dataclass(slots=True)
@@ -56,16 +56,16 @@ class KeptSshConnections(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request in a channel; return the result, and whether nothing was sent. Closes failed connections."""
+        """Run a request in a channel; return the result and whether nothing was sent. A failed connection is closed."""
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
             return super().carry(login, token, request, timeout_s, most_bytes)
         line = self._lines.setdefault(login.key, SshLoginConnection())
         deadline = time.monotonic() + timeout_s + GRACE_S
         if not line.channels.acquire(timeout=timeout_s):
-            return _failed_request(b""), True
+            return _failed_ssh_request_result(b""), True
         try:
-            return _run_in_channel(line, configured_login, request, deadline, most_bytes)
+            return _run_request_in_channel(line, configured_login, request, deadline, most_bytes)
         except OverflowError as error:
             raise ProgramOutputTooLong((CLIENT,), most_bytes, login.host) from error
         finally:
@@ -91,10 +91,10 @@ class KeptSshConnections(OpenSshClient):
             raise HostNotReached((CLIENT,), FAILED, stderr=openssh_message_for_error(error)) from error
         with channel:
             channel.sendall(text)
-            yield from _channel_output(channel)
+            yield from _yield_channel_output(channel)
 
 
-def _channel_output(channel: paramiko.Channel) -> Iterator[bytes]:
+def _yield_channel_output(channel: paramiko.Channel) -> Iterator[bytes]:
     channel.settimeout(QUIET_S)
     while True:
         try:
@@ -108,19 +108,19 @@ def _channel_output(channel: paramiko.Channel) -> Iterator[bytes]:
         yield chunk
 
 
-def _run_in_channel(
+def _run_request_in_channel(
     line: SshLoginConnection, login: LoginWithSshConfig, request: bytes, deadline: float, most_bytes: int
 ) -> tuple[CompletedProgram, bool]:
     try:
         channel = _open_channel_or_reconnect(line, login, deadline)
     except TROUBLES as error:
-        _close_connection_locked(line)
-        return _failed_request(openssh_message_for_error(error)), True
+        _close_login_connection_under_lock(line)
+        return _failed_ssh_request_result(openssh_message_for_error(error)), True
     try:
-        return _exchange(channel, request, deadline, most_bytes), False
+        return _send_and_receive(channel, request, deadline, most_bytes), False
     except TROUBLES as error:
-        _close_connection_locked(line)
-        return _failed_request(openssh_message_for_error(error)), False
+        _close_login_connection_under_lock(line)
+        return _failed_ssh_request_result(openssh_message_for_error(error)), False
     finally:
         channel.close()
 
@@ -137,9 +137,9 @@ def _open_channel(
 ) -> paramiko.Channel:
     transport, is_new = _open_transport(line, configured_login, deadline)
     try:
-        channel = transport.open_session(timeout=_remaining_s(deadline))
-        channel.settimeout(_remaining_s(deadline))
-        with closed_after_limit(_remaining_s(deadline), partial(_close_channel, channel)):
+        channel = transport.open_session(timeout=_remaining_s_until_deadline(deadline))
+        channel.settimeout(_remaining_s_until_deadline(deadline))
+        with closed_after_limit(_remaining_s_until_deadline(deadline), partial(_close_channel, channel)):
             channel.exec_command(command)  # paramiko itself sets no timeout
     except TROUBLES as error:
         if is_new or transport.is_active():
@@ -155,8 +155,8 @@ def _open_transport(
         transport = line.client.get_transport() if line.client else None
         is_new = transport is None or not transport.is_active()
         if is_new:
-            _close_connection(line)
-            line.client = connect_with_paramiko(configured_login, min(CONNECT_S, _remaining_s(deadline)))
+            _close_login_connection(line)
+            line.client = connect_with_paramiko(configured_login, min(CONNECT_S, _remaining_s_until_deadline(deadline)))
             transport = line.client.get_transport()
     assert transport
     return transport, is_new
@@ -167,14 +167,14 @@ def _close_channel(channel: paramiko.Channel) -> None:
         channel.close()
 
 
-def _exchange(channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int) -> CompletedProgram:
+def _send_and_receive(channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int) -> CompletedProgram:
     channel.sendall(request)
     channel.shutdown_write()
     stdout, stderr = bytearray(), bytearray()
     poll = select.poll()
     poll.register(channel.fileno(), select.POLLIN)
-    while not (channel.eof_received or channel.closed) or _has_output(channel):
-        if not _has_output(channel) and not poll.poll(_remaining_s(deadline) * 1000):
+    while not (channel.eof_received or channel.closed) or _has_channel_output(channel):
+        if not _has_channel_output(channel) and not poll.poll(_remaining_s_until_deadline(deadline) * 1000):
             raise TimeoutError("no answer in time")
         if channel.recv_ready():
             stdout += channel.recv(CHUNK_BYTES)
@@ -185,27 +185,27 @@ def _exchange(channel: paramiko.Channel, request: bytes, deadline: float, most_b
     return CompletedProgram((CLIENT,), FAILED, bytes(stdout), bytes(stderr))
 
 
-def _has_output(channel: paramiko.Channel) -> bool:
+def _has_channel_output(channel: paramiko.Channel) -> bool:
     return channel.recv_ready() or channel.recv_stderr_ready()
 
 
-def _close_connection_locked(line: SshLoginConnection) -> None:
+def _close_login_connection_under_lock(line: SshLoginConnection) -> None:
     with line.lock:
-        _close_connection(line)
+        _close_login_connection(line)
 
 
-def _close_connection(line: SshLoginConnection) -> None:
+def _close_login_connection(line: SshLoginConnection) -> None:
     if line.client:
         line.client.close()
         line.client = None
 
 
-def _remaining_s(deadline: float) -> float:
+def _remaining_s_until_deadline(deadline: float) -> float:
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError("no answer in time")
     return left_s
 
 
-def _failed_request(words: bytes) -> CompletedProgram:
+def _failed_ssh_request_result(words: bytes) -> CompletedProgram:
     return CompletedProgram((CLIENT,), FAILED if words else -SIGKILL, b"", words)

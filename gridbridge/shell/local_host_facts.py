@@ -100,10 +100,10 @@ def first_parent_closed_to_others(path: str) -> str:
     """Return the outermost parent folder that other users can't enter; empty if they can enter every parent folder."""
     parts = path.split("/")[1:-1]
     above = ("/" + "/".join(parts[:n]) for n in range(1, len(parts) + 1))
-    return next((folder for folder in above if not _may_others_enter(folder)), "")
+    return next((folder for folder in above if not _may_others_enter_folder(folder)), "")
 
 
-def _may_others_enter(folder: str) -> bool:
+def _may_others_enter_folder(folder: str) -> bool:
     facts = read_owner_mode_and_kind(folder, follow=True)
     return facts is None or bool(facts.mode & stat.S_IXOTH)
 
@@ -126,7 +126,7 @@ def free_bytes_and_files_of_folder(folder: str) -> FolderFreeSpace:
 
 
 def count_subfolders_by_owner(path: str) -> dict[str, int]:
-    """Count the subfolders that the folder's owner does not own, by owner; empty if unreadable."""
+    """Return how many subfolders belong to each account except the folder's owner; empty if unreadable."""
     try:
         ours = os.stat(path).st_uid
         with os.scandir(path) as entries:
@@ -170,18 +170,18 @@ def last_log_line(path: str) -> str:
 
 
 def find_root_daemon(program: str) -> RunningExecd | None:
-    """Return the process of a daemon that root started, else None; root may restart the program of the process."""
+    """Return a daemon's process if root started the process, so that root may restart its program; else None."""
     for pid in _all_pids():
-        if read_text_or_empty(f"/proc/{pid}/comm").strip() == program and _runs_as_root(pid):
+        if read_text_or_empty(f"/proc/{pid}/comm").strip() == program and _is_process_of_root(pid):
             executable = _executable_of_process(pid) or program
             if executable.rpartition("/")[2] == program:
-                unit = _systemd_unit(pid)
+                unit = _systemd_unit_of_process(pid)
                 return RunningExecd(pid=pid, program=executable, unit=unit, age_s=_process_age_s(pid))
     return None
 
 
-def _runs_as_root(pid: int) -> bool:
-    """Say whether a process has root's real uid; the owner of /proc/PID is root for undumpable processes, too."""
+def _is_process_of_root(pid: int) -> bool:
+    """Say whether a process has root's real uid; root may own /proc/PID for processes of other users, too."""
     # the kernel escapes newlines in the name of the process
     lines = read_text_or_empty(f"/proc/{pid}/status").split("\n")
     return any(line.split()[:2] == ["Uid:", "0"] for line in lines)
@@ -211,6 +211,6 @@ def _executable_of_process(pid: int) -> str:
         return ""
 
 
-def _systemd_unit(pid: int) -> str:
+def _systemd_unit_of_process(pid: int) -> str:
     group = read_text_or_empty(f"/proc/{pid}/cgroup").strip().rpartition("/")[2]
     return group if group.endswith(UNIT) and os.path.isdir("/run/systemd/system") else ""

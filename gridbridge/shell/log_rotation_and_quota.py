@@ -1,4 +1,4 @@
-"""Writes log lines with the time, in spite of rotated log files, and with a limit for each person."""
+"""Writes log lines with the time, follows a rotated log file, and limits the lines about each person."""
 
 import fcntl
 import logging
@@ -13,7 +13,7 @@ from typing import TextIO
 
 from gridbridge.shell import safe_files
 
-STREAMS = OUTPUT, ERRORS = 1, 2  # streams of this process
+STREAMS = OUTPUT, ERRORS = 1, 2  # file descriptors of this process
 MOST_CHARACTERS = 16_384  # characters of a log event, which may contain users' text
 
 
@@ -36,17 +36,17 @@ class StreamLogFile:
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
-        self._path = _path_of_stream(stream)
+        self._path = _log_file_path_of_stream(stream)
 
     def reopen_if_rotated(self) -> None:
-        """After a rotation, write to the new file if the file can be opened; complete a cut last line."""
+        """Write to the new file after a rotation, if the file can be opened; end an incomplete last line."""
         if self._path:
-            _reopen_after_rotation(self._path, self._stream)
-            _complete_last_line(self._path, self._stream)
+            _reopen_log_file_after_rotation(self._path, self._stream)
+            _end_incomplete_last_log_line(self._path, self._stream)
 
 
 class ReopeningLogHandler(logging.StreamHandler):  # type: ignore[type-arg] # generic for mypy alone
-    """Logs to standard error, and to the new log file after a rotation."""
+    """Logs to standard error; if standard error is a log file, follows the file's rotation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class ReopeningLogHandler(logging.StreamHandler):  # type: ignore[type-arg] # ge
         return f"{text[:half]}... ({len(text) - 2 * half} characters left out) ...{text[-half:]}"
 
 
-def _path_of_stream(stream: int) -> str:
+def _log_file_path_of_stream(stream: int) -> str:
     try:
         path = os.readlink(f"/proc/self/fd/{stream}")
         is_file = os.path.isfile(path) and os.path.samestat(os.stat(path), os.fstat(stream))
@@ -75,13 +75,13 @@ def _path_of_stream(stream: int) -> str:
     return path if is_file else ""
 
 
-def _complete_last_line(path: str, stream: int) -> None:
+def _end_incomplete_last_log_line(path: str, stream: int) -> None:
     with suppress(OSError), open(path, "rb", opener=safe_files.open_regular_without_blocking) as file:
         if file.seek(0, os.SEEK_END) and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
             os.write(stream, b"\n")
 
 
-def _reopen_after_rotation(path: str, stream: int) -> None:
+def _reopen_log_file_after_rotation(path: str, stream: int) -> None:
     before = os.fstat(stream)
     try:
         if os.path.samestat(os.stat(path), before):
@@ -104,7 +104,7 @@ WITHHELD = 1000
 
 
 class LogLineQuotaByPerson:
-    """Limits how many log lines each person causes in an interval."""
+    """A limit of the log lines that each person may cause in an interval."""
 
     def __init__(self, clock: Callable[[], float], most: int = LINES, interval_s: float = INTERVAL_S) -> None:
         self._most = most
@@ -119,7 +119,7 @@ class LogLineQuotaByPerson:
         return self._count[person] <= self._most
 
     def left_out(self) -> dict[Hashable, int]:
-        """Return how many lines were left out for each person, once after each interval."""
+        """Return how many lines each person caused above the limit, once after each interval; else an empty dict."""
         if self._clock() - self._begun_s < self._interval_s:
             return {}
         left_out = {person: n - self._most for person, n in self._count.items() if n > self._most}
@@ -128,7 +128,7 @@ class LogLineQuotaByPerson:
         return left_out
 
     def tell_left_out(self, log: Logger) -> None:
-        """Log how many lines were left out for each uid, after an interval."""
+        """Log, once after each interval, how many lines each uid caused above the limit."""
         for uid, count in self.left_out().items():
             log.warning("event=left_out uid=%s lines=%d", uid, count)
 
@@ -141,7 +141,7 @@ class WithheldLogLines:
         self._lines: dict[Hashable, dict[Hashable, list[str]]] = {}
 
     def keep(self, person: Hashable, subject: Hashable, line: str) -> None:
-        """Hold back a log line about a subject of a person, unless the person has too many lines."""
+        """Hold back a log line about a person's subject, unless too many lines of the person are held back."""
         theirs = self._lines.setdefault(person, {})
         if sum(map(len, theirs.values())) < self._most:
             theirs.setdefault(subject, []).append(line)

@@ -37,7 +37,7 @@ class LoginWithSshConfig:
     home: str
     uid: int
     settings: Mapping[str, str | list[str]]  # options of the host in ~/.ssh/config (ssh_config(5))
-    is_by_client: bool = False  # whether the settings need OpenSSH's client
+    is_by_client: bool = False  # whether only OpenSSH's client supports the settings
 
 
 def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
@@ -49,7 +49,7 @@ def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
         why = f"no account {login.person} here".encode()
         raise HostNotReached((CLIENT,), FAILED, stderr=why) from error
     settings: dict[str, str | list[str]] = {"user": account.pw_name}
-    host_settings = _host_settings(f"{account.pw_dir}/.ssh/config", login.host)
+    host_settings = _read_ssh_config_of_host(f"{account.pw_dir}/.ssh/config", login.host)
     return LoginWithSshConfig(
         login=login,
         home=account.pw_dir,
@@ -59,8 +59,8 @@ def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
     )
 
 
-def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
-    """Return a host's settings; None for `Match`, whose `exec` paramiko would run as this process (ssh_config(5))."""
+def _read_ssh_config_of_host(path: str, host: str) -> dict[str, str | list[str]] | None:
+    """Return a host's settings; None for a file with `Match`, because paramiko would run `Match exec` as this user."""
     text = ""
     try:
         if os.path.exists(path):
@@ -79,12 +79,12 @@ def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) 
     if os.path.exists(SITE_KNOWN_HOSTS):
         _load_known_hosts(client, SITE_KNOWN_HOSTS)
     own = f"{configured_login.home}/.ssh/known_hosts"
-    if _is_file_usable(own, configured_login.uid, MOST_OF_HOSTS):
+    if _is_ssh_file_usable(own, configured_login.uid, MOST_OF_HOSTS):
         _load_known_hosts(client, own)
     try:
         port = int(configured_login.login.port or str(configured_login.settings.get("port", 22)))
         user = configured_login.login.user or str(configured_login.settings["user"])
-        _connect_by_key(client, str(configured_login.settings["hostname"]), port, user, keys, limit_s)
+        _connect_with_key_files(client, str(configured_login.settings["hostname"]), port, user, keys, limit_s)
     except BaseException as error:
         lacks_key = not keys and _has_accepted_host_key(client, error)
         client.close()
@@ -97,7 +97,7 @@ def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) 
     return client
 
 
-def _connect_by_key(
+def _connect_with_key_files(
     client: paramiko.SSHClient, host: str, port: int, user: str, keys: list[str], limit_s: float
 ) -> None:
     client.connect(
@@ -130,19 +130,19 @@ def _load_known_hosts(client: paramiko.SSHClient, path: str) -> None:
 def _usable_key_files(configured_login: LoginWithSshConfig) -> list[str]:
     usual = [f"{configured_login.home}/.ssh/id_{kind}" for kind in ("ed25519", "ecdsa", "rsa")]
     identity_files = configured_login.settings.get("identityfile", [])
-    return [path for path in (*identity_files, *usual) if _is_file_usable(path, configured_login.uid, MOST_BYTES)]
+    return [path for path in (*identity_files, *usual) if _is_ssh_file_usable(path, configured_login.uid, MOST_BYTES)]
 
 
-def _is_file_usable(path: str, uid: int, most_bytes: int) -> bool:
+def _is_ssh_file_usable(path: str, uid: int, most_bytes: int) -> bool:
     """Say whether an account itself can read a regular file; root must not read what a symlink of a user leads to."""
     try:
         facts = os.stat(path)
     except OSError:
         return False
-    return stat.S_ISREG(facts.st_mode) and facts.st_size <= most_bytes and _may_account_read(facts, uid)
+    return stat.S_ISREG(facts.st_mode) and facts.st_size <= most_bytes and _may_account_read_file(facts, uid)
 
 
-def _may_account_read(facts: os.stat_result, uid: int) -> bool:
+def _may_account_read_file(facts: os.stat_result, uid: int) -> bool:
     if os.geteuid() or not uid:  # the kernel checks the permission
         return True
     account = pwd.getpwuid(uid)
@@ -164,7 +164,7 @@ def openssh_message_for_error(error: Exception) -> bytes:
 
 CHUNK_BYTES = 65536
 MOST_OUTPUT_BYTES = 1 << 20
-TROUBLES = (SSHException, OSError, EOFError, RuntimeError)  # RuntimeError: no thread can be started
+TROUBLES = (SSHException, OSError, EOFError, RuntimeError)  # Python raises RuntimeError if it can't start a thread
 LATE = b"no answer in time"
 
 
@@ -172,7 +172,7 @@ LATE = b"no answer in time"
 def log_in_to_new_machine_by_ssh(
     address: str, host_key: str, user: str, key_file: str, port: int = 22
 ) -> Iterator[paramiko.SSHClient]:
-    """Log in without known_hosts; raise SshAccessRejected for another host key, else HostNotReached.
+    """Log in if the host has this key; raise SshAccessRejected for another key, HostNotReached for other failures.
 
     `host_key` is a host key as in known_hosts, without the host.
     """
@@ -182,7 +182,7 @@ def log_in_to_new_machine_by_ssh(
     client.get_host_keys().add(known_as, *_parse_reported_host_key(address, host_key))
     try:
         try:
-            _connect_by_key(client, address, port, user, [key_file], CONNECT_S)
+            _connect_with_key_files(client, address, port, user, [key_file], CONNECT_S)
         except TROUBLES as error:
             why = openssh_message_for_error(error)
             if why in (CHANGED, UNKNOWN):

@@ -9,7 +9,7 @@ import time
 
 from gridbridge.errors import StateError
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # typing is not imported, because the import takes as long as json's
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -66,7 +66,7 @@ def lock_file_holder_version(path: str) -> str | None:
 
 
 class MomentaryProgramLock:
-    """Holds a lock in `with MomentaryProgramLock(path) as is_ours`, if free; `is_shared` allows several holders."""
+    """Holds a lock in `with MomentaryProgramLock(path) as is_ours`; is_ours is False if another process has it."""
 
     def __init__(self, path: str, *, is_shared: bool = False) -> None:
         self._path = path
@@ -87,11 +87,11 @@ class MomentaryProgramLock:
 
 
 def wait_for_lock_until_exit(path: str, announce: "Callable[[], None]", most_s: float = PATIENCE_S) -> bool:
-    """Wait for a program's lock, and take the lock until this process ends; return False after `most_s` seconds."""
+    """Wait at most `most_s` for a program's lock; hold the lock until this process ends, or return False."""
     end = _open_lock_file(path)
     until = time.monotonic() + most_s
     is_told = False
-    while not _has_locked(end):
+    while not _lock_exclusively_if_free(end):
         if time.monotonic() > until:
             os.close(end)
             return False
@@ -102,7 +102,7 @@ def wait_for_lock_until_exit(path: str, announce: "Callable[[], None]", most_s: 
     return True
 
 
-def _has_locked(end: int) -> bool:
+def _lock_exclusively_if_free(end: int) -> bool:
     try:
         fcntl.flock(end, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -111,7 +111,7 @@ def _has_locked(end: int) -> bool:
 
 
 def renew_lock_file_heartbeat(path: str, ahead_s: float = 0) -> None:
-    """Set the lock file's time, which works on a full disk; the next heartbeat is due within `ahead_s` seconds."""
+    """Set the lock file's time to `ahead_s` seconds from now, as a heartbeat; this works on a full disk, too."""
     until = time.time() + ahead_s
     try:
         os.utime(path, (until, until), follow_symlinks=False)
@@ -128,7 +128,7 @@ def last_lock_file_heartbeat(path: str) -> float:
 
 
 def is_lock_file_held(path: str) -> bool | None:
-    """Say, by a shared lock, whether a process holds a lock; None if this process may not open the file."""
+    """Say whether a process holds a lock; None if this process may not open the lock file."""
     try:
         end = os.open(path, os.O_RDONLY | OPTIONS)
     except PermissionError:

@@ -10,7 +10,7 @@ import time
 
 from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputTooLong
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # typing is not imported, because the import takes as long as json's
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -37,7 +37,7 @@ class CompletedProgram:
         self.stderr = stderr
 
     def checked(self) -> "CompletedProgram":
-        """Return the ended program; raise CommandFailed if its exit status is not 0."""
+        """Return this object itself; raise CommandFailed if the exit status is not 0."""
         if self.status:
             raise CommandFailed(self.argv, self.status, self.stdout, self.stderr)
         return self
@@ -66,7 +66,7 @@ def replace_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
 
 
 def run_program_end_callback() -> None:
-    """Call the function registered for ends of programs, after another module has run a program."""
+    """Call the function that is registered for the end of a program; for modules that run programs themselves."""
     _after_each_program()
 
 
@@ -92,12 +92,12 @@ def run_program(
 def answer_program_run(
     argv: tuple[str, ...], env: dict[str, str], run: "Callable[[], CompletedProgram]"
 ) -> CompletedProgram:
-    """Return the answer of the registered function for a program, or run the program if none is registered."""
+    """Call `run`, which runs a program; a registered function may answer instead."""
     return run() if _program_answerer is None else _program_answerer(argv, env, run)
 
 
 def open_memory_file(data: bytes) -> int:
-    """Return a file with a program's whole input; half a job script would end well without doing its work."""
+    """Return an open file with a program's whole input, because half a job script could end with status 0."""
     whole = os.memfd_create("stdin")
     with open(whole, "wb", closefd=False) as file:
         file.write(data)
@@ -119,7 +119,7 @@ def run_with_file_as_input(
     finally:
         close_files(theirs)
     try:
-        stdout, stderr = _read_outputs(ours, deadline, most_bytes)
+        stdout, stderr = _read_program_outputs(ours, deadline, most_bytes)
         status = reap_program(pid, deadline)
     except TimeoutError as error:
         kill_program_session(pid)
@@ -172,7 +172,7 @@ def spawn_program(argv: tuple[str, ...], env: dict[str, str], theirs: list[int])
     return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(SIGPIPE,))
 
 
-def _read_outputs(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, bytes]:
+def _read_program_outputs(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, bytes]:
     read: dict[int, list[bytes]] = {end: [] for end in ends}
     poll = select.poll()
     for end in ends:

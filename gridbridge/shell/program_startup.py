@@ -11,13 +11,13 @@ from gridbridge import __version__
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.shell.program_runs import run_program
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # typing is not imported, because the import takes as long as json's
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 def print_help_or_version_if_asked(text: str, version: "Callable[[], str] | None" = None) -> None:
-    """Print help, which begins with the program's name, or version, and exit with 0, if asked."""
+    """Print help or version and exit with 0, if the only argument asks for this; `text` is the help."""
     if sys.argv[1:] in (["--help"], ["-h"]):
         answer = text
     elif version and sys.argv[1:] == ["--version"]:
@@ -28,7 +28,7 @@ def print_help_or_version_if_asked(text: str, version: "Callable[[], str] | None
     sys.exit(0)
 
 
-MOST_FILES, FEWEST_FILES = 4096, 256  # limits of open files
+MOST_FILES, FEWEST_FILES = 4096, 256  # limits of open files that this process sets, and must have at least
 
 
 def switch_process_to_account(name: str, remedy: str = "") -> None:
@@ -55,7 +55,7 @@ def drop_root_to_account(name: str) -> None:
 
 
 def setpriv_command_prefix(name: str) -> tuple[str, ...]:
-    """Return setpriv(1) and options for a run with an account's rights; empty if not root, or no account."""
+    """Return the words of setpriv(1) for a run as an account; empty unless root runs and the account exists."""
     if os.geteuid() != 0:
         return ()
     try:
@@ -67,7 +67,7 @@ def setpriv_command_prefix(name: str) -> tuple[str, ...]:
 
 
 def raise_resource_limits() -> int:
-    """Raise the limits that sudo passed on as far as possible; return the limit of open files."""
+    """Raise this process's limits, which sudo passed on, as far as possible; return the limit of open files."""
     for name in ("AS", "CPU", "DATA", "FSIZE", "NPROC", "STACK", "NOFILE"):
         limit = getattr(resource, f"RLIMIT_{name}")
         highest = MOST_FILES if name == "NOFILE" else resource.RLIM_INFINITY
@@ -87,7 +87,7 @@ GIT_S = 5.0
 
 @cache
 def version_with_commit(package: str = PACKAGE) -> str:
-    """Return and remember the version as `1.0.0+COMMIT`; without COMMIT if the commit is unknown."""
+    """Return the version as `1.0.0+COMMIT`, or `1.0.0` if the commit is unknown; the text is cached."""
     commit = _commit_of_build(package) or _commit_of_checkout(package)
     return f"{__version__}+{commit}" if commit else __version__
 

@@ -1,4 +1,4 @@
-"""Makes, reads and removes the remote folder, with the transfer's name, for a transfer's files, by ssh."""
+"""Makes, reads and removes, by ssh, the remote folder that contains a transfer's staged files."""
 
 from gridbridge.errors import CommandFailed, ParseError, UnsafeRemoteFolder, UnstageablePaths
 from gridbridge.model.transfer_name import is_transfer_name
@@ -7,7 +7,7 @@ from gridbridge.shell import ssh
 
 STAGE_DIR = ".gridbridge/stage"  # folder in the account's home directory
 WORK = "work"
-MARK = ".gridbridge"  # file that is missing if the filesystem is not mounted
+MARK = ".gridbridge"  # a file in the mounted filesystem; without the file the filesystem is not mounted
 TAKEN = 73  # exit status: another account owns the folder
 MISSING, LOOSE = 75, 76  # exit statuses: stage_dir is missing; other accounts may replace folders in stage_dir
 ANOTHERS = f"""{{
@@ -97,7 +97,7 @@ def remote_stage_parent(stage_dir: str, account: str) -> str:
 def make_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> str:
     """Make a transfer's folder anew; return the folder's path, or raise UnstageablePaths or UnsafeRemoteFolder."""
     try:
-        path = _run_remote_script(login, MAKE, (_checked_folder(folder),), timeout_s).removesuffix(b"\n")
+        path = _run_remote_shell_script(login, MAKE, (_checked_transfer_folder(folder),), timeout_s).removesuffix(b"\n")
     except CommandFailed as error:
         if error.status != TAKEN:
             raise
@@ -115,10 +115,10 @@ def require_safe_stage_dir(login: SshLogin, stage_dir: str, timeout_s: float) ->
     try:
         ssh.run_over_ssh(login, argv, dict(BARE), timeout_s).checked()
     except CommandFailed as error:
-        raise _unsafe_folder_error(error, stage_dir, login.host) or error from error
+        raise _unsafe_stage_folder_error(error, stage_dir, login.host) or error from error
 
 
-def _unsafe_folder_error(error: CommandFailed, stage_dir: str, host: str) -> UnsafeRemoteFolder | None:
+def _unsafe_stage_folder_error(error: CommandFailed, stage_dir: str, host: str) -> UnsafeRemoteFolder | None:
     from shlex import quote
 
     subject = f"stage_dir {stage_dir} at {host}"
@@ -132,12 +132,12 @@ def _unsafe_folder_error(error: CommandFailed, stage_dir: str, host: str) -> Uns
 
 def restore_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> None:
     """Make a transfer's remote folder again if it was removed; an existing folder keeps its files."""
-    _run_remote_script(login, KEEP, (_checked_folder(folder),), timeout_s)
+    _run_remote_shell_script(login, KEEP, (_checked_transfer_folder(folder),), timeout_s)
 
 
 def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float) -> dict[str, bool] | None:
-    """Return which names exist, True for symlinks; None if the folder is gone, CommandFailed if not mounted."""
-    lines = _run_remote_script(login, LOOK, (_checked_folder(folder), *names), timeout_s).splitlines()
+    """Return each existing name, with True for a symlink; None without the folder, CommandFailed if not mounted."""
+    lines = _run_remote_shell_script(login, LOOK, (_checked_transfer_folder(folder), *names), timeout_s).splitlines()
     if lines == [b"gone"]:
         return None
     entries = (line.split() for line in lines)
@@ -146,12 +146,12 @@ def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], time
 
 def read_remote_file(login: SshLogin, folder: str, name: str, most: int, timeout_s: float) -> bytes:
     """Return the content of a file in a transfer's remote folder, at most `most` bytes."""
-    return _run_remote_script(login, READ, (_checked_folder(folder), name, str(most)), timeout_s)
+    return _run_remote_shell_script(login, READ, (_checked_transfer_folder(folder), name, str(most)), timeout_s)
 
 
 def remove_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> None:
     """Remove a transfer's remote folder with all files, if the folder exists."""
-    _run_remote_script(login, REMOVE, (_checked_folder(folder),), timeout_s)
+    _run_remote_shell_script(login, REMOVE, (_checked_transfer_folder(folder),), timeout_s)
 
 
 def remove_remote_transfer_folder(login: SshLogin | None, folder: str, transfer: str, timeout_s: float) -> None:
@@ -161,16 +161,16 @@ def remove_remote_transfer_folder(login: SshLogin | None, folder: str, transfer:
     remove_remote_stage_folder(login, folder, timeout_s)
 
 
-def _checked_folder(folder: str) -> str:
+def _checked_transfer_folder(folder: str) -> str:
     if not is_transfer_name(folder.rpartition("/")[2]) or ".." in folder.split("/"):
         raise ParseError(f"{folder!r} is no folder of a transfer")
     return folder
 
 
-def _run_remote_script(login: SshLogin, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
+def _run_remote_shell_script(login: SshLogin, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", *arguments)
     try:
         return ssh.run_over_ssh(login, argv, dict(BARE), timeout_s).checked().stdout
     except CommandFailed as error:
         stage_dir = arguments[0].rpartition("/")[0].rpartition("/")[0]
-        raise _unsafe_folder_error(error, stage_dir, login.host) or error from error
+        raise _unsafe_stage_folder_error(error, stage_dir, login.host) or error from error

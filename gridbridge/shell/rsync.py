@@ -13,12 +13,12 @@ from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputToo
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import program_runs, ssh
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # typing is not imported, because the import takes as long as json's
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 PROGRAM = "/usr/bin/rsync"
-WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")  # after SIGTERM rsync keeps its partial file
+WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")  # SIGTERM, because rsync then keeps its partial file
 PARTIAL = ".gridbridge.partial"
 OPTIONS = (
     *("--recursive", "--links", "--times", "--omit-dir-times", "--executability"),
@@ -35,12 +35,12 @@ DANGLING = "symlink has no referent"
 FOLLOWS = (
     "Broken pipe",
     "connection unexpectedly closed",
-)  # messages that follow from a failure on the remote host
+)  # rsync's messages that only follow from an earlier message with the cause
 LOOK_S = 0.5  # pause between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
 MAX_BYTES = 65536  # maximal bytes of rsync's error output that are shown
 MOST_BYTES = 16 << 20  # bytes of rsync's error output: a line for each of 100,000 files
-SILENCE_S = 3600  # rsync prints nothing during the checksum of a large file
+SILENCE_S = 3600  # rsync's timeout; during the checksum of a large file rsync sends nothing
 LINE_BYTES = 200  # bytes of a progress line
 REMOVAL_S = 600.0
 
@@ -69,17 +69,17 @@ def rsync_files_to_host(
 ) -> bool:
     """Copy local files into a remote folder; return False if the deletion of the job ended the copy.
 
-    A name is an absolute path, of which the part after the first `/./` is made again in the folder. A
+    Each name is an absolute path; the path after its first `/./` is made in the remote folder, too. A
     symlink is replaced by a copy of its target; a symlink without a target is left out. Raises
     CommandFailed if a file did not arrive. Without a login the target folder is local.
     """
     options = ("--copy-links", *LISTED)
-    return _copy(login, options, names, "/", _rsync_location(login, target), is_unwanted, pace)
+    return _copy_with_rsync(login, options, names, "/", _rsync_location(login, target), is_unwanted, pace)
 
 
 def rsync_file_to_remote_path(login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
     """Copy a local file to a remote path; return False if the deletion of the job ended the copy."""
-    return _copy(login, ("--copy-links",), (), path, _rsync_location(login, target), is_unwanted)
+    return _copy_with_rsync(login, ("--copy-links",), (), path, _rsync_location(login, target), is_unwanted)
 
 
 def rsync_files_from_host(
@@ -102,7 +102,7 @@ def rsync_files_from_host(
     options += ("--copy-links",) if leads else ()
     options += ("--ignore-missing-args",) if may_miss else ()
     listed = (f"./{name}" for name in names)
-    return _copy(login, options, listed, f"{_rsync_location(login, source)}/", target, is_unwanted, pace)
+    return _copy_with_rsync(login, options, listed, f"{_rsync_location(login, source)}/", target, is_unwanted, pace)
 
 
 def remove_folder_tree(folder: str) -> None:
@@ -117,7 +117,7 @@ def _rsync_location(login: SshLogin | None, path: str) -> str:
     return f"{login.host}:{path}" if login else path
 
 
-def _copy(
+def _copy_with_rsync(
     login: SshLogin | None,
     options: tuple[str, ...],
     names: "Iterable[str]",
@@ -143,11 +143,11 @@ def _copy(
     host = login.host if login else ""
     explained = ssh.ssh_failure_advice(login, words.encode()) if login else ""
     ended = UNREAD if status == FILE_ERROR else f"exit status {status}"
-    why = explained or _cause_of_failure(lines or messages, host) or ended
+    why = explained or _cause_of_rsync_failure(lines or messages, host) or ended
     raise CommandFailed((PROGRAM,), status, stderr=why.encode(), host=host, transient=True)
 
 
-def _cause_of_failure(lines: list[str], host: str) -> str:
+def _cause_of_rsync_failure(lines: list[str], host: str) -> str:
     """Return the line with a failure's cause; for a remote copy without a cause, say that the connection was lost."""
     telling = [line for line in lines if not line.startswith(DANGLING)]
     causes = [line for line in telling if not any(words in line for words in FOLLOWS)]
@@ -177,7 +177,7 @@ def _run_rsync(
     finally:
         program_runs.close_files([source, *theirs])
     try:
-        return _wait_for_end(pid, printed, looks), printed.words()
+        return _wait_for_rsync_end(pid, printed, looks), printed.words()
     except OverflowError as error:
         program_runs.kill_program_session(pid)
         raise ProgramOutputTooLong((PROGRAM,), MOST_BYTES) from error
@@ -226,7 +226,7 @@ class RsyncProgressAndErrors:
         return bytes(self._words[:MAX_BYTES]).decode("utf-8", "replace")
 
 
-def _wait_for_end(pid: int, output: RsyncProgressAndErrors, is_unwanted: "Callable[[], bool]") -> int | None:
+def _wait_for_rsync_end(pid: int, output: RsyncProgressAndErrors, is_unwanted: "Callable[[], bool]") -> int | None:
     end = os.pidfd_open(pid)
     poll = select.poll()
     for descriptor in (end, *output.unread):
@@ -242,7 +242,7 @@ def _wait_for_end(pid: int, output: RsyncProgressAndErrors, is_unwanted: "Callab
             looks_at = time.monotonic() + LOOK_S
             if is_unwanted():
                 os.kill(pid, SIGTERM)
-                _wait_for_exit(end)
+                _wait_for_terminated_rsync(end)
                 program_runs.kill_program_session(pid)
                 return None
     finally:
@@ -251,7 +251,7 @@ def _wait_for_end(pid: int, output: RsyncProgressAndErrors, is_unwanted: "Callab
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def _wait_for_exit(end: int) -> None:
+def _wait_for_terminated_rsync(end: int) -> None:
     poll = select.poll()
     poll.register(end, select.POLLIN)
     poll.poll(END_S * 1000)

@@ -10,7 +10,7 @@ from codecs import BOM_UTF8
 
 from gridbridge.errors import FileWritableByOthers, ParseError, StateError
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # typing is not imported, because the import takes as long as json's
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedIOBase
@@ -37,12 +37,12 @@ def replace_file_atomically(path: str, data: bytes, mode: int = 0o644, durable: 
     folder, _, _ = path.rpartition("/")
     beside = f"{folder}/{random_file_name(TEMPORARY)}"
     try:
-        _write_and_rename(beside, path, data, mode, durable)
+        _write_new_file_and_rename(beside, path, data, mode, durable)
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def _write_and_rename(beside: str, path: str, data: bytes, mode: int, durable: bool) -> None:
+def _write_new_file_and_rename(beside: str, path: str, data: bytes, mode: int, durable: bool) -> None:
     end = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         os.fchmod(end, mode)
@@ -80,7 +80,7 @@ def read_file_only_owner_writes(path: str, max_bytes: int, owner: int | None = N
         raise StateError(f"{path}: {error.strerror}") from error
     try:
         facts = os.fstat(end)
-        _refuse_tricks(path, facts, max_bytes, owner)
+        _refuse_file_others_may_control(path, facts, max_bytes, owner)
         return os.read(end, facts.st_size), facts  # a buffer of max_bytes may need half a gigabyte
     finally:
         os.close(end)
@@ -103,7 +103,7 @@ def is_owned_by_current_user(path: str) -> bool:
 def does_only_owner_write_file(path: str, facts: os.stat_result, max_bytes: int) -> bool:
     """Say whether `read_file_only_owner_writes` would read a file with these stat facts."""
     try:
-        _refuse_tricks(path, facts, max_bytes, None)
+        _refuse_file_others_may_control(path, facts, max_bytes, None)
     except StateError:
         return False
     return True
@@ -144,7 +144,7 @@ def _is_own_folder(facts: os.stat_result) -> bool:
     return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
 
 
-def _refuse_tricks(path: str, facts: os.stat_result, max_bytes: int, owner: int | None) -> None:
+def _refuse_file_others_may_control(path: str, facts: os.stat_result, max_bytes: int, owner: int | None) -> None:
     if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
         raise StateError(f"{path}: not a regular file with one hard link")
     if facts.st_mode & 0o022:
@@ -167,7 +167,7 @@ def iterate_bounded_lines(
     number = 1
     while line := file.readline(LONGEST + 1):
         if len(line) > LONGEST:
-            if too_long is None or not _could_skip_line(file, line):
+            if too_long is None or not _skip_rest_of_too_long_line(file, line):
                 wrong = f"more than {LONGEST} bytes; expected a file of lines"
                 raise ParseError(f"{path}:{number}: {wrong}")
             too_long.append(number)
@@ -176,7 +176,7 @@ def iterate_bounded_lines(
         number += 1
 
 
-def _could_skip_line(file: "BinaryIO | BufferedIOBase", part: bytes) -> bool:
+def _skip_rest_of_too_long_line(file: "BinaryIO | BufferedIOBase", part: bytes) -> bool:
     passed_bytes = 0
     while part and not part.endswith(b"\n") and passed_bytes < ENDLESS:
         part = file.readline(LONGEST)
@@ -189,7 +189,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH  # in files with an ACL, the group's 
 MAX_LINKS = 40  # at most this many symlinks in a path, path_resolution(7)
 PLAIN = "/-_.+@%"
 
-Doubt = tuple[str, str]  # fault of a path, command that corrects the fault
+Doubt = tuple[str, str]  # what is wrong with a path, and the command that corrects the path
 
 
 def required_trusted_file_owner() -> int | None:
@@ -211,11 +211,11 @@ def write_risks_along_path(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
     for step in folders_and_links_of_path(path):
         facts = os.lstat(step)
         is_sticky = facts.st_mode & stat.S_ISVTX and step != path
-        yield from (_owner_risks if is_sticky else write_risks_of_file)(step, facts, owner)
+        yield from (_foreign_file_owner_risks if is_sticky else write_risks_of_file)(step, facts, owner)
 
 
 def write_risks_below_folder(folder: str) -> "Iterator[tuple[str, tuple[Doubt, ...]]]":
-    """Yield each path below a folder, with the permissions by which other users can change it."""
+    """Yield each path below a folder, with the permissions by which other users can change the path."""
     for at, folders, names in os.walk(folder):
         for name in (*folders, *names):
             path = f"{at}/{name}"
@@ -247,7 +247,7 @@ def folders_and_links_of_path(path: str) -> "Iterator[str]":
 
 def write_risks_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
     """Yield the permissions by which other users can change a file, folder or symlink."""
-    yield from _owner_risks(path, facts, owner)
+    yield from _foreign_file_owner_risks(path, facts, owner)
     if facts.st_mode & OTHERS_WRITE and not stat.S_ISLNK(facts.st_mode):
         mode = stat.S_IMODE(facts.st_mode)
         yield f"{path} has mode {mode:04o}", f"chmod go-w {_shell_word(path)}"
@@ -263,7 +263,7 @@ def account_name_or_uid(uid: int) -> str:
         return str(uid)
 
 
-def _owner_risks(path: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
+def _foreign_file_owner_risks(path: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
     if facts.st_uid not in (ROOT, owner):
         link = "-h " if stat.S_ISLNK(facts.st_mode) else ""
         yield (f"{path} belongs to {account_name_or_uid(facts.st_uid)}", f"chown {link}root {_shell_word(path)}")

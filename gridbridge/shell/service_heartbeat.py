@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gridbridge.shell import program_lock_file
 
 BEAT_S = 2.0
-BEGIN_S = 600.0  # longest start of a service, with an upgrade of the state file
+BEGIN_S = 600.0  # seconds that a service's start may take, with an upgrade of the state file
 
 
 class ServiceHeartbeat:
@@ -21,11 +21,11 @@ class ServiceHeartbeat:
         self._beaten_at = -BEAT_S
 
     def begin(self, longest_s: float = BEGIN_S) -> None:
-        """Announce a step without heartbeats, such as the start, of at most `longest_s` seconds."""
+        """Announce that a step, such as the start, may last `longest_s` seconds without a heartbeat."""
         self._beaten_at = -BEAT_S
         program_lock_file.renew_lock_file_heartbeat(self._path, longest_s)
         long_us = f"{longest_s * 1e6:.0f}"
-        self._tell(f"EXTEND_TIMEOUT_USEC={long_us}\nWATCHDOG=1{self._limited(long_us)}")
+        self._notify_systemd(f"EXTEND_TIMEOUT_USEC={long_us}\nWATCHDOG=1{self._watchdog_limit_line(long_us)}")
 
     def beat(self) -> None:
         """Report that the service is ready and alive, at most every BEAT_S seconds (sd_notify(3))."""
@@ -33,12 +33,12 @@ class ServiceHeartbeat:
             return
         self._beaten_at = time.monotonic()
         program_lock_file.renew_lock_file_heartbeat(self._path)
-        self._tell(f"READY=1\nWATCHDOG=1{self._limited(self._limit_us)}")
+        self._notify_systemd(f"READY=1\nWATCHDOG=1{self._watchdog_limit_line(self._limit_us)}")
 
-    def _limited(self, silence_us: str) -> str:
+    def _watchdog_limit_line(self, silence_us: str) -> str:
         return f"\nWATCHDOG_USEC={silence_us}" if self._limit_us else ""
 
-    def _tell(self, words: str) -> None:
+    def _notify_systemd(self, words: str) -> None:
         if not self._manager.startswith(("/", "@")):
             return
         address = self._manager.replace("@", "\0", 1) if self._manager[0] == "@" else self._manager

@@ -1,7 +1,7 @@
 """Runs a program on another host by OpenSSH's client, and detects whether the program ran.
 
-The login shell of any kind gets only one constant line. The request follows on standard input as one compound
-command of sh, so that a cut request is a syntax error and runs nothing.
+The remote login shell, of whatever kind, gets only one constant line. The request follows on standard input as one
+compound command of sh, so that a cut request is a syntax error and runs nothing.
 """
 
 import os
@@ -12,7 +12,7 @@ from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import program_runs, safe_files
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, open_memory_file, quote_for_sh
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # typing is not imported, because the import takes as long as json's
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -44,14 +44,14 @@ FAR_SHELL = (  # command line that both sh and csh understand
     "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /bin/sh -c"
     ' \'while read -r bytes; do eval "$(head -c "$bytes")"; done\''
 )
-TOKENS = 3, 2  # numbers of tokens in a whole answer: on standard output, on standard error
+TOKENS = 3, 2  # how many tokens a whole answer has on standard output, and on standard error
 NOT_STARTED = (125, 126, 127)  # exit statuses of env(1) and timeout(1): the program is missing or can't be run
-CAP_SYS_ADMIN = 21  # capabilities(7)
+CAP_SYS_ADMIN = 21  # bit of a Linux capability, capabilities(7)
 NOT_FOUND = 127  # exit status of run_program: the program can't be started
 FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # exit statuses of a shell for a program that a signal ended
 DENIED = b"Permission denied ("  # last line of the client if the server accepts no key
 BAD_MODE = b'": bad permissions'  # end of `Load key "PATH": bad permissions`
-AS_TYPED = ("utf-8", "surrogateescape")  # bytes of any encoding
+AS_TYPED = ("utf-8", "surrogateescape")  # codec and error handler that keep bytes of any encoding
 
 
 class OpenSshClient:
@@ -64,7 +64,7 @@ class OpenSshClient:
         source = program_runs.open_memory_file(request)
         try:
             ended = _run_ssh_client(login, timeout_s, source, most_bytes)
-            return ended, os.lseek(source, 0, os.SEEK_CUR) == 0  # at 0 the client has sent nothing
+            return ended, os.lseek(source, 0, os.SEEK_CUR) == 0  # 0: nothing was sent
         finally:
             os.close(source)
 
@@ -159,7 +159,7 @@ def encode_ssh_request(token: str, argv: tuple[str, ...], env: dict[str, str], t
 
 
 def decode_ssh_answer(token: str, argv: tuple[str, ...], ended: CompletedProgram) -> CompletedProgram | None:
-    """Return the outputs, None for an incomplete answer; raise CommandFailed with 127 for a program not started."""
+    """Return the program's result; None: incomplete answer. Raises CommandFailed with 127 if it did not start."""
     mark = token.encode()
     if (ended.stdout.count(mark), ended.stderr.count(mark)) != TOKENS:
         return None
@@ -184,7 +184,7 @@ def _user_switch_prefix(login: SshLogin) -> tuple[str, ...]:
 
 
 def _pid_namespace_prefix() -> tuple[str, ...]:
-    """Return unshare(1) as a prefix, if allowed, so that programs of a user's ssh configuration end with ssh."""
+    """Return words before ssh that make the helper programs of ssh end with ssh (unshare(1)); empty if not allowed."""
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
         rights = next(line for line in file if line.startswith("CapEff:"))
     may = int(rights.split()[1], 16) >> CAP_SYS_ADMIN & 1
@@ -204,7 +204,7 @@ def _run_ssh_client(login: SshLogin, timeout_s: float, source: int, most_bytes: 
 
 
 def _raise_ssh_failure(login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool) -> CompletedProgram:
-    last = _last_printed_line(token, ended)
+    last = _last_line_of_failed_ssh(token, ended)
     if is_unread:
         advice = ssh_failure_advice(login, ended.stderr)
         why = advice or f"can't reach {login.host}: {last}"
@@ -216,7 +216,7 @@ def _raise_ssh_failure(login: SshLogin, token: str, ended: CompletedProgram, is_
     raise CommandFailed(ended.argv, None, b"", why.encode(), host=login.host, transient=True)
 
 
-def _last_printed_line(token: str, ended: CompletedProgram) -> str:
+def _last_line_of_failed_ssh(token: str, ended: CompletedProgram) -> str:
     before = ended.stdout.partition(token.encode())[0]
     for output in (ended.stderr, before):
         if lines := output.decode("utf-8", "replace").strip().splitlines():
@@ -297,7 +297,7 @@ def run_by_callers_ssh(
 
 
 def run_remotely_and_fetch_files(address: str, argv: tuple[str, ...], folder: str, client: str = CALLERS_CLIENT) -> int:
-    """Run a program remotely; fetch output `said` and folder `out` into `folder`; RELAY_FAILED if one is missing."""
+    """Run a remote program; fetch its output `said` and its folder `out`. Returns RELAY_FAILED if either is missing."""
     source, sink = os.pipe()
     unpack = (TAR, "-x", "-f", "-", "-C", folder, "--no-same-owner")
     pid = os.posix_spawn(TAR, unpack, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, source, 0)])

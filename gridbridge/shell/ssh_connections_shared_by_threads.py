@@ -34,7 +34,7 @@ class IdleSshSessions(OpenSshClient):
 
     def begin(self, login: SshLogin) -> None:
         """Start a login by ssh in the background, for the first request."""
-        idle = self._sessions(login)
+        idle = self._idle_ssh_sessions_of_login(login)
         session = idle.get()
         with suppress(ProgramNotStarted, HostNotReached):
             session.begin(login)
@@ -44,7 +44,7 @@ class IdleSshSessions(OpenSshClient):
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         """Run a request over an idle session; after a timeout all later requests of the login fail at once."""
-        deadline, idle = time.monotonic() + timeout_s, self._sessions(login)
+        deadline, idle = time.monotonic() + timeout_s, self._idle_ssh_sessions_of_login(login)
         if silence := self._silences.get(login.key):
             return silence
         try:
@@ -60,7 +60,7 @@ class IdleSshSessions(OpenSshClient):
             self._silences[login.key] = ended
         return ended
 
-    def _sessions(self, login: SshLogin) -> "LifoQueue[SshSessionsOfProgram]":
+    def _idle_ssh_sessions_of_login(self, login: SshLogin) -> "LifoQueue[SshSessionsOfProgram]":
         return self._idle.setdefault(login.key, _queue_of_one_session())
 
 
@@ -71,7 +71,7 @@ def _queue_of_one_session() -> "LifoQueue[SshSessionsOfProgram]":
 
 
 class LazyKeptSshConnections(OpenSshClient):
-    """Runs requests over kept connections; loads paramiko, which takes 0.2 s, for the first."""
+    """Runs requests over kept connections; the first request loads paramiko, which takes 0.2 s."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -81,13 +81,13 @@ class LazyKeptSshConnections(OpenSshClient):
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         """Run a request in the remote shell over a kept connection."""
-        return self._loaded().carry(login, token, request, timeout_s, most_bytes)
+        return self._load_kept_connections_once().carry(login, token, request, timeout_s, most_bytes)
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
         """Run a remote command with a text as its input; yield the command's output."""
-        return self._loaded().listen(login, command, text)
+        return self._load_kept_connections_once().listen(login, command, text)
 
-    def _loaded(self) -> "KeptSshConnections":
+    def _load_kept_connections_once(self) -> "KeptSshConnections":
         with self._lock:
             if self._connections is None:
                 from gridbridge.shell.kept_ssh_connections import KeptSshConnections

@@ -31,7 +31,7 @@ class SshClientProcess:
         try:
             self.pid = program_runs.spawn_program(argv, BARE, [self.theirs, *child_ends])
         except OSError as error:
-            self._close()
+            self._close_client_streams()
             raise ProgramNotStarted(argv, error) from error
         finally:
             program_runs.close_files(child_ends)
@@ -44,9 +44,9 @@ class SshClientProcess:
     def end(self) -> None:
         """Kill the ssh client, and close its streams."""
         program_runs.kill_program_session(self.pid)
-        self._close()
+        self._close_client_streams()
 
-    def _close(self) -> None:
+    def _close_client_streams(self) -> None:
         program_runs.close_files([self.output, self.errors, self.theirs, self.to_it])
 
 
@@ -104,7 +104,7 @@ class SshSessionRequest:
         try:
             while self._open and any(self._awaited.values()) and not self.is_too_long:
                 for end, _ in self._poll.poll(program_runs.remaining_ms(deadline)):
-                    self._read_from(end) if end in self._read else self._write()
+                    self._read_answer_from_stream(end) if end in self._read else self._write_rest_of_request()
         except TimeoutError:
             return False
         return bool(self._open) and not self.is_too_long
@@ -118,12 +118,12 @@ class SshSessionRequest:
         """Return the part of the answer that was read; the exit status of the ssh client is unknown."""
         return CompletedProgram(self._line.argv, FAILED, *map(bytes, self._read.values()))
 
-    def _write(self) -> None:
+    def _write_rest_of_request(self) -> None:
         self.written += os.write(self._line.to_it, self._request[self.written :])
         if self.written == len(self._request):
             self._poll.unregister(self._line.to_it)
 
-    def _read_from(self, end: int) -> None:
+    def _read_answer_from_stream(self, end: int) -> None:
         chunk = os.read(end, program_runs.CHUNK_BYTES)
         read = self._read[end]
         begin = max(0, len(read) - len(self._token) + 1)  # a token may arrive in two pieces

@@ -22,8 +22,8 @@ class StopAndReloadSignals:
         os.set_blocking(waker, False)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
-        signal.signal(signal.SIGHUP, self._hang_up)
+            signal.signal(number, self._record_stop_signal)
+        signal.signal(signal.SIGHUP, self._record_sighup)
 
     def wait(self, limit_s: float) -> bool:
         """Sleep until a signal comes or the limit is over; say whether a signal came."""
@@ -37,8 +37,8 @@ class StopAndReloadSignals:
         before, self._told = self._told, self._hangups
         return before != self._told
 
-    def _stop(self, *_: object) -> None:
+    def _record_stop_signal(self, *_: object) -> None:
         self.is_stopped = True
 
-    def _hang_up(self, *_: object) -> None:
+    def _record_sighup(self, *_: object) -> None:
         self._hangups += 1

@@ -1,4 +1,4 @@
-"""Checks whether the site's admission rules can be loaded: with a broken rule all campaigns are refused.
+"""Checks whether the site's admission rules can be loaded; while a rule is broken, every campaign is refused.
 
 A separate process loads the rules, because the site's code may print, exit or hang. Usage: python3 -I -m
 gridbridge.site.admission_rule_check FOLDER OWNER
@@ -24,7 +24,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 def check_admission_rules_load(
     account: str, folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> Iterator[CheckFinding]:
-    """Load the site's admission rules as the service account, and report failures; yield nothing without rules."""
+    """Yield a finding whether the service account can load the site's admission rules; none if there are no rules."""
     if not os.path.lexists(folder):
         return
     item = f"admission rules {folder}"
@@ -40,7 +40,7 @@ def check_admission_rules_load(
 
 
 def main() -> None:
-    """Load the rules; the last line of standard error is the error message."""
+    """Load the site's admission rules; after a failure the last line of standard error is the error message."""
     folder, owner = sys.argv[1:]
     try:
         site_admission_rules.load_site_admission_rules(folder, int(owner))

@@ -30,7 +30,7 @@ from gridbridge.site.transfer_queue_setup import (
 
 SUDO_S = 10.0
 LEAVING = (ElasticNodeState.REMOVING.value, ElasticNodeState.GONE.value)
-TRIED = ("unname", "gridbridge-check")  # arguments of gridbridge-as-root in a query of `sudo -l`
+TRIED = ("unname", "gridbridge-check")  # gridbridge-as-root's arguments in the question to `sudo -l`
 
 
 def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
@@ -55,7 +55,7 @@ def qmaster_on_other_host(policy: Policy) -> str:
 
 
 def count_published_balancer_nodes() -> int:
-    """Return the number of the balancer's nodes, which no program removes after the balancer's removal."""
+    """Count the nodes that the balancer has added; after the balancer's removal no program removes these nodes."""
     with suppress(StateError):
         published = balancer_statistics_and_publication.read_published_balance()
         rows = published.nodes if published else ()
@@ -64,7 +64,7 @@ def count_published_balancer_nodes() -> int:
 
 
 def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
-    """Check the balancer if it is configured or part of its set-up exists."""
+    """Check the balancer's set-up if the balancer is configured, or if a part of the set-up exists."""
     begun = any(map(os.path.exists, (BALANCE_CRON, BALANCE_UNIT, BALANCE_SUDOERS)))
     if not balancer_setup_requirements.is_balancer_configured(policy) and not begun:
         return

@@ -29,7 +29,7 @@ from gridbridge.site.transfer_queue_setup import (
 
 
 def plan_besteffort_setup(policy: Policy, request: BestEffortSetupRequest) -> tuple[SetupStep, ...]:
-    """Return the steps that make a cell's missing best-effort queues, in order."""
+    """Return the ordered steps that make a cell's missing best-effort queues."""
     cell = read_besteffort_setup(policy, request.cluster)
     model = _besteffort_model_queue(cell, request)
     findings = require_correctable_findings(
@@ -39,7 +39,7 @@ def plan_besteffort_setup(policy: Policy, request: BestEffortSetupRequest) -> tu
 
 
 def besteffort_consumable_warnings(policy: Policy, request: BestEffortSetupRequest) -> tuple[str, ...]:
-    """Return warnings about consumables by which best-effort tasks can block local jobs."""
+    """Return warnings about consumables that best-effort tasks may use up, so that local jobs wait."""
     cell = read_besteffort_setup(policy, request.cluster)
     blocks = BestEffortQueueLayout(cell, _besteffort_model_queue(cell, request), request.most)
     findings = besteffort_findings.besteffort_consumable_findings(request.cluster, cell, blocks)

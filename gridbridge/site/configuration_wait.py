@@ -11,7 +11,7 @@ from gridbridge.program.configuration_in_force import sha256_of_file
 from gridbridge.shell.clock import Clock
 from gridbridge.site.site_inspection import inspect_poller
 
-LIMIT_S = 30.0  # services check the file once a round; a round may be slow
+LIMIT_S = 30.0  # a service checks the file once in each round, and a round may be slow
 LOOK_S = 0.2
 NOBODY = "no gridbridge-poller runs: the queue is closed until the load sensor has started a poller"
 

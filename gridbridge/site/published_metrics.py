@@ -36,7 +36,7 @@ Measure = Callable[[], Iterable[Metric]]
 
 
 def metric_family(name: str, means: str, labels: str, values: Iterable[tuple[Labels, float | None]]) -> Metric:
-    """Return a metric, a counter if the name ends with _total; `labels` are label names separated by blanks.
+    """Return a metric; a name that ends with _total makes a counter. `labels`: label names separated by blanks.
 
     Unknown values are left out; values with equal labels are added up.
     """
@@ -57,17 +57,17 @@ def _metrics_of_rows(labels: str, rows: Iterable[tuple[Labels, Row]], *columns: 
         yield metric_family(name, means, labels, ((label_values, value(row)) for label_values, row in listed))
 
 
-def _timestamp(at: datetime | None) -> float | None:
+def _epoch_s(at: datetime | None) -> float | None:
     return None if at is None else at.timestamp()
 
 
-OTHER = "other"  # label of clusters and queues that gridbridge.toml lacks
-SENDING, UNLISTED = "sending", "unlisted"  # states of a job that its cluster does not list
+OTHER = "other"  # label for each cluster and queue that gridbridge.toml lacks
+SENDING, UNLISTED = "sending", "unlisted"  # states of a remote job that the remote cluster does not list
 
 
 def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> Iterator[Metric]:
     """Yield metrics of the service, its clusters, transfer queues and open transfers."""
-    yield from _service_families(shown)
+    yield from _service_metric_families(shown)
     report_cluster = transfer_status_explanation.report_cluster_reachability
     report_queue = transfer_status_explanation.report_transfer_queue_status
     failing = "Jobs in a row that failed fast at a cluster"
@@ -76,7 +76,7 @@ def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> It
         "cluster",
         (((cluster.cluster,), report_cluster(cluster, now)) for cluster in shown.clusters.values()),
         ("cluster_up", "Whether a cluster answered the last query", lambda report: report.answers),
-        ("cluster_answered_timestamp_seconds", answered, lambda report: _timestamp(report.taken_at)),
+        ("cluster_answered_timestamp_seconds", answered, lambda report: _epoch_s(report.taken_at)),
         ("cluster_waiting_tasks", could_start, lambda report: report.waiting),
         ("cluster_free_slots", "Free slots of a cluster, without transfer queues", lambda report: report.free_slots),
     )
@@ -101,10 +101,10 @@ def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> It
     limits = (((route.queue, route.cluster), route.pending_limit) for route in routes)
     closing = "Number of waiting tasks at the remote cluster that closes a transfer queue"
     yield metric_family("queue_pending_limit_tasks", closing, "queue cluster", limits)
-    yield from _open_transfer_families(shown)
+    yield from _open_transfer_metric_families(shown)
 
 
-def _service_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
+def _service_metric_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
     service, load = shown.service, shown.load
     labels = [((service.cluster, service.version), 1)] if service else []
     yield metric_family("service_info", "The service, by its cluster and version", "cluster version", labels)
@@ -115,8 +115,8 @@ def _service_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
     full = "Whether a folder of the service is full, so that all queues are closed"
     started_at, taken_at = service.started_at if service else None, load.taken_at if load else None
     for name, means, value in (
-        ("service_start_timestamp_seconds", "When the service was started", _timestamp(started_at)),
-        ("service_seen_timestamp_seconds", seen, _timestamp(taken_at)),
+        ("service_start_timestamp_seconds", "When the service was started", _epoch_s(started_at)),
+        ("service_seen_timestamp_seconds", seen, _epoch_s(taken_at)),
         ("service_stale_seconds", stale, load.stale.total_seconds() if load else None),
         ("configuration_refused", wrong, refused if service else None),
         ("storage_full", full, bool(service.full) if service else None),
@@ -124,7 +124,7 @@ def _service_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
         yield metric_family(name, means, "", [((), value)])
 
 
-def _open_transfer_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
+def _open_transfer_metric_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
     labelled = [(_queue_and_cluster_labels(transfer, shown), transfer) for transfer in shown.transfers]
     states = (((*target, _transfer_state_label(transfer)), 1) for target, transfer in labelled)
     yield metric_family("transfers", "Open transfers by the state of their remote jobs", "queue cluster state", states)
@@ -134,7 +134,7 @@ def _open_transfer_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
     yield metric_family("transfers_missing", unlisted, "cluster", missing)
     since = dict[Labels, float]()
     for target, transfer in labelled:
-        at = _timestamp(transfer.since)
+        at = _epoch_s(transfer.since)
         if at is not None and transfer.there.is_waiting:
             since[target] = min(at, since.get(target, at))
     longest = "When the longest present wait of a transfer at a cluster began"
@@ -163,7 +163,7 @@ def rebalance_metric_families(
     return _metrics_of_rows(
         "kind",
         (((kind.value,), (kind, last)) for kind, last in rounds.items()),
-        ("rebalance_ended_timestamp_seconds", ended, lambda kind_round: _timestamp(kind_round[1].ended_at)),
+        ("rebalance_ended_timestamp_seconds", ended, lambda kind_round: _epoch_s(kind_round[1].ended_at)),
         ("rebalance_late", late, lambda kind_round: is_rebalance_round_late(*kind_round, now)),
     )
 
@@ -188,8 +188,8 @@ def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[Metric]
     acting = "Whether the balancer adds and removes nodes, instead of only planning"
     seen = "When a round of the balancer last observed the whole cluster"
     for name, means, value in (
-        ("round_timestamp_seconds", "When the balancer's last round ran", _timestamp(shown.at)),
-        ("seen_timestamp_seconds", seen, _timestamp(shown.seen_at)),
+        ("round_timestamp_seconds", "When the balancer's last round ran", _epoch_s(shown.at)),
+        ("seen_timestamp_seconds", seen, _epoch_s(shown.seen_at)),
         ("round_duration_seconds", "How long the balancer's last round took", shown.took_s),
         ("acting", acting, shown.is_acting),
         ("rounds_total", "Rounds of the balancer", shown.rounds),
@@ -217,23 +217,23 @@ def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[Metric]
 
 
 def campaign_metric_families(folder: str) -> Iterator[Metric]:
-    """Yield metrics of campaigns, and of the clusters that campaigns use, as far as the files are published."""
+    """Yield metrics of campaigns, and of the clusters that campaigns use, if their files are published."""
     campaigns = read_campaign_value_by_class(ShownCampaigns, folder)
     grid = read_campaign_value_by_class(ShownCampaignClusters, folder)
     events = read_campaign_value_by_class(ShownCampaignEvents, folder)
     if campaigns:
-        yield from _campaign_families(campaigns)
+        yield from _campaign_metric_families(campaigns)
     if grid:
-        yield from _campaign_cluster_families(grid)
+        yield from _campaign_cluster_metric_families(grid)
     if events:
         counts = (((event.code.value, event.cluster), 1) for event in events.events if event.closed_at is None)
         yield metric_family("campaign_events", "Open events of campaigns and clusters, by code", "code cluster", counts)
 
 
-def _campaign_families(shown: ShownCampaigns) -> Iterator[Metric]:
+def _campaign_metric_families(shown: ShownCampaigns) -> Iterator[Metric]:
     alive = [campaign for campaign in shown.campaigns if campaign.state.is_alive]
     published = "When the campaign runner last published its campaigns"
-    yield metric_family("campaign_cycle_timestamp_seconds", published, "", [((), _timestamp(shown.at))])
+    yield metric_family("campaign_cycle_timestamp_seconds", published, "", [((), _epoch_s(shown.at))])
     states = (((campaign.state.value,), 1) for campaign in shown.campaigns)
     yield metric_family("campaigns", "Campaigns by state", "state", states)
     tasks = {
@@ -253,13 +253,13 @@ def _campaign_families(shown: ShownCampaigns) -> Iterator[Metric]:
     yield metric_family("campaign_forecast_median_error_ratio", error, "", [((), median)])
 
 
-def _campaign_cluster_families(grid: ShownCampaignClusters) -> Iterator[Metric]:
+def _campaign_cluster_metric_families(grid: ShownCampaignClusters) -> Iterator[Metric]:
     answered = "When a cluster last answered the campaign runner"
     counted = "Slots of a cluster, as the campaign runner counts them"
     yield from _metrics_of_rows(
         "cluster",
         (((cluster.name,), cluster) for cluster in grid.clusters),
-        ("campaign_cluster_answered_timestamp_seconds", answered, lambda cluster: _timestamp(cluster.answered_at)),
+        ("campaign_cluster_answered_timestamp_seconds", answered, lambda cluster: _epoch_s(cluster.answered_at)),
         ("campaign_cluster_slots", counted, lambda cluster: cluster.slots),
         ("campaign_cluster_used_slots", "Used slots of a cluster, of all users", lambda cluster: cluster.used),
     )
@@ -271,7 +271,7 @@ def _campaign_cluster_families(grid: ShownCampaignClusters) -> Iterator[Metric]:
 def collect_published_metrics(
     now: datetime, folder: str = PUBLISHED, balance: str = BALANCE_PUBLISHED
 ) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
-    """Return all metrics, and a line for each capability with unreadable files.
+    """Return all metrics, and an error message for each capability whose files are unreadable.
 
     A capability without published files has no metrics. If files are unreadable, gridbridge_published_readable is 0.
     Raises StateError if neither folder exists.
@@ -280,9 +280,9 @@ def collect_published_metrics(
     if os.path.isdir(folder):
         parts["transfers"] = lambda: transfer_metric_families(published_json.read_all_published_files(folder), now)
         parts["campaigns"] = lambda: campaign_metric_families(folder)
-        parts["rebalancing"] = lambda: rebalance_metric_families(_published_rounds(folder), now)
+        parts["rebalancing"] = lambda: rebalance_metric_families(_read_published_rebalance_rounds(folder), now)
     if os.path.isdir(balance):
-        parts["elastic"] = lambda: _published_elastic_families(balance)
+        parts["elastic"] = lambda: _published_elastic_metric_families(balance)
     if not parts:
         raise StateError(f"{folder}, {balance}: no such folders; {ELSEWHERE}")
     families, troubles, readable = list[Metric](), list[str](), dict[str, bool]()
@@ -302,12 +302,12 @@ def readability_metric(readable: Mapping[str, bool]) -> Metric:
     return metric_family("published_readable", "Whether a part's published files can be read", "part", values)
 
 
-def _published_rounds(folder: str) -> dict[RebalanceRoundKind, PublishedRebalanceRound]:
+def _read_published_rebalance_rounds(folder: str) -> dict[RebalanceRoundKind, PublishedRebalanceRound]:
     rounds = {kind: published_json.read_published_rebalance_round(kind, folder) for kind in RebalanceRoundKind}
     return {kind: last for kind, last in rounds.items() if last}
 
 
-def _published_elastic_families(folder: str) -> Iterable[Metric]:
+def _published_elastic_metric_families(folder: str) -> Iterable[Metric]:
     shown = balancer_statistics_and_publication.read_published_balance(folder)
     return elastic_metric_families(shown) if shown else ()
 
@@ -322,7 +322,7 @@ class _MeasureCollector(Collector):
 
 
 def metric_registry(measure: Measure) -> CollectorRegistry:
-    """Return the registry of the metrics that `measure` returns for each request."""
+    """Return a Prometheus registry that calls `measure` for the metrics of each request."""
     registry = CollectorRegistry()
     registry.register(_MeasureCollector(measure))
     return registry

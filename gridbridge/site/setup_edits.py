@@ -16,7 +16,7 @@ from gridbridge.shell.program_runs import run_program
 
 MAX_BYTES = 1 << 20
 HERE = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-RESTART_S = 120  # a stopping execd reports its jobs first, and shared disks are slow
+RESTART_S = 120  # time limit of a shell line: an execd reports its jobs before it stops, and shared disks are slow
 
 
 def run_setup_edit(edit: SetupEdit, policy: Policy) -> None:
@@ -46,7 +46,7 @@ def edit_as_standalone_shell_line(edit: SetupEdit, policy: Policy) -> str:
 
 
 def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
-    """Record how to restore shared settings; the first record of a setting is kept."""
+    """Record how to restore settings shared with the site; an earlier record of the same setting is kept."""
     earlier = read_former_settings(path)
     keys = {_edit_without_value(setting) for setting in earlier}
     new = [setting for setting in undo if _edit_without_value(setting) not in keys]
@@ -60,7 +60,7 @@ def read_former_settings(path: str = FORMER) -> list[SharedSettingUndo]:
     try:
         data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES, owner=0)
         return [
-            SharedSettingUndo(done=_decode_edit(row["done"]), undo=_decode_edit(row["undo"]))
+            SharedSettingUndo(done=_decode_setup_edit(row["done"]), undo=_decode_setup_edit(row["undo"]))
             for row in json.loads(data)
         ]
     except FileNotFoundError:
@@ -78,5 +78,5 @@ def _edit_without_value(setting: SharedSettingUndo) -> SetupEdit:
     return replace(setting.done, value="")
 
 
-def _decode_edit(row: dict[str, Any]) -> SetupEdit:
+def _decode_setup_edit(row: dict[str, Any]) -> SetupEdit:
     return SetupEdit(**{**row, "verb": SetupEditVerb(row["verb"])})

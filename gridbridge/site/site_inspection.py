@@ -1,7 +1,7 @@
-"""Collects facts about this host, both qmasters and logins by ssh for `gridbridge check`, without judging them.
+"""Collects facts about this host, both qmasters and logins by ssh for `gridbridge check`, without judging the facts.
 
-Results of programs are cached during one inspection, because several checks send the same queries. No program that
-changes state may run inside the cache.
+Results of programs are cached during one inspection, because several checks send the same queries. Programs that
+change state must not be run through the cache.
 """
 
 import os
@@ -35,12 +35,12 @@ from gridbridge.state import published_file_formats, published_json
 HOT = "gridbridge.transfer.starter.starter, gridbridge.transfer.starter.control_methods"
 IMPORT_S = 20.0
 POLLERS = ("gridbridge.transfer.poller.program", "gridbridge-poller")
-UNNAMED = {"TZ", *BARE}  # variables that do not select a cell
+UNNAMED = {"TZ", *BARE}  # names of environment variables that do not select a cell
 Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # argv and environment of a query
 
 
 def inspect_local_host(policy: Policy) -> site_check_facts.TransferHostFacts:
-    """Return the facts by which this host's set-up is checked."""
+    """Return the facts about this host that the check of the set-up needs."""
     account = policy.site.service_account
     owned = (
         *account_and_file_findings.FOLDERS,
@@ -50,7 +50,7 @@ def inspect_local_host(policy: Policy) -> site_check_facts.TransferHostFacts:
     with ThreadPoolExecutor(1) as threads:
         import_trouble = threads.submit(_starter_import_error, account)
         facts_by_path = {path: local_host_facts.read_owner_mode_and_kind(path) for path in owned}
-        facts_by_path |= {  # only symlinks to programs and to gridbridge.toml are followed
+        facts_by_path |= {  # symlinks are followed only for programs and gridbridge.toml
             path: local_host_facts.read_owner_mode_and_kind(path, follow=True)
             for path in (*account_and_file_findings.PROGRAMS, CONFIG)
         }
@@ -82,7 +82,7 @@ def free_space_of_state_folders() -> dict[str, site_check_facts.FolderFreeSpace]
 
 
 def is_writable_by_others(folder: str) -> bool:
-    """Say whether a folder exists and accounts other than root can write to the folder."""
+    """Say whether a folder exists in which accounts other than root can write."""
     facts = local_host_facts.read_owner_mode_and_kind(folder, follow=True)
     return facts is not None and (facts.owner != 0 or bool(facts.mode & OTHERS_WRITE))
 
@@ -104,7 +104,7 @@ def inspect_poller(sha256: str | None, now_s: float) -> site_check_facts.PollerP
         age_s=age_s,
         last_words=local_host_facts.last_log_line(f"{HOME}/poller.log"),
         values=values,
-        configuration=None if sha256 is None or not is_fresh else _running_configuration_facts(sha256, now_s),
+        configuration=None if sha256 is None or not is_fresh else _service_configuration_facts(sha256, now_s),
     )
 
 
@@ -115,7 +115,7 @@ def query_cell_version_and_clock(cluster: str, policy: Policy, clock: Clock) -> 
 
 
 def embedded_home_queue_slots(policy: Policy) -> dict[str, int]:
-    """Return the slots of an embedded home cluster's transfer queues, by queue name."""
+    """Return the slots of each transfer queue of an embedded home cluster, as a dict with queue names as keys."""
     home = configured_cluster_address(policy, policy.site.cluster)
     list_queues = batch_adapter_of_cluster(home).list_transfer_queues
     return list_queues(home) if list_queues else {}
@@ -140,7 +140,7 @@ def _non_root_writable_paths(folder: str) -> site_check_facts.NonRootWritablePat
 
 
 def _starter_import_error(account: str) -> str:
-    """Import the modules of starters as the service account; return the error message."""
+    """Import the starter's modules as the service account; return the error message, empty without an error."""
     if not local_host_facts.uid_of_account(account):
         return ""
     argv = (*setpriv_command_prefix(account), PYTHON, "-I", "-c", f"import {HOT}")
@@ -151,7 +151,7 @@ def _starter_import_error(account: str) -> str:
     return ""
 
 
-def _running_configuration_facts(sha256: str, now_s: float) -> site_check_facts.ServiceConfigurationFacts | None:
+def _service_configuration_facts(sha256: str, now_s: float) -> site_check_facts.ServiceConfigurationFacts | None:
     service = None
     with suppress(OSError, GridbridgeError):
         service = published_json.read_published_service_status(PUBLISHED)
@@ -182,12 +182,12 @@ class ProgramResultCache:
     def __init__(self) -> None:
         self._lock = Lock()
         self._answers: dict[Question, Future[CompletedProgram]] = {}
-        self._silences: dict[Question, CommandFailed] = {}  # failed queries of silent cells
+        self._silences: dict[Question, CommandFailed] = {}  # for each cell that did not answer: the error
 
     def answer(
         self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], CompletedProgram]
     ) -> CompletedProgram:
-        """Return a program's cached result; after a timeout at a cell the program is not run again for this cell."""
+        """Return a program's cached result; after a timeout at a cell the program is never run again for this cell."""
         question = (argv, tuple(sorted(env.items())))
         cell = tuple(variable for variable in question[1] if variable[0] not in UNNAMED)
         at_cell = (argv[:1], cell)
@@ -196,12 +196,12 @@ class ProgramResultCache:
             answer = self._answers.setdefault(question, Future())
         if is_new:
             try:
-                answer.set_result(self._ask(at_cell, ask))
+                answer.set_result(self._run_cell_query(at_cell, ask))
             except BaseException as error:  # threads that wait for this result get the error
                 answer.set_exception(error)
         return answer.result()
 
-    def _ask(self, at_cell: Question, ask: Callable[[], CompletedProgram]) -> CompletedProgram:
+    def _run_cell_query(self, at_cell: Question, ask: Callable[[], CompletedProgram]) -> CompletedProgram:
         if silence := self._silences.get(at_cell):
             raise silence
         try:
@@ -212,7 +212,7 @@ class ProgramResultCache:
             raise
 
 
-AT_ONCE = 4  # sshd drops the eleventh connection that has not logged in (MaxStartups)
+AT_ONCE = 4  # few logins at a time, because sshd drops an eleventh connection without login (MaxStartups)
 LIMIT_S = 20.0
 RSYNC = "rsync"
 
@@ -221,22 +221,22 @@ def inspect_ssh_keys(policy: Policy) -> tuple[site_check_facts.SshKeyLoginFacts,
     """Test each user's login to each cluster by ssh; a caller other than root tests only the caller's logins."""
     logins = [
         (name, cluster, person)
-        for name, cluster in _clusters_by_ssh(policy)
-        for person in _people_with_testable_keys(policy, cluster.users)
+        for name, cluster in _clusters_reached_by_ssh(policy)
+        for person in _users_with_testable_ssh_keys(policy, cluster.users)
     ]
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return tuple(threads.map(lambda words: _test_ssh_key_login(*words), logins))
 
 
 def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
-    """Return for each cluster by ssh the host that lacks rsync; the name is empty if no host lacks rsync."""
+    """Return which host lacks rsync, for each cluster reached by ssh; an empty name: no host lacks rsync."""
     missing_here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else local_host_facts.this_host_name()
-    return {name: missing_here or _host_without_rsync(policy, name) for name, _ in _clusters_by_ssh(policy)}
+    return {name: missing_here or _ssh_host_without_rsync(policy, name) for name, _ in _clusters_reached_by_ssh(policy)}
 
 
 def inspect_ssh_stage_dirs(policy: Policy, of: str = "") -> dict[str, site_check_facts.StageDirFacts]:
-    """Return facts about the absolute stage_dir of each cluster by ssh; with `of` only of this cluster."""
-    sections = ((name, cluster) for name, cluster in _clusters_by_ssh(policy) if of in ("", name))
+    """Return facts about each absolute stage_dir of clusters reached by ssh; `of`: the only cluster to examine."""
+    sections = ((name, cluster) for name, cluster in _clusters_reached_by_ssh(policy) if of in ("", name))
     return {name: facts for name, cluster in sections if (facts := _stage_dir_facts(policy, name, cluster.stage_dir))}
 
 
@@ -250,27 +250,27 @@ def _stage_dir_facts(policy: Policy, cluster: str, stage_dir: str) -> site_check
     except UnsafeRemoteFolder as error:
         return site_check_facts.StageDirFacts(place=stage_dir, host=login.host, wrong=error.wrong, mend=error.mend)
     except GridbridgeError:
-        return None  # another finding reports the error
+        return None  # another finding of the check reports the error
     return site_check_facts.StageDirFacts(place=stage_dir, host=login.host)
 
 
-def _host_without_rsync(policy: Policy, cluster: str) -> str:
+def _ssh_host_without_rsync(policy: Policy, cluster: str) -> str:
     login = configured_cluster_address(policy, cluster).login
     assert login
     try:
         ssh.run_over_ssh(login, (RSYNC, "--version"), {}, LIMIT_S)
     except CommandFailed as error:
-        return login.host if error.status == ssh.NOT_FOUND else ""  # the check of logins reports all other errors
+        return login.host if error.status == ssh.NOT_FOUND else ""  # the check of logins reports a failed login
     except GridbridgeError:
         return ""
     return ""
 
 
-def _clusters_by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]:
+def _clusters_reached_by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]:
     return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
 
 
-def _people_with_testable_keys(policy: Policy, named: RemoteAccounts) -> Iterator[str]:
+def _users_with_testable_ssh_keys(policy: Policy, named: RemoteAccounts) -> Iterator[str]:
     """Yield the users whose keys can be tested.
 
     If a cluster lists users, only these users have an account at the cluster.

@@ -28,10 +28,10 @@ from gridbridge.shell.program_runs import run_program
 from gridbridge.shell.program_startup import setpriv_command_prefix, version_with_commit
 
 LIMIT_S = 20.0
-MOST = 20_000  # limit of checked names in a storage area; users can add more
+MOST = 20_000  # limit of checked names in a storage area, because users can add any number
 LIST = """[ -d "$1/" ] && [ -r "$1/" ] || exit 1
 find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\0' 2>/dev/null | head -zn "$2" """
-ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # names may exceed one command line
+ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # one command line may be too short for all names
 LIST_LIMIT_S = 30.0
 LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_list_queries")
 PROVIDER_LISTS_ITEM = "lists of providers"
@@ -74,7 +74,7 @@ def _misowned_storage_folders(cluster: Away, storage: StorageAreaSection) -> tup
         text = "".join(f"{name}\n" for name in strange).encode()
         accounts = _run_shell_script_at_cluster(cluster, ACCOUNTS, text=text).splitlines() if strange else []
     except GridbridgeError:
-        return None, False  # other findings report a silent cluster
+        return None, False  # other findings report a cluster that does not answer
     return {name: strange[name] for name in accounts if name in strange}, len(entries) > MOST
 
 
@@ -85,7 +85,7 @@ def _run_shell_script_at_cluster(cluster: Away, script: str, *words: str, text: 
 
 
 def check_provider_lists(policy: Policy, path: str = fixed_paths.CONFIG) -> Iterator[CheckFinding]:
-    """Check for each pool, by one query, whether the pool's provider lists the machines."""
+    """Check for each pool whether the provider can list its machines; one program asks all providers."""
     pools = [name for name, pool in policy.pools.items() if pool.provider]
     if not pools:
         return
@@ -93,13 +93,13 @@ def check_provider_lists(policy: Policy, path: str = fixed_paths.CONFIG) -> Iter
         yield CheckFinding.note(PROVIDER_LISTS_ITEM, "not checked: run the check as root")
         return
     try:
-        troubles = _provider_list_errors(path)
+        troubles = _query_errors_of_provider_machine_lists(path)
     except CommandFailed as error:
         yield CheckFinding.warning(PROVIDER_LISTS_ITEM, f"not checked: {error.words}")
         return
     for pool in pools:
         item = f"pool {pool}: provider's list"
-        if pool not in troubles:  # the checked file has a pool that the file of the programs lacks
+        if pool not in troubles:  # the pool is in the checked file, but not in the programs' gridbridge.toml
             yield CheckFinding.note(item, f"not checked: {fixed_paths.CONFIG} lacks the pool")
             continue
         trouble, hint = troubles[pool], "no node of the pool is added or removed"
@@ -107,7 +107,7 @@ def check_provider_lists(policy: Policy, path: str = fixed_paths.CONFIG) -> Iter
         yield CheckFinding.judge(not trouble, item, trouble or "the provider gives a list", right, hint=hint)
 
 
-def _provider_list_errors(path: str) -> Mapping[str, str]:
+def _query_errors_of_provider_machine_lists(path: str) -> Mapping[str, str]:
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": fixed_paths.BALANCE_HOME}
     argv = (*setpriv_command_prefix(fixed_paths.BALANCE_ACCOUNT), sys.executable, *LIST_PROGRAM, path)
     printed = run_program(argv, environment, LIST_LIMIT_S).checked().stdout

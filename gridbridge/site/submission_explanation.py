@@ -1,4 +1,4 @@
-"""Explains how a job would be submitted to a remote cluster, or why it can't be."""
+"""Explains how a job would be submitted to a remote cluster, or why the job can't be submitted."""
 
 import os
 import pwd
@@ -47,7 +47,7 @@ class SubmissionExplanation:
     cluster: str
     command: str = ""  # shell command line, which reads the wrapper from standard input
     notes: tuple[str, ...] = ()
-    kept: str = ""  # why options of the job exclude the queue; `notes` repeats this sentence
+    kept: str = ""  # why the job's own options exclude the queue; the same sentence is in `notes`
     refused: str = ""
 
 
@@ -68,7 +68,7 @@ def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> S
     does not list, a cluster without a transfer queue, or several transfer queues with different requests.
     """
     policy, wrong = configuration_in_force.load_config_or_one_in_force(path)
-    queue = _find_transfer_queue(to, policy)
+    queue = _find_transfer_queue_by_cluster_or_name(to, policy)
     job = _query_explained_job(words, policy, configured_cluster_address(policy, policy.site.cluster))
     explanation = _explain_queue_submission(policy, queue, job)
     if explanation.refused:
@@ -103,11 +103,11 @@ def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob
     remote = policy.queues[queue].cluster
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
     if submitted.is_interactive:
-        return _refusal_explanation(job, remote, NOT_INTERACTIVE)
+        return _refused_submission_explanation(job, remote, NOT_INTERACTIVE)
     if is_transfer_name(submitted.account) or is_campaign_array_name(submitted.account):
-        return _refusal_explanation(job, remote, ONE_HOP)
+        return _refused_submission_explanation(job, remote, ONE_HOP)
     if shut := _why_queue_refuses_job(policy, queue, submitted):
-        return _refusal_explanation(job, remote, shut)
+        return _refused_submission_explanation(job, remote, shut)
     rules, far = build_request_mapping(policy, remote, queue), configured_cluster_address(policy, remote)
     vocabulary = read_names_offered_by_cluster(remote)
     try:
@@ -115,9 +115,9 @@ def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob
         spec, notes = translate_request_for_cluster(home_spec, rules, vocabulary, remote, policy.queues)
         spec = exclude_forwarding_queues(spec, remote)
         account = policy.clusters[remote].users.account_of(request.owner)
-        folder = _staged_job_folder(build_transfer_queue_route(policy, queue), request, account, name)
+        folder = _remote_folder_of_staged_job(build_transfer_queue_route(policy, queue), request, account, name)
     except (UnmappableRequest, UnstageablePaths) as error:
-        return _refusal_explanation(job, remote, str(error))
+        return _refused_submission_explanation(job, remote, str(error))
     cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
     if far.login:
         cwd = folder if folder.startswith("/") or not folder else f"~{account}/{folder}"
@@ -126,7 +126,7 @@ def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
     adapter = batch_adapter_of_cluster(far)
     if refused := adapter.explain_request_refusal(spec.request):
-        return _refusal_explanation(job, remote, refused)
+        return _refused_submission_explanation(job, remote, refused)
     argv = adapter.build_submission_command(far, spec)
     reason = transfer_queue_admission.why_request_excludes_queue(queue, request)
     notes += (reason,) if reason else ()
@@ -141,7 +141,7 @@ def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob
     )
 
 
-def _refusal_explanation(job: str, remote: str, why: str) -> SubmissionExplanation:
+def _refused_submission_explanation(job: str, remote: str, why: str) -> SubmissionExplanation:
     return SubmissionExplanation(job=job, cluster=remote, refused=replace_control_characters(why))
 
 
@@ -177,13 +177,13 @@ def _queue_order_notes(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple
         return ()
     try:
         offers = transfer_queue_setup.queues_with_cluster_load(policy)
-    except GridbridgeError:  # the explanation is printed without the order
+    except GridbridgeError:  # the explanation is useful without the order of the queues, too
         return ()
     takers = [offer for offer in offers if not _why_queue_refuses_job(policy, offer.queue, job)]
     return (describe_queue_order(takers, order),) if len(takers) > 1 else ()
 
 
-def _staged_job_folder(ours: TransferRoute, request: JobRequest, account: str, name: str) -> str:
+def _remote_folder_of_staged_job(ours: TransferRoute, request: JobRequest, account: str, name: str) -> str:
     """Return the remote folder of a job with staged files; empty for other jobs.
 
     A relative folder is in the account's home. Raises UnstageablePaths for an invalid file list.
@@ -197,7 +197,7 @@ def _staged_job_folder(ours: TransferRoute, request: JobRequest, account: str, n
     return f"{folder}/{name}/{remote_stage_folder.WORK}"
 
 
-def _find_transfer_queue(to: str, policy: Policy) -> str:
+def _find_transfer_queue_by_cluster_or_name(to: str, policy: Policy) -> str:
     if to in policy.queues:
         return to
     if to not in policy.remotes:

@@ -24,7 +24,7 @@ from gridbridge.shell import local_host_facts
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import TransferQueueMaker, TransferRemoteClusterSetup
 
-QUARTER, TENTH = 4, 10  # shares of slots, from the Transfer Queues how-to, section Configuration
+QUARTER, TENTH = 4, 10  # divisors of the remote cluster's slots, from the Transfer Queues how-to, section Configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class TransferQueueRequest:
 def complete_queue_request(
     policy: Policy, options: TransferQueueRequest, must_exist: bool = False
 ) -> WantedTransferQueue:
-    """Complete a request from gridbridge.toml, else from an existing queue, else from the remote cluster's size."""
+    """Fill in the missing values: from gridbridge.toml, an existing queue, or the remote cluster's size."""
     refuse_setup_of_embedded_site(policy)
     if policy.why_no_queues:
         raise ConfigError((f"{CONFIG}: {policy.why_no_queues}",))
@@ -122,7 +122,7 @@ def _refuse_invalid_queue_request(
 
 
 def _default_slots_and_limit(policy: Policy, options: TransferQueueRequest) -> tuple[int, int]:
-    """Return slots and pending limit, by default 1/4 and 1/10 of the cluster's slots (for short jobs 1/10 and 0)."""
+    """Return slots and pending limit: by default 1/4 and 1/10 of the cluster's slots; for short jobs 1/10 and 0."""
 
     def part(divisor: int) -> int:
         return max(1, min(MAX_SLOTS, count_remote_batch_slots(policy, options.cluster) // divisor))

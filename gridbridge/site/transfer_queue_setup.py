@@ -108,16 +108,16 @@ def plan_transfer_queue_removal(
     if used := sum(instance.slots_used for instance in instances if instance.queue == request.queue):
         reason = f"jobs use {used} of its slots; run qmod -d {request.queue}, then wait for the jobs or qdel them"
         warn(f"queue {request.queue} can't be removed yet: {reason}")
-    return _removal_steps(policy, situation)
+    return _queue_removal_steps(policy, situation)
 
 
 def plan_queue_leftover_removal(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
     """Return the steps that remove what a removed transfer queue left behind."""
     request = complete_queue_request(policy, options, must_exist=True)
-    return _removal_steps(policy, _read_setup_of_own_queue(policy, request, unheard=lambda _: None))
+    return _queue_removal_steps(policy, _read_setup_of_own_queue(policy, request, unheard=lambda _: None))
 
 
-def _removal_steps(policy: Policy, situation: TransferSetupSituation) -> tuple[SetupStep, ...]:
+def _queue_removal_steps(policy: Policy, situation: TransferSetupSituation) -> tuple[SetupStep, ...]:
     edits = [
         *transfer_queue_removal_edits(situation, setup_edits.read_former_settings()),
         *transfer_queue_findings.queue_section_removal_edits(policy, situation.wanted),
@@ -131,7 +131,7 @@ def setup_steps_of_edits(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[Se
 
 
 def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
-    """Return the steps that this host needs; raise GridbridgeError if some files are not visible."""
+    """Return the steps that this host needs; raise GridbridgeError if this user can't see some files."""
     refuse_setup_of_embedded_site(policy)
     findings = account_and_file_findings.transfer_host_findings(inspect_local_host(policy), policy.site)
     for finding in (finding for finding in findings if finding.found == UNSEEN):
@@ -160,7 +160,7 @@ def delete_unneeded_former_settings_record(policy: Policy) -> None:
 
 
 def setup_steps_of_findings(policy: Policy, findings: Iterable[CheckFinding]) -> tuple[SetupStep, ...]:
-    """Turn findings into steps; an edit of several findings is one step, at the place of the last finding."""
+    """Turn findings into steps; an edit that several findings share is one step, ordered by the last of them."""
     steps_by_edit: dict[SetupEdit, SetupStep] = {}
     for finding in findings:
         if finding.state == FindingSeverity.OK:
@@ -186,7 +186,7 @@ class HomeTransferQueueSettings:
 
 
 def read_home_queue_setup(policy: Policy, of_host: str) -> HomeTransferQueueSettings:
-    """Read the home cluster's settings for a transfer queue; raise CommandFailed or StateError without an answer."""
+    """Read the home cluster's settings for a queue; raise CommandFailed or StateError if home does not answer."""
     home = configured_cluster_address(policy, policy.site.cluster)
     makes = home_queue_setup_adapter(home)
     return HomeTransferQueueSettings(
@@ -237,7 +237,7 @@ def _read_setup_of_own_queue(
 
 
 def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
-    """Return the findings; raise GridbridgeError if setup can't correct a finding."""
+    """Return the findings; raise GridbridgeError if no edit can correct one of the findings."""
     listed = tuple(findings)
     for finding in (finding for finding in listed if finding.state == FindingSeverity.BROKEN and not finding.mend):
         raise GridbridgeError(f"{finding.item}: {finding.found}; {finding.hint}")
@@ -273,7 +273,7 @@ def plan_queue_sequence_numbers(
     order = policy.site.queue_order
     queue_offers = queues_with_cluster_load(policy, folder)
     if order is QueueOrder.SEQ_NO:
-        changed = transfer_queue_order.plan_queue_number_restore(queue_offers, _former_sequence_numbers(former))
+        changed = transfer_queue_order.plan_queue_number_restore(queue_offers, _former_queue_seq_numbers(former))
     else:
         changed = transfer_queue_order.plan_queue_renumbering(queue_offers, order)
     findings = []
@@ -299,11 +299,11 @@ def check_queue_order(
     with suppress(OSError, StateError):
         if len(queue_offers) > 1:
             yield transfer_queue_order.queue_order_finding(
-                queue_offers, policy.site.queue_order, _former_sequence_numbers(former)
+                queue_offers, policy.site.queue_order, _former_queue_seq_numbers(former)
             )
 
 
-def _former_sequence_numbers(path: str) -> dict[str, int]:
+def _former_queue_seq_numbers(path: str) -> dict[str, int]:
     return {change.undo.name: int(change.undo.value) for change in setup_edits.read_former_settings(path)}
 
 
@@ -320,7 +320,7 @@ def apply_queue_sequence_numbers(
 
 
 def queues_with_cluster_load(policy: Policy, folder: str = PUBLISHED) -> tuple[TransferQueueWithClusterLoad, ...]:
-    """Return the existing transfer queues with their clusters' last answers; raise CommandFailed if home is silent."""
+    """Return transfer queues and their clusters' published load; raise CommandFailed if home does not answer."""
     home = configured_cluster_address(policy, policy.site.cluster)
     return tuple(_queues_with_published_load(policy, home_queue_setup_adapter(home).query_queue_settings(home), folder))
 

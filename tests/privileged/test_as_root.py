@@ -114,7 +114,7 @@ def test_no_name_of_another_machine_is_reassigned(
     """A stolen account could otherwise let the master mount a folder from its own machine."""
     settings = hosts.parent / "gridbridge.toml"
     settings.write_text('[site]\ncluster = "alpha"\n')
-    monkeypatch.setattr(as_root, "_look_up_addresses", lambda _: frozenset({leads}))
+    monkeypatch.setattr(as_root, "_look_up_host_addresses", lambda _: frozenset({leads}))
 
     refusal = nullcontext() if is_named else pytest.raises(AsRootRequestRefusal)
     with refusal:
@@ -188,7 +188,7 @@ if sys.argv[1] == "files":
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 def ask(*_):
     try:
-        print("nobody's" if not as_root._look_up_addresses("fileserver") else "somebody's")
+        print("nobody's" if not as_root._look_up_host_addresses("fileserver") else "somebody's")
     except as_root.NameLookupFailure as error:
         print("not known")
 as_root.perform_as_root_request, sys.argv = ask, sys.argv[:1]
@@ -267,7 +267,7 @@ def test_a_real_resolver_tells_an_unknown_name_from_a_failure(
 
 
 def test_a_name_in_our_block_may_get_another_address(hosts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(as_root, "_look_up_addresses", lambda _: frozenset({"10.0.0.7"}))
+    monkeypatch.setattr(as_root, "_look_up_host_addresses", lambda _: frozenset({"10.0.0.7"}))
     hosts.write_text(ONE.replace("7 alpha-n7", "7 big"))
 
     as_root.perform_as_root_request(("name", "big", "10.0.0.8"), str(hosts))

@@ -130,7 +130,7 @@ def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Ask) -> Adapter:
 
 def test_every_job_that_may_be_the_array_is_queried(adapter: Adapter) -> None:
     del adapter
-    answer = earlier_attempts_ended_check._live_index_query(wanted("5:4"), "alice")
+    answer = earlier_attempts_ended_check._live_task_index_query(wanted("5:4"), "alice")
 
     assert answer(["1=1001", "2=+", "101=+"]) == "1=1:3:1 2=4:5:1,7:8:1 101="
 
@@ -141,14 +141,14 @@ def test_an_unreadable_answer_is_no_silence(adapter: Adapter, error: Exception) 
     adapter.error = error
 
     with pytest.raises(OwnerRequestNotYetPossible, match="beta: "):
-        earlier_attempts_ended_check._live_index_query(wanted("5:4"), "alice")(["2=+"])
+        earlier_attempts_ended_check._live_task_index_query(wanted("5:4"), "alice")(["2=+"])
 
 
 def test_a_failed_query_counts_as_silence(adapter: Adapter) -> None:
     adapter.error = CommandFailed(("qstat",), 1, b"", b"no qmaster")
 
     with pytest.raises(CommandFailed):
-        earlier_attempts_ended_check._live_index_query(wanted("5:4"), "alice")(["2=+"])
+        earlier_attempts_ended_check._live_task_index_query(wanted("5:4"), "alice")(["2=+"])
 
 
 def test_no_cluster_is_queried_after_the_time_limit(

@@ -222,11 +222,11 @@ def test_root_uses_only_keys_that_the_account_can_read(tmp_path: Path) -> None:
     key.touch(0o600)
     (tmp_path / "link").symlink_to(key)
     nobody = pwd.getpwnam("nobody")
-    usable = [login._is_file_usable(str(tmp_path / "link"), nobody.pw_uid, 1)]
+    usable = [login._is_ssh_file_usable(str(tmp_path / "link"), nobody.pw_uid, 1)]
     for uid, gid, mode in ((0, nobody.pw_gid, 0o640), (nobody.pw_uid, 0, 0o600), (0, nobody.pw_gid, 0o600)):
         os.chown(key, uid, gid)
         key.chmod(mode)
-        usable.append(login._is_file_usable(str(tmp_path / "link"), nobody.pw_uid, 1))
+        usable.append(login._is_ssh_file_usable(str(tmp_path / "link"), nobody.pw_uid, 1))
 
     assert usable == [False, True, True, False]
 

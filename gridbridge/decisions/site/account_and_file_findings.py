@@ -19,7 +19,7 @@ UNSEEN = "not visible to this user"
 
 
 def system_account_finding(name: str, uid: int, home: str) -> CheckFinding:
-    """Check that a system account of gridbridge exists; uid 0: no such account."""
+    """Check that a system account of gridbridge exists; `uid` is 0 if the account does not exist."""
     add = SetupEdit.shell(f"useradd --system --user-group --home-dir {home} --shell /usr/sbin/nologin {name}")
     actual = f"uid {uid}" if uid else "missing"
     return CheckFinding.judge(bool(uid), f"account {name}", actual, "a system account", add)
@@ -30,8 +30,8 @@ def account_folder_findings(
 ) -> Iterator[CheckFinding]:
     """Check the owner and mode of folders; `owner` is the account and its uid (0: the account does not exist).
 
-    A folder inside the account's `home` is made by a process of the account: the account could replace the path by a
-    symlink while root works on the path.
+    A process of the account makes each folder inside the account's `home`, because the account could replace the path
+    by a symlink while root works on the path.
     """
     for path, mode in modes.items():
         yield _account_folder_finding(path, mode, paths.get(path), owner, hidden, is_within=path.startswith(f"{home}/"))
@@ -94,13 +94,13 @@ def setup_edit_making_file_private(path: str, owner: str) -> SetupEdit:
     return SetupEdit.shell(f"chown -h {owner}: {name} && {run_as_account_shell_line(owner, f'chmod 0600 {name}')}")
 
 
-ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # only digits would be a uid
-FOLDER = "d"  # find(1), -printf %y
+ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # a name of digits only would be a uid
+FOLDER = "d"  # the letter that find(1) -printf %y prints for a folder
 SHOWN = 5
 
 
 def misowned_account_folders(entries: Iterable[str]) -> dict[str, str]:
-    """Return entries of a storage area with an account's name that are no folder or belong to another account.
+    """Return the entries of a storage area that have an account's name, but are no folder of this account.
 
     Each entry is `OWNER TYPE NAME`; NAME may contain newlines. The result maps NAME to OWNER. An account called NAME
     need not exist.
@@ -114,7 +114,7 @@ def misowned_account_folders(entries: Iterable[str]) -> dict[str, str]:
 def storage_area_owner_findings(
     storage: str, path: str, host: str, owners_by_name: Mapping[str, str] | None, most: int = 0
 ) -> Iterator[CheckFinding]:
-    """Check that no account's name in a storage area is taken by another account.
+    """Check that in a storage area only an account itself has a folder with the account's name.
 
     `owners_by_name` is None if the area was not readable. `most` is the number of checked names if the area has more
     names; 0: all names were checked.
@@ -148,7 +148,7 @@ def storage_area_owner_findings(
 
 
 SPOOL_MODE = 0o1733  # any user may add a message; only the service may list messages
-CAMPAIGNS_MODE = 0o3733  # like SPOOL_MODE, with the service's group for new files
+CAMPAIGNS_MODE = 0o3733  # SPOOL_MODE with setgid, so that new files get the service's group
 PROGRAMS = (
     *(f"{METHODS}/{name}" for name in ("sensor", "starter", "suspend", "resume", "terminate", "epilog", "usage")),
     PYTHON,
@@ -181,15 +181,15 @@ def transfer_host_findings(facts: TransferHostFacts, site: SiteSection) -> tuple
 
 
 def service_account_finding(uid: int, site: SiteSection) -> CheckFinding:
-    """Check that the service account exists; uid 0: no such account."""
+    """Check that the service account exists; `uid` is 0 if the account does not exist."""
     return system_account_finding(site.service_account, uid, HOME)
 
 
 def program_file_findings(facts: TransferHostFacts) -> Iterator[CheckFinding]:
     """Check the files of the programs that Grid Engine and sudo run, and gridbridge.toml."""
-    yield from (_program_finding(path, facts) for path in PROGRAMS)
-    yield from (_root_folder_finding(top, facts_of_tree) for top, facts_of_tree in facts.trees.items())
-    yield _interpreter_finding(facts)
+    yield from (_program_file_finding(path, facts) for path in PROGRAMS)
+    yield from (_root_program_folder_finding(top, facts_of_tree) for top, facts_of_tree in facts.trees.items())
+    yield _python_interpreter_finding(facts)
     yield _configuration_file_finding(facts)
 
 
@@ -223,7 +223,7 @@ def service_sudoers_line(site: SiteSection) -> str:
     return f"{site.service_account} ALL=(root) NOPASSWD: {AS_USER}"
 
 
-def _program_finding(path: str, facts: TransferHostFacts) -> CheckFinding:
+def _program_file_finding(path: str, facts: TransferHostFacts) -> CheckFinding:
     item, path_facts, name = f"program {path}", facts.paths.get(path), shlex.quote(path)
     if closed := facts.closed_to_others.get(path):
         mend = SetupEdit.shell(f"chmod a+rx {shlex.quote(closed)}")
@@ -236,7 +236,7 @@ def _program_finding(path: str, facts: TransferHostFacts) -> CheckFinding:
     return CheckFinding.judge(is_right, item, path_facts.rights, "root's, readable and executable by all users", mend)
 
 
-def _root_folder_finding(top: str, tree: NonRootWritablePaths) -> CheckFinding:
+def _root_program_folder_finding(top: str, tree: NonRootWritablePaths) -> CheckFinding:
     """Check files that root runs: a user who can change a file becomes root."""
     item, name = f"folder {top}", shlex.quote(top)
     if not tree.wrong:
@@ -249,7 +249,7 @@ def _root_folder_finding(top: str, tree: NonRootWritablePaths) -> CheckFinding:
     return CheckFinding.broken(item, f"{tree.wrong[0]}{more}", right, mend, hint=hint)
 
 
-def _interpreter_finding(facts: TransferHostFacts) -> CheckFinding:
+def _python_interpreter_finding(facts: TransferHostFacts) -> CheckFinding:
     folder, trouble = PYTHON.removesuffix("/bin/python3"), facts.import_trouble
     mend = SetupEdit.shell(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
     return CheckFinding.judge(not trouble, "programs run as a user", trouble or "yes", "yes", mend)

@@ -49,9 +49,9 @@ def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[Ch
         FOLDERS, BALANCE_HOME, facts.paths, (BALANCE_ACCOUNT, facts.uid), facts.hidden
     )
     if cell := facts.cell:
-        yield _admission_finding(cell, "admin host", "admin", facts.host, cell.admin_hosts)
-        yield _admission_finding(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
-        if policy.balance.fill_first:  # fill_first needs queues in the order of their seq_no
+        yield _host_or_manager_admission_finding(cell, "admin host", "admin", facts.host, cell.admin_hosts)
+        yield _host_or_manager_admission_finding(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
+        if policy.balance.fill_first:  # fill_first works only if the scheduler sorts queues by seq_no
             item, values = f"{cell.name}: queue order", (cell.queue_order, BY_NUMBER)
             yield scheduler_setting_finding(item, cell.name, QUEUE_ORDER, values, FindingSeverity.BROKEN, undo=False)
     if facts.cell or facts.has_fixed_nodes:
@@ -81,19 +81,19 @@ def running_balancer_findings(facts: BalancerFacts, policy: Policy, now: datetim
         )
     yield from _provider_program_findings(facts, policy)
     if facts.cell:
-        yield from _missing_queue_findings(facts.cell, policy)
-    yield _last_round_finding(facts, policy.balance, now)
+        yield from _missing_balancer_queue_findings(facts.cell, policy)
+    yield _last_balancer_round_finding(facts, policy.balance, now)
 
 
 def provider_programs_in_use(policy: Policy) -> dict[str, str]:
-    """Return, by provider, the programs that make nodes or switch hosts on and off."""
+    """Return the program of each provider in use; the program makes nodes, or switches hosts on and off."""
     used = {pool.provider for pool in policy.pools.values()}
     used |= {powered.provider for powered in policy.powered.values()}
     by_provider = {name: policy.providers[name].program for name in sorted(used & policy.providers.keys())}
     return {name: program for name, program in by_provider.items() if program}
 
 
-def _missing_queue_findings(cell: BalancerCellFacts, policy: Policy) -> Iterator[CheckFinding]:
+def _missing_balancer_queue_findings(cell: BalancerCellFacts, policy: Policy) -> Iterator[CheckFinding]:
     named = {("queue", policy.balance.queue): "[balance] queue"}
     for name, pool in policy.pools.items():
         for key, kind, text in (("queues", "queue", pool.queues), ("hostgroups", "host group", pool.hostgroups)):
@@ -149,7 +149,7 @@ def _file_removal_edit(path: str, line: str) -> SetupEdit:
     return SetupEdit(verb=SetupEditVerb.SHELL, name=f"file {path}", value=line)
 
 
-def _admission_finding(
+def _host_or_manager_admission_finding(
     cell: BalancerCellFacts, role: str, kind: str, name: str, admitted: tuple[str, ...]
 ) -> CheckFinding:
     is_admitted = any(is_same_host(name, admitted_name) for admitted_name in admitted)
@@ -190,7 +190,7 @@ def _balancer_start_finding(facts: BalancerFacts) -> CheckFinding:
     return CheckFinding.ok(item, "there")
 
 
-def _last_round_finding(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> CheckFinding:
+def _last_balancer_round_finding(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> CheckFinding:
     item, last = "balancer", facts.last
     acts = balance.apply or facts.has_unit  # the systemd unit runs with --apply
     if (last is None or not last.is_acting or not acts) and balance.apply:

@@ -48,7 +48,7 @@ def non_gridbridge_queue_names(cell: BestEffortCellFacts) -> tuple[str, ...]:
 
 
 def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
-    """Say whether name, and suspend_method or complex, show that a queue is gridbridge's best-effort queue.
+    """Say whether gridbridge made a best-effort queue, judged by its name, and its suspend_method or complex.
 
     A best-effort queue that lost the complex gb_besteffort accepts any user's jobs and kills them. Such a queue is
     repaired or removed, and is never taken for a local queue.
@@ -72,7 +72,7 @@ def own_besteffort_queues(cell: BestEffortCellFacts) -> tuple[str, ...]:
 def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -> str:
     """Return the local queue whose hosts and access lists best-effort queues copy; empty if there is none.
 
-    The choice is the queue `like`, else the model of existing best-effort queues, else the queue with most slots.
+    The first of these that exists: queue `like`, the model of existing best-effort queues, the queue with most slots.
     """
     local = non_gridbridge_queue_names(cell)
     if like:
@@ -132,7 +132,7 @@ def subordinate_lists_by_host(queue: QconfSettings) -> tuple[tuple[str, str], ..
 
 SEQ_NO = 900  # lowest seq_no; the queue with this seq_no is filled first and preempted last
 NICE = "19"
-METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # on a host without gridbridge tasks get no grace time
+METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # kill: where the host lacks gridbridge, a task gets no grace time
 RULE_NAME = "name gb-besteffort"  # name line of a quota set, sge_resource_quota(5)
 RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
 ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
@@ -156,7 +156,7 @@ def besteffort_queue_findings(
             if blocks.slots.keys() & cell.slots.get(name, {}).keys()  # jobs of the queue preempt tasks
             for finding in _subordinate_list_findings(cluster, cell, blocks, name)
         ),
-        *(_queue_slots_finding(cluster, cell, blocks, n) for n in numbers),
+        *(_besteffort_queue_slots_finding(cluster, cell, blocks, n) for n in numbers),
         *besteffort_consumable_findings(cluster, cell, blocks),
     )
 
@@ -187,7 +187,7 @@ def _single_besteffort_queue_findings(
 ) -> Iterator[CheckFinding]:
     """Check a best-effort queue's attributes except the slots; a missing queue is made with 0 slots."""
     name = f"gb-be{number}"
-    item, settings, right = f"queue {name}", cell.queues.get(name), _expected_queue_attributes(cell, model)
+    item, settings, right = f"queue {name}", cell.queues.get(name), _expected_besteffort_queue_attributes(cell, model)
     if settings is None:
         seq_no = str(SEQ_NO + blocks.count - number)
         values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
@@ -196,10 +196,10 @@ def _single_besteffort_queue_findings(
         yield CheckFinding.broken(item, "missing", f"like {model}, for preemptible tasks", edit)
         return
     for key, value in right.items():
-        yield from _queue_attribute_findings(cluster, name, key, settings.get(key, ""), value)
+        yield from _besteffort_queue_attribute_findings(cluster, name, key, settings.get(key, ""), value)
 
 
-def _expected_queue_attributes(cell: BestEffortCellFacts, model: str) -> dict[str, str]:
+def _expected_besteffort_queue_attributes(cell: BestEffortCellFacts, model: str) -> dict[str, str]:
     queue = cell.queues[model]
     remote = ("remote=FALSE",) if "remote" in cell.complexes else ()
     return {
@@ -211,12 +211,12 @@ def _expected_queue_attributes(cell: BestEffortCellFacts, model: str) -> dict[st
         "suspend_thresholds": "NONE",
         "subordinate_list": "NONE",
         "complex_values": ",".join((f"{BEST_EFFORT}=TRUE", *remote)),
-        "pe_list": ",".join(_whole_job_environments(cell, model)),
+        "pe_list": ",".join(_whole_job_parallel_environments(cell, model)),
         **{name: queue.get(name, "NONE") for name in ACCESS},
     }
 
 
-def _whole_job_environments(cell: BestEffortCellFacts, model: str) -> Iterator[str]:
+def _whole_job_parallel_environments(cell: BestEffortCellFacts, model: str) -> Iterator[str]:
     rules = {name: settings.get("allocation_rule") for name, settings in cell.environments.items()}
     values = parse_qconf_values_by_host(cell.queues[model].get("pe_list", "NONE"))
     for where, listed in (("", values.usual), *values.others):
@@ -224,7 +224,7 @@ def _whole_job_environments(cell: BestEffortCellFacts, model: str) -> Iterator[s
         yield f"[{where}={whole}]" if where else whole
 
 
-def _queue_attribute_findings(
+def _besteffort_queue_attribute_findings(
     cluster: str, queue: str, name: str, actual_text: str, right: str
 ) -> Iterator[CheckFinding]:
     actual_values, right_values = dict(qconf_queue_value_by_host(actual_text)), dict(qconf_queue_value_by_host(right))
@@ -267,7 +267,7 @@ def _subordinate_list_findings(
             yield CheckFinding.judge(not lacking, item, actual, lacking, edit)
 
 
-def _queue_slots_finding(
+def _besteffort_queue_slots_finding(
     cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, number: int
 ) -> CheckFinding:
     name, right = f"gb-be{number}", blocks.slots_of(number)
@@ -306,7 +306,7 @@ def _consumable_advice(name: str, cell: BestEffortCellFacts) -> str:
     return f"remove the default of {name}, so that only jobs that request {name} use {name}"
 
 
-GONE_S = 60  # a preempted task has 10 s; the rest is for Grid Engine's accounting
+GONE_S = 60  # longest wait for preempted tasks: 10 s until a task ends, and 50 s for Grid Engine's accounting
 
 
 def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterator[SetupEdit]:

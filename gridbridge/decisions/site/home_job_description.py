@@ -25,10 +25,14 @@ UNKNOWN = ("is in an unknown state", "are in an unknown state")
 
 def describe_home_job_state(job: ListedJobStatus, now: datetime) -> tuple[str, ...]:
     """Describe the states and errors of a job's tasks, and why waiting tasks don't start."""
-    return (*(_row_sentence(row, now) for row in job.rows), *_error_sentences(job), *_waiting_reason_sentences(job))
+    return (
+        *(_job_row_sentence(row, now) for row in job.rows),
+        *_job_error_sentences(job),
+        *_job_waiting_reason_sentences(job),
+    )
 
 
-def _row_sentence(row: ClusterJobListRow, now: datetime) -> str:
+def _job_row_sentence(row: ClusterJobListRow, now: datetime) -> str:
     singular, plural = WORDS.get(row.state.word, UNKNOWN)
     at = f" in {row.queue}" if row.queue else ""
     since = f" for {format_duration(now - row.since)}" if row.since else ""
@@ -39,13 +43,13 @@ def _row_sentence(row: ClusterJobListRow, now: datetime) -> str:
     return f"{subject} {verb}{at}{since} ({row.state.text})"
 
 
-def _error_sentences(job: ListedJobStatus) -> Iterator[str]:
+def _job_error_sentences(job: ListedJobStatus) -> Iterator[str]:
     yield from (f"error: {text}" for text in dict.fromkeys(job.errors))
     if any(row.state.is_error for row in job.rows):
         yield f"qmod -cj {job.job_id} clears the error, and Grid Engine tries the job again"
 
 
-def _waiting_reason_sentences(job: ListedJobStatus) -> Iterator[str]:
+def _job_waiting_reason_sentences(job: ListedJobStatus) -> Iterator[str]:
     if any(row.state.is_waiting and row.state.is_held for row in job.rows):
         yield f"qrls {job.job_id} ends a user's hold; qstat -j {job.job_id} names jobs to wait for"
     yield from (f"the job can't start: {text}" for text in job.hindrances[:MOST_TOLD])

@@ -16,7 +16,7 @@ from gridbridge.model.site.setup_findings_and_edits import CheckFinding, Finding
 from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts, StageDirFacts, TransferHostFacts
 from gridbridge.model.site_configuration import ClusterKind, Policy
 
-MAX_SKEW_S = 5.0  # load values with a timestamp in the future are rejected
+MAX_SKEW_S = 5.0  # accepted seconds of clock difference; load values from the future are rejected
 TriedVersion = tuple[re.Pattern[str], str, str]  # pattern, expected version, and advice about other versions
 TRIED_SGE: TriedVersion = (
     re.compile(r"SGE 8\.1\."),
@@ -25,14 +25,14 @@ TRIED_SGE: TriedVersion = (
 )
 TRIED_OAR = (re.compile(r"OAR 2\.5\."), "OAR 2.5.x", "OAR 3 prints other JSON; tested on 2.5.9 only")
 MAX_WORDS = 160  # limit of characters of a quoted log line
-BY_SSH = "ssh: "  # prefix of errors from ssh itself
+BY_SSH = "ssh: "  # prefix of an error message that ssh itself printed
 DENIED = "denied: host"
 NEEDS_SOMEBODY = frozenset((QueueStartBlocker.ERROR, QueueStartBlocker.DISABLED, QueueStartBlocker.UNREACHABLE))
 
 
 def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[CheckFinding]:
     """Check the poller, clusters, keys, rsync and queues of a running site."""
-    yield _poller_finding(facts.poller, policy)
+    yield _poller_process_and_load_value_finding(facts.poller, policy)
     yield from service_fault_findings.stale_configuration_findings(facts.poller)
     for name, cell in facts.cells.items():
         cluster = policy.clusters.get(name)
@@ -77,7 +77,7 @@ def no_transfer_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
         yield CheckFinding.warning(item, "no [queue.NAME]", "at least one", hint=hint)
 
 
-def _poller_finding(poller: PollerProcessFacts, policy: Policy) -> CheckFinding:
+def _poller_process_and_load_value_finding(poller: PollerProcessFacts, policy: Policy) -> CheckFinding:
     age, is_fresh = _age_of_load_values(poller, policy)
     first = ""
     if poller.is_running is False:
@@ -103,7 +103,7 @@ def _age_of_load_values(poller: PollerProcessFacts, policy: Policy) -> tuple[str
     return f"values of {poller.age_s:.0f} s ago", are_load_values_fresh(poller.age_s, policy.poller.stale_s)
 
 
-def _answer_version_and_clock_findings(
+def _cluster_answer_version_and_clock_findings(
     name: str, cell: ClusterFacts, answer: CheckFinding, tried_version: TriedVersion
 ) -> Iterator[CheckFinding]:
     yield answer
@@ -111,21 +111,21 @@ def _answer_version_and_clock_findings(
         tried, right, hint = tried_version
         outdated = CheckFinding.warning(f"{name}: version", cell.version or "unknown", right, hint=hint)
         yield CheckFinding.ok(f"{name}: version", cell.version) if tried.match(cell.version) else outdated
-        yield _clock_finding(name, cell)
+        yield _qmaster_clock_finding(name, cell)
 
 
 JUDGES: Mapping[ClusterKind, Callable[[str, ClusterFacts, str], Iterator[CheckFinding]]] = {
-    ClusterKind.GRIDENGINE: lambda name, cell, host: _answer_version_and_clock_findings(
-        name, cell, _qmaster_finding(name, cell, host), TRIED_SGE
+    ClusterKind.GRIDENGINE: lambda name, cell, host: _cluster_answer_version_and_clock_findings(
+        name, cell, _qmaster_answer_finding(name, cell, host), TRIED_SGE
     ),
-    ClusterKind.OAR: lambda name, cell, _: _answer_version_and_clock_findings(
-        name, cell, _oar_server_finding(name, cell), TRIED_OAR
+    ClusterKind.OAR: lambda name, cell, _: _cluster_answer_version_and_clock_findings(
+        name, cell, _oar_server_answer_finding(name, cell), TRIED_OAR
     ),
     ClusterKind.EMBEDDED: lambda name, cell, _: iter((embedded_cluster_finding(name, cell),)),
 }
 
 
-def _qmaster_finding(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
+def _qmaster_answer_finding(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
     item, ports = f"{name}: qmaster", f"compare the ports of [cluster.{name}]"
     if not cell.trouble:
         return CheckFinding.ok(item, f"answers from {cell.master}")
@@ -145,7 +145,7 @@ def _qmaster_finding(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
     return CheckFinding.broken(item, cell.trouble, "an answer", edit, where=cell.master, hint=hint)
 
 
-def _oar_server_finding(name: str, cell: ClusterFacts) -> CheckFinding:
+def _oar_server_answer_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: OAR server"
     if not cell.trouble:
         return CheckFinding.ok(item, f"answers on {cell.master}, {number_with_noun(cell.slots or 0, 'slot')}")
@@ -158,7 +158,7 @@ def _cluster_access_hint(name: str, cell: ClusterFacts) -> str:
     return f"correct the {'login' if cell.trouble.startswith(BY_SSH) else 'cell'} in [cluster.{name}] of {CONFIG}"
 
 
-def _clock_finding(name: str, cell: ClusterFacts) -> CheckFinding:
+def _qmaster_clock_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     item, right = f"{name}: clock", f"within {MAX_SKEW_S:g} s"
     if cell.ahead_s is None:
         hint = f"compare `date` here and on {cell.master}"
@@ -197,13 +197,13 @@ def _queue_state_findings(queue: str, state: QueueInstanceState, policy: Policy)
 
 
 PROGRAM = f"{PYTHON} -I -m gridbridge.batch.embedded"
-START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a missing service
+START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts the service if the service does not run
 
 
 def embedded_site_findings(
     poller: PollerProcessFacts, cells: Mapping[str, ClusterFacts], slots: Mapping[str, int], policy: Policy
 ) -> Iterator[CheckFinding]:
-    """Check an embedded site's poller, clusters and queues; `slots` has the slots of each queue."""
+    """Check an embedded site's poller, clusters and queues; `slots` maps queue names to slots."""
     age, is_fresh = _age_of_load_values(poller, policy)
     right = f"values no older than {policy.poller.stale_s:g} s"
     yield CheckFinding.judge(is_fresh, "poller", age, right, SetupEdit.shell(START))
@@ -212,7 +212,7 @@ def embedded_site_findings(
         yield embedded_cluster_finding(name, cell)
     if not cells[policy.site.cluster].trouble:
         for name in policy.queues:
-            yield _embedded_queue_finding(name, slots, policy)
+            yield _embedded_queue_slots_finding(name, slots, policy)
 
 
 def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
@@ -222,7 +222,7 @@ def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     return CheckFinding.judge(not cell.trouble, f"{name}: cluster", actual, "an answer", make)
 
 
-def _embedded_queue_finding(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
+def _embedded_queue_slots_finding(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
     section = policy.queues[name]
     actual = number_with_noun(slots[name], "slot") if name in slots else "missing"
     right = number_with_noun(section.slots, "slot")

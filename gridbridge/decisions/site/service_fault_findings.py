@@ -36,7 +36,7 @@ def is_config_reload_awaited(poller: PollerProcessFacts) -> bool:
 
 
 def stale_configuration_reason(poller: PollerProcessFacts) -> str:
-    """Return why the running service does not use the gridbridge.toml on disk; else empty."""
+    """Return why the running service does not use the gridbridge.toml on disk; empty if the service uses the file."""
     wrong = (finding for finding in stale_configuration_findings(poller) if finding.state != FindingSeverity.OK)
     return next((f"{finding.found}; {finding.hint}" for finding in wrong), "")
 
@@ -62,7 +62,7 @@ def stale_configuration_findings(poller: PollerProcessFacts, is_right: bool = Tr
 
 
 POLLER = "gridbridge-poller"
-UNKNOWN = "an unknown version"  # on a full disk a program can't record its version
+UNKNOWN = "an unknown version"  # a program can't record its version on a full disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _is_same_version(running: str, installed: str) -> bool:
     return version == right and (commit == commit_there or not (commit and commit_there))
 
 
-AwayJob: TypeAlias = tuple[str, str, str]  # owner, remote cluster, transfer queue
+AwayJob: TypeAlias = tuple[str, str, str]  # a remote job's owner, cluster and transfer queue
 
 
 def find_unreloadable_changes(
@@ -232,7 +232,7 @@ def campaign_runner_cycle_findings(
     yield CheckFinding.judge(is_recent, "campaigns", actual, "a cycle each minute", is_warning=True, hint=RUNNER_HINT)
 
 
-MIN_FREE_BYTES = 1 << 20  # 256 messages of the largest size
+MIN_FREE_BYTES = 1 << 20  # room for 256 messages of the largest size
 MIN_FREE_FILES = 256
 KIB = 1024
 

@@ -27,9 +27,9 @@ from gridbridge.model.transfer.transfer_queue_load_values import PENDING, UP, lo
 
 QUEUE_ORDER, BY_NUMBER = "queue_sort_method", "seqno"
 DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # Grid Engine's default, meant for np_load_avg
-NO_DECAYS = ("0:0:0", "00:00:00")  # load adjustments are off
+NO_DECAYS = ("0:0:0", "00:00:00")  # values that switch load adjustments off
 PENDING_VALUE = re.compile("gb_.*_pending")
-DECAY = "0:0:30"  # about the delay until the load values include a transferred job
+DECAY = "0:0:30"  # about the time until load values include a newly transferred job
 
 
 def sge_scheduler_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
@@ -93,7 +93,7 @@ def _load_adjustment_decay_finding(situation: TransferSetupSituation) -> CheckFi
 
 SENSOR = f"{METHODS}/sensor"
 REPORT_S = 5  # the poller's default interval; more frequent reports would repeat old load values
-SPARE_GROUPS = 20  # group ids beyond one for each slot, because jobs that are just ending hold ids
+SPARE_GROUPS = 20  # additional group ids, because jobs that are just ending still hold ids
 FIRST_GID, NOGROUP = 20000, 65534
 VALUES = "load values"
 
@@ -113,10 +113,10 @@ def _load_sensor_finding(situation: TransferSetupSituation) -> CheckFinding:
     if SENSOR in present:
         return CheckFinding.ok("load sensor", ",".join(present))
     right = ",".join([*present, SENSOR])
-    return _host_setting_finding(situation, "load sensor", "load_sensor", ",".join(present) or "none", right)
+    return _transfer_host_setting_finding(situation, "load sensor", "load_sensor", ",".join(present) or "none", right)
 
 
-def _host_setting_finding(
+def _transfer_host_setting_finding(
     situation: TransferSetupSituation, item: str, attribute: str, actual: str, right: str
 ) -> CheckFinding:
     request = situation.wanted
@@ -130,12 +130,12 @@ def _host_setting_finding(
 
 def _load_report_time_finding(situation: TransferSetupSituation) -> CheckFinding:
     actual, item = situation.home.effective("load_report_time"), "load report time"
-    if _parse_duration_s(actual) <= REPORT_S:
+    if _parse_grid_engine_duration_s(actual) <= REPORT_S:
         return CheckFinding.ok(item, actual)
-    return _host_setting_finding(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
+    return _transfer_host_setting_finding(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
 
 
-def _parse_duration_s(text: str) -> int:
+def _parse_grid_engine_duration_s(text: str) -> int:
     parts = [int(part) for part in text.split(":") if part.isdigit()]
     return sum(part * 60**power for power, part in enumerate(reversed(parts)))
 
@@ -148,7 +148,7 @@ def _gid_range_finding(situation: TransferSetupSituation) -> CheckFinding:
         return CheckFinding.ok(item, f"{actual}, {free} free")
     right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
     few = f"{actual}, {free} free for {number_with_noun(slots, 'slot')} of all queues on the host"
-    return _host_setting_finding(situation, item, "gid_range", few, right)
+    return _transfer_host_setting_finding(situation, item, "gid_range", few, right)
 
 
 def _parse_gid_range(text: str) -> set[int]:
@@ -162,7 +162,7 @@ def _parse_gid_range(text: str) -> set[int]:
 
 
 def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
-    """Extend gid_range to `needed` ids, or return the first free range of `needed` ids."""
+    """Return a gid_range of `needed` free ids: the present range extended, or the first range that is free."""
     present = _parse_gid_range(actual)
     starts = [min(present)] if present else []
     gids = used | {NOGROUP}
@@ -214,7 +214,7 @@ def _why_load_values_are_late(situation: TransferSetupSituation, poller: PollerP
 
 
 def _load_value_delay_s(situation: TransferSetupSituation) -> int:
-    return 2 * _parse_duration_s(situation.home.effective("load_report_time"))
+    return 2 * _parse_grid_engine_duration_s(situation.home.effective("load_report_time"))
 
 
 def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:

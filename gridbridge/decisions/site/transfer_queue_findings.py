@@ -38,7 +38,7 @@ from gridbridge.model.transfer.transfer_config_sections import TransferQueueSect
 from gridbridge.model.transfer.transfer_queue_load_values import PENDING, UP, load_value_complex_attribute
 
 SEQ_NO = 100
-SEQ_NO_STEP = 10  # distance above the highest seq_no of local queues
+SEQ_NO_STEP = 10  # how far a new transfer queue's seq_no is above the highest seq_no of local queues
 WHOLE_JOB = "$pe_slots"  # the only allocation_rule that never splits a job between two clusters
 PROCEDURES = ("start_proc_args", "stop_proc_args")
 LIMITS = ("rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem")
@@ -50,10 +50,10 @@ def transfer_queue_findings(situation: TransferSetupSituation) -> tuple[CheckFin
     actual = situation.home.queues.get(request.queue)
     right = transfer_queue_attributes(situation)
     if actual is None:
-        return (_missing_queue_finding(situation, right),)
+        return (_missing_transfer_queue_finding(situation, right),)
     return (
         *(_queue_attribute_finding(request, name, actual.get(name, ""), value) for name, value in right.items()),
-        _queue_remote_value_finding(request, actual),
+        _queue_remote_complex_value_finding(request, actual),
         *mapped_resource_value_findings(situation, actual),
         *queue_user_list_findings(situation, actual),
         *_parallel_environment_findings(situation, actual),
@@ -81,7 +81,7 @@ def transfer_queue_attributes(situation: TransferSetupSituation) -> Mapping[str,
     methods = {f"{name}_method": f"{METHODS}/{name}" for name in ("starter", "suspend", "resume", "terminate")}
     return {
         "hostlist": request.host,
-        "seq_no": _expected_seq_no(situation),
+        "seq_no": _expected_transfer_queue_seq_no(situation),
         "load_thresholds": transfer_queue_load_thresholds(request.remote, request.pending_limit),
         "suspend_thresholds": "NONE",
         "qtype": "BATCH",
@@ -95,27 +95,27 @@ def transfer_queue_attributes(situation: TransferSetupSituation) -> Mapping[str,
     }
 
 
-def _expected_seq_no(situation: TransferSetupSituation) -> str:
+def _expected_transfer_queue_seq_no(situation: TransferSetupSituation) -> str:
     numbers = [
         int(number)
         for name, queue in situation.home.queues.items()
         if name != situation.wanted.queue and not is_transfer_queue(queue) and not is_besteffort_queue(queue)
-        for number in _parse_seq_numbers(queue.get("seq_no", "0"))
+        for number in _parse_queue_sequence_numbers(queue.get("seq_no", "0"))
     ]
     highest = max(numbers, default=0)
     present = situation.home.queues.get(situation.wanted.queue, {}).get("seq_no", "")
-    if any(map(int, _parse_seq_numbers(present))):
+    if any(map(int, _parse_queue_sequence_numbers(present))):
         return present
     return str(SEQ_NO if highest < SEQ_NO else highest + SEQ_NO_STEP)
 
 
-def _parse_seq_numbers(value: str) -> Iterator[str]:
+def _parse_queue_sequence_numbers(value: str) -> Iterator[str]:
     """Return the numbers of a seq_no value such as `0,[@big=10]`."""
     parts = (part.rpartition("=")[2].strip("] ") for part in value.split(","))
     return (part for part in parts if part.isdigit())
 
 
-def _missing_queue_finding(situation: TransferSetupSituation, right: Mapping[str, str]) -> CheckFinding:
+def _missing_transfer_queue_finding(situation: TransferSetupSituation, right: Mapping[str, str]) -> CheckFinding:
     """Return the finding whose edits make a missing transfer queue.
 
     The first edit waits until the service has read the queue's section in gridbridge.toml. Otherwise old load values
@@ -143,7 +143,7 @@ def _queue_attribute_finding(request: WantedTransferQueue, name: str, actual: st
         if _canonical_attribute_value(value) != _canonical_attribute_value(right)
     ]
     is_right = not wrong or _canonical_attribute_value(actual) == _canonical_attribute_value(right)
-    edits = _queue_edit(request, SetupEditVerb.REPLACE, name, right).of_each_host(wrong)
+    edits = _transfer_queue_edit(request, SetupEditVerb.REPLACE, name, right).of_each_host(wrong)
     return CheckFinding.judge(is_right, f"queue {request.queue}: {name}", actual, right, *edits)
 
 
@@ -157,11 +157,11 @@ def _canonical_attribute_value(value: str) -> str:
     return str(hours * 3600 + minutes * 60 + seconds)
 
 
-def _queue_edit(request: WantedTransferQueue, verb: SetupEditVerb, attribute: str, value: str) -> SetupEdit:
+def _transfer_queue_edit(request: WantedTransferQueue, verb: SetupEditVerb, attribute: str, value: str) -> SetupEdit:
     return SetupEdit.of_queue(verb, request.home, request.queue, attribute, value)
 
 
-def _queue_remote_value_finding(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFinding:
+def _queue_remote_complex_value_finding(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFinding:
     item = f"queue {request.queue}: remote"
     values_by_host = parse_qconf_pairs_by_host(queue.get("complex_values", ""))
     wrong = [(where, values) for where, values in values_by_host if not is_true_in_qconf(values.get("remote", ""))]
@@ -169,7 +169,7 @@ def _queue_remote_value_finding(request: WantedTransferQueue, queue: Mapping[str
         return CheckFinding.ok(item, f"remote={values_by_host[0][1]['remote']}")
     where, values = wrong[0]
     actual = f"remote={values['remote']}" if "remote" in values else "no value of remote"
-    edit = _queue_edit(request, SetupEditVerb.MERGE, "complex_values", "remote=TRUE")
+    edit = _transfer_queue_edit(request, SetupEditVerb.MERGE, "complex_values", "remote=TRUE")
     edits = edit.of_each_host(where for where, _ in wrong)
     return CheckFinding.broken(item, f"{actual} on {where[1:]}" if where else actual, "remote=TRUE", *edits)
 
@@ -177,10 +177,10 @@ def _queue_remote_value_finding(request: WantedTransferQueue, queue: Mapping[str
 def sendable_parallel_environments(situation: TransferSetupSituation) -> tuple[str, ...]:
     """Return the home parallel environments whose jobs may be transferred."""
     home = situation.home.environments
-    return tuple(name for name in home if not _why_environment_is_unsuitable(name, situation))
+    return tuple(name for name in home if not _why_parallel_environment_is_unsuitable(name, situation))
 
 
-def _why_environment_is_unsuitable(name: str, situation: TransferSetupSituation) -> str:
+def _why_parallel_environment_is_unsuitable(name: str, situation: TransferSetupSituation) -> str:
     request = situation.wanted
     if reason := request.rejected.get(name, ""):
         return f"the mapping to {request.remote} rejects this environment: {reason}"
@@ -205,19 +205,19 @@ def _parallel_environment_findings(
     request = situation.wanted
     listed = {where: parse_qconf_words(value) for where, value in qconf_queue_value_by_host(queue.get("pe_list", ""))}
     for name in dict.fromkeys(name for names in listed.values() for name in names):
-        if why := _why_environment_is_unsuitable(name, situation):
-            edit = _queue_edit(request, SetupEditVerb.DROP, "pe_list", name)
+        if why := _why_parallel_environment_is_unsuitable(name, situation):
+            edit = _transfer_queue_edit(request, SetupEditVerb.DROP, "pe_list", name)
             edits = edit.of_each_host(where for where, names in listed.items() if name in names)
             yield CheckFinding.warning(f"queue {request.queue}: pe {name}", why, "not in pe_list", *edits)
     for name in sendable_parallel_environments(situation):
         wrong = [where for where, names in listed.items() if name not in names]
         actual = ("not in pe_list" if wrong else "in pe_list") + (f" on {wrong[0][1:]}" if any(wrong[:1]) else "")
-        edits = _queue_edit(request, SetupEditVerb.MERGE, "pe_list", name).of_each_host(wrong)
+        edits = _transfer_queue_edit(request, SetupEditVerb.MERGE, "pe_list", name).of_each_host(wrong)
         item = f"queue {request.queue}: pe {name}"
         yield CheckFinding.judge(not wrong, item, actual, "in pe_list", *edits, is_warning=True)
 
 
-MESSAGES_A_SLOT = 4  # record, intent, end and closing of a job may be in the spool at once
+MESSAGES_A_SLOT = 4  # files in the spool at once for one job: record, intent, end and closing
 
 
 def queue_section_finding(policy: Policy, request: WantedTransferQueue) -> CheckFinding:
@@ -233,7 +233,7 @@ def queue_section_finding(policy: Policy, request: WantedTransferQueue) -> Check
     )
     pairs = ((key.name, getattr(before, key.name), getattr(right, key.name)) for key in fields(right))
     lines = (f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
-    edit = _section_edit("put", request.queue, *lines)
+    edit = _queue_section_edit("put", request.queue, *lines)
     item = f"file {CONFIG}: [queue.{request.queue}]"
     return CheckFinding.judge(
         section == right,
@@ -261,14 +261,14 @@ def total_transfer_slots(policy: Policy, request: WantedTransferQueue | None = N
 
 def queue_section_removal_edits(policy: Policy, request: WantedTransferQueue) -> tuple[SetupEdit, ...]:
     """Return the edit that removes a transfer queue's section from gridbridge.toml."""
-    return (_section_edit("drop", request.queue),) if request.queue in policy.queues else ()
+    return (_queue_section_edit("drop", request.queue),) if request.queue in policy.queues else ()
 
 
 def _describe_queue_section(queue: TransferQueueSection) -> str:
     return f"{number_with_noun(queue.slots, 'slot')}, pending_limit {queue.pending_limit}"
 
 
-def _section_edit(verb: str, queue: str, *lines: str) -> SetupEdit:
+def _queue_section_edit(verb: str, queue: str, *lines: str) -> SetupEdit:
     program = (PYTHON, "-I", "-m", "gridbridge.config.edit", CONFIG)
     return SetupEdit.shell(shlex.join((*program, verb, "queue", queue, *lines)))
 
@@ -295,7 +295,7 @@ MAX_NAMED_QUEUES = 5  # limit of queues named in a finding about a tmpdir
 
 
 def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str, ...]]:
-    """Return the queues by tmpdir folder; `/tmp,[@big=/scratch]` has two folders."""
+    """Return a dict from each tmpdir folder to its queues; the tmpdir `/tmp,[@big=/scratch]` has two folders."""
     queues_by_folder: dict[str, tuple[str, ...]] = {}
     for name, queue in sorted(queues.items()):
         parts = (part.rpartition("=")[2] for part in queue.get(TMPDIR, "").split(","))
@@ -308,7 +308,7 @@ def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str
 def writable_tmpdir_findings(
     cell: str, queues: Mapping[str, QconfSettings], written: Collection[str]
 ) -> Iterator[CheckFinding]:
-    """Check each tmpdir; `written` has the folders in which users other than root may write."""
+    """Check each tmpdir; `written` lists the folders in which users other than root may write."""
     for folder, names in queues_by_tmpdir(queues).items():
         item = f"{TMPDIR} {folder}"
         if folder not in written:

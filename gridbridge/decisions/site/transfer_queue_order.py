@@ -106,7 +106,7 @@ def queue_order_finding(
 
 
 def queue_rank_reason(offer: TransferQueueWithClusterLoad, order: QueueOrder) -> str:
-    """Return the figures that decide a transfer queue's rank."""
+    """Return a text with the figures that decide a transfer queue's position in the order."""
     heard = f"{offer.pending} waiting, {offer.free_slots} of {number_with_noun(offer.slots, 'slot')} free"
     standing = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
     return f"cost {offer.cost:g}, {standing}" if order is QueueOrder.COST else standing

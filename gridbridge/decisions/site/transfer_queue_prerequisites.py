@@ -40,11 +40,11 @@ def home_and_remote_rights_findings(situation: TransferSetupSituation) -> tuple[
     if not request.has_operators:
         return home
     if request.far_account:
-        return (_operator_finding_by_ssh(situation), *home)
+        return (_remote_operator_right_finding(situation), *home)
     return (*_cell_rights_findings(request.remote, situation.away, situation), *home)
 
 
-def _operator_finding_by_ssh(situation: TransferSetupSituation) -> CheckFinding:
+def _remote_operator_right_finding(situation: TransferSetupSituation) -> CheckFinding:
     """Check the service account's operator right at a remote cluster that is reached by ssh.
 
     Only the remote cluster's administrators can grant the right. Without the right, a held remote job that belongs to
@@ -67,13 +67,13 @@ def _cell_rights_findings(
     is_submit = any(is_same_host(host, name) for name in cell.submit_hosts)
     where = "" if is_admin else cell.master
     return (
-        _right_finding(cluster, "admin", host, is_admin, where),
-        _right_finding(cluster, "submit", host, is_submit, where),
-        _right_finding(cluster, "operator", account, account in (*cell.operators, *cell.managers), where),
+        _cell_access_right_finding(cluster, "admin", host, is_admin, where),
+        _cell_access_right_finding(cluster, "submit", host, is_submit, where),
+        _cell_access_right_finding(cluster, "operator", account, account in (*cell.operators, *cell.managers), where),
     )
 
 
-def _right_finding(cluster: str, kind: str, name: str, holds: bool, where: str) -> CheckFinding:
+def _cell_access_right_finding(cluster: str, kind: str, name: str, holds: bool, where: str) -> CheckFinding:
     item = f"{cluster}: {kind if kind == 'operator' else f'{kind} host'} {name}"
     if holds:
         return CheckFinding.ok(item, "yes")
@@ -142,10 +142,10 @@ def complexes_of_transfer_queue(request: WantedTransferQueue) -> tuple[QconfComp
 
 
 def complex_definition_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Check the complexes: a wrong relation closes a transfer queue for ever."""
+    """Check the complexes, because a complex with a wrong relation closes a transfer queue for ever."""
     rows = ((situation.home.complexes.get(row.name), row) for row in complexes_of_transfer_queue(situation.wanted))
     return tuple(
-        complex_finding(situation.wanted.home, actual, row, _does_complex_fit(actual, row)) for actual, row in rows
+        complex_finding(situation.wanted.home, actual, row, _is_same_complex(actual, row)) for actual, row in rows
     )
 
 
@@ -157,7 +157,7 @@ def complex_finding(
     return CheckFinding.judge(is_right, f"complex {right.name}", actual.row if actual else "missing", right.row, edit)
 
 
-def _does_complex_fit(actual: QconfComplexRow | None, right: QconfComplexRow) -> bool:
+def _is_same_complex(actual: QconfComplexRow | None, right: QconfComplexRow) -> bool:
     if actual is None:
         return False
     may_ask = BOTH if right.requestable == "YES" else (right.requestable,)
@@ -171,14 +171,14 @@ def remote_complex_value_findings(situation: TransferSetupSituation) -> tuple[Ch
     A value on a host or on `global` would contradict the transfer queue's value.
     """
     queues = (
-        _home_queue_remote_finding(name, values.get("complex_values", ""), situation)
+        _home_queue_remote_complex_value_finding(name, values.get("complex_values", ""), situation)
         for name, values in situation.home.queues.items()
         if name != situation.wanted.queue and not is_transfer_queue(values)
     )
-    return (*queues, *_host_remote_value_findings(situation))
+    return (*queues, *_host_remote_complex_value_findings(situation))
 
 
-def _home_queue_remote_finding(name: str, values: str, situation: TransferSetupSituation) -> CheckFinding:
+def _home_queue_remote_complex_value_finding(name: str, values: str, situation: TransferSetupSituation) -> CheckFinding:
     values_by_host = parse_qconf_pairs_by_host(values)
     lacking = [where for where, values_of_host in values_by_host if REMOTE not in values_of_host]
     if not lacking:
@@ -192,7 +192,7 @@ def _home_queue_remote_finding(name: str, values: str, situation: TransferSetupS
     return CheckFinding.broken(f"queue {name}", actual, right, *edit.of_each_host(lacking))
 
 
-def _host_remote_value_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
+def _host_remote_complex_value_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
     for host, values in situation.home.exec_hosts.items():
         remote = parse_qconf_pairs(values.get("complex_values", "")).get(REMOTE)
         if remote is not None:

@@ -55,7 +55,7 @@ def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFin
     )
 
 
-VALUE = re.compile("gb_[a-z0-9_]+_(up|pending|free)")  # a load value of a remote cluster
+VALUE = re.compile("gb_[a-z0-9_]+_(up|pending|free)")  # names of the load values that describe a remote cluster
 VALUES_S = 110  # longer than two of Grid Engine's default load report times
 
 
@@ -106,7 +106,7 @@ def _load_sensor_removal_edits(situation: TransferSetupSituation, other_queues: 
 def _load_adjustment_removal_edits(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
     name, attribute = load_value_complex_attribute(situation.wanted.remote, PENDING), "job_load_adjustments"
     listed = parse_qconf_pairs(situation.home.scheduler.get(attribute, "NONE"))
-    if name in listed and not _does_other_queue_need_value(name, situation):
+    if name in listed and not _does_other_queue_need_load_value(name, situation):
         rest = ",".join(f"{key}={value}" for key, value in listed.items() if key != name) or "NONE"
         cell = situation.wanted.home
         yield SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=rest)
@@ -130,11 +130,11 @@ def _load_value_removal_edits(situation: TransferSetupSituation, other_queues: l
     """
     ours = (name for name in situation.home.complexes if VALUE.fullmatch(name))
     for name in () if other_queues else ours:
-        if not _does_other_queue_need_value(name, situation):
+        if not _does_other_queue_need_load_value(name, situation):
             yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=name)
 
 
-def _does_other_queue_need_value(value: str, situation: TransferSetupSituation) -> bool:
+def _does_other_queue_need_load_value(value: str, situation: TransferSetupSituation) -> bool:
     other_queues = (queue for name, queue in situation.home.queues.items() if name != situation.wanted.queue)
     return any(value in parse_qconf_pairs(queue.get("load_thresholds", "")) for queue in other_queues)
 
@@ -145,11 +145,11 @@ def _former_setting_restore_edits(
     cells = {situation.wanted.home: situation.home, situation.wanted.remote: situation.away}
     for setting in reversed(list(former)):
         cell = cells.get(setting.done.cell)
-        if cell and setting.done.attribute != "load_sensor" and _is_setting_as_setup_made(setting.done, cell):
+        if cell and setting.done.attribute != "load_sensor" and _is_cell_setting_as_setup_made(setting.done, cell):
             yield setting.undo
 
 
-def _is_setting_as_setup_made(edit: SetupEdit, cell: CellQconfSettings) -> bool:
+def _is_cell_setting_as_setup_made(edit: SetupEdit, cell: CellQconfSettings) -> bool:
     if edit.verb == SetupEditVerb.SET_SCHEDULER:
         return cell.scheduler.get(edit.attribute) == edit.value
     if edit.verb == SetupEditVerb.SET_HOST:

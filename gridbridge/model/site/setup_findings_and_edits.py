@@ -13,7 +13,7 @@ class FindingSeverity(StrEnum):
     """The result of one item of `gridbridge check`."""
 
     OK = "ok"
-    NOTE = "note"  # a common weakness; counts as OK
+    NOTE = "note"  # reports a common weakness, and counts as OK
     WARNING = "warning"
     BROKEN = "broken"
 
@@ -58,7 +58,7 @@ class SetupEdit:
 
     @staticmethod
     def shell(line: str, cell: str = "") -> "SetupEdit":
-        """Return the edit that runs a command line on this host, with the environment of a cell if one is given."""
+        """Return the edit that runs a command line on this host; a given cluster sets the environment of its cell."""
         return SetupEdit(verb=SetupEditVerb.SHELL, cell=cell, value=line)
 
     @staticmethod
@@ -190,18 +190,18 @@ class WantedTransferQueue:
     slots: int
     pending_limit: int  # 0: the number of waiting jobs does not close the queue
     service_account: str = "gridbridge"
-    has_operators: bool = True  # False at OAR, where only root may act on all users' jobs
-    remote_usage: bool = True  # the epilog runs as root and adds the remote job's usage to the local job
-    far_account: str = ""  # service account at a remote host that is reached by ssh; empty: not by ssh
+    has_operators: bool = True  # whether the remote cluster has operators; OAR has none
+    remote_usage: bool = True  # whether the epilog, as root, adds the remote job's usage to the local job
+    far_account: str = ""  # service's account at a remote host; empty: the remote cluster is not reached by ssh
     renamed: Mapping[str, str] = field(default_factory=dict)  # remote name of each home parallel environment
     rejected: Mapping[str, str] = field(default_factory=dict)  # unusable parallel environments, each with the reason
-    resources: tuple[str, ...] = ()  # requestable resources of the mapping
+    resources: tuple[str, ...] = ()  # resources that [map] names and a job can request
     people: tuple[str, ...] = ()  # users with an account at the remote cluster; empty: possibly all users
 
     @property
     def people_list(self) -> str:
         """The name of the userset of users with an account at the remote cluster."""
-        return f"gb_{self.remote.replace('-', '_')}_users"  # object names take no `-`
+        return f"gb_{self.remote.replace('-', '_')}_users"  # a name of a Grid Engine object can't contain `-`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,15 +26,15 @@ class PathFacts:
 class FolderFreeSpace:
     """Free bytes and inodes of a folder's filesystem, for users other than root."""
 
-    free_bytes: int | None = None  # None: not readable
-    free_files: int | None = None  # None: not readable, or a filesystem without an inode limit
-    trouble: str = ""  # error of the last read or write
-    folders: Mapping[str, int] = field(default_factory=dict)  # for each owner: number of folders among the messages
+    free_bytes: int | None = None  # None: the number can't be read
+    free_files: int | None = None  # None: the number can't be read, or is unlimited
+    trouble: str = ""  # error of the last read or write; empty: no error
+    folders: Mapping[str, int] = field(default_factory=dict)  # for each owner: how many folders stand among messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonRootWritablePaths:
-    """Paths inside or above a folder that users other than root can change."""
+    """The paths inside and above one folder that users other than root can change."""
 
     files: int
     wrong: tuple[str, ...]
@@ -46,8 +46,8 @@ class ServiceConfigurationFacts:
     """A running service's gridbridge.toml, compared with the file on disk."""
 
     is_same: bool
-    for_s: float = 0.0  # time since the configuration in use came into force
-    refused: tuple[str, ...] = ()  # why the service rejects the file on disk
+    for_s: float = 0.0  # seconds since the service began to use its present configuration
+    refused: tuple[str, ...] = ()  # why the service rejects the file on disk; empty: not rejected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class PollerProcessFacts:
 
     is_running: bool | None  # whether a process holds the poller's lock; None: not visible to this user
     pid: int = 0  # 0: process not found
-    age_s: float | None = None  # age of the load values; None: no load values
+    age_s: float | None = None  # seconds since the load values were published; None: no load values
     last_words: str = ""  # last line of the poller's log
     values: frozenset[str] = frozenset()  # names of the load values
     configuration: ServiceConfigurationFacts | None = None  # None: unknown, or no service runs
@@ -67,11 +67,11 @@ class ClusterFacts:
     """A cluster's version, clock, master host and errors, as seen from this host."""
 
     version: str = ""
-    ahead_s: float | None = None  # lead of the qmaster's clock over this host's; None: unknown
-    trouble: str = ""  # why the cluster did not answer
-    is_shut: bool = False  # the cluster denies ssh access to the calling user
+    ahead_s: float | None = None  # how far the qmaster's clock is ahead of this host's clock; None: unknown
+    trouble: str = ""  # why the cluster did not answer; empty: the cluster answered
+    is_shut: bool = False  # whether the cluster denies ssh access to the calling user
     master: str = ""
-    other_port: int = 0  # unconfigured port on which a qmaster answers; 0: none
+    other_port: int = 0  # port that is not in gridbridge.toml, but on which a qmaster answers; 0: none
     slots: int | None = None  # slots of an OAR server; None: a Grid Engine cell
 
 
@@ -91,7 +91,7 @@ class StageDirFacts:
 
     place: str
     host: str
-    wrong: str = ""  # why an account's folder is insecure, or can't be made
+    wrong: str = ""  # why an account's folder is insecure, or can't be made; empty: no fault
     mend: str = ""  # repair command for the host's administrator
 
 
@@ -101,19 +101,19 @@ class TransferHostFacts:
 
     name: str
     service_uid: int  # 0: the service account does not exist
-    is_root: bool = True  # root runs the check; other users log in by ssh with their own keys
+    is_root: bool = True  # whether root runs the check; other users test only their own ssh keys
     paths: Mapping[str, PathFacts]
     # for each folder: paths that users other than root can change
     trees: Mapping[str, NonRootWritablePaths] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
-    closed_to_others: Mapping[str, str] = field(default_factory=dict)  # for each program: folder that users can't enter
+    closed_to_others: Mapping[str, str] = field(default_factory=dict)  # for each program: parent folder closed to users
     sudoers: str = ""
     import_trouble: str = ""
     room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)  # free space of each folder
     poller: PollerProcessFacts = PollerProcessFacts(is_running=False)
     cells: Mapping[str, ClusterFacts] = field(default_factory=dict)
     keys: tuple[SshKeyLoginFacts, ...] = ()
-    without_rsync: Mapping[str, str] = field(default_factory=dict)  # each cluster's host without rsync
+    without_rsync: Mapping[str, str] = field(default_factory=dict)  # for each cluster: host without rsync, or ''
     stages: Mapping[str, StageDirFacts] = field(default_factory=dict)  # each cluster's stage_dir
     queues: Mapping[str, QueueInstanceState] = field(default_factory=dict)  # state of each queue instance
 
@@ -138,7 +138,7 @@ class LastPublishedBalancerRound:
     at: datetime
     is_acting: bool
     sentence: str
-    trouble: str = ""  # why the round could not observe the cluster
+    trouble: str = ""  # why the round could not observe the cluster; empty: no trouble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +151,9 @@ class BalancerFacts:
     hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
     sudoers: str = ""
     cron: str = ""
-    has_unit: bool = False  # systemd runs the balancer instead of cron
+    has_unit: bool = False  # whether systemd, instead of cron, runs the balancer
     cell: BalancerCellFacts | None = None  # None: the home cluster is not Grid Engine
-    has_fixed_nodes: bool = False  # idle nodes are switched off and woken, as in OAR
-    may_be_root: bool | None = None  # sudo accepts the sudoers line; None: only root can ask sudo
+    has_fixed_nodes: bool = False  # whether idle nodes are switched off and woken, as in OAR, not deleted
+    may_be_root: bool | None = None  # whether sudo accepts the sudoers line; None: only root can ask sudo
     service_may_too: bool | None = None
     last: LastPublishedBalancerRound | None = None  # None: no round yet

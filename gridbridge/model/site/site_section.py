@@ -52,8 +52,8 @@ class TransferQueueWithClusterLoad:
 
     queue: str
     cluster: str
-    seq_no: int | None  # present number in the scheduler's order; None: differs by host
-    is_heard: bool = True  # the remote cluster has answered recently
+    seq_no: int | None  # present seq_no; None: the queue has different seq_no on different hosts
+    is_heard: bool = True  # whether the remote cluster has answered recently
     pending: int = 0  # tasks waiting at the remote cluster
     free_slots: int = 0
     slots: int = 0

@@ -64,7 +64,7 @@ from gridbridge.site.transfer_queue_setup import (
 )
 from gridbridge.state import published_json
 
-AT_ONCE = 12  # number of parallel queries to all clusters
+AT_ONCE = 12  # how many queries to clusters may run at the same time
 NO_ROOT = CheckFinding.warning(
     "user", "not root", hint="run the check as root: other users can't see every file, nor correct faults"
 )
@@ -72,7 +72,7 @@ NO_ROOT = CheckFinding.warning(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """All items of a check with the commands that correct faults, and the worst state."""
+    """A report of `gridbridge check`: all checked items, the worst state, and the commands that correct faults."""
 
     items: tuple["CheckReportItem", ...]
     worst: FindingSeverity
@@ -94,8 +94,8 @@ class CheckReportItem:
 def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
     """Check the site that a configuration describes, if the configuration is valid and the service accepts it.
 
-    Otherwise only the configuration's faults are reported: further findings would not concern the configuration in
-    force. Whether programs have read the file is checked only for the default path.
+    Otherwise only the configuration's faults are reported, because the service uses an older configuration. Only for
+    the default path the check asks whether programs have read the file.
     """
     sha256 = "" if path == CONFIG else None
     try:
@@ -117,30 +117,30 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
 
 
 def collect_check_findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
-    """Yield the findings of all checks, this host first; `sha256` is the configuration's digest."""
-    with site_inspection.cache_program_results():  # checks of several queues send the same queries
-        yield from (_check_embedded_site if policy.is_personal else _check_site_with_rights)(policy, sha256, clock)
+    """Yield the findings of all checks, those about this host first; `sha256` is the digest of gridbridge.toml."""
+    with site_inspection.cache_program_results():  # because the checks of several queues send the same queries
+        yield from (_check_embedded_site if policy.is_personal else _check_non_embedded_site)(policy, sha256, clock)
 
 
-def _check_site_with_rights(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
+def _check_non_embedded_site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     if os.geteuid() != 0:
         yield NO_ROOT
-    with ThreadPoolExecutor(AT_ONCE) as threads:  # the threads mostly wait for answers
+    with ThreadPoolExecutor(AT_ONCE) as threads:  # more threads than cores, because the threads mostly wait
         home = threads.submit(read_home_queue_setup, policy, local_host_facts.this_host_name())
         cell_futures = {
             name: threads.submit(query_cell_version_and_clock, name, policy, clock) for name in policy.clusters
         }
         keys = threads.submit(inspect_ssh_keys, policy)
         situations = {
-            queue: threads.submit(_read_queue_setup_situation, policy, queue, home) for queue in policy.queues
+            queue: threads.submit(_read_transfer_queue_setup_situation, policy, queue, home) for queue in policy.queues
         }
         besteffort = besteffort_setup.check_grid_engine_besteffort_queues
-        best = {name: threads.submit(_listed, besteffort, policy, name) for name in policy.clusters}
+        best = {name: threads.submit(_collect_findings, besteffort, policy, name) for name in policy.clusters}
         states = threads.submit(_transfer_queue_states, policy, cell_futures)
         files = threads.submit(_check_files_at_clusters, policy)
-        own = threads.submit(_listed, balancer_setup.check_balancer, policy, clock)
+        own = threads.submit(_collect_findings, balancer_setup.check_balancer, policy, clock)
         rules = admission_rule_check.check_admission_rules_load
-        admitting = threads.submit(_listed, rules, policy.site.service_account)
+        admitting = threads.submit(_collect_findings, rules, policy.site.service_account)
         facts = inspect_local_host(policy)
     cells = {name: cell.result() for name, cell in cell_futures.items()}
     yield from account_and_file_findings.program_file_findings(facts)
@@ -166,16 +166,16 @@ def _check_site_with_rights(policy: Policy, sha256: str | None, clock: Clock) ->
     yield from status_and_why_reports.rebalance_round_findings(clock.now())
     yield from names
     yield storage_provider_and_runner_checks.check_running_versions()
-    yield from _check_tmpdirs(queues, policy)
+    yield from _check_queue_tmpdirs(queues, policy)
     if policy.queues:
         slots = transfer_queue_findings.total_transfer_slots(policy)
         yield transfer_queue_findings.user_spool_limit_finding(policy, slots)
-    poller = facts.poller if _has_fresh_load_values(facts.poller, policy) else None
+    poller = facts.poller if _has_poller_fresh_load_values(facts.poller, policy) else None
     for queue, situation in situations.items():
         yield from _check_transfer_queue(queue, situation, poller)
 
 
-def _has_fresh_load_values(poller: PollerProcessFacts, policy: Policy) -> bool:
+def _has_poller_fresh_load_values(poller: PollerProcessFacts, policy: Policy) -> bool:
     return poller.age_s is not None and are_load_values_fresh(poller.age_s, policy.poller.stale_s)
 
 
@@ -198,7 +198,7 @@ def _check_published_transfers(policy: Policy, folder: str = PUBLISHED) -> Itera
     yield from transfer_status_explanation.unconfigured_cluster_findings(transfers, policy.clusters)
 
 
-def _listed(check: Callable[..., Iterable[CheckFinding]], *arguments: object) -> tuple[CheckFinding, ...]:
+def _collect_findings(check: Callable[..., Iterable[CheckFinding]], *arguments: object) -> tuple[CheckFinding, ...]:
     return tuple(check(*arguments))
 
 
@@ -210,7 +210,7 @@ def _transfer_queue_states(
     return transfer_queue_states(policy)
 
 
-def _check_tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
+def _check_queue_tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
     written = frozenset(filter(is_writable_by_others, transfer_queue_findings.queues_by_tmpdir(queues)))
     yield from transfer_queue_findings.writable_tmpdir_findings(policy.site.cluster, queues, written)
     ours = {name: queue for name, queue in queues.items() if name in policy.queues}
@@ -246,7 +246,7 @@ def _check_transfer_queue(
         )
 
 
-def _read_queue_setup_situation(
+def _read_transfer_queue_setup_situation(
     policy: Policy, queue: str, home: Future[HomeTransferQueueSettings]
 ) -> TransferSetupSituation:
     options = TransferQueueRequest(cluster=policy.queues[queue].cluster, queue=queue)
@@ -265,7 +265,7 @@ def _configuration_error_findings(error: ConfigError) -> Iterator[CheckFinding]:
         return
     for problem in error.problems:
         path, _, wrong = problem.partition(": ")
-        hint = "edit the file" if os.path.exists(path) else ""  # the error about a missing file contains advice
+        hint = "edit the file" if os.path.exists(path) else ""  # for a missing file the error message itself has advice
         yield CheckFinding.broken(f"file {path}", wrong, hint=hint)
 
 

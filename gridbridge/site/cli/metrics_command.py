@@ -22,7 +22,7 @@ from gridbridge.site import published_metrics
 
 LOCAL = "127.0.0.1"
 MOST_PORT = 65535
-SUFFIX = ".prom"  # node_exporter's textfile collector reads no other files
+SUFFIX = ".prom"  # node_exporter's textfile collector reads only files with this suffix
 
 
 def _parse_listen_address(
@@ -75,7 +75,7 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
     if textfile is not None and not textfile.endswith(SUFFIX):
         raise click.UsageError(f"--textfile {textfile}: wrong name; expected a name that ends with {SUFFIX}")
     if listen:
-        if state_folder := os.environ.get("RUNTIME_DIRECTORY"):  # of systemd; `gridbridge check` reads the version
+        if state_folder := os.environ.get("RUNTIME_DIRECTORY"):  # systemd's; `gridbridge check` reads the lock
             program_lock_file.take_lock_until_exit(f"{state_folder}/lock", version_with_commit())
         watch = MetricsWithErrorReports(folder, balance)
         serve_metrics(watch.measure, *listen, announce=lambda port: _print_metrics_url(listen[0], port))
@@ -121,7 +121,7 @@ def _print_metrics_url(host: str, port: int) -> None:
 
 IDLE_CLIENT_S = 10.0  # time limit for a client that connects and sends nothing
 REQUEST_LIMIT_S = 30.0  # time limit for a request and its response
-MAX_CONNECTIONS = 64  # limit of open connections; each has two threads
+MAX_CONNECTIONS = 64  # limit of open connections; each connection has two threads
 
 
 class MetricsAddressUnavailable(GridbridgeError):
@@ -142,13 +142,13 @@ def serve_metrics(measure: published_metrics.Measure, host: str, port: int, anno
     server.RequestHandlerClass = _time_limited_handler(
         IDLE_CLIENT_S, REQUEST_LIMIT_S, OpenConnectionLimit(MAX_CONNECTIONS)
     )
-    server.socket.listen(MAX_CONNECTIONS)  # with the default of 5, a sixth client would wait for a second
+    server.socket.listen(MAX_CONNECTIONS)  # with the default 5, a sixth client would wait one second
     announce(server.server_port)
     threading.Event().wait()
 
 
 class OpenConnectionLimit:
-    """The open connections; a connection above the limit disconnects the oldest connection."""
+    """The open connections of the metrics server; a connection above the limit disconnects the oldest connection."""
 
     def __init__(self, most: int) -> None:
         self._most, self._turn = most, threading.Lock()

@@ -55,7 +55,7 @@ class DecisionReplay:
     """A decision from the journal, and this version's decision from the same input."""
 
     decision: JournalledProgramDecision
-    kept: tuple[str, ...]  # actions in the journal, one sentence each
+    kept: tuple[str, ...]  # the actions recorded in the journal, one sentence each
     now: tuple[str, ...]
 
     @property
@@ -75,7 +75,7 @@ def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = Fal
         actions = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
     except InputsNotJournalled as error:
         raise StateError(f"decision {number}: can't be replayed; {error}") from error
-    except Exception as error:  # inputs of another version can have any form
+    except Exception as error:  # the journal's inputs may come from another version, and have any form
         why = "another version of gridbridge wrote its inputs"
         raise StateError(f"decision {number}: can't be replayed; {why}") from error
     return DecisionReplay(decision=decision, kept=actions, now=tuple(now))

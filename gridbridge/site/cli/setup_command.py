@@ -130,7 +130,7 @@ def transfer(
     options = TransferQueueRequest(
         cluster=cluster, queue=queue, host=host, slots=slots, pending_limit=pending_limit, short_jobs=short_jobs
     )
-    steps = _plan_queue_setup_or_removal(policy, options, is_removed)
+    steps = _plan_transfer_queue_setup_or_removal(policy, options, is_removed)
     if not apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
         return
     if is_removed:
@@ -229,7 +229,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
         refuse_remaining_setup_steps(planned(policy))
 
 
-def _plan_queue_setup_or_removal(
+def _plan_transfer_queue_setup_or_removal(
     policy: Policy, options: TransferQueueRequest, is_removed: bool
 ) -> Sequence[SetupStep]:
     if is_removed:
@@ -247,7 +247,7 @@ def _print_warning(text: str) -> None:
 def apply_or_print_setup_steps(
     steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool, apply: ApplySteps = apply_setup_steps
 ) -> bool:
-    """Apply the steps and print a line for each, or print a script; say whether the steps were applied."""
+    """Apply the steps, or only print the steps as a script; return whether the steps were applied."""
     if not is_applied:
         print_setup_script(steps)
         return False

@@ -49,14 +49,14 @@ def print_status_report(report: SiteStatusReport, now: datetime) -> None:
         (cluster.cluster, _yes_or_no(cluster.answers), shown(cluster.waiting), shown(cluster.free_slots), cluster.why)
         for cluster in report.clusters
     ]
-    output_and_errors.print_table(CLUSTERS, clusters, _table_row_style)
+    output_and_errors.print_table(CLUSTERS, clusters, _transfer_queue_row_style)
     output_and_errors.print_line()
     queues = [
         (queue.queue, queue.cluster, _yes_or_no(queue.is_open), f"{queue.used} of {queue.total}", queue.why)
         for queue in report.queues
     ]
     if queues:
-        output_and_errors.print_table(QUEUES, queues, _table_row_style)
+        output_and_errors.print_table(QUEUES, queues, _transfer_queue_row_style)
     else:
         output_and_errors.print_line("no transfer queue")
     output_and_errors.print_line()
@@ -83,5 +83,5 @@ def _yes_or_no(fact: bool) -> str:
     return "yes" if fact else "no"
 
 
-def _table_row_style(row: Sequence[str]) -> str:
+def _transfer_queue_row_style(row: Sequence[str]) -> str:
     return output_and_errors.STYLES["warning"] if "no" in row[1:3] else ""

@@ -37,17 +37,17 @@ from gridbridge.transfer.cli.owner_remote_job_access import LIMIT_S
 
 
 class HomeBatchSystemSilent(GridbridgeError):
-    """Raised if the home cluster does not answer, so that a job may or may not exist."""
+    """Raised if the home cluster does not answer, so that it is unknown whether a job exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueVerdict:
-    """Whether a transfer queue would take a waiting job, and why not."""
+    """A transfer queue, whether the queue would take a waiting job, and the reason against it."""
 
     queue: str
     cluster: str
     would_take: bool
-    why: str = ""  # why the queue would not start the job now, or would never start the job
+    why: str = ""  # why the queue does not start the job now, or never will; empty: no reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class UntransferredHomeJob:
     submitted_at: datetime | None
     sentences: tuple[str, ...]
     queues: tuple[TransferQueueVerdict, ...] = ()  # empty unless the job waits
-    was_sent: bool = False  # an earlier transfer of the job has ended
+    was_sent: bool = False  # whether an earlier transfer of the job has ended
 
 
 def find_untransferred_home_job(
@@ -81,7 +81,7 @@ def find_untransferred_home_job(
         standing = shows.query_job_states_and_wait_reasons(home, number) if shows else None
     except GridbridgeError as error:
         raise HomeBatchSystemSilent(f"{policy.site.cluster}: no answer: {error}") from error
-    standing = _keep_listed_task(standing, task, policy.queues if was_sent else ()) if standing else None
+    standing = _keep_job_status_of_array_task(standing, task, policy.queues if was_sent else ()) if standing else None
     if not standing or not standing.rows:
         return None
     does_wait = any(row.state.is_waiting for row in standing.rows)
@@ -95,7 +95,7 @@ def find_untransferred_home_job(
     )
 
 
-def _keep_listed_task(standing: ListedJobStatus, task: int, left_out: Container[str]) -> ListedJobStatus:
+def _keep_job_status_of_array_task(standing: ListedJobStatus, task: int, left_out: Container[str]) -> ListedJobStatus:
     rows = [row for row in standing.rows if row.queue.partition("@")[0] not in left_out]
     if not task:
         return replace(standing, rows=tuple(rows))
@@ -155,7 +155,7 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
         from gridbridge.rebalance.cli import dataset_report
 
         return dataset_report.print_dataset_report(dataset_report.report_dataset(job, path), now, is_json=is_json)
-    matches = _find_job_number_matches(job, now, folder, path)
+    matches = _find_jobs_and_campaign_by_number(job, now, folder, path)
     if matches.trouble:
         output_and_errors.print_error(f"gridbridge: job {job}: {matches.trouble}")
     if is_json:
@@ -182,45 +182,45 @@ class JobNumberMatches:
     alarm: str = ""
     tasks: tuple[LocalTaskExplanation, ...] = ()
     home: UntransferredHomeJob | None = None
-    trouble: str = ""  # why the home cluster did not answer about the job
+    trouble: str = ""  # why the home cluster gave no answer about the job; empty: it answered
     campaign: CampaignExplanation | None = None
 
     def newest_first(self) -> list[Callable[[datetime], None]]:
-        """Return functions that print each job or campaign of the number, the newest first."""
+        """Return a printing function for each job and campaign that has the number, the newest first."""
         parts: list[tuple[datetime, Callable[[datetime], None]]] = []
         if self.tasks:
             events = (event.at for task in self.tasks for attempt in task.attempts for event in attempt.events)
-            parts.append((min(events, default=OLD), self._show_sent))
+            parts.append((min(events, default=OLD), self._print_transferred_tasks))
         elif self.home:
             parts.append((self.home.submitted_at or OLD, partial(_print_home_job, self.home)))
         if self.campaign:
-            parts.append((self.campaign.campaign.submitted_at, partial(_print_campaign, self.campaign)))
+            parts.append((self.campaign.campaign.submitted_at, partial(_print_campaign_explanation, self.campaign)))
         return [part for _, part in sorted(parts, key=itemgetter(0), reverse=True)]
 
-    def _show_sent(self, now: datetime) -> None:
+    def _print_transferred_tasks(self, now: datetime) -> None:
         if self.home:
             _print_home_job(self.home, now)
             output_and_errors.print_line()
         print_task_attempts(self.alarm, self.tasks, now)
 
 
-def _find_job_number_matches(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches:
+def _find_jobs_and_campaign_by_number(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches:
     campaign = campaign_explanation.explain_campaign_or_task(job, folder)
     try:
         alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder)
     except (status_and_why_reports.JobWithoutTransfers, ParseError, StateError) as error:
         is_unknown = isinstance(error, status_and_why_reports.JobWithoutTransfers)
-        home, trouble = _find_home_job_or_silence(job, now, folder, path) if is_unknown else (None, "")
+        home, trouble = _find_home_job_or_query_error(job, now, folder, path) if is_unknown else (None, "")
         if not campaign and not home:
-            _report_unknown_number(job, error, trouble)
+            _report_unknown_job_number(job, error, trouble)
         return JobNumberMatches(home=home, trouble=trouble, campaign=campaign)
     newest = [attempt.transfer for task in tasks for attempt in task.attempts[-1:]]
     is_back = any(transfer.closed_at for transfer in newest)
-    home, trouble = _find_home_job_or_silence(job, now, folder, path, was_sent=True) if is_back else (None, "")
+    home, trouble = _find_home_job_or_query_error(job, now, folder, path, was_sent=True) if is_back else (None, "")
     return JobNumberMatches(alarm=alarm, tasks=tasks, home=home, trouble=trouble, campaign=campaign)
 
 
-def _find_home_job_or_silence(
+def _find_home_job_or_query_error(
     job: str, now: datetime, folder: str, path: str, *, was_sent: bool = False
 ) -> tuple[UntransferredHomeJob | None, str]:
     try:
@@ -229,7 +229,7 @@ def _find_home_job_or_silence(
         return None, str(error)
 
 
-def _report_unknown_number(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
+def _report_unknown_job_number(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
     if not isinstance(error, status_and_why_reports.JobWithoutTransfers):
         raise error
     if trouble:
@@ -252,7 +252,7 @@ def _print_home_job(job: UntransferredHomeJob, _: datetime) -> None:
         output_and_errors.print_line(f"  {queue.queue} (to {queue.cluster}) {would}{open_}{why}")
 
 
-def _print_campaign(answer: CampaignExplanation, now: datetime) -> None:
+def _print_campaign_explanation(answer: CampaignExplanation, now: datetime) -> None:
     campaign = answer.campaign
     task = "" if answer.task is None else f", task {answer.task.number}"
     moment = ""
@@ -269,16 +269,16 @@ def print_task_attempts(alarm: str, tasks: tuple[LocalTaskExplanation, ...], now
     """Print a paragraph for each attempt of each task, the newest last."""
     if alarm:
         output_and_errors.print_line(f"{alarm}\n")
-    print_paragraphs(partial(_print_task, task, now) for task in tasks)
+    print_paragraphs(partial(_print_local_task_explanation, task, now) for task in tasks)
 
 
-def _print_task(task: LocalTaskExplanation, now: datetime) -> None:
+def _print_local_task_explanation(task: LocalTaskExplanation, now: datetime) -> None:
     if task.left_out:
         output_and_errors.print_line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
-    print_paragraphs(partial(_print_attempt, attempt, now) for attempt in task.attempts)
+    print_paragraphs(partial(_print_transfer_attempt, attempt, now) for attempt in task.attempts)
 
 
-def _print_attempt(attempt: TransferAttemptExplanation, now: datetime) -> None:
+def _print_transfer_attempt(attempt: TransferAttemptExplanation, now: datetime) -> None:
     output_and_errors.print_line(attempt.where)
     facts = (("here", attempt.here), ("there", attempt.there), ("waits for", attempt.waits_for))
     for title, text in facts:
