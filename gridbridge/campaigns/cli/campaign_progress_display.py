@@ -185,7 +185,7 @@ def _draw_axes_and_legend(axes: Axes, campaign: ShownCampaign) -> None:
     label_local_time_axis(axes)
     handles, names = axes.get_legend_handles_labels()
     beside = (1.0, 1.0)
-    # stacked like the plot
+    # the legend lists the clusters in the order of the plot's stacks
     axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=beside, frameon=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

@@ -88,7 +88,7 @@ def _format_table_value(value: str | float | None) -> str:
 
 
 def parse_campaign_range(text: str) -> Callable[[int], bool]:
-    """Return a function that says if a number is in a range such as n-m or *-n; raise ValueError."""
+    """Parse a range such as n-m or *-n; return a function that tests numbers, or raise ValueError."""
     match = RANGE.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r:.40} is not ID, n-m, n-*, *-n or *-*")

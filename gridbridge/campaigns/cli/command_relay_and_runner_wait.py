@@ -136,7 +136,7 @@ def _move_fetched_files(source: str, to: str) -> None:
             os.replace(f"{folder}/{name}", f"{target}/{name}")
 
 
-SOON_S = 5.0  # a runner with the option --loop answers within this time
+SOON_S = 5.0  # the runner, if run with --loop, answers within this time
 WAITING = f"waiting for gridbridge-runner, {ANSWER_S:g} s at most (cron starts the runner once a minute)"
 TAKEN = f"gridbridge-runner took the request and has not answered; waiting on, {TAKEN_S:g} s at most"
 

@@ -46,7 +46,7 @@ class CampaignPreviewAtCluster:
     cluster: str
     free_slots: int | None  # slots that are free for the campaign's tasks; None if unknown
     tasks: int
-    # slots of a task and slots of the cluster if too few, or None
+    # a task's slots and the cluster's slots, if these are too few
     lacks: tuple[int, int] | None = None
     unknown: tuple[str, ...] = ()  # requested objects that the cluster lacks, e.g. "queue long"
     is_drained: bool = False

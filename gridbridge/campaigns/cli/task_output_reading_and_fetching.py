@@ -91,7 +91,7 @@ def own_campaign_output_folders(
 def read_task_output_tails(
     tasks: Iterable[PublishedCampaignTask], stream: str, most: int, at: Mapping[str, TaskOutputFolderAtCluster]
 ) -> tuple[dict[int, str], list[str]]:
-    """Return the last bytes of each task's output file, by task number, and errors of unreadable clusters."""
+    """Return {task number: last bytes of the output file}, and an error for each unreadable cluster."""
     texts: dict[int, str] = {}
     problems: list[str] = []
     for cluster, cluster_tasks in _group_tasks_by_cluster(tasks).items():

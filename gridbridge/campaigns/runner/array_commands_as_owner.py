@@ -1,4 +1,4 @@
-"""Submits, releases, finds and deletes array jobs under the owners' accounts, by gridbridge-as-user."""
+"""Has gridbridge-as-user submit, release, find and delete array jobs under the owners' accounts."""
 
 from collections.abc import Container, Iterable
 from dataclasses import replace

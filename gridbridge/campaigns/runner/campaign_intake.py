@@ -107,7 +107,7 @@ class CampaignAndRequestIntake:
 
     @contextmanager
     def _handle_inbox_file_failure(self, token: str) -> Iterator[None]:
-        """Log a failed file; keep the file after expected errors, and remove it after any other exception."""
+        """Log an error; keep the file after an expected error, and remove the file after any other error."""
         try:
             yield
         except (GridbridgeError, OSError) as error:

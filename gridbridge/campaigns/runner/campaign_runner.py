@@ -48,7 +48,7 @@ TAKING_S = 20.0  # each cycle processes the inbox for at most this time; gridsub
 
 
 def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool) -> None:
-    """Store the site's name; raise ConfigError for a new name while any array is unfinished."""
+    """Store the site's name; raise ConfigError if the name has changed while arrays are unfinished."""
     before = ""
     with suppress(OSError, StateError):
         before = safe_files.read_file_only_owner_writes(path, 1 << 10)[0].decode("ascii", "replace")

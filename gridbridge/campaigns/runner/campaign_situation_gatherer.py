@@ -87,14 +87,14 @@ class CampaignSituationGatherer:
         self._clock = clock
         self._missing = MissingAttemptTracker(TaskMissingAtClusterRows(database), clock, ran, is_dry=is_dry)
         self._restored = RootLedgerStateComparison(self._campaigns, ledger_arrays)
-        # last cycle's attempts with contradictory records
+        # attempts whose records contradict each other
         self._disputed: list[AttemptOutcomeAtCluster] = []
         self._told: set[tuple[int, int, int]] = set()  # (campaign, array, index) of logged contradictions
         self._searched: set[TaskAttempt] = set()  # attempts for which all accounting records were searched
         self._fast: set[tuple[str, str]] = set()  # (cluster, host) of logged fast clocks
-        self.answers: dict[str, ClusterSnapshot] = {}  # snapshots of the last cycle, by cluster
+        self.answers: dict[str, ClusterSnapshot] = {}  # each cluster's snapshot of the last cycle
         self.others: dict[str, ClusterSnapshot] = {}  # other programs' snapshots of clusters that no campaign uses
-        # elapsed seconds of running tasks, by campaign and cluster
+        # {(campaign, cluster): elapsed seconds of the running tasks}
         self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}
 
     def list_unpublished_snapshots(self) -> list[ClusterSnapshot]:
@@ -251,7 +251,7 @@ class CampaignSituationGatherer:
     def _indices_of_missing_tasks_to_query(
         self, looks: Iterable[UnlistedArrayAttempts], judge: task_attempt_outcomes.MissingAttemptOutcomeDecider
     ) -> dict[CampaignArray, tuple[int, ...]]:
-        """Return, for each array, the indices of missing tasks that never started or have their records due."""
+        """Return, for each array, the indices of missing tasks whose ends can be queried now."""
         missing = [look for look in looks if look.missing]
         within_s = self._accounting_delays_by_cluster({look.array.cluster for look in missing})
         indices: dict[CampaignArray, tuple[int, ...]] = {}

@@ -50,7 +50,7 @@ class ClusterSnapshotFetcher:
         self._sharing = ClusterSnapshotSharing(database, clock, is_dry=is_dry)
         self._clock = clock
         self.has_read = False  # whether the last call reused another program's snapshot
-        self.troubles: dict[str, str] = {}  # error messages of the last call, by cluster
+        self.troubles: dict[str, str] = {}  # error message of each cluster that did not answer the last call
         self.polled = frozenset[str]()  # clusters whose snapshots the poller fetched
 
     def fetch_snapshots(
@@ -285,7 +285,7 @@ def count_listed_tasks_by_cluster(
 def elapsed_seconds_of_running_tasks(
     arrays: Iterable[CampaignArray], answers: Answers, besides: Set[tuple[int, int, int]]
 ) -> dict[tuple[int, str], tuple[float, ...]]:
-    """Return, by campaign and cluster, the elapsed seconds of running attempts that are not in `besides`."""
+    """Return {(campaign, cluster): elapsed seconds of running attempts}, without attempts in `besides`."""
     durations: dict[tuple[int, str], list[float]] = {}
     for array in arrays:
         snapshot = answers[array.cluster]

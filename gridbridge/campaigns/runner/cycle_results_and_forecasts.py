@@ -87,7 +87,7 @@ class TaskAndCampaignEndRecorder:
         self._marks = TaskDeletionMarkRows(database)
         self._observations = observations
         self._clock = clock
-        # recorded ends; the caller clears the list after reading
+        # recorded ended attempts; the caller clears the list
         self.noted: list[campaign_model.TaskAttempt] = []
 
     def record_ends_of_cycle(self, plan: CampaignCyclePlan) -> None:
@@ -155,7 +155,7 @@ class TaskAndCampaignEndRecorder:
     def plan_end_of_unfinished_attempts(
         self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
     ) -> CampaignCyclePlan:
-        """Plan `outcome` for an array's unfinished attempts, or COPY if the task has another live attempt."""
+        """Return a plan that ends unfinished attempts with `outcome`, or COPY if another attempt is live."""
         marks = self._marks.deletion_marks().get(array.key, NO_CANCELLATION_MARKS)
         attempts = close_attempts_without_end(self._campaigns.unfinished_attempts(array), outcome, marks)
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
@@ -166,7 +166,7 @@ class TaskAndCampaignEndRecorder:
         )
 
     def competing_attempts_by_task(self, array: campaign_model.CampaignArray) -> AttemptsByTask:
-        """Return the attempts of a campaign that compete for the same task, by task."""
+        """Return {task: its competing attempts} for the tasks of the array's campaign."""
         return group_attempts_by_task(self._copies.competing_attempts([array.campaign]))
 
 

@@ -59,9 +59,9 @@ class MissingAttemptTracker:
         self._path = path
         self._clock = clock
         self._known = missing_tasks.missing_tasks()
-        self._of: dict[Key, set[Place]] = {}  # missing tasks in the state file, by array
-        self._since_s: dict[Key, dict[Place, float]] = {}  # monotonic time when each task was first missing, by array
-        # indices of tasks that had started when the cluster last listed them, by array
+        self._of: dict[Key, set[Place]] = {}  # for each array, tasks that the state file has as missing
+        self._since_s: dict[Key, dict[Place, float]] = {}  # for each array, when each task was first missing
+        # for each array, indices of tasks that had started when the cluster last listed them
         self._ran: dict[Key, Set[int]] = _read_file_of_started_tasks(path)
         self._saved_ran = b""  # content of the file of started tasks, as last written
         self.changed: list[TaskMissingSince] = []  # tasks that became missing or were listed again in this cycle

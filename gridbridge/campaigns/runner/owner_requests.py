@@ -119,7 +119,7 @@ class CampaignOwnerRequestHandler:
         self._noting = TaskAndCampaignEndRecorder(database, CycleStatisticsRecorder(database), clock)
         self._rulers = (ROOT, os.geteuid())  # uids that may change all campaigns
         self._until_s = float("inf")
-        self._reached: dict[tuple[str, int], int] = {}  # number of the last retried task, by request token and event
+        self._reached: dict[tuple[str, int], int] = {}  # {(request token, event): last retried task}
 
     def start_time_limit(self) -> None:
         """Start the time limit of a cycle, after which unfinished requests wait for the next cycle."""

@@ -78,7 +78,7 @@ class RootLedgerStateComparison:
     def __init__(self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]]) -> None:
         self._campaigns = campaigns
         self._ledger_arrays = ledger_arrays
-        self._waits: dict[int, bool] = {}  # by campaign: whether task ends must wait for a later cycle
+        self._waits: dict[int, bool] = {}  # for each campaign, whether task ends are recorded only in a later cycle
         self.behind: list[int] = []  # campaigns with arrays in root's ledger that the state file lacks
 
     def start_cycle(self) -> None:
@@ -86,7 +86,7 @@ class RootLedgerStateComparison:
         self._waits, self.behind = {}, []
 
     def may_record_task_ends(self, campaign: int) -> bool:
-        """Return whether a campaign's task ends may be recorded: the state file has all arrays of the ledger."""
+        """Return whether a campaign's task ends may be recorded: only if the state file has all its arrays."""
         if campaign not in self._waits:
             self._waits[campaign] = self._is_state_file_behind(campaign)
         return not self._waits[campaign]

@@ -203,7 +203,7 @@ class ArraySubmissionResultRecorder:
             self._events.open_event_once(refusal)
 
     def _end_campaign_as_in_ledger(self, array: campaign_model.CampaignArray) -> None:
-        """Mark a campaign as cancelled, because root's ledger says that it has ended, and the state file not."""
+        """Mark a campaign as cancelled if it has ended in root's ledger, but not in a restored state file."""
         with self._database.transaction():
             campaign = self._campaigns.find_campaign(array.campaign)
             has_ended = campaign is not None and campaign.state is campaign_model.CampaignState.TERMINATED

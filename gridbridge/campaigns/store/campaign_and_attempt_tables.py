@@ -104,7 +104,7 @@ class CampaignRows:
         return tuple(_waiting_range_of_row(dict(row)) for row in self.database.rows(NEXT_WAITING, campaign=campaign))
 
     def run_times_by_cluster(self, campaign: int) -> dict[str, tuple[float, ...]]:
-        """Return the run times in seconds of up to 600 recently ended tasks of a campaign, by cluster."""
+        """Return, for each cluster, run times in seconds of up to 600 recently ended tasks of a campaign."""
         durations: dict[str, list[float]] = {}
         for row in self.database.rows(DURATIONS, campaign=campaign):
             durations.setdefault(row["cluster"], []).append(float(row["wallclock_s"]))
@@ -279,7 +279,7 @@ class AddedTaskRows:
         return tuple((AdditionalCampaignTasks(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
     def list_files_of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
-        """Return (campaign, part) of a person's files, except of purged campaigns; the first part is 0."""
+        """Return (campaign, part) of each file of a person's unpurged campaigns; part 0 is the first file."""
         parts = select(CAMPAIGNS.c.number, PARTS.c.number.label("part")).outerjoin(
             PARTS, CAMPAIGNS.c.number == PARTS.c.campaign
         )

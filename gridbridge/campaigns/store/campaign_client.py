@@ -53,7 +53,7 @@ UNANSWERED = (
     "gridbridge-runner took the request and has not answered: the request may be carried out, now or later;"
     " look at gridstat before you repeat the command"
 )
-ANSWER_S = 90.0  # gridbridge commands wait this long; a runner started by cron answers within a minute
+ANSWER_S = 90.0  # a command waits this long for an answer; a runner started by cron answers within a minute
 TAKEN_S = 600.0  # time to wait after the runner has taken a request: the runner may restart
 
 
@@ -271,7 +271,7 @@ def cluster_silence_and_closures(events: Iterable[CampaignEvent], cluster: str) 
 
 
 def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:
-    """Return the parameters and last error lines of an event's first task; empty if the caller may not."""
+    """Return parameters and last error lines of an event's first task; empty without permission."""
     if event.first_task is None:
         return "", ()
     try:
@@ -354,7 +354,7 @@ def campaign_with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLIS
 
 
 def task_end_times_and_clusters(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[CampaignTaskEndCounts, ...]:
-    """Return the published counts of a campaign's ended tasks, by time and cluster."""
+    """Return the published counts of a campaign's ended tasks for each time and cluster."""
     return published_campaign_files.read_published_task_end_counts(campaign.number, folder)
 
 

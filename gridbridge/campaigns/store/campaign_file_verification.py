@@ -52,7 +52,7 @@ class RootVerifiedCampaignFiles:
         return first_line_of_campaign_file(self._whole)
 
     def parameters_of_tasks(self, tasks: "Iterable[int]", ledger: "RootLedgerOfSubmittedTasks") -> dict[int, bytes]:
-        """Return the parameters of tasks, by task number; raises CampaignFileUnreadable if a file is missing."""
+        """Return {task number: parameters}; raises CampaignFileUnreadable if a file is missing."""
         numbers = sorted(set(tasks))
         lines = _select_task_lines(self._whole, numbers)
         remaining, part = numbers[len(lines) :], 0
@@ -156,9 +156,9 @@ class CampaignNumberRegister:
         """Read the register; a register file of another user counts as empty."""
         self._path = f"{folder}/{NAME}"
         self._owner = os.geteuid() if owner is None else owner
-        # (uid, digest) of each registered file, by campaign number and part number
+        # {(campaign number, part number): (uid, digest)} of the registered files
         self._known: dict[tuple[int, int], tuple[int, str]] = {}
-        # times of retries in seconds, by campaign number and request token
+        # {(campaign number, request token): time of the retry in seconds}
         self._again: dict[tuple[int, str], int] = {}
         self._is_whole = True
         self._is_ours = True

@@ -170,13 +170,13 @@ def remove_refused_inbox_file(token: str, folder: str = CAMPAIGNS) -> None:
 
 
 def keep_subscription_file_for_root(token: str, folder: str = CAMPAIGNS) -> None:
-    """Keep a subscription request's file, from which root later reads the program to run; repeatable."""
+    """Keep the file of a subscription request for root, who later reads in it which program to run."""
     with suppress(FileNotFoundError):
         os.rename(f"{folder}/{TAKEN}{token}", f"{folder}/{WISH}{token}")
 
 
 def remove_root_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
-    """Remove the file of a subscription request that was kept for root; repeatable."""
+    """Remove the file of a subscription request that was kept for root, if the file exists."""
     safe_files.remove_file(f"{folder}/{WISH}{token}")
 
 
@@ -277,7 +277,7 @@ def measure_person_campaign_files(
 
 
 def remove_campaign_files(campaign: int, folder: str = CAMPAIGNS) -> None:
-    """Remove a campaign's files, the last added file first; repeatable."""
+    """Remove all existing files of a campaign, the last added file first."""
     for part in (*reversed(_part_numbers_of_owner(campaign, folder)), 0):
         _remove_campaign_file(f"{folder}/{campaign_file_name(campaign, part)}")
 

@@ -81,7 +81,10 @@ class CampaignStatisticsRows:
             self._database.execute(self._database.upsert(ENDS), key | {"ended": before + tasks})
 
     def count_tasks_ended_since(self, campaign: int, since: datetime) -> dict[str, tuple[int, datetime]]:
-        """Return by cluster how many tasks ended after the first minute with an end, and that minute's end."""
+        """Return, for each cluster, (number of tasks, time since when the tasks ended), to compute a rate.
+
+        Tasks of the first minute with an ended task are not counted; the time is the end of this minute.
+        """
         by_cluster: dict[str, tuple[int, datetime]] = {}
         for row in self._database.rows(_SINCE, of_campaign=campaign, since=since):
             ended, first = by_cluster.get(row["cluster"], (-row["ended"], row["minute"] + MINUTE))

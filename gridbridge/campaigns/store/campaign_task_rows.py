@@ -50,7 +50,7 @@ WAYS = Table(
     Column("at", column_types.UtcTimeColumn, nullable=False, index=True),
 )
 _UNWANTED = MARKS.c.wiped_for == deletions.NikitaDeletionReason.UNWANTED
-# marks by (campaign, array), then by array index
+# {(campaign, array): {array index: mark}}
 DeletionMarksByArray = Mapping[tuple[int, int], Mapping[int, deletions.TaskDeletionMark]]
 MISSING = Table(
     "campaign_missing",
@@ -68,7 +68,7 @@ class TaskDeletionMarkRows:
         self._database = database
 
     def deletion_marks(self) -> DeletionMarksByArray:
-        """Return all deletion marks, by (campaign, array) and by array index."""
+        """Return all deletion marks as {(campaign, array): {array index: mark}}."""
         marks: dict[tuple[int, int], dict[int, deletions.TaskDeletionMark]] = {}
         for row in self._database.rows(select(MARKS)):
             of_array = marks.setdefault((row["campaign"], row["array"]), {})
@@ -142,7 +142,7 @@ class TaskMissingAtClusterRows:
         self._database = database
 
     def missing_tasks(self) -> Mapping[Place, datetime]:
-        """Return since when each missing task is missing, by campaign, array and array index."""
+        """Return {(campaign, array, array index): time since when the task is missing}."""
         rows = self._database.rows(select(MISSING))
         return {(row["campaign"], row["array"], row["place"]): row["since"] for row in rows}
 

@@ -60,7 +60,7 @@ def publish_campaign_task_file(
 
 
 def read_published_task_file(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedCampaignTask]:
-    """Return the submitted tasks in one published file of a campaign, by task number."""
+    """Return {task number: task} for the submitted tasks in one published file of a campaign."""
     path = f"{_published_folder_of_campaign(campaign, folder)}/tasks.{part}"
     try:
         lines = _read_published_file_or_empty(path).decode().splitlines()

@@ -61,7 +61,7 @@ class SubmittedTaskIndex:
         return any(any(self._runs_overlapping_tasks(attempt, task, task)) for attempt in self._runs)
 
     def array_indices_of_tasks(self, tasks: str) -> dict[int, list[int]]:
-        """Return, by array number, the array indices of all attempts of the listed tasks."""
+        """Return {array number: array indices} for all attempts of the listed tasks."""
         indices: dict[int, set[int]] = {}
         for _, (first, last, *_) in _parse_task_runs(0, tasks):
             for attempt in self._runs:
@@ -107,9 +107,9 @@ class RootLedgerOfSubmittedTasks:
         self._folder, self._name = folder, f"c.{campaign}"
         self._path = f"{folder}/{self._name}"
         self._file: list[str] = []  # words of the ledger line with the campaign's file
-        self._parts: dict[str, list[str]] = {}  # ledger lines of files of added tasks, by part number
-        self._arrays: dict[str, list[str]] = {}  # ledger lines of arrays, by array number
-        self._jobs: dict[str, str] = {}  # first job id of each array, by array number
+        self._parts: dict[str, list[str]] = {}  # {part number: words of the ledger line}, for files of added tasks
+        self._arrays: dict[str, list[str]] = {}  # {array number: words of the ledger line}
+        self._jobs: dict[str, str] = {}  # {array number: first job id}
         self._again: set[str] = set()  # arrays that may have been submitted twice
         self._requests: set[str] = set()  # owner's requests that reopened the campaign
         self._sent: SubmittedTaskIndex | None = None  # index of submitted tasks, built on first use

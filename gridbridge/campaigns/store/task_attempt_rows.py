@@ -145,7 +145,7 @@ class TaskAttemptRows:
     ) -> tuple[AttemptOutcomeAtCluster, ...]:
         """Return all outcomes of the tasks of `attempts` since the owner's last retry.
 
-        Tasks of first attempts are read only if they are in `copied`, the tasks with speculative attempts.
+        The task of a first attempt is skipped, unless it is in `copied`, the tasks with speculative attempts.
         """
         keys = {(row.campaign, row.task) for row in attempts if row.attempt > 1 or (row.campaign, row.task) in copied}
         tasks: dict[int, list[int]] = {}

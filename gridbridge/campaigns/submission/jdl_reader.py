@@ -36,7 +36,7 @@ class ParsedJdl:
     jdl: Jdl
     parameters: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    places: Mapping[str, str] = field(default_factory=dict)  # file and line of each cluster's properties
+    places: Mapping[str, str] = field(default_factory=dict)  # {cluster: file and line of its host properties}
 
 
 def parse_jdl(
@@ -67,7 +67,7 @@ class JdlReader:
     warnings: list[str] = field(default_factory=list)
     lines: jdl_writer_and_task_files.JdlKeyLineNumbers | None = None
     is_typed: bool = False  # whether the campaign has no JDL, so that CiGri's macros are not expanded
-    places: Mapping[str, str] = field(default_factory=dict)  # for each key: the option that set the key
+    places: Mapping[str, str] = field(default_factory=dict)  # {key: option that set the key}
     wrong: set[str] = field(default_factory=set)  # keys with a mistake; a wrong cluster name is a mistake of `clusters`
     known: tuple[str, ...] = ()  # the site's clusters; empty if this host does not know the clusters
 

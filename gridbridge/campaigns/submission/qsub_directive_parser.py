@@ -138,7 +138,7 @@ class JobScriptRequest:
     """Everything that a job script requests by options of qsub."""
 
     place: str = ""  # file and line of the option that is being parsed
-    places: dict[str, str] = field(default_factory=dict)  # file and line of each option, by JDL key
+    places: dict[str, str] = field(default_factory=dict)  # {JDL key: file and line of the option}
     name: str = ""
     array: range | None = None  # task numbers of an array job
     most: int = 0  # largest number of tasks that run at once; 0: no limit
