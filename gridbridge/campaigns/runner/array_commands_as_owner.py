@@ -83,7 +83,7 @@ def release_array(array: CampaignArray) -> None:
 
 
 def delete_array(array: CampaignArray, *indices: str) -> int:
-    """Delete an array or its tasks with these indices; return its job id, or 0 if never submitted."""
+    """Delete an array, or its tasks with these indices; return the array's job id, 0 if never submitted."""
     answer = _run_array_deletion_command("delete-array", array, *indices)
     return int(answer[0]) if answer else 0
 

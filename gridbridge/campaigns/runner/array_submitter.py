@@ -148,7 +148,7 @@ class CampaignArraySubmitter:
         self._submit_recorded_arrays(new)
 
     def resume_interrupted_arrays(self, arrays: Iterable[CampaignArray]) -> None:
-        """Submit or release arrays after an interruption; skip those without unfinished attempts."""
+        """Submit or release arrays whose submission was interrupted; skip arrays without unfinished attempts."""
         begun: dict[tuple[int, str, bool], list[CampaignArray]] = {}
         for array in arrays:
             if array.state is ArraySubmissionState.INTENDED:

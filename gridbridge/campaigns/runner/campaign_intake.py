@@ -39,10 +39,10 @@ from gridbridge.state import published_files
 from gridbridge.state.state_file import StateFile
 
 TRIED = "failed tasks were retried after the backup"
-# an ended campaign's files are kept so long for retries
+# how long the files of an ended campaign are kept for retries
 KEPT = timedelta(days=30)
 PURGED_AT_ONCE = 500  # at most this many campaigns are purged in a cycle, because a purge is slow
-# answers are kept this long, at most this many
+# how long answers are kept, and how many
 ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000
 MOST_REFUSAL = 4000  # at most this many characters of a refusal are published: a refusal may quote the campaign file
 NOBODY = -1  # uid in place of the unknown sender of an unreadable file

@@ -145,7 +145,7 @@ class CampaignPublisher:
 
 
 def _count_open_events(opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[str]]) -> Counter[int]:
-    """Count each campaign's open events; all campaigns at a removed cluster share the cluster's event."""
+    """Count each campaign's open events; an event of a removed cluster counts for all campaigns there."""
     counts = Counter[int]()
     for event in opened:
         if event.code is CampaignEventCode.DROPPED:

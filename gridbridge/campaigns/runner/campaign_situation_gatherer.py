@@ -228,7 +228,7 @@ class CampaignSituationGatherer:
                 sent_s=(self._clock.now() - array.intended_at).total_seconds(),
             )
             attempts = judge.list_ended_attempts(array, absent, ends[array], missing_array)
-            # dropped, because a restored state file may lack the marks of deleted tasks
+            # ends are dropped, because a restored state file may lack the marks of deleted tasks
             is_dropped = judge.may_lack_deletion_marks(array, attempts) and not self._restored.may_record_task_ends(
                 array.campaign
             )

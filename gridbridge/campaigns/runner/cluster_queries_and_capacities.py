@@ -59,7 +59,7 @@ class ClusterSnapshotFetcher:
         """Return a snapshot of each cluster that answers; reused snapshots are at most `limit_s` seconds old."""
         submitted = tuple(array for array in arrays if array.job_id)
         names = sorted(frozenset(clusters) & self._policy.clusters.keys())
-        # live jobs are read after the arrays, so that no new array is missing
+        # live jobs are read after the arrays, so that the live jobs of a new array are not missing
         sent = {name: live_campaign_jobs_at(self._database, name) for name in names}
         recent = self._recent_shared_snapshots(sent, limit_s)
         self.has_read = bool(recent)

@@ -55,7 +55,7 @@ class CycleStatisticsRecorder:
         self._missing = TaskMissingAtClusterRows(database)
 
     def count_ended_tasks(self, plan: CampaignCyclePlan, now: datetime) -> None:
-        """Count ended tasks by cluster, in the transaction that stores the tasks' ends."""
+        """Count the ended tasks of each cluster, in the transaction that stores the tasks' ends."""
         ended = campaign_model.pair_attempts_with_clusters(select_final_task_ends(plan.ended, plan.again), plan.arrays)
         counted = Counter((attempt.campaign, cluster) for attempt, cluster in ended if cluster)
         for (campaign, cluster), tasks in counted.items():

@@ -255,7 +255,7 @@ def _seconds_since_last_array(arrays: Iterable[CampaignArray], now: datetime) ->
 
 
 def _elapsed_seconds_of_array(array: CampaignArray, answers: Answers, now: datetime) -> Iterator[tuple[int, float]]:
-    """Yield index and elapsed seconds of running tasks; all tasks count as running at a silent cluster."""
+    """Yield (index, elapsed seconds) of running tasks; at a silent cluster all tasks count as running."""
     if array.state is not ArraySubmissionState.RELEASED:
         return
     if array.cluster not in answers:

@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, ca
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.shell import safe_files
 
-TYPE_CHECKING = False  # not at run time, because importing typing takes as long as importing json
+TYPE_CHECKING = False  # typing is not imported, because that takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -14,7 +14,7 @@ from gridbridge import errors
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.fixed_paths import LEDGER, LEDGER_CUT
 
-TYPE_CHECKING = False  # not at run time, because importing typing takes as long as importing json
+TYPE_CHECKING = False  # typing is not imported, because that takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
