@@ -139,7 +139,7 @@ class StarterHomeTaskControl(JobHoldControl[Where], Protocol[Where]):
         """Keep a running job from restarting, by a start time far in the future."""
 
     def restore_start_time(self, where: Where, job: str, /) -> str | None:
-        """Restore the start time that `defer_restart` saved; return a saved text that is no start time."""
+        """Restore the start time that `defer_restart` saved; if the saved text is no time, return the text."""
 
     def query_job_request(self, where: Where, job: str, /) -> JobRequest:
         """Return a job's request; if the batch system reuses job ids, the request has the submission time."""

@@ -118,7 +118,7 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> transfer_route.Tra
         remote_ssh=cluster.ssh,
         remote_ends=oar_job_end_fifo(policy, cluster),
         remote_stage_dir=cluster.stage_dir,
-        remote_claim=_claim_kind_and_wait(policy, cluster),
+        remote_claim=_claim_kind_wait_and_account(policy, cluster),
         identity="" if section.identity is JobIdVariableSource.HOME else section.identity.value,
         staged="yes" if section.staged and cluster.ssh else "",
         stage_in=section.stage_in,
@@ -130,7 +130,7 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> transfer_route.Tra
     )
 
 
-def _claim_kind_and_wait(policy: Policy, cluster: ClusterSection) -> str:
+def _claim_kind_wait_and_account(policy: Policy, cluster: ClusterSection) -> str:
     if cluster.claim is not JobClaimKind.GRANT:
         return "" if cluster.claim is JobClaimKind.NONE else cluster.claim.value
     account = cluster.users.account_of(policy.site.service_account)
@@ -143,15 +143,15 @@ def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMa
     asks = own.asks if own else QueueDefaultRequests()  # gridbridge.toml may lack the queue by now
     if policy.clusters[cluster].kind is ClusterKind.OAR:
         return RequestMapping(
-            _add_default_requests(_oar_mapping_rules(cluster, rules), asks)
+            _add_default_requests_to_rules(_oar_mapping_rules(cluster, rules), asks)
             | (_oar_queue_and_type_rules(own) if own else {})
         )
     if not asks and all(rule == type(rule)() for rule in rules.values()):
         return RequestMapping({})
-    return RequestMapping(_add_default_requests(_rules_as_text(rules), asks))
+    return RequestMapping(_add_default_requests_to_rules(_mapping_rules_as_text(rules), asks))
 
 
-def _add_default_requests(
+def _add_default_requests_to_rules(
     rules: dict[tuple[str, str], RequestMappingRule], asks: QueueDefaultRequests
 ) -> dict[tuple[str, str], RequestMappingRule]:
     for name, value in asks.items():
@@ -168,15 +168,15 @@ def _oar_queue_and_type_rules(queue: TransferQueueSection) -> dict[tuple[str, st
     return rules
 
 
-def _rules_as_text(rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
-    return {(kind, name): _rule_as_text(kind, name, rule) for (kind, name), rule in rules.items()}
+def _mapping_rules_as_text(rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
+    return {(kind, name): _mapping_rule_as_text(kind, name, rule) for (kind, name), rule in rules.items()}
 
 
 def _oar_mapping_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
     """Return the mapping rules for an OAR server; resources without a rule are rejected."""
     missing = f"[map.{cluster}.resource.NAME] has to name the remote resource"
     oar_rules = {(RESOURCE, oar_commands.WALLTIME): RequestMappingRule()}
-    oar_rules |= _rules_as_text(rules)
+    oar_rules |= _mapping_rules_as_text(rules)
     for (kind, name), rule in oar_rules.items():
         remote_name = rule.to or name
         if kind == RESOURCE and remote_name == oar_commands.WALLTIME:
@@ -186,7 +186,7 @@ def _oar_mapping_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], Requ
     return {**oar_rules, (RESOURCE, ANY): RequestMappingRule(reject=missing)}
 
 
-def _rule_as_text(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
+def _mapping_rule_as_text(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
     """Return a rule as text fields; a field is empty if the configuration does not set the key.
 
     A rule without keys exempts its resource, project or queue from the rule named `*`.

@@ -72,7 +72,7 @@ class RebalanceNoteRows:
 
     def recent_move_times(self) -> RecentPlacementMoveTimes:
         """Return the times at which hosts last received tasks, and at which jobs were last rebalanced."""
-        return RecentPlacementMoveTimes(hosts=self._times_by_name(HOST), jobs=self._times_by_name(JOB))
+        return RecentPlacementMoveTimes(hosts=self._note_times_by_name(HOST), jobs=self._note_times_by_name(JOB))
 
     def record_tasks_marked_for_move(self, moved: Iterable[Place], at: datetime) -> None:
         """Record that campaign tasks got a deletion mark for a move."""
@@ -80,16 +80,16 @@ class RebalanceNoteRows:
 
     def marked_campaign_tasks(self) -> dict[Place, datetime]:
         """Return when each campaign task got its deletion mark for a move."""
-        places = ((map(int, name.split(".")), at) for name, at in self._times_by_name(MOVED).items())
+        places = ((map(int, name.split(".")), at) for name, at in self._note_times_by_name(MOVED).items())
         return {(campaign, array, index): at for (campaign, array, index), at in places}
 
     def last_verifications(self) -> dict[str, datetime]:
         """Return when each dataset's replicas were last verified, or when verification was last tried."""
-        return self._times_by_name(READ)
+        return self._note_times_by_name(READ)
 
     def failed_verifications(self) -> dict[str, datetime]:
         """Return the datasets whose last verification failed, with the time of the failure."""
-        return self._times_by_name(UNREAD)
+        return self._note_times_by_name(UNREAD)
 
     def record_verifications(self, read: Iterable[str], unread: Iterable[str], at: datetime) -> None:
         """Record the datasets that were verified now, and the datasets that could not be read."""
@@ -108,7 +108,7 @@ class RebalanceNoteRows:
 
     def replicas_to_remove(self) -> frozenset[tuple[str, str]]:
         """Return the dataset and storage area of each replaced replica that must still be removed."""
-        parts = (name.partition(" ") for name in self._times_by_name(LEAVING))
+        parts = (name.partition(" ") for name in self._note_times_by_name(LEAVING))
         return frozenset((dataset, area) for dataset, _, area in parts)
 
     def record_replica_to_remove(self, dataset: str, area: str, at: datetime) -> None:
@@ -125,7 +125,7 @@ class RebalanceNoteRows:
 
     def paused_since(self) -> datetime | None:
         """Return the time at which the pause of all moves began; None if moves are not paused."""
-        return self._times_by_name(QUIESCED).get("")
+        return self._note_times_by_name(QUIESCED).get("")
 
     def record_pause(self, at: datetime | None) -> None:
         """Record that all moves are paused from the time `at` on; None ends the pause."""
@@ -137,7 +137,7 @@ class RebalanceNoteRows:
         """Delete the notes of moves and verifications that are older than a time."""
         self._database.execute(delete(NOTES).where(NOTES.c.kind.not_in((LEAVING, QUIESCED)), NOTES.c.at < before))
 
-    def _times_by_name(self, kind: str) -> dict[str, datetime]:
+    def _note_times_by_name(self, kind: str) -> dict[str, datetime]:
         rows = self._database.rows(select(NOTES).where(NOTES.c.kind == kind))
         return {row["name"]: row["at"] for row in rows}
 

@@ -64,7 +64,7 @@ def _carry_out_verb(database: EmbeddedJobStore, arguments: argparse.Namespace) -
         names = ("name", "slots", "methods", "remote", "pending_limit")
         database.save_transfer_queue(EmbeddedTransferQueue(**{name: getattr(arguments, name) for name in names}))
     elif arguments.verb == "submit":
-        return b"%d\n" % _submit_from_arguments(database, arguments)
+        return b"%d\n" % _submit_embedded_job_from_arguments(database, arguments)
     elif arguments.verb == "list":
         return _encode_cluster_and_jobs(database, arguments.job, arguments.name)
     elif arguments.verb == "ended":
@@ -97,7 +97,7 @@ VERBS: dict[str, tuple[Any, ...]] = {
 HELP = {"places": "array indices; empty: all tasks"}
 
 
-def _submit_from_arguments(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
+def _submit_embedded_job_from_arguments(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
     same = ("name", "account", "shell", "output", "slots", "held", "queue", "tasks", "yields")
     request = EmbeddedJobRequest(
         **{name: getattr(arguments, name) for name in same},
@@ -121,10 +121,10 @@ def _encode_cluster_and_jobs(database: EmbeddedJobStore, number: int, name: str)
             ),
         )
         jobs = (number and database.live_array_tasks(number)) or database.live_jobs(number, name)
-        return encode_embedded_answer(cluster, *(_printed_job(database, job) for job in jobs))
+        return encode_embedded_answer(cluster, *(_embedded_job_in_printed_form(database, job) for job in jobs))
 
 
-def _printed_job(database: EmbeddedJobStore, job: EmbeddedJob) -> PrintedEmbeddedJob:
+def _embedded_job_in_printed_form(database: EmbeddedJobStore, job: EmbeddedJob) -> PrintedEmbeddedJob:
     is_kept = not job.pid or database.keepers.is_job_locked(job.id)
     return PrintedEmbeddedJob(
         id=str(job.id),
@@ -146,18 +146,18 @@ def _printed_job(database: EmbeddedJobStore, job: EmbeddedJob) -> PrintedEmbedde
 
 def _encode_job_end(database: EmbeddedJobStore, number: int) -> bytes:
     ended_job = database.job_end(number)
-    return encode_embedded_answer(*([_printed_job_end(*ended_job)] if ended_job else []))
+    return encode_embedded_answer(*([_job_end_in_printed_form(*ended_job)] if ended_job else []))
 
 
 def _encode_array_task_ends(database: EmbeddedJobStore, array: int) -> bytes:
     lines = (
-        _printed_job_end(task.account, task.end, place=str(task.place), wallclock_s=f"{task.wallclock_s:.3f}")
+        _job_end_in_printed_form(task.account, task.end, place=str(task.place), wallclock_s=f"{task.wallclock_s:.3f}")
         for task in database.array_task_ends(array)
     )
     return encode_embedded_answer(*lines)
 
 
-def _printed_job_end(account: str, end: EmbeddedJobEnd, **of_a_task: str) -> PrintedEmbeddedJobEnd:
+def _job_end_in_printed_form(account: str, end: EmbeddedJobEnd, **of_a_task: str) -> PrintedEmbeddedJobEnd:
     return PrintedEmbeddedJobEnd(
         account=account,
         exit_status="" if end.exit_status is None else str(end.exit_status),

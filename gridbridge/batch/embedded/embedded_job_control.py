@@ -36,7 +36,7 @@ def suspend_embedded_job(database: EmbeddedJobStore, number: int) -> None:
     """Suspend a running job, or hold a waiting job."""
     with database.write_transaction():
         job = database.live_job(number)
-        _signal_unless_transferred(job, SIGSTOP)
+        _signal_job_unless_transferred(job, SIGSTOP)
         held = job.held if job.at else 1
         database.update_job(job.id, held=held, suspended=int(job.pid > 0))
     embedded_job_start.run_embedded_queue_method(database, job, "suspend")
@@ -46,7 +46,7 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
     """Resume a suspended job or release a held job, even if `suspend_embedded_job` was interrupted."""
     with database.write_transaction():
         job = database.live_job(number)
-        _signal_unless_transferred(job, SIGCONT)
+        _signal_job_unless_transferred(job, SIGCONT)
         held = job.held if job.at else 0
         database.update_job(job.id, held=held, suspended=0)
     embedded_job_start.run_embedded_queue_method(database, job, "resume")
@@ -105,14 +105,14 @@ def _existing_array_tasks(database: EmbeddedJobStore, array: int) -> list[Embedd
 
 
 def _kill_or_remove_job(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
-    _signal_unless_transferred(job, SIGKILL)
+    _signal_job_unless_transferred(job, SIGKILL)
     if job.pid:
         database.update_job(job.id, deleting=1)
     else:
         database.remove_job(job)
 
 
-def _signal_unless_transferred(job: EmbeddedJob, number: int) -> None:
+def _signal_job_unless_transferred(job: EmbeddedJob, number: int) -> None:
     """Signal a job's process group; jobs of transfer queues get their signals from queue methods."""
     if job.pid and not job.at:
         signal_job_process_group(job.pid, job.birth, number)
@@ -148,7 +148,7 @@ class EmbeddedWalltimeAndPreemption:
             self._kill_job(WALLTIME)
             return
         with suppress(sqlite3.OperationalError):
-            if self._job.yields and self._is_preemption_due():
+            if self._job.yields and self._is_kill_after_preemption_due():
                 self._kill_job(PLACE)
 
     def add_kill_reason(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
@@ -157,7 +157,7 @@ class EmbeddedWalltimeAndPreemption:
             return end
         return end._replace(killed_for=self._killed_for or (DELETION if job.deleting else ""))
 
-    def _is_preemption_due(self) -> bool:
+    def _is_kill_after_preemption_due(self) -> bool:
         jobs = self._database.live_jobs(self._job.id)
         told_at = jobs[0].way_at if jobs else None
         return told_at is not None and not 0 <= time.time() - told_at < PATIENCE_S
@@ -183,7 +183,7 @@ def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
         if first and not first.yields:
             for job in _choose_tasks_to_preempt(database, first.slots - (database.own_slots - database.used_slots())):
                 database.update_job(job.id, way_at=time.time())
-                _announce_preemption(job)
+                _announce_preemption_to_job(job)
 
 
 def _choose_tasks_to_preempt(database: EmbeddedJobStore, needed: int) -> list[EmbeddedJob]:
@@ -197,7 +197,7 @@ def _choose_tasks_to_preempt(database: EmbeddedJobStore, needed: int) -> list[Em
     return chosen if needed <= 0 else []
 
 
-def _announce_preemption(job: EmbeddedJob) -> None:
+def _announce_preemption_to_job(job: EmbeddedJob) -> None:
     with suppress(ProcessLookupError):
         if job.array:
             os.kill(job.pid, MAKE_WAY)

@@ -67,7 +67,7 @@ def _start_next_job(
     try:
         with database.write_transaction():
             job = database.next_startable_job(opened)
-            child = _prepare_first_process(database, job) if job else None
+            child = _prepare_first_process_of_job(database, job) if job else None
     except BaseException:
         if child:
             child.end_without_job()
@@ -84,10 +84,10 @@ def _start_next_job(
     return job, child
 
 
-def _prepare_first_process(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirstProcess | None:
+def _prepare_first_process_of_job(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirstProcess | None:
     database.keepers.lock_job(job.id)
     try:
-        _make_private_folder(database, job)
+        _make_private_job_folder(database, job)
         argv, environment = embedded_job_start.embedded_job_command_line(database, job)
         child = EmbeddedJobFirstProcess(job, embedded_job_private_folder(database.folder, job.id), argv, environment)
     except EmbeddedJobStartFailure as error:
@@ -99,7 +99,7 @@ def _prepare_first_process(database: EmbeddedJobStore, job: EmbeddedJob) -> Embe
     return child
 
 
-def _make_private_folder(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
+def _make_private_job_folder(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     private = embedded_job_private_folder(database.folder, job.id)
     shutil.rmtree(private, ignore_errors=True)  # a keeper may have been killed before the job started
     os.makedirs(f"{private}/{TMPDIR}")
@@ -122,7 +122,7 @@ def _supervise_job_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child
     while True:
         try:
             with database.write_transaction():
-                end = end or _kill_group_and_reap(child)
+                end = end or _kill_job_group_and_reap_first_process(child)
                 now = database.live_job(job.id)
                 is_over = _account_or_requeue_job(database, now, limits.add_kill_reason(now, end))
             break
@@ -174,7 +174,7 @@ def _account_or_requeue_job(database: EmbeddedJobStore, job: EmbeddedJob, end: E
     return False
 
 
-def _kill_group_and_reap(child: EmbeddedJobFirstProcess) -> EmbeddedJobEnd:
+def _kill_job_group_and_reap_first_process(child: EmbeddedJobFirstProcess) -> EmbeddedJobEnd:
     """Kill the job's process group; return the exit status and usage of its first process."""
     os.killpg(child.pid, signal.SIGKILL)
     _, status, usage = os.wait4(child.pid, 0)

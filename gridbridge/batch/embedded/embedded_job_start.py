@@ -47,13 +47,13 @@ class EmbeddedJobFirstProcess:
             _run_first_process(job, private, (argv, environment), line_read, news_write)
         os.close(line_read)
         os.close(news_write)
-        message = self._await_readiness()
+        message = self._await_first_process_readiness()
         if message != READY:
             self.end_without_job()
             raise EmbeddedJobStartFailure(message.decode("utf-8", "replace") or "the first process was killed")
         self.birth = embedded_job_processes.unique_process_id(self.pid)
 
-    def _await_readiness(self) -> bytes:
+    def _await_first_process_readiness(self) -> bytes:
         poll = select.poll()
         poll.register(self._news, select.POLLIN)
         if poll.poll(READY_LIMIT_S * 1000):
@@ -81,7 +81,7 @@ def _run_first_process(job: EmbeddedJob, private: str, program: Program, line: i
     argv, environment = program
     try:
         os.setsid()
-        _prepare_session_and_streams(job)
+        _prepare_job_session_and_streams(job)
         os.write(news, READY)
         if os.read(line, 1) == GO:
             with open(f"{private}/{PID}", "w", encoding="ascii") as file:
@@ -93,7 +93,7 @@ def _run_first_process(job: EmbeddedJob, private: str, program: Program, line: i
         os._exit(UNABLE)
 
 
-def _prepare_session_and_streams(job: EmbeddedJob) -> None:
+def _prepare_job_session_and_streams(job: EmbeddedJob) -> None:
     os.umask(0o022)
     os.chdir(job.cwd)
     null = os.open("/dev/null", os.O_RDONLY)
@@ -211,7 +211,7 @@ def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
     closed.
     """
     queues = [queue for queue in database.transfer_queues() if database.next_job_of_queue(queue)]
-    values = _call_load_sensor(queues[0].methods) if queues else {}
+    values = _call_transfer_queue_load_sensor(queues[0].methods) if queues else {}
     return frozenset(
         queue.name for queue in queues if not load_value_closing_queue(values, queue.remote, queue.pending_limit)
     )
@@ -220,10 +220,10 @@ def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
 def call_embedded_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     """Call the load sensor of the transfer queue in which a job runs, and ignore the sensor's values."""
     if queue := _transfer_queue_of_job(database, job):
-        _call_load_sensor(queue.methods)
+        _call_transfer_queue_load_sensor(queue.methods)
 
 
-def _call_load_sensor(methods: str) -> dict[str, str]:
+def _call_transfer_queue_load_sensor(methods: str) -> dict[str, str]:
     try:
         report = run_program((f"{methods}/sensor",), dict(BARE), SENSOR_S, b"\n").stdout
     except CommandFailed:

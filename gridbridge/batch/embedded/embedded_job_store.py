@@ -103,11 +103,11 @@ def open_embedded_job_store_file(folder: str, create: bool) -> sqlite3.Connectio
     if version == 0 and not create:
         raise StateError(f"{folder}: not an embedded cluster")
     if version < VERSION:
-        _upgrade_schema(db)
+        _upgrade_database_schema(db)
     return db
 
 
-def _upgrade_schema(db: sqlite3.Connection) -> None:
+def _upgrade_database_schema(db: sqlite3.Connection) -> None:
     """Upgrade the SQLite file to the current schema; concurrent calls upgrade the file once."""
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -188,7 +188,7 @@ class EmbeddedJobStore:
     def add_job(self, request: EmbeddedJobRequest, owner: str) -> int:
         """Add a new job or array, and return its id."""
         with self.write_transaction():
-            self._require_satisfiable(request)
+            self._require_satisfiable_request(request)
             job = self._insert_job(request, owner, 0, min(1, request.tasks))
             if request.tasks:
                 self.update_job(job, array=job)
@@ -230,7 +230,7 @@ class EmbeddedJobStore:
         row = self._db.execute("SELECT text FROM script WHERE job = ?", (job.array or job.id,))
         return bytes(row.fetchone()[0])
 
-    def _require_satisfiable(self, request: EmbeddedJobRequest) -> None:
+    def _require_satisfiable_request(self, request: EmbeddedJobRequest) -> None:
         has = self.slots_by_queue(request.queue)
         most = has[request.queue] if request.queue else max(has.values())
         if not 1 <= request.slots <= most:
@@ -268,14 +268,14 @@ class EmbeddedJobStore:
         last. Only the transfer queues in `opened` start jobs.
         """
         queues = (queue for queue in self.transfer_queues() if queue.name in opened)
-        own_job = self._first_job_with_room(OWN, self.own_slots)
+        own_job = self._first_waiting_job_that_fits(OWN, self.own_slots)
         return own_job or next(filter(None, map(self.next_job_of_queue, queues)), None)
 
     def next_job_of_queue(self, queue: EmbeddedTransferQueue) -> EmbeddedJob | None:
         """Return the job that a transfer queue would start next if the queue were open."""
-        return self._first_job_with_room(queue.name, queue.slots)
+        return self._first_waiting_job_that_fits(queue.name, queue.slots)
 
-    def _first_job_with_room(self, queue: str, slots: int) -> EmbeddedJob | None:
+    def _first_waiting_job_that_fits(self, queue: str, slots: int) -> EmbeddedJob | None:
         at = "" if queue == OWN else queue
         job = self.first_waiting_job(queue)
         is_room = job and job.slots <= slots - self.used_slots(at)

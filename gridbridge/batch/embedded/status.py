@@ -40,7 +40,7 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot of the cluster with the jobs in `job_ids`, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _run_for_output(folder, "list")
+    answer = _run_embedded_program_for_output(folder, "list")
     took_s = time.monotonic() - began
     whole, listed = parse_embedded_cluster_and_jobs(answer)
     queue = _parse_queue_instance(f"{QUEUE}={whole.used}/{whole.slots}", whole.host, int(whole.yielding or 0))
@@ -49,7 +49,7 @@ def query_cluster_snapshot(
     for job in listed:
         number = int(job.array or job.id)
         if number in job_ids or job.name.startswith(OURS):
-            rows.setdefault(number, []).append(_job_list_row(job, whole.host))
+            rows.setdefault(number, []).append(_job_list_row_of_embedded_job(job, whole.host))
     snapshot = ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
@@ -79,8 +79,8 @@ def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
 
 def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
     """Return how the job with this id and account string ended; None if unknown."""
-    lines = parse_embedded_job_ends(_run_for_output(folder, "ended", str(job_id)))
-    return _job_end_of_line(lines[0]) if lines and lines[0].account == account else None
+    lines = parse_embedded_job_ends(_run_embedded_program_for_output(folder, "ended", str(job_id)))
+    return _job_end_of_printed_lines(lines[0]) if lines and lines[0].account == account else None
 
 
 def query_array_ends(
@@ -89,16 +89,16 @@ def query_array_ends(
     """Return how array tasks ended: a dict from the array's account string to {task index: end}."""
     ends: dict[str, dict[int, JobEnd | None]] = {}
     for array in arrays:
-        lines = parse_embedded_job_ends(_run_for_output(folder, "ended", str(array.job_id), "--tasks"))
+        lines = parse_embedded_job_ends(_run_embedded_program_for_output(folder, "ended", str(array.job_id), "--tasks"))
         ends[array.account] = {
-            int(line.place): _job_end_of_line(line) for line in lines if line.account == array.account
+            int(line.place): _job_end_of_printed_lines(line) for line in lines if line.account == array.account
         }
     return ends
 
 
 def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return a dict from array id to the indices of waiting and running tasks; ended arrays are left out."""
-    _, listed = parse_embedded_cluster_and_jobs(_run_for_output(folder, "list"))
+    _, listed = parse_embedded_cluster_and_jobs(_run_embedded_program_for_output(folder, "list"))
     living: dict[int, list[int]] = {}
     for job in listed:
         if job.array and arrays.get(int(job.array)) == job.account:
@@ -106,7 +106,7 @@ def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]
     return {array: frozenset(indices) for array, indices in living.items()}
 
 
-def _job_end_of_line(line: PrintedEmbeddedJobEnd) -> JobEnd:
+def _job_end_of_printed_lines(line: PrintedEmbeddedJobEnd) -> JobEnd:
     return JobEnd(
         exit_status=int(line.exit_status) if line.exit_status else None,
         signal=int(line.signal) if line.signal else None,
@@ -126,7 +126,7 @@ def query_array_limits(_: EmbeddedClusterAccess) -> ClusterArrayLimits:
 
 def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the account string and error message of a waiting or running job; empty for any other job."""
-    _, listed = parse_embedded_cluster_and_jobs(_run_for_output(folder, "list", f"--job={job_id}"))
+    _, listed = parse_embedded_cluster_and_jobs(_run_embedded_program_for_output(folder, "list", f"--job={job_id}"))
     return tuple(
         JobAccountAndErrors(
             job_id=int(job.id),
@@ -152,7 +152,7 @@ def _parse_queue_instance(text: str, host: str, yielding: int = 0) -> QueueInsta
     )
 
 
-def _job_list_row(job: PrintedEmbeddedJob, host: str) -> ClusterJobListRow:
+def _job_list_row_of_embedded_job(job: PrintedEmbeddedJob, host: str) -> ClusterJobListRow:
     state = JobState(job.facts.split(), job.state)
     return ClusterJobListRow(
         job_id=int(job.array or job.id),
@@ -166,5 +166,5 @@ def _job_list_row(job: PrintedEmbeddedJob, host: str) -> ClusterJobListRow:
     )
 
 
-def _run_for_output(folder: EmbeddedClusterAccess, *words: str) -> bytes:
+def _run_embedded_program_for_output(folder: EmbeddedClusterAccess, *words: str) -> bytes:
     return run_embedded_program(folder, *words, most_bytes=LIST_BYTES).checked().stdout

@@ -59,14 +59,14 @@ def find_duplicate_arrays(folder: EmbeddedClusterAccess, transfer: str, owner: s
 
 
 def _find_jobs_by_name(folder: EmbeddedClusterAccess, name: str, owner: str) -> dict[str, None]:
-    jobs = _query_jobs(folder, f"--name={name}")
+    jobs = _query_embedded_jobs(folder, f"--name={name}")
     ours = (job for job in jobs if (job.owner, job.account) == (owner, name))
     return dict.fromkeys(job.array or job.id for job in ours)
 
 
 def query_owner_and_account(folder: EmbeddedClusterAccess, job: str) -> tuple[str, str]:
     """Return a job's owner and account string; both are empty if the job neither waits nor runs."""
-    jobs = _query_jobs(folder, f"--job={job}")
+    jobs = _query_embedded_jobs(folder, f"--job={job}")
     return (jobs[0].owner, jobs[0].account) if jobs else ("", "")
 
 
@@ -75,7 +75,7 @@ def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) ->
 
     `arrays` maps array ids to account strings; a task with another account string is left out.
     """
-    jobs = _query_jobs(folder)
+    jobs = _query_embedded_jobs(folder)
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in jobs:
         if arrays.get(job.array) == job.account:
@@ -87,7 +87,7 @@ def query_job_state(folder: EmbeddedClusterAccess, job: str) -> "JobState":
     """Return a job's state; UNSEEN if the job neither waits nor runs."""
     from gridbridge.model.job_and_queue_states import UNSEEN, JobState  # most transfers need no JobState
 
-    jobs = _query_jobs(folder, f"--job={job}")
+    jobs = _query_embedded_jobs(folder, f"--job={job}")
     return JobState(jobs[0].facts.split(), jobs[0].state) if jobs else UNSEEN
 
 
@@ -104,36 +104,36 @@ def release_arrays(folder: EmbeddedClusterAccess, arrays: tuple[str, ...], name:
 
 def delete_array(folder: EmbeddedClusterAccess, array: str) -> None:
     """Delete all tasks of an array; a missing array is no error."""
-    _run_unless_job_missing(folder, "delete-array", array)
+    _run_verb_ignoring_missing_job(folder, "delete-array", array)
 
 
 def delete_array_tasks(folder: EmbeddedClusterAccess, array: str, _name: str, indices: str) -> None:
     """Delete the array tasks with the given indices; missing tasks are no error."""
-    _run_unless_job_missing(folder, "delete-array", array, f"--places={indices}")
+    _run_verb_ignoring_missing_job(folder, "delete-array", array, f"--places={indices}")
 
 
 def hold_array_tasks(
     folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
     """Hold array tasks; return the indices of the tasks that have not started and are now held."""
-    for job in _own_tasks_at_indices(folder, array, name, indices):
-        _run_unless_job_missing(folder, "hold", job.id)
-    held = _own_tasks_at_indices(folder, array, name, indices)
+    for job in _array_tasks_at_indices(folder, array, name, indices):
+        _run_verb_ignoring_missing_job(folder, "hold", job.id)
+    held = _array_tasks_at_indices(folder, array, name, indices)
     waiting = (int(job.place) for job in held if WAITING in job.facts.split())
     return tuple(range(index, index + 1) for index in waiting)
 
 
 def release_array_tasks(folder: EmbeddedClusterAccess, array: str, indices: tuple[range, ...]) -> None:
     """Release the held array tasks with the given indices."""
-    for job in _query_jobs(folder):
+    for job in _query_embedded_jobs(folder):
         if job.array == array and any(int(job.place) in span for span in indices):
-            _run_unless_job_missing(folder, "release", job.id)
+            _run_verb_ignoring_missing_job(folder, "release", job.id)
 
 
-def _own_tasks_at_indices(
+def _array_tasks_at_indices(
     folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]
 ) -> list[PrintedEmbeddedJob]:
-    jobs = _query_jobs(folder)
+    jobs = _query_embedded_jobs(folder)
     ours = (job for job in jobs if (job.array, job.account) == (array, name))
     return [job for job in ours if any(int(job.place) in span for span in indices)]
 
@@ -160,22 +160,22 @@ def restore_start_time(folder: EmbeddedClusterAccess, job: str) -> None:
 
 def suspend_or_hold_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Suspend a running job, or hold a waiting job; a missing job is no error."""
-    _run_unless_job_missing(folder, "suspend", job)
+    _run_verb_ignoring_missing_job(folder, "suspend", job)
 
 
 def resume_or_release_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
-    _run_unless_job_missing(folder, "resume", job)
+    _run_verb_ignoring_missing_job(folder, "resume", job)
 
 
 def delete_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Delete a job; a missing job is no error."""
-    _run_unless_job_missing(folder, "delete", job)
+    _run_verb_ignoring_missing_job(folder, "delete", job)
 
 
 def query_job_request(folder: EmbeddedClusterAccess, job: str) -> JobRequest:
     """Return an empty request, because embedded jobs request only slots; raise ParseError if the job has ended."""
-    if not _query_jobs(folder, f"--job={job}"):
+    if not _query_embedded_jobs(folder, f"--job={job}"):
         raise ParseError(f"job {job} neither waits nor runs")
     return JobRequest()
 
@@ -185,11 +185,11 @@ def query_queue_limit(_folder: EmbeddedClusterAccess, _queue: str, _name: str, _
     return ""
 
 
-def _query_jobs(folder: EmbeddedClusterAccess, *selection: str) -> list[PrintedEmbeddedJob]:
+def _query_embedded_jobs(folder: EmbeddedClusterAccess, *selection: str) -> list[PrintedEmbeddedJob]:
     return parse_embedded_cluster_and_jobs(run_embedded_program(folder, "list", *selection).checked().stdout)[1]
 
 
-def _run_unless_job_missing(folder: EmbeddedClusterAccess, *words: str) -> None:
+def _run_verb_ignoring_missing_job(folder: EmbeddedClusterAccess, *words: str) -> None:
     answer = run_embedded_program(folder, *words)
     if answer.status != os.EX_NOINPUT:
         answer.checked()

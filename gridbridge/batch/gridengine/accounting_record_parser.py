@@ -49,7 +49,7 @@ ENDS = {  # for each record format: the pattern with which a record ends
 }
 HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # first fields of a record, up to exit_status
 TIMES = ("qsub_time", "start_time", "end_time")
-MILLISECONDS, MICROSECONDS = 10**11, 10**14  # times from here on are in milliseconds, or in microseconds
+MILLISECONDS, MICROSECONDS = 10**11, 10**14  # the smallest number that is a time in milliseconds; in microseconds
 OF_OBJECT = {  # for each field name in accounting(5): the name in accounting.jsonl
     **{name: name for name in ("qname", "hostname", "owner", "account", "start_time", "end_time")},
     **{name: name for name in ("failed", "exit_status", "slots")},
@@ -73,9 +73,9 @@ def parse_accounting_line(line: str) -> dict[str, str]:
     The job's category may contain colons, so the fields behind the category are found by their form.
     """
     if line.startswith("{"):
-        return _parse_json_record(line)
+        return _parse_json_accounting_record(line)
     fields = line.split(":", len(FRONT))
-    match = _match_record_end(fields)
+    match = _match_accounting_record_end(fields)
     if match is None or len(fields) <= len(FRONT):
         raise ParseError(f"accounting: {line[:60]!r} has an unknown format")
     return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": match["pe_taskid"]}
@@ -92,7 +92,7 @@ def parse_epoch_seconds(text: str) -> float:
 def accounting_lines_with_prefix(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that contain a field with a given prefix, each with its offset in the data."""
     needles = f":{prefix}".encode(), f'"{prefix}'.encode()
-    lines = {begin: line for needle in needles for begin, line in _lines_containing(data, needle)}
+    lines = {begin: line for needle in needles for begin, line in _accounting_lines_containing(data, needle)}
     yield from sorted(lines.items())
 
 
@@ -109,14 +109,14 @@ def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
     after = data[end : data.find(b"\n", end) if end < len(data) else end]
     if line.startswith(JSON):
         return not all(beside.startswith(OF_OBJECTS) for beside in (before, after) if beside)
-    match = _match_record_end(line.decode("utf-8", "replace").split(":", len(FRONT)))
+    match = _match_accounting_record_end(line.decode("utf-8", "replace").split(":", len(FRONT)))
     if match is None:
         return True
     goes_on = before and not before.startswith(b"#") and not ENDS[match.re].search(before)
     return bool(goes_on or (after and not after.startswith(b"#") and not HEAD.match(after)))
 
 
-def _match_record_end(fields: list[str]) -> re.Match[str] | None:
+def _match_accounting_record_end(fields: list[str]) -> re.Match[str] | None:
     """Match the end of an accounting line with the known formats.
 
     A line with times in milliseconds is first compared with Univa Grid Engine's format: its last field, a command line,
@@ -128,7 +128,7 @@ def _match_record_end(fields: list[str]) -> re.Match[str] | None:
     return next(filter(None, matches), None)
 
 
-def _parse_json_record(line: str) -> dict[str, str]:
+def _parse_json_accounting_record(line: str) -> dict[str, str]:
     try:
         record = json.loads(line)
         used = record["usage"]["rusage"]
@@ -139,7 +139,7 @@ def _parse_json_record(line: str) -> dict[str, str]:
         raise ParseError(f"accounting: {line[:60]!r} is incomplete: {error!r}") from error
 
 
-def _lines_containing(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
+def _accounting_lines_containing(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
     at = data.find(needle)
     while at >= 0:
         begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)

@@ -136,7 +136,7 @@ def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndRe
     for element in qstat_xml_parser.iterate_job_list(data):
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == qstat_xml_parser.QUEUE:
-            instance, makes_way, free = _free_queue_instance(element, leafs, table)
+            instance, makes_way, free = _queue_instance_with_free_resources(element, leafs, table)
             free_in_cell |= free
             host = leafs["name"].rpartition("@")[2]
             holders += (replace(holder, host=host, makes_way=makes_way) for holder in running)
@@ -154,7 +154,7 @@ def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndRe
             queues = tuple(queue.text or "" for queue in element.iterfind("hard_req_queue"))
             shape = (leafs.get("JB_owner"), leafs["slots"], pairs, pe, queues)
             if shape not in requests and len(requests) < MOST_SHAPES:
-                requests[shape] = replace(_waiting_request(leafs, pairs, table), pe=pe, queues=queues)
+                requests[shape] = replace(_waiting_job_request(leafs, pairs, table), pe=pe, queues=queues)
     return CellRequestsAndResources(
         asked=tuple(requests.values()), holders=tuple(holders), places=tuple(instances), free=free_in_cell
     )
@@ -175,7 +175,7 @@ def _running_job_with_resources(
     )
 
 
-def _waiting_request(leafs: Mapping[str, str], pairs: Pairs, table: ConsumableTable) -> WaitingLocalRequest:
+def _waiting_job_request(leafs: Mapping[str, str], pairs: Pairs, table: ConsumableTable) -> WaitingLocalRequest:
     slots = int(leafs["slots"])
     return WaitingLocalRequest(
         job=int(leafs["JB_job_number"]),
@@ -188,7 +188,7 @@ def _waiting_request(leafs: Mapping[str, str], pairs: Pairs, table: ConsumableTa
     )
 
 
-def _free_queue_instance(
+def _queue_instance_with_free_resources(
     element: qstat_xml_parser.Element, leafs: Mapping[str, str], table: ConsumableTable
 ) -> tuple[FreeQueueInstanceResources | None, bool, dict[str, float]]:
     """Return a queue instance, whether its queue is best-effort, and the cell's free consumables.
@@ -197,7 +197,7 @@ def _free_queue_instance(
     """
     values = [(child.get("type"), child.get("name") or "", child.text or "") for child in element]
     own = {name: text for kind, name, text in values if kind == qstat_xml_parser.FIXED}
-    of_host, of_cell, of_queue = (_amounts_of_kind(kind, values) for kind in (OF_HOST, OF_ALL, OF_QUEUE))
+    of_host, of_cell, of_queue = (_consumable_amounts_of_kind(kind, values) for kind in (OF_HOST, OF_ALL, OF_QUEUE))
     makes_way = own.get(BEST_EFFORT) in qstat_xml_parser.TRUE
     is_open = not qstat_state_letters.parse_queue_state_letters(leafs.get("state", "")).facts
     if (
@@ -224,7 +224,7 @@ def _first_task_index(leafs: Mapping[str, str]) -> int:
     return tasks[0][0] if tasks else 0
 
 
-def _amounts_of_kind(kind: str, values: list[tuple[str | None, str, str]]) -> dict[str, float]:
+def _consumable_amounts_of_kind(kind: str, values: list[tuple[str | None, str, str]]) -> dict[str, float]:
     return {
         name: amount
         for of, name, text in values

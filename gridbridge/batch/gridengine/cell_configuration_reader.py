@@ -90,11 +90,11 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
         CAPS: {str(job): most for job, most in sorted(_query_array_concurrency_limits(cell, qstat).items())},
         PROMISED: dict(query_advance_reserved_slots(cell)),
     }
-    table |= _query_access_tables(cell, _cell_configuration_of_table(table), qstat)
+    table |= _query_access_lists(cell, _cell_configuration_of_table(table), qstat)
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
 
 
-def _query_access_tables(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
+def _query_access_lists(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
     """Query the projects, groups and checkpointing environments of jobs that the cell's access lists check.
 
     Only `qstat -j` shows a job's group and checkpointing environment.
@@ -109,13 +109,13 @@ def _query_access_tables(cell: GridEngineCellAccess, laid_out: CellConfiguration
     if any(access.names_projects for access in accesses):
         answers[PROJECTS] = _query_projects_by_job(cell)
     if names_groups or query_qconf_names(cell, "-sckptl"):
-        judged = _query_groups_and_ckpts(cell, qstat)
+        judged = _query_job_groups_and_checkpointing(cell, qstat)
         answers[JOB_GROUPS] = {str(job): group for job, (group, _) in judged.items() if group}
         answers[CHECKPOINTS] = {str(job): name for job, (_, name) in judged.items() if name}
     return answers
 
 
-def _query_groups_and_ckpts(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, tuple[str, str]]:
+def _query_job_groups_and_checkpointing(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, tuple[str, str]]:
     rows = (row for row in qstat.split(ROW_ENDS) if WAITS.search(row))
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
     judgements = dict[int, tuple[str, str]]()
@@ -198,7 +198,7 @@ def _cell_configuration_of_table(table: Mapping[str, object]) -> CellConfigurati
         },
         parts={name: frozenset(filter(_is_host_group, entries)) for name, entries in expanded.items()},
         queues={name: parse_cell_queue(name, settings) for name, settings in _require_tables(table, QUEUES).items()},
-        deferred=frozenset(_require_numbers(table.get(DEFERRED, []), DEFERRED)),
+        deferred=frozenset(_require_number_list(table.get(DEFERRED, []), DEFERRED)),
         caps={
             _parse_whole_number(job, CAPS): _parse_whole_number(most, f"{CAPS}.{job}")
             for job, most in _require_texts(table.get(CAPS, {}), CAPS).items()
@@ -272,7 +272,7 @@ def _require_text(text: object, where: str) -> str:
     raise _invalid_value_error(where, text, "a text, a number, or a list of texts and numbers")
 
 
-def _require_numbers(numbers: object, where: str) -> list[int]:
+def _require_number_list(numbers: object, where: str) -> list[int]:
     if not isinstance(numbers, list):
         raise _invalid_value_error(where, numbers, "a list of numbers")
     return [_parse_whole_number(str(number), where) for number in numbers]

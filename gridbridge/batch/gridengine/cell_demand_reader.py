@@ -122,13 +122,13 @@ class _QstatRowCollector:
         self._begun = defaultdict[int, set[str]](set)  # running tasks of arrays with a task limit (qsub -tc)
         self._groups: dict[_WaitingJobGroupKey, _WaitingJobCollection] = {}
         for element in qstat_xml_parser.iterate_job_list(document):
-            self._read_row(element)
+            self._read_qstat_row(element)
 
     @property
     def waiting_groups(self) -> tuple[WaitingJobGroup, ...]:
-        return tuple(self._waiting_group(key, group) for key, group in self._groups.items())
+        return tuple(self._waiting_job_group(key, group) for key, group in self._groups.items())
 
-    def _waiting_group(self, key: _WaitingJobGroupKey, group: _WaitingJobCollection) -> WaitingJobGroup:
+    def _waiting_job_group(self, key: _WaitingJobGroupKey, group: _WaitingJobCollection) -> WaitingJobGroup:
         tasks, job = group.kinds.total(), group.jobs[0]
         most = self._laid_out.caps.get(job)
         capped = max(0, tasks + len(self._begun[job]) - most) if most else 0
@@ -146,11 +146,11 @@ class _QstatRowCollector:
             kinds=tuple((*kind, tasks) for kind, tasks in group.kinds.items()),
         )
 
-    def _read_row(self, element: qstat_xml_parser.Element) -> None:
+    def _read_qstat_row(self, element: qstat_xml_parser.Element) -> None:
         """Read one row; the jobs of a queue instance precede the queue instance."""
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == qstat_xml_parser.QUEUE:
-            self.instances.append(self._queue_instance(leafs))
+            self.instances.append(self._queue_instance_of_row(leafs))
             self._running, self._is_taken = [], False
             self._slots_of.clear()
             return
@@ -174,7 +174,7 @@ class _QstatRowCollector:
             names = (child.get("name") or "" for child in element.iterfind("hard_request"))
             self._is_taken |= any(self._laid_out.long_name(name) in self._exclusive for name in names)
 
-    def _queue_instance(self, leafs: Mapping[str, str]) -> QueueInstance:
+    def _queue_instance_of_row(self, leafs: Mapping[str, str]) -> QueueInstance:
         queue, _, host = leafs["name"].partition("@")
         return QueueInstance(
             queue=queue,
@@ -277,19 +277,19 @@ def _parse_execution_host(element: qstat_xml_parser.Element) -> CellExecutionHos
     counted = LEFT if name == GLOBAL else LEFT[:1]
     return CellExecutionHost(
         name=name,
-        load=_parse_load(values.get("load_avg", "")),
-        left=tuple(_element_name_and_text(resource) for resource in resources if resource.get("dominance") in counted),
+        load=_parse_host_load(values.get("load_avg", "")),
+        left=tuple(_resource_name_and_text(resource) for resource in resources if resource.get("dominance") in counted),
         values=tuple(
-            _element_name_and_text(resource) for resource in resources if resource.get("dominance") not in LEFT
+            _resource_name_and_text(resource) for resource in resources if resource.get("dominance") not in LEFT
         ),
     )
 
 
-def _element_name_and_text(element: qstat_xml_parser.Element) -> tuple[str, str]:
+def _resource_name_and_text(element: qstat_xml_parser.Element) -> tuple[str, str]:
     return element.get("name") or "", element.text or ""
 
 
-def _parse_load(text: str) -> float | None:
+def _parse_host_load(text: str) -> float | None:
     """Parse a load such as 3.19 or 1.2K; return None for `-`, which qhost prints for a silent host."""
     unit = UNITS.get(text[-1:], 0.0)
     try:

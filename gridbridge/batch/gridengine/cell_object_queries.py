@@ -104,9 +104,9 @@ def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettin
             "environments": threads.submit(_query_parallel_environments, cell),
             "scheduler": threads.submit(query_qconf_object_settings, cell, "-ssconf"),
             "common": threads.submit(query_qconf_object_settings, cell, "-sconf"),
-            "host": threads.submit(_query_host_configuration, cell, of_host),
+            "host": threads.submit(_query_local_configuration_of_host, cell, of_host),
             "exec_hosts": threads.submit(_query_exec_host_settings, cell, of_host),
-            "user_lists": threads.submit(_query_own_user_lists, cell),
+            "user_lists": threads.submit(_query_gridbridge_user_lists, cell),
             **{field: threads.submit(query_qconf_names, cell, option) for field, option in LISTS.items()},
         }
     settings = {field: answer.result() for field, answer in answers.items()}
@@ -194,13 +194,13 @@ def _query_parallel_environments(cell: GridEngineCellAccess) -> Mapping[str, Qco
     return {name: query_qconf_object_settings(cell, "-sp", name) for name in query_qconf_names(cell, "-spl")}
 
 
-def _query_own_user_lists(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
+def _query_gridbridge_user_lists(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
     ours = [name for name in query_qconf_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
     shown = {name: query_qconf_object_settings(cell, "-su", name) for name in ours}
     return {name: parse_qconf_words(values.get("entries", "")) for name, values in shown.items()}
 
 
-def _query_host_configuration(cell: GridEngineCellAccess, name: str) -> QconfSettings | None:
+def _query_local_configuration_of_host(cell: GridEngineCellAccess, name: str) -> QconfSettings | None:
     answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-sconf", name))
     if answer.status and any(words in answer.stdout + answer.stderr for words in UNDEFINED):
         return None
@@ -227,13 +227,13 @@ def query_unrequested_consumables(
 
     A job without a request uses a consumable's default amount. Host `global` stands for the whole cell.
     """
-    names = [row.name for row in complexes if _is_used_without_request(row)]
+    names = [row.name for row in complexes if _is_consumable_used_without_request(row)]
     argv = (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
     answer = run_client(cell, argv).checked()
     return parse_hosts_of_consumables(answer.stdout, names)
 
 
-def _is_used_without_request(row: QconfComplexRow) -> bool:
+def _is_consumable_used_without_request(row: QconfComplexRow) -> bool:
     is_counted = row.name == SLOTS or row.default.upper() not in NOTHING
     return row.relation == EXCLUSIVE or (row.consumable != "NO" and is_counted)
 

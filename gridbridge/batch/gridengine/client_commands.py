@@ -25,7 +25,7 @@ OF_STRINGS = (
     job_request.LIKE,
     job_request.NOT_LIKE,
     job_request.NOT_NULL,
-)  # comparisons that a requested expression can express (complex(5))
+)  # comparisons that a requested expression may contain (complex(5))
 WILD = frozenset("*?[]!&|()")  # operators and wildcards of expressions (complex(5))
 STAY = (("remote", "false"),)  # request that keeps a job in local queues
 UNVERIFIED = ("-clear", "-@")  # qsub options that may cancel -verify
@@ -37,16 +37,16 @@ def defer_restart_command(cell: GridEngineCellAccess, job: str, own: int) -> Arg
     The previous start time is saved in the job's context. A running job goes on; a requeued job does not start again.
     """
     note = ("-ac", f"{job_request.OWN_START}={own}", "-ac", f"{job_request.OWN_JOB}={job}")
-    return (f"{cell.binaries}/qalter", "-a", _qalter_time(job_request.FAR_S), *note, job)
+    return (f"{cell.binaries}/qalter", "-a", _format_time_for_qalter(job_request.FAR_S), *note, job)
 
 
 def restore_start_time_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
     """Build the command that restores a job's saved start time; without a saved time the job may start at once."""
-    start = _qalter_time(own or LONG_PAST_S)
+    start = _format_time_for_qalter(own or LONG_PAST_S)
     return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{job_request.OWN_START},{job_request.OWN_JOB}", job)
 
 
-def _qalter_time(seconds: int) -> str:
+def _format_time_for_qalter(seconds: int) -> str:
     return time.strftime("%Y%m%d%H%M.%S", time.gmtime(seconds))
 
 
@@ -90,7 +90,7 @@ def list_jobs_command(cell: GridEngineCellAccess, *options: str) -> Argv:
 
 
 def host_queue_instances_command(cell: GridEngineCellAccess, hosts: list[str]) -> Argv:
-    """Build the command that shows the queue instances of hosts, and their jobs."""
+    """Build the command that shows the queue instances of hosts, and the jobs in these queue instances."""
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
     return (f"{cell.binaries}/qstat", *shown, "-q", ",".join(f"*@{host}" for host in hosts))
 
@@ -139,16 +139,16 @@ def search_accounting_command(cell: GridEngineCellAccess, accounts: list[str]) -
     qacct(1) would read the whole file for each job, and reformat the lines. The search includes uncompressed files that
     logrotate(8) or Grid Engine's own script rotated recently.
     """
-    return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_grep_patterns(accounts))
+    return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_grep_options_for_accounts(accounts))
 
 
 def search_rotated_files_command(cell: GridEngineCellAccess, accounts: list[str], since_s: int) -> Argv:
-    """Build the command that searches account strings also in files rotated since an epoch time."""
+    """Build the command that also searches files rotated since an epoch time for account strings."""
     folder = f"{cell.root}/{cell.cell}/common"
-    return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_grep_patterns(accounts))
+    return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_grep_options_for_accounts(accounts))
 
 
-def _grep_patterns(accounts: list[str]) -> Argv:
+def _grep_options_for_accounts(accounts: list[str]) -> Argv:
     texts = (text for account in accounts for text in (f":{account}:", f'"account":"{account}"'))
     return tuple(word for text in texts for word in ("-e", text))
 
@@ -217,7 +217,7 @@ def explain_request_refusal(request: job_request.JobRequest) -> str:
     conditions = [pair for clause in (request.hard, *request.either) for pair in clause]
     if odd := [job_request.format_sql_condition_for_people(*pair) for pair in conditions if not _is_expressible(*pair)]:
         return f"Grid Engine accepts only requests NAME=VALUE, not {', '.join(odd)}"
-    if unequal := _contradicting_requests(request.hard):
+    if unequal := _contradicting_hard_requests(request.hard):
         return f"Grid Engine accepts one value of a resource, not {' and '.join(unequal)}"
     bare = [[job_request.split_property_and_sql_relation(name)[0] for name, _ in clause] for clause in request.either]
     pairs = zip(request.either, bare, strict=True)
@@ -226,7 +226,7 @@ def explain_request_refusal(request: job_request.JobRequest) -> str:
     return f"Grid Engine accepts no alternatives of resources, such as {text}" if text else ""
 
 
-def _contradicting_requests(hard: job_request.Pairs) -> list[str]:
+def _contradicting_hard_requests(hard: job_request.Pairs) -> list[str]:
     """Return the conditions that request several different values of one resource.
 
     A text resource has only one value, and Grid Engine accepts only one request of a number (complex(5)).

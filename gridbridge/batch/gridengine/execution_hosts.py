@@ -176,7 +176,7 @@ def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> i
 
 def disable_host_queues(cell: GridEngineCellAccess, host: str) -> None:
     """Disable all queue instances of a host; raise CommandFailed if a queue instance stays enabled."""
-    _switch_host_queues(cell, host, "-d", is_disabled=True)
+    _enable_or_disable_host_queues(cell, host, "-d", is_disabled=True)
 
 
 def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
@@ -188,11 +188,11 @@ def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[
     for instance in queue_instances:
         if instance.is_best_effort and instance.is_suspended:
             run_client(cell, (f"{cell.binaries}/qmod", "-usq", f"{instance.queue}@{host}")).checked()
-    _switch_host_queues(cell, host, "-e", is_disabled=False, but=closed)
+    _enable_or_disable_host_queues(cell, host, "-e", is_disabled=False, but=closed)
     return tuple(instance.queue for instance in queue_instances if instance.is_disabled and instance.queue in closed)
 
 
-def _switch_host_queues(
+def _enable_or_disable_host_queues(
     cell: GridEngineCellAccess, host: str, option: str, *, is_disabled: bool, but: frozenset[str] = NO_QUEUES
 ) -> None:
 

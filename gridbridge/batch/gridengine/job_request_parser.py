@@ -25,7 +25,7 @@ def parse_job_request(xml: bytes) -> JobRequest:
         owner=_element_text(xml, b"JB_owner"),
         hard=_parse_resource_list(xml, b"JB_hard_resource_list"),
         soft=_parse_resource_list(xml, b"JB_soft_resource_list"),
-        context=_name_value_pairs(_element_content(xml, b"JB_context"), b"VA_variable", b"VA_value"),
+        context=_name_value_pairs_in_xml(_element_content(xml, b"JB_context"), b"VA_variable", b"VA_value"),
         variables=frozenset(
             _unescape_xml_text(name)
             for name in _element_texts(_element_content(xml, b"JB_env_list"), b"VA_variable")
@@ -47,7 +47,7 @@ def parse_job_request(xml: bytes) -> JobRequest:
 
 
 def _parse_resource_list(xml: bytes, tag: bytes) -> Pairs:
-    return _name_value_pairs(_element_content(xml, tag), b"CE_name", b"CE_stringval")
+    return _name_value_pairs_in_xml(_element_content(xml, tag), b"CE_name", b"CE_stringval")
 
 
 def parse_owner_and_account(xml: bytes) -> tuple[str, str]:
@@ -67,7 +67,7 @@ def parse_recorded_submit_variable(xml: bytes, variable: bytes) -> frozenset[byt
 
 def parse_array_ids(xml: bytes) -> tuple[int, ...]:
     """Return the ids of all arrays in the output of `qstat -xml`; raise ParseError if the output is truncated."""
-    return _job_ids_of_rows([row for row in _split_job_list(xml) if b"<tasks>" in row])
+    return _job_ids_in_qstat_rows([row for row in _split_job_list(xml) if b"<tasks>" in row])
 
 
 def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
@@ -76,10 +76,10 @@ def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
     qstat may print only the beginning of a job's name.
     """
     rows = (row for row in _split_job_list(xml) if _element_text(row, b"JB_owner") == owner)
-    return _job_ids_of_rows([row for row in rows if name.startswith(_element_text(row, b"JB_name"))])
+    return _job_ids_in_qstat_rows([row for row in rows if name.startswith(_element_text(row, b"JB_name"))])
 
 
-def _job_ids_of_rows(rows: list[bytes]) -> tuple[int, ...]:
+def _job_ids_in_qstat_rows(rows: list[bytes]) -> tuple[int, ...]:
     ids = {_element_text(row, b"JB_job_number") for row in rows}
     if not all(map(str.isdecimal, ids)):
         raise ParseError("qstat -xml: a job without a job id")
@@ -177,7 +177,7 @@ def _element_text(xml: bytes, tag: bytes) -> str:
     return _unescape_xml_text(_element_content(xml, tag))
 
 
-def _name_value_pairs(xml: bytes, name: bytes, value: bytes) -> Pairs:
+def _name_value_pairs_in_xml(xml: bytes, name: bytes, value: bytes) -> Pairs:
     entries = xml.split(b"<" + name + b">")[1:]
     return tuple((_unescape_xml_text(entry.partition(b"</")[0]), _element_text(entry, value)) for entry in entries)
 

@@ -84,12 +84,12 @@ def _escape_for_sed(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
 
 
-def _replace_complex_line(edit: SetupEdit, sed: str = "sed", more: str = "") -> str:
+def _shell_line_replacing_complex(edit: SetupEdit, sed: str = "sed", more: str = "") -> str:
     other_rows = quote(f"/^{edit.name}[[:space:]]/d")
     return f'({FOLDER} && qconf -sc >"$d/now" && {sed} {other_rows} "$d/now"{more} >"$d/new" && qconf -Mc "$d/new")'
 
 
-def _add_queue_line(edit: SetupEdit) -> str:
+def _shell_line_adding_queue(edit: SetupEdit) -> str:
     edits = " ".join(_sed_option_setting_attribute(*line.split(" ", 1)) for line in edit.value.splitlines())
     copied = f" {quote(edit.attribute)}" if edit.attribute else ""
     return f'({FOLDER} && qconf -sq{copied} >"$d/now" && sed {edits} "$d/now" >"$d/new" && qconf -Aq "$d/new")'
@@ -99,11 +99,11 @@ def _sed_option_setting_attribute(attribute: str, value: str) -> str:
     return f"-e {quote(f's|^{attribute} .*|{attribute} {_escape_for_sed(value)}|')}"
 
 
-def _change_attribute_line(option: str, edit: SetupEdit) -> str:
+def _shell_line_changing_attribute(option: str, edit: SetupEdit) -> str:
     return f"qconf {option} {edit.kind} {edit.attribute} {quote(edit.value)} {edit.name}"
 
 
-def _set_host_setting_line(edit: SetupEdit) -> str:
+def _shell_line_setting_host_value(edit: SetupEdit) -> str:
     file = f'"$d"/{quote(edit.name)}'
     other_settings = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
     setting = quote(f"{edit.attribute} {edit.value}")
@@ -114,7 +114,7 @@ def _set_host_setting_line(edit: SetupEdit) -> str:
     )
 
 
-def _drop_host_setting_line(edit: SetupEdit) -> str:
+def _shell_line_removing_host_value(edit: SetupEdit) -> str:
     file = f'"$d"/{quote(edit.name)}'
     other_settings = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
     return (
@@ -123,7 +123,7 @@ def _drop_host_setting_line(edit: SetupEdit) -> str:
     )
 
 
-def _set_scheduler_line(edit: SetupEdit) -> str:
+def _shell_line_setting_scheduler_value(edit: SetupEdit) -> str:
     return (
         f'({FOLDER} && qconf -ssconf >"$d/now" &&'
         f' sed {_sed_option_setting_attribute(edit.attribute, edit.value)} "$d/now" >"$d/new"'
@@ -131,7 +131,7 @@ def _set_scheduler_line(edit: SetupEdit) -> str:
     )
 
 
-def _replace_quota_rule_line(edit: SetupEdit, more: str = "") -> str:
+def _shell_line_replacing_quota_rule(edit: SetupEdit, more: str = "") -> str:
     other_rules = f"/^ *limit +{edit.attribute} /{{next}} {{print}} {more}".strip()
     name = quote(edit.name)
     return (
@@ -141,25 +141,29 @@ def _replace_quota_rule_line(edit: SetupEdit, more: str = "") -> str:
 
 
 RENDERERS: Mapping[SetupEditVerb, Callable[[SetupEdit], str]] = {
-    SetupEditVerb.SET_COMPLEX: lambda edit: _replace_complex_line(edit, "{ sed", f" && echo {quote(edit.value)}; }}"),
-    SetupEditVerb.DROP_COMPLEX: _replace_complex_line,
-    SetupEditVerb.ADD_QUEUE: _add_queue_line,
+    SetupEditVerb.SET_COMPLEX: lambda edit: _shell_line_replacing_complex(
+        edit, "{ sed", f" && echo {quote(edit.value)}; }}"
+    ),
+    SetupEditVerb.DROP_COMPLEX: _shell_line_replacing_complex,
+    SetupEditVerb.ADD_QUEUE: _shell_line_adding_queue,
     SetupEditVerb.DROP_QUEUE: lambda edit: f"qconf -dq {edit.name}",
-    SetupEditVerb.REPLACE: partial(_change_attribute_line, "-rattr"),
-    SetupEditVerb.MERGE: partial(_change_attribute_line, "-mattr"),
-    SetupEditVerb.DROP: partial(_change_attribute_line, "-dattr"),
+    SetupEditVerb.REPLACE: partial(_shell_line_changing_attribute, "-rattr"),
+    SetupEditVerb.MERGE: partial(_shell_line_changing_attribute, "-mattr"),
+    SetupEditVerb.DROP: partial(_shell_line_changing_attribute, "-dattr"),
     SetupEditVerb.PURGE: lambda edit: f"qconf -purge {edit.kind} {edit.attribute} {edit.name}",
-    SetupEditVerb.SET_HOST: _set_host_setting_line,
-    SetupEditVerb.DROP_HOST: _drop_host_setting_line,
-    SetupEditVerb.SET_SCHEDULER: _set_scheduler_line,
+    SetupEditVerb.SET_HOST: _shell_line_setting_host_value,
+    SetupEditVerb.DROP_HOST: _shell_line_removing_host_value,
+    SetupEditVerb.SET_SCHEDULER: _shell_line_setting_scheduler_value,
     SetupEditVerb.ADMIT: lambda edit: f"qconf -a{LISTS[edit.kind]} {edit.name}",
     SetupEditVerb.DISMISS: lambda edit: f"qconf -d{LISTS[edit.kind]} {edit.name}",
     SetupEditVerb.ALLOW: lambda edit: f"qconf -au {quote(edit.value)} {edit.name}",
     SetupEditVerb.DISALLOW: lambda edit: f"qconf -du {quote(edit.value)} {edit.name}",
     SetupEditVerb.DROP_LIST: lambda edit: f"qconf -dul {edit.name}",
     # the exempting rule is inserted first, because only the first matching rule of a resource quota set counts
-    SetupEditVerb.EXEMPT: lambda edit: _replace_quota_rule_line(edit, f'/^ *enabled /{{print "   {edit.value}"}}'),
-    SetupEditVerb.INCLUDE: _replace_quota_rule_line,
+    SetupEditVerb.EXEMPT: lambda edit: _shell_line_replacing_quota_rule(
+        edit, f'/^ *enabled /{{print "   {edit.value}"}}'
+    ),
+    SetupEditVerb.INCLUDE: _shell_line_replacing_quota_rule,
     SetupEditVerb.SUSPEND: lambda edit: f"qmod -sq {edit.name}",
     SetupEditVerb.ENABLE: lambda edit: f"qmod -e {edit.name}",
     SetupEditVerb.CLEAR: lambda edit: f"qmod -cq {edit.name}",

@@ -39,7 +39,7 @@ def parse_repaired_xml(data: bytes, read: Callable[[bytes], _Value], program: st
         return _read_with_parse_errors(data, read, program)
     except etree.XMLSyntaxError as broken:
         if not data.lstrip().startswith(b"<"):
-            raise ParseError(_not_xml_message(data, program)) from broken
+            raise ParseError(_message_about_output_without_xml(data, program)) from broken
     try:
         return _read_with_parse_errors(_repair_xml(data), read, program)
     except etree.XMLSyntaxError as broken:
@@ -67,14 +67,14 @@ def _read_with_parse_errors(document: bytes, read: Callable[[bytes], _Value], pr
         raise ParseError(f"{program}: {wrong}") from wrong
 
 
-def _not_xml_message(data: bytes, program: str) -> str:
+def _message_about_output_without_xml(data: bytes, program: str) -> str:
     lines = data.decode("utf-8", "replace").splitlines()
     first = next((line.strip() for line in lines if line.strip()), "")
     return f"{program}: the answer is not XML: {first[:100]!r}" if first else f"{program}: the answer is empty"
 
 
 def iterate_xml_elements(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
-    """Yield a document's elements with the given tags, each at its end; without tags yield all elements."""
+    """Yield each element with one of the tags as soon as it has ended; without tags yield all elements."""
     return etree.iterparse(
         BytesIO(document),
         tag=tags or None,
@@ -175,7 +175,7 @@ def parse_cluster_snapshot(
         if job_id not in uncounted:
             tasks_in_state[leafs["state"]] += count_tasks_in_ranges(leafs.get("tasks", ""))
         if job_id in job_ids or leafs["JB_name"].startswith(_OURS):
-            row = _job_list_row(leafs, _queue_instance_of_job(element, leafs), zone)
+            row = _job_list_row_of_leafs(leafs, _queue_instance_of_job(element, leafs), zone)
             jobs[job_id] = _add_job_row(jobs.get(job_id, ()), row)
     own = (queue for queue in queues if not queue.sends_away and queue.queue not in transfer_queues)
     free_besteffort = [queue.free_slots for queue in queues if queue.is_besteffort]
@@ -217,7 +217,7 @@ def _queue_instance_status(leafs: dict[str, str], queue: Element) -> QueueInstan
     )
 
 
-def _job_list_row(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> ClusterJobListRow:
+def _job_list_row_of_leafs(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> ClusterJobListRow:
     return ClusterJobListRow(
         job_id=int(leafs["JB_job_number"]),
         tasks=parse_qstat_task_ranges(leafs.get("tasks", "")),

@@ -158,8 +158,8 @@ def query_request_vocabulary(cell: GridEngineCellAccess) -> NamesOfferedByCluste
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
     environments = frozenset(query_qconf_names(cell, "-spl"))
     return NamesOfferedByCluster(
-        resource=_names_and_shortcuts(requestable),
-        string=_names_and_shortcuts(row for row in requestable if row.type in STRINGS),
+        resource=_names_and_shortcuts_of_resources(requestable),
+        string=_names_and_shortcuts_of_resources(row for row in requestable if row.type in STRINGS),
         pe=environments,
         project=frozenset(query_qconf_names(cell, "-sprjl")),
         queue=frozenset(query_qconf_names(cell, "-sql")),
@@ -167,7 +167,7 @@ def query_request_vocabulary(cell: GridEngineCellAccess) -> NamesOfferedByCluste
     )
 
 
-def _names_and_shortcuts(rows: Iterable[QconfComplexRow]) -> frozenset[str]:
+def _names_and_shortcuts_of_resources(rows: Iterable[QconfComplexRow]) -> frozenset[str]:
     return frozenset(name for row in rows for name in (row.name, row.shortcut))
 
 
@@ -244,17 +244,17 @@ def decide_past_or_future_job_end(records: Records, now: datetime) -> tuple[JobE
     if future and not any(job_end_of_accounting_record(record).exit_status is not None for record in past):
         last, ends = future[-1], [job_end_of_accounting_record(record) for record in final]
         assert last.ended_at  # guaranteed by the choice of `future`
-        end = ends[-1] if len(_statuses_and_signals(ends)) == 1 else None
+        end = ends[-1] if len(_statuses_and_signals_of_ends(ends)) == 1 else None
         return FutureDatedJobEnd(ended_at=last.ended_at, host=last.host, end=end), False
     ends = [job_end_of_accounting_record(record) for record in past]
     observed = [end for end in ends if not end.is_unseen] or ends
-    if len(_statuses_and_signals(observed)) > 1:
+    if len(_statuses_and_signals_of_ends(observed)) > 1:
         return None, True
     # of several equal ends the end with the longest wallclock time, so that a forged record can't shorten a job's usage
     return max(reversed(observed), key=lambda end: end.wallclock_s or 0.0, default=None), False
 
 
-def _statuses_and_signals(ends: Sequence[JobEnd]) -> set[tuple[int | None, int | None]]:
+def _statuses_and_signals_of_ends(ends: Sequence[JobEnd]) -> set[tuple[int | None, int | None]]:
     return {(end.exit_status, end.signal) for end in ends}
 
 

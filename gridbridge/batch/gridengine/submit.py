@@ -84,7 +84,7 @@ def _parse_qsub_answer(answer: CompletedProgram) -> JobSubmissionResult:
         return JobSubmissionResult(JobSubmissionOutcome.ACCEPTED, remote_id=last.decode())
     words = (answer.stderr + answer.stdout).strip()
     message = b" ".join(words.lower().split(b'"')[::2])  # without quoted parts, which users may choose
-    reason = _first_error_line(words)
+    reason = _first_error_line_of_qsub(words)
     if OF_A_PERSON in message:
         result = JobSubmissionOutcome.BARRED
     elif answer.status == TRY_LATER or any(sign in message for sign in NOT_REACHED):
@@ -96,7 +96,7 @@ def _parse_qsub_answer(answer: CompletedProgram) -> JobSubmissionResult:
     return JobSubmissionResult(result, reason=reason)
 
 
-def _first_error_line(words: bytes) -> str:
+def _first_error_line_of_qsub(words: bytes) -> str:
     """Return qsub's first error line, without prefix, warnings and the word `Exiting`."""
     lines = words.decode("utf-8", "replace").replace("Unable to run job: ", "").splitlines()
     telling = [line.strip() for line in lines if line.strip() not in ("", "Exiting.")]
@@ -226,7 +226,7 @@ def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> 
 
 
 def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
-    """Restore the start time that `defer_restart` saved; return a saved text that is no start time.
+    """Restore the start time that `defer_restart` saved; if the saved text is no time, return the text.
 
     Users can overwrite the saved start time in the job's context. A start time that a user has set meanwhile is kept.
     """

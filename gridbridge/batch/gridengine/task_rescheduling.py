@@ -67,16 +67,16 @@ def parse_reschedulable_jobs(data: bytes, now_s: float) -> Mapping[str, TaskReso
     return {
         job.findtext("JB_job_number", ""): _parse_resource_requests(job)
         for job in parse_short_xml(data).iterfind("djob_info/element")
-        if _is_reschedulable(job, now_s)
+        if _is_job_reschedulable(job, now_s)
     }
 
 
 def _parse_resource_requests(job: Element) -> TaskResourceRequests:
     """Parse a job's requests; after a qalter the lists in qstat's XML lack inner tags."""
-    names, values = (_leaf_texts(job, "JB_hard_resource_list", tag) for tag in ("CE_name", CE_VALUE))
+    names, values = (_leaf_texts_in_job_section(job, "JB_hard_resource_list", tag) for tag in ("CE_name", CE_VALUE))
     return TaskResourceRequests(
         requests=tuple(zip(names, values, strict=False)),
-        queues=_leaf_texts(job, "JB_hard_queue_list", "QR_name"),
+        queues=_leaf_texts_in_job_section(job, "JB_hard_queue_list", "QR_name"),
         identity=JobAccessIdentity(
             owner=job.findtext("JB_owner", ""),
             group=job.findtext("JB_group", ""),
@@ -86,12 +86,12 @@ def _parse_resource_requests(job: Element) -> TaskResourceRequests:
     )
 
 
-def _leaf_texts(job: Element, section: str, tag: str) -> tuple[str, ...]:
+def _leaf_texts_in_job_section(job: Element, section: str, tag: str) -> tuple[str, ...]:
     element = job.find(section)
     return () if element is None else tuple(leaf.text or "" for leaf in element.iter(tag))
 
 
-def _is_reschedulable(job: Element, now_s: float) -> bool:
+def _is_job_reschedulable(job: Element, now_s: float) -> bool:
     reruns = job.findtext("JB_restart") == RERUNS or bool(job.findtext("JB_checkpoint_name"))
     is_interactive = int(job.findtext("JB_type") or 0) & INTERACTIVE
     is_deferred = int(job.findtext("JB_execution_time") or 0) > now_s

@@ -59,7 +59,7 @@ def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutp
     resources = oar_output_parser.parse_oar_resources(oar_output_parser.split_combined_oar_answer(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
     return SavedBatchProgramOutputs(
-        oar=answer + encode_reachable_hosts(_probe_hosts(halted))
+        oar=answer + encode_reachable_hosts(_reachable_halted_nodes(halted))
     ), local_host_facts.this_host_name()
 
 
@@ -68,14 +68,14 @@ def encode_reachable_hosts(hosts: Iterable[str]) -> bytes:
     return "".join(f"{host}\n" for host in hosts).encode()
 
 
-def _probe_hosts(hosts: Sequence[str]) -> list[str]:
+def _reachable_halted_nodes(hosts: Sequence[str]) -> list[str]:
     """Return those halted nodes that accept connections; OAR itself does not probe halted nodes."""
     with ThreadPoolExecutor(AT_ONCE, "node") as threads:
-        answers = threads.map(_accepts_connections, hosts)
+        answers = threads.map(_does_node_accept_connections, hosts)
         return [host for host, is_up in zip(hosts, answers, strict=True) if is_up]
 
 
-def _accepts_connections(host: str) -> bool:
+def _does_node_accept_connections(host: str) -> bool:
     with suppress(OSError), socket.create_connection((host, NODE_PORT), PROBE_S):
         return True
     return False

@@ -118,7 +118,7 @@ def _parse_request_alternative(text: str, reported: int, sizes: OarNodeSlotCount
 def _parse_request_groups(
     groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeSlotCounts
 ) -> list[OarSlotDistribution]:
-    """Parse each group; if sizes are unknown, the last group of unknown size gets the slots left over."""
+    """Parse each group; the last of the groups of unknown size gets the slots that OAR reports in excess."""
     distributions = [_parse_request_group(levels, 0, sizes) for levels in groups]
     remainder = reported - sum(way.slots for way in distributions)
     for index, levels in reversed(list(enumerate(groups))):

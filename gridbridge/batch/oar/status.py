@@ -75,7 +75,7 @@ def query_cluster_snapshot(
     waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _query_output(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
+    answer = _run_oar_query_for_output(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
     took_s = time.monotonic() - began
     nodes, waiting, active, counted = split_combined_oar_answer(answer, oar_server_queries.PARTS_OF_STATUS)
     resources, listed = parse_oar_resources(nodes), parse_oar_jobs_without_details(waiting) + parse_oarstat_jobs(active)
@@ -89,13 +89,13 @@ def query_cluster_snapshot(
     copies = [job for job in jobs if job.copy_of and job.id in named]
     new = {job.id for job in jobs if job.is_held_since_submission and not job.copy_of and job.id in named}
     ours = [job for job in jobs if int(job.id) in job_ids or job.id in new]
-    rows = {int(job.id): (_job_list_row(job),) for job in ours} | _array_rows_by_id(jobs, job_ids)
+    rows = {int(job.id): (_job_list_row_of_oar_job(job),) for job in ours} | _array_rows_by_id(jobs, job_ids)
     snapshot = ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
         queues=queues,
         jobs=rows,
-        copies=tuple(map(_job_list_row, copies)),
+        copies=tuple(map(_job_list_row_of_oar_job, copies)),
         pending=sum(line.is_waiting for line in lines),
         free_slots=0 if is_shut else sum(queue.free_for_others for queue in queues),
         besteffort_slots=sum(queue.free_slots for queue in queues),
@@ -147,14 +147,14 @@ def _query_client_host_clock_s(server: OarServerAccess) -> float:
 
 def count_batch_slots(server: OarServerAccess) -> int:
     """Return the number of slots of all nodes, without a query about jobs."""
-    resources = parse_oar_resources(_query_output(server, oar_commands.show_nodes_command(server)))
+    resources = parse_oar_resources(_run_oar_query_for_output(server, oar_commands.show_nodes_command(server)))
     return sum(queue.slots_total for queue in _queue_instances_of_nodes(resources, (), time.time()))
 
 
 def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd | None:
     """Return how the job with this id and account string ended; None if unknown or deleted before the start."""
     show = oar_commands.show_job_end_and_usage_command if server.ends else oar_commands.show_job_command
-    jobs, used = parse_oar_job_end_and_usage(_query_output(server, show(server, str(job_id))))
+    jobs, used = parse_oar_job_end_and_usage(_run_oar_query_for_output(server, show(server, str(job_id))))
     if not jobs or not jobs[0].has_ended or jobs[0].account != account:
         return None
     return _job_end_with_usage(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
@@ -163,7 +163,7 @@ def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd 
 def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
     """Return how array tasks ended: a dict from the array's account string to {task index: end}."""
     answers = (
-        _query_output(server, oar_commands.show_ended_array_tasks_command(server, question))
+        _run_oar_query_for_output(server, oar_commands.show_ended_array_tasks_command(server, question))
         for question in _portions_of_array_tasks(arrays)
     )
     jobs = [job for answer in answers for job in parse_oarstat_jobs(answer)]
@@ -188,7 +188,7 @@ def query_begun_indices(server: OarServerAccess, arrays: Mapping[int, str]) -> d
     """Return a dict from array id to the indices of waiting and running tasks; ended arrays are left out."""
     living: dict[int, list[int]] = {}
     for job in parse_oarstat_jobs(
-        _query_output(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))
+        _run_oar_query_for_output(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))
     ):
         if arrays.get(int(job.array)) == job.account and not job.has_ended:
             living.setdefault(int(job.array), []).append(job.place)
@@ -202,7 +202,7 @@ def query_array_limits(_: OarServerAccess) -> ClusterArrayLimits:
 
 def query_job_details(server: OarServerAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the account string and message of a waiting or running job; empty for any other job."""
-    jobs = parse_oarstat_jobs(_query_output(server, oar_commands.show_job_command(server, str(job_id))))
+    jobs = parse_oarstat_jobs(_run_oar_query_for_output(server, oar_commands.show_job_command(server, str(job_id))))
     return tuple(
         JobAccountAndErrors(
             job_id=int(job.id),
@@ -221,7 +221,7 @@ def _array_rows_by_id(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, 
     for job in jobs:
         if (array := int(job.array)) in job_ids and job.is_array_task:
             span = range(job.place, job.place + 1)
-            rows[array].append(replace(_job_list_row(job), job_id=array, tasks=(span,)))
+            rows[array].append(replace(_job_list_row_of_oar_job(job), job_id=array, tasks=(span,)))
     return {array: tuple(statuses) for array, statuses in rows.items()}
 
 
@@ -257,10 +257,10 @@ def _queue_instances_of_nodes(
     )
 
 
-def _job_list_row(job: OarJob) -> ClusterJobListRow:
+def _job_list_row_of_oar_job(job: OarJob) -> ClusterJobListRow:
     state = job.job_state
     if JobStateFact.UNKNOWN in state.facts:
-        _warn_of_unknown_state(job.state)
+        _warn_of_unknown_job_state(job.state)
     is_active = job.state in ACTIVE
     return ClusterJobListRow(
         job_id=int(job.id),
@@ -274,7 +274,7 @@ def _job_list_row(job: OarJob) -> ClusterJobListRow:
 
 
 @lru_cache(maxsize=256)
-def _warn_of_unknown_state(state: str) -> None:
+def _warn_of_unknown_job_state(state: str) -> None:
     _LOG.warning("event=unknown_job_state state=%r", state)
 
 
@@ -331,7 +331,7 @@ def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
     Suspected nodes are included, because OAR accepts requests for suspected nodes, and most return soon. OAR's
     admission rules check all other names.
     """
-    answer, now = _query_output(server, oar_commands.show_nodes_command(server)), time.time()
+    answer, now = _run_oar_query_for_output(server, oar_commands.show_nodes_command(server)), time.time()
     slots = [resource for resource in parse_oar_resources(answer) if resource.is_slot and not resource.is_drained]
     everything = frozenset({ANY})
     return NamesOfferedByCluster(
@@ -344,7 +344,7 @@ def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
     )
 
 
-def _query_output(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
+def _run_oar_query_for_output(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
     """Return a program's output; raise ParseError if stderr shows a failed database query (DBI(3))."""
     answer = run_client(server, argv, most_bytes=LIST_BYTES).checked()
     if QUERY_FAILED in answer.stderr:

@@ -64,7 +64,7 @@ def _parse_oarsub_answer(answer: CompletedProgram) -> JobSubmissionResult:
     number = words.partition(ID)[2].partition(b"\n")[0]
     if answer.status == 0 and number.isdigit():
         return JobSubmissionResult(JobSubmissionOutcome.ACCEPTED, remote_id=number.decode())
-    reason = _oarsub_reason(words, answer.status)
+    reason = _reason_in_oarsub_output(words, answer.status)
     if answer.status in NOT_BEGUN:
         return JobSubmissionResult(JobSubmissionOutcome.LATER, reason=reason)
     if answer.status in REFUSALS and not any(sign in words for sign in DATABASE):
@@ -72,7 +72,7 @@ def _parse_oarsub_answer(answer: CompletedProgram) -> JobSubmissionResult:
     return JobSubmissionResult(JobSubmissionOutcome.UNSURE, reason=reason)
 
 
-def _oarsub_reason(words: bytes, status: int) -> str:
+def _reason_in_oarsub_output(words: bytes, status: int) -> str:
     lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
     messages = [line for line in lines if not line.startswith(CHATTER)]
     if status == BY_RULE:
@@ -82,9 +82,9 @@ def _oarsub_reason(words: bytes, status: int) -> str:
 
 
 def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
-    """Return the id of a user's oldest job or array with a given name that was never released, or empty.
+    """Return the id of a user's oldest never released job or array with a given name; empty if none exists.
 
-    Released jobs keep their name, because OAR can't rename jobs. A job whose script did not arrive is not returned.
+    A released job still has the name, because OAR can't rename jobs. A job whose script did not arrive is not returned.
     """
     held = _find_held_jobs_and_scripts(server, transfer, owner)
     if not held:
@@ -100,7 +100,7 @@ def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, ar
 
 
 def _find_held_jobs_and_scripts(server: OarServerAccess, transfer: str, owner: str) -> dict[str, str]:
-    jobs = _query_jobs(server, oar_commands.show_named_jobs_command(server, transfer, owner, "state = 'Hold'"))
+    jobs = _query_oar_jobs(server, oar_commands.show_named_jobs_command(server, transfer, owner, "state = 'Hold'"))
     return {
         job.array if job.is_array_task else job.id: job.script_file_name for job in jobs if job.is_held_since_submission
     }
@@ -126,12 +126,12 @@ def query_job_state(server: OarServerAccess, job: str) -> "JobState":
 
 def rename_and_release(server: OarServerAccess, job: str, _name: str) -> None:
     """Release a held job; OAR can't rename jobs."""
-    _run_oar(server, "oarresume", job).checked()
+    _run_oar_program(server, "oarresume", job).checked()
 
 
 def release_arrays(server: OarServerAccess, arrays: tuple[str, ...], _name: str) -> None:
     """Release the held tasks of arrays; tasks that are not held are no error."""
-    answer = _run_oar(server, "oarresume", "--array", *arrays)
+    answer = _run_oar_program(server, "oarresume", "--array", *arrays)
     lines = answer.stderr.splitlines()
     if not (lines and all(NOT_HELD in line for line in lines)):
         answer.checked()
@@ -177,7 +177,7 @@ def release_array_tasks(server: OarServerAccess, array: str, indices: tuple[rang
 
 
 def _query_live_array_tasks(server: OarServerAccess, *arrays: str) -> "list[OarJob]":
-    jobs = _query_jobs(server, oar_commands.show_live_array_tasks_command(server, *arrays))
+    jobs = _query_oar_jobs(server, oar_commands.show_live_array_tasks_command(server, *arrays))
     return [job for job in jobs if not job.has_ended]
 
 
@@ -200,7 +200,7 @@ def _oardel_command(server: OarServerAccess, verb: str, about: str, *words: str)
 
 def hold_job(server: OarServerAccess, job: str) -> None:
     """Hold a waiting job."""
-    answer = _run_oar(server, "oarhold", job)
+    answer = _run_oar_program(server, "oarhold", job)
     oar_job = _wait_for_job_state(server, job, lambda current: not current.is_waiting)
     if answer.status and (oar_job is None or not oar_job.is_held):
         answer.checked()
@@ -208,7 +208,7 @@ def hold_job(server: OarServerAccess, job: str) -> None:
 
 def release_job(server: OarServerAccess, job: str) -> None:
     """Release a held job."""
-    answer = _run_oar(server, "oarresume", job)
+    answer = _run_oar_program(server, "oarresume", job)
     if NOT_HELD not in answer.stderr:
         answer.checked()
 
@@ -232,7 +232,7 @@ def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
     """
     oar_job = _query_live_job(server, job)
     if oar_job and oar_job.is_waiting:
-        _run_oar(server, "oarhold", job)  # oarhold rejects a job that has just started
+        _run_oar_program(server, "oarhold", job)  # oarhold rejects a job that has just started
     if oar_job and oar_job.is_starting:
         oar_job = _wait_for_job_state(server, job, lambda current: not current.is_starting)
     if oar_job and oar_job.is_running and not oar_job.is_suspended:
@@ -270,15 +270,15 @@ def _run_unless_job_ended(server: OarServerAccess, job: str, argv: oar_commands.
 
 def _find_resubmitted_jobs(server: OarServerAccess, job: str) -> "list[OarJob]":
     """Return the live jobs that OAR made when it resubmitted an ended job once or several times."""
-    jobs = _query_jobs(server, oar_commands.show_job_command(server, job))
+    jobs = _query_oar_jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].has_ended:
         return []
     argv = oar_commands.show_named_jobs_command(server, jobs[0].name, jobs[0].owner, oar_commands.LIVE_COPY)
-    return _query_jobs(server, argv)
+    return _query_oar_jobs(server, argv)
 
 
 def _find_live_array_task(server: OarServerAccess, array: str) -> "OarJob | None":
-    first = _query_jobs(server, oar_commands.show_job_command(server, array))
+    first = _query_oar_jobs(server, oar_commands.show_job_command(server, array))
     return next(iter(_query_live_array_tasks(server, array)), None) if first and first[0].is_array_task else None
 
 
@@ -294,17 +294,17 @@ def _wait_for_job_state(server: OarServerAccess, job: str, is_settled: "Callable
 
 
 def _query_live_job(server: OarServerAccess, job: str) -> "OarJob | None":
-    jobs = _query_jobs(server, oar_commands.show_job_command(server, job))
+    jobs = _query_oar_jobs(server, oar_commands.show_job_command(server, job))
     return jobs[0] if jobs and not jobs[0].has_ended else None
 
 
-def _query_jobs(server: OarServerAccess, argv: oar_commands.Argv) -> "list[OarJob]":
+def _query_oar_jobs(server: OarServerAccess, argv: oar_commands.Argv) -> "list[OarJob]":
     from gridbridge.batch.oar.oar_output_parser import parse_oarstat_jobs  # imports json, which submissions do not need
 
     return parse_oarstat_jobs(run_client(server, argv).checked().stdout)
 
 
-def _run_oar(server: OarServerAccess, program: str, *words: str) -> CompletedProgram:
+def _run_oar_program(server: OarServerAccess, program: str, *words: str) -> CompletedProgram:
     return run_client(server, oar_commands.time_limited_oar_command(server, program, *words))
 
 

@@ -46,7 +46,7 @@ def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -
     board, tried = ProjectedPlacement(snapshot, rules), list[RebalanceMovePlan]()
     for host in failed_hosts_with_copies(board):
         if host.state is PlacementHostState.DISK_FULL and not board.is_disk_full(host):
-            continue  # the host's disk is no longer full, because copies on it have gone
+            continue  # the host's state is out of date: its disk is no longer full
         draft = MovePlanDraft(board, 0, None)
         tried.append(draft.finished_plan(draft_host_evacuation(draft, host)))
         if tried[-1].moves:
@@ -103,7 +103,7 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
     awaited = _failed_hosts_with_waiting_tasks(snapshot)
-    first = min((host for host in snapshot.hosts if host.name in awaited), key=_evacuation_order, default=None)
+    first = min((host for host in snapshot.hosts if host.name in awaited), key=_evacuation_rank, default=None)
     if not first:
         return ""
     state = "dead" if first.state is PlacementHostState.DEAD else "drained"
@@ -130,10 +130,10 @@ def _failed_hosts_with_waiting_tasks(snapshot: PlacementSnapshot) -> set[str]:
 def failed_hosts_with_copies(board: ProjectedPlacement) -> list[PlacementHost]:
     """Return the dead, full and drained hosts that have tasks or replicas, in order of evacuation."""
     served = (host for host in board.snapshot.hosts if host.state in EVACUATED_STATES)
-    return sorted((host for host in served if board.tasks_at_host_before_moves(host.name)), key=_evacuation_order)
+    return sorted((host for host in served if board.tasks_at_host_before_moves(host.name)), key=_evacuation_rank)
 
 
-def _evacuation_order(host: PlacementHost) -> tuple[int, str]:
+def _evacuation_rank(host: PlacementHost) -> tuple[int, str]:
     return EVACUATED_STATES.index(host.state), host.name
 
 

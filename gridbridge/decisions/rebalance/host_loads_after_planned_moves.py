@@ -31,7 +31,7 @@ class ProjectedPlacement:
     """Hosts, jobs, tasks and replicas after the moves planned so far."""
 
     def __init__(self, snapshot: PlacementSnapshot, rules: RebalanceSection) -> None:
-        self.snapshot = snapshot = _with_full_disks_marked(snapshot, rules)
+        self.snapshot = snapshot = _snapshot_with_full_disks_marked(snapshot, rules)
         self.rules = rules
         self.hosts: Mapping[str, PlacementHost] = {host.name: host for host in snapshot.hosts}
         self.jobs: Mapping[str, PlacementJobOrDataset] = {job.name: job for job in snapshot.jobs}
@@ -44,7 +44,7 @@ class ProjectedPlacement:
         self.of_job = defaultdict[str, list[PlacementTask]](list)
         self._at = defaultdict[str, list[PlacementTask]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
-        self._count(snapshot.tasks)
+        self._count_tasks_and_replicas(snapshot.tasks)
         self._placed = dict[str, dict[str, list[PlacementTask]]]()  # for each job and host: tasks; filled on demand
         self._changes = list[tuple[str, str, int]]()  # (job, host, number of added copies; negative: removed copies)
         self._moved = dict[tuple[str, int], PlacementTask]()
@@ -65,7 +65,7 @@ class ProjectedPlacement:
             kind: sum(host.mean_active for host in live) / len(live) for kind, live in self._kinds.items()
         }
 
-    def _count(self, tasks: Iterable[PlacementTask]) -> None:
+    def _count_tasks_and_replicas(self, tasks: Iterable[PlacementTask]) -> None:
         """Count all tasks and replicas in one pass, because there may be a million tasks."""
         of_job, at, all_counts = self.of_job, self._at, self._counts
         waits, moves = PlacementTaskState.WAITING, PlacementTaskState.MOVING
@@ -80,7 +80,7 @@ class ProjectedPlacement:
                 for host in task.lost:
                     self.lost[host] += 1
             counts = all_counts[job]
-            for host in (task.live,) if task.live and not task.replicas else _hosts_with_copy(task):
+            for host in (task.live,) if task.live and not task.replicas else _hosts_with_copy_of_task(task):
                 at[host].append(task)
                 counts[host] += 1
 
@@ -101,7 +101,7 @@ class ProjectedPlacement:
         if (placed := self._placed.get(job)) is None:
             placed = self._placed[job] = {}
             for task in self.of_job[job]:
-                for task_host in _hosts_with_copy(self.task_after_planned_moves(task) if self._moved else task):
+                for task_host in _hosts_with_copy_of_task(self.task_after_planned_moves(task) if self._moved else task):
                     placed.setdefault(task_host, []).append(task)
         return sorted(placed.get(host, ()), key=attrgetter("number"))
 
@@ -117,7 +117,7 @@ class ProjectedPlacement:
         forbidden to the job has a share of 0.
         """
         copies = len(self.of_job[job.name]) * (1 + job.replicas)
-        slots, total = host.slots, self._slots_for(job, host.kind)
+        slots, total = host.slots, self._usable_slots_for_job(job, host.kind)
         if job.hosts is not None and host.name not in job.hosts:
             slots = 0
         elif not total:
@@ -138,7 +138,7 @@ class ProjectedPlacement:
         fair = {slots: self.fair_share_of_job(job, of_slots) for slots, of_slots in self._of_slots[kind].items()}
         return ((host.name, counts.get(host.name, 0) - fair[host.slots]) for host in live)
 
-    def _slots_for(self, job: PlacementJobOrDataset, kind: str) -> int:
+    def _usable_slots_for_job(self, job: PlacementJobOrDataset, kind: str) -> int:
         if job.hosts is None:
             return self._slots.get(kind, 0)
         key = job.name, kind
@@ -222,14 +222,14 @@ class ProjectedPlacement:
         after = set(self._moved[now.key].hosts)
         for host in after.symmetric_difference(now.hosts):
             by = 1 if host in after else -1
-            self._count_copy(task, host, by)
+            self._count_copy_at_host(task, host, by)
             self._gained[host] += by * now.size_bytes
 
     def forget_replica_on_lost_host(self, task: PlacementTask, host: str) -> None:
         """Count a task's replica on a lost host as gone."""
         now = self.task_after_planned_moves(task)
-        self._moved[now.key] = replace(now, replicas=_without_last_occurrence(now.replicas, host))
-        self._count_copy(task, host, -1)
+        self._moved[now.key] = replace(now, replicas=_hosts_without_last_occurrence(now.replicas, host))
+        self._count_copy_at_host(task, host, -1)
 
     def undo_projected_moves(self) -> None:
         """Undo all projected moves."""
@@ -239,7 +239,7 @@ class ProjectedPlacement:
             changes.clear()
         self._by_load.clear()
 
-    def _count_copy(self, task: PlacementTask, host: str, by: int) -> None:
+    def _count_copy_at_host(self, task: PlacementTask, host: str, by: int) -> None:
         self._counts[task.job][host] += by
         self._changes.append((task.job, host, by))
         if (placed := self._placed.get(task.job)) is None:
@@ -255,26 +255,26 @@ def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
         return replace(task, live=move.target, replicas=other_replicas)
     if move.kind == PlacementMoveKind.DELETE:
         live = "" if task.live == move.source and move.source not in task.replicas else task.live
-        return replace(task, live=live, replicas=_without_last_occurrence(task.replicas, move.source))
+        return replace(task, live=live, replicas=_hosts_without_last_occurrence(task.replicas, move.source))
     if move.source in task.replicas:
-        return replace(task, replicas=(*_without_last_occurrence(task.replicas, move.source), move.target))
+        return replace(task, replicas=(*_hosts_without_last_occurrence(task.replicas, move.source), move.target))
     return replace(task, replicas=(*task.replicas, move.target))
 
 
-def _hosts_with_copy(task: PlacementTask) -> Iterable[str]:
+def _hosts_with_copy_of_task(task: PlacementTask) -> Iterable[str]:
     if task.live and not task.replicas:
         return (task.live,)
     return dict.fromkeys(task.hosts)
 
 
-def _without_last_occurrence(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
+def _hosts_without_last_occurrence(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
     reverse = list(hosts[::-1])
     if host in reverse:
         reverse.remove(host)
     return tuple(reverse[::-1])
 
 
-def _with_full_disks_marked(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
+def _snapshot_with_full_disks_marked(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
     """Return a snapshot in which alive hosts with a full disk have the state DISK_FULL (Hydra's HostFailWorker)."""
 
     def is_full(host: PlacementHost) -> bool:

@@ -76,7 +76,7 @@ def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
                 break
             for repair in step:
                 repair(draft, job, task)
-    return sum(not _has_all_copies(board, job, task) for task in tasks)
+    return sum(not _has_task_all_copies(board, job, task) for task in tasks)
 
 
 def _tasks_to_repair(board: ProjectedPlacement, job: PlacementJobOrDataset) -> list[PlacementTask]:
@@ -92,7 +92,7 @@ def _tasks_to_repair(board: ProjectedPlacement, job: PlacementJobOrDataset) -> l
     ]
 
 
-def _has_all_copies(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
+def _has_task_all_copies(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
     now = board.task_after_planned_moves(task)
     is_right = len(set(now.hosts)) == len(now.hosts) == 1 + job.replicas and not set(now.spoilt).difference(now.hosts)
     return is_right and board.readable.issuperset(now.hosts)
@@ -126,14 +126,14 @@ def _draft_removal_of_wrong_replicas(draft: MovePlanDraft, job: PlacementJobOrDa
     hosts = {now.live}
     for host in now.replicas:
         if host in hosts or host not in draft.board.hosts:
-            _draft_removal(draft, task, host)
+            _draft_replica_removal(draft, task, host)
         hosts.add(host)
     extra = len(draft.board.task_after_planned_moves(task).replicas) - job.replicas
     for host in reversed(draft.board.task_after_planned_moves(task).replicas[-extra:] if extra > 0 else ()):
-        _draft_removal(draft, task, host)
+        _draft_replica_removal(draft, task, host)
 
 
-def _draft_removal(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
+def _draft_replica_removal(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
     if draft.has_reached_move_limit:
         return
     if task.state == PlacementTaskState.WAITING:
@@ -155,7 +155,7 @@ def _draft_removal_of_damaged_replicas(draft: MovePlanDraft, job: PlacementJobOr
         return
     for host in now.spoilt:
         if host not in now.hosts:
-            _draft_removal(draft, task, host)
+            _draft_replica_removal(draft, task, host)
 
 
 def _draft_spreading_move(draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> bool:
@@ -195,7 +195,7 @@ class JobCopyRedistribution:
         """
         targets: list[PlacementHost] | None = None
         reason = self._draft.why_source_gives_no_more(self._job, source.name)
-        for task in self._movable(source):
+        for task in self._movable_tasks_of_job_at(source):
             if reason:
                 self._draft.reject_move(task, "", reason)
                 return False
@@ -223,7 +223,7 @@ class JobCopyRedistribution:
                 continue
             task = None
             taken_reason = draft.why_source_gives_no_more(job, source.name)
-            for task in self._movable(source):
+            for task in self._movable_tasks_of_job_at(source):
                 if reason:
                     draft.reject_move(task, target.name, reason)
                     return False
@@ -237,7 +237,7 @@ class JobCopyRedistribution:
         self._givers = [host for host in self._givers if host.name not in empty]
         return False
 
-    def _movable(self, host: PlacementHost) -> Iterator[PlacementTask]:
+    def _movable_tasks_of_job_at(self, host: PlacementHost) -> Iterator[PlacementTask]:
         return self._draft.movable_tasks_at_host(self._job, host.name, is_asked=self._is_asked)
 
     def _hosts_taking_job(self) -> list[PlacementHost]:

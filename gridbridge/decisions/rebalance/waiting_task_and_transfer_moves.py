@@ -97,7 +97,7 @@ def _cluster_as_host(
         state=state,
         slots=slots,
         mean_active=min(1.0, max(0.0, 1 - answer.free_slots / slots)),
-        room=max(0, _free_slots(answer) - slots_taken),
+        room=max(0, _free_slots_of_cluster(answer) - slots_taken),
     )
 
 
@@ -107,7 +107,7 @@ def _campaign_as_job(campaign: Campaign, observed: TasksObservedAtClusters) -> P
     open_to = set()
     for name, request in open_requests.items():
         answer = observed.answers.get(name)
-        if answer and _free_slots(answer, is_besteffort=request.is_besteffort) >= request.slots:
+        if answer and _free_slots_of_cluster(answer, is_besteffort=request.is_besteffort) >= request.slots:
             open_to.add(name)
     return PlacementJobOrDataset(
         name=str(campaign.number),
@@ -133,7 +133,7 @@ def _transferred_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJo
         )
 
 
-def _free_slots(answer: ClusterSnapshot, *, is_besteffort: bool = True) -> int:
+def _free_slots_of_cluster(answer: ClusterSnapshot, *, is_besteffort: bool = True) -> int:
     besteffort = answer.besteffort_slots if is_besteffort else None
     return answer.free_slots if besteffort is None else besteffort
 

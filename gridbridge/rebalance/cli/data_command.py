@@ -56,7 +56,7 @@ def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, r
     from gridbridge.rebalance.cli import dataset_report
 
     source = os.path.abspath(source)
-    datasets = _datasets(path, records)
+    datasets = _open_own_datasets(path, records)
     if not records:
         from gridbridge.rebalance.replicas import delegated_datasets
 
@@ -82,7 +82,7 @@ def list_(records: str, path: str, is_json: bool) -> int:
 
     if records and not os.path.isdir(records):  # otherwise a mistyped folder would print an empty list
         raise GridbridgeError(f"--records {records}: no such folder; expected one of `gridbridge data add --records`")
-    return dataset_report.print_datasets(_datasets(path, records).list_datasets(), is_json=is_json)
+    return dataset_report.print_datasets(_open_own_datasets(path, records).list_datasets(), is_json=is_json)
 
 
 @data.command()
@@ -103,7 +103,7 @@ def verify(name: str, records: str, path: str, is_json: bool) -> int:
     """
     from gridbridge.rebalance.cli import dataset_report
 
-    result = _datasets(path, records).verify_dataset(name)
+    result = _open_own_datasets(path, records).verify_dataset(name)
     return dataset_report.print_replicas(result, Clock().now(), is_json=is_json)
 
 
@@ -125,7 +125,7 @@ def replicate(name: str, to: str, records: str, path: str) -> int:
     """
     from gridbridge.rebalance.cli import dataset_report
 
-    result = _datasets(path, records).replicate_dataset(
+    result = _open_own_datasets(path, records).replicate_dataset(
         name, to, notify=partial(_delegate_dataset_or_warn, name, records)
     )
     return dataset_report.print_dataset_outcome(result)
@@ -154,7 +154,7 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
 
     # first, because the service must not make new replicas of a dropped dataset
     revoke = (lambda: None) if records else partial(delegated_datasets.try_revoke_dataset_delegation, name)
-    result = _datasets(path, records).drop_dataset_or_replica(name, storage, is_lost=is_lost, notify=revoke)
+    result = _open_own_datasets(path, records).drop_dataset_or_replica(name, storage, is_lost=is_lost, notify=revoke)
     return dataset_report.print_drop_result(result, storage)
 
 
@@ -174,13 +174,15 @@ def drain(storage: str, records: str, path: str) -> int:
     """
     from gridbridge.rebalance.cli import dataset_report
 
-    statuses = [dataset_report.print_drain_result(result) for result in _datasets(path, records).drain_area(storage)]
+    statuses = [
+        dataset_report.print_drain_result(result) for result in _open_own_datasets(path, records).drain_area(storage)
+    ]
     if not statuses:
         output_and_errors.print_line(f"{storage}: no replica of yours in this area")
     return max(statuses, default=0)
 
 
-def _datasets(config: str, records: str) -> "OwnerDatasets":
+def _open_own_datasets(config: str, records: str) -> "OwnerDatasets":
     from gridbridge.program import configuration_in_force
     from gridbridge.rebalance.replicas import owner_datasets
 

@@ -219,13 +219,13 @@ def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMo
     for move in advice.moves:
         _print_line_with_time(f"  {describe_move(move)}")
     for rejected in advice.rejected[:MOST_SHOWN]:
-        _print_line_with_time(f"  not {_name_rejected_move(rejected)}: {rejected.reason}")
+        _print_line_with_time(f"  not {_describe_rejected_move(rejected)}: {rejected.reason}")
     if (more := len(advice.rejected) - MOST_SHOWN) > 0:
         _print_line_with_time(f"  and {more} more that are not moved; --json lists all")
     if checked:
         _print_line_with_time(f"moved: {len(checked.moves)}, dropped: {len(checked.dropped)}")
         for rejected in checked.dropped:
-            _print_line_with_time(f"  not {_name_rejected_move(rejected)} any more: {rejected.reason}")
+            _print_line_with_time(f"  not {_describe_rejected_move(rejected)} any more: {rejected.reason}")
 
 
 def _print_line_with_time(text: str) -> None:
@@ -237,5 +237,5 @@ def _rejected_move_json(rejected: RejectedMove) -> dict[str, object]:
     return {"job": rejected.job, "number": rejected.number, "to": rejected.target or None, "reason": rejected.reason}
 
 
-def _name_rejected_move(rejected: RejectedMove) -> str:
+def _describe_rejected_move(rejected: RejectedMove) -> str:
     return f"{rejected.job} {rejected.number}{f' to {rejected.target}' if rejected.target else ''}"

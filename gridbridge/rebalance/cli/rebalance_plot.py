@@ -22,17 +22,17 @@ def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str)
     figure = Figure(figsize=(10.0, 6.5), layout="constrained")
     disk, load = figure.subplots(2, 1, sharex=True)
     figure.suptitle(title, fontsize=11, wrap=True)
-    _draw_panel(disk, hosts, "disk used", lambda host: host.disk, lambda host: host.disk_after)
-    _draw_panel(load, hosts, "load", lambda host: host.score, lambda host: host.score_after)
+    _draw_load_panel(disk, hosts, "disk used", lambda host: host.disk, lambda host: host.disk_after)
+    _draw_load_panel(load, hosts, "load", lambda host: host.score, lambda host: host.score_after)
     disk.yaxis.set_major_formatter(PercentFormatter(1.0))
     disk.set_ylim(0, 1.05)
     load.set_ylim(0, 105)
     disk.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-    _label_hosts(load, hosts)
+    _label_host_axis(load, hosts)
     plot_files.save_plot(figure, path, 110)
 
 
-def _draw_panel(axes: Axes, hosts: Sequence[HostLoadBeforeAfter], label: str, before: Value, after: Value) -> None:
+def _draw_load_panel(axes: Axes, hosts: Sequence[HostLoadBeforeAfter], label: str, before: Value, after: Value) -> None:
     positions = range(len(hosts))
     first, second = [before(host) for host in hosts], [after(host) for host in hosts]
     if len(hosts) > MOST_NAMED:
@@ -45,7 +45,7 @@ def _draw_panel(axes: Axes, hosts: Sequence[HostLoadBeforeAfter], label: str, be
     axes.grid(axis="y", alpha=0.3)
 
 
-def _label_hosts(axes: Axes, hosts: Sequence[HostLoadBeforeAfter]) -> None:
+def _label_host_axis(axes: Axes, hosts: Sequence[HostLoadBeforeAfter]) -> None:
     if len(hosts) > MOST_NAMED:
         axes.set_xlabel(f"{number_with_noun(len(hosts), 'host')}, by kind and name")
         return

@@ -52,13 +52,13 @@ def run_rebalance_round(
     kind = RebalanceRoundKind.DATASETS if is_of_data else RebalanceRoundKind.TASKS
     with ExitStack() as going, ExitStack() as alone:
         alone.enter_context(service_cycle.hold_program_lock(lock, "gridbridge rebalance", 1))
-        alone.enter_context(_round_published(kind, is_asked=bool(question.what)))
+        alone.enter_context(_publishing_round(kind, is_asked=bool(question.what)))
         let_go = partial(_release_lock_while_copying, going, alone)
         outcome = _run_round_of_tasks_or_datasets(
             policy, question, is_of_data=is_of_data, is_acting=True, let_go=let_go
         )
     if is_of_data and not question.what:
-        _verify_replicas_if_alone(policy)
+        _verify_replicas_unless_verification_runs(policy)
     return outcome
 
 
@@ -114,15 +114,15 @@ def _run_round_of_tasks_or_datasets(
     return planned, mover.checked if is_acting else None
 
 
-def _verify_replicas_if_alone(policy: Policy) -> None:
+def _verify_replicas_unless_verification_runs(policy: Policy) -> None:
     with MomentaryProgramLock(READING_LOCK) as is_ours:
         if is_ours:
-            with _round_published(RebalanceRoundKind.READING), closing(StateFile.open(policy.site.state)) as database:
+            with _publishing_round(RebalanceRoundKind.READING), closing(StateFile.open(policy.site.state)) as database:
                 verify_overdue_replicas(policy.rebalance, database, Clock())
 
 
 @contextmanager
-def _round_published(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
+def _publishing_round(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
     """Publish when a round begins and ends; ignore failures to publish.
 
     The end of an automatic round that failed is not published.

@@ -190,13 +190,13 @@ class RebalanceTaskObserver:
                     yield listed(
                         task=at[index],
                         place=index,
-                        is_waiting=bool(row and self._waits(array, row) and index not in marked),
+                        is_waiting=bool(row and self._is_task_movable(array, row) and index not in marked),
                         is_running=bool(row and row.state.has_begun),
                         is_moving=is_moved and not is_stuck,
                         stays=TaskNotMovedReason.STUCK if is_stuck else TaskNotMovedReason.HELD,
                     )
 
-    def _waits(self, array: CampaignArray, row: ClusterJobListRow) -> bool:
+    def _is_task_movable(self, array: CampaignArray, row: ClusterJobListRow) -> bool:
         """Say whether a task has waited `least_wait_s`, and is not held or being deleted."""
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         is_free = row.state.is_waiting and not (row.state.is_held or row.state.is_deleting)
@@ -237,7 +237,7 @@ class TransferredTaskReader:
         self._home_tasks = LocalTaskActs(policy)
 
     def transfers(self) -> tuple[Transfer, ...]:
-        """Return the open transfers with a verified owner whose outcome is not decided yet."""
+        """Return the open transfers that have a verified owner, and no decided outcome yet."""
         proved = OwnerSeenInHomeJobList.YES
         return tuple(
             transfer
@@ -265,7 +265,7 @@ class TransferredTaskReader:
                 yield seen(slots=1, is_waiting=False, stays=TaskNotMovedReason.SILENT)
                 continue
             row = (
-                self._row_if_owned(transfer, snapshot.find(transfer.remote_id))
+                self._row_of_own_job(transfer, snapshot.find(transfer.remote_id))
                 if snapshot and transfer.remote_id
                 else None
             )
@@ -308,7 +308,7 @@ class TransferredTaskReader:
         open_to = (queue.queue for queue in snapshot.queues if queue.takes_work and queue.queue in queues)
         return frozenset({home, *(queues[name].cluster for name in open_to)})
 
-    def _row_if_owned(self, transfer: Transfer, row: ClusterJobListRow | None) -> ClusterJobListRow | None:
+    def _row_of_own_job(self, transfer: Transfer, row: ClusterJobListRow | None) -> ClusterJobListRow | None:
         cluster = self._policy.clusters.get(transfer.remote)
         if row is None or cluster is None:
             return None
@@ -318,7 +318,7 @@ class TransferredTaskReader:
     def _why_task_stays(
         self, transfer: Transfer, row: ClusterJobListRow, dropped: Set[TransferKey]
     ) -> TaskNotMovedReason | None:
-        if not self._waits(transfer, row):
+        if not self._may_task_be_recalled(transfer, row):
             return TaskNotMovedReason.HELD
         if transfer.key in dropped:
             return TaskNotMovedReason.DROPPED
@@ -330,7 +330,7 @@ class TransferredTaskReader:
         is_at_limit = recalls >= self._policy.queues[transfer.queue].recall_limit
         return TaskNotMovedReason.RECALLED if is_at_limit else None
 
-    def _waits(self, transfer: Transfer, row: ClusterJobListRow) -> bool:
+    def _may_task_be_recalled(self, transfer: Transfer, row: ClusterJobListRow) -> bool:
         """Say whether a task has waited `least_wait_s` and can be recalled."""
         queue = self._policy.queues.get(transfer.queue)
         if queue is None or not queue.recall_wait_s or transfer.since is None:

@@ -60,11 +60,11 @@ def plan_from_snapshot_file(
     """Plan the moves for a snapshot file; raise ParseError for invalid JSON, ConfigError for other faults."""
     snapshot, policy = read_placement_snapshot_file(path)
     return check_target_and_plan_moves(
-        path, snapshot, _rules_of_policy(path, policy), RebalanceTarget(what=request, name=name)
+        path, snapshot, _rebalance_rules_of_policy(path, policy), RebalanceTarget(what=request, name=name)
     )
 
 
-def _rules_of_policy(path: str, policy: Mapping[str, object]) -> RebalanceSection:
+def _rebalance_rules_of_policy(path: str, policy: Mapping[str, object]) -> RebalanceSection:
     table: Any = {}
     names: dict[str, str] = {}
     problems = []
@@ -76,7 +76,7 @@ def _rules_of_policy(path: str, policy: Mapping[str, object]) -> RebalanceSectio
         if own in table:
             problems.append(f"{path}: policy: {key}: same meaning as {names[own]}; expected only one of these keys")
         names[own] = key
-        table[own] = int(value) if isinstance(value, float) and value.is_integer() else value  # 3e11 is an integer
+        table[own] = int(value) if isinstance(value, float) and value.is_integer() else value  # 3e11: 300000000000
     problems += [f"{path}: policy: {problem}" for problem in SECTION.problems(table)]
     if problems:
         raise ConfigError(tuple(problems))
@@ -152,17 +152,17 @@ def _parse_time(text: object) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _normalize_state(text: object) -> str:
+def _normalize_state_word(text: object) -> str:
     return _parse_text(text).lower().replace("-", "_").replace(" ", "_")
 
 
 # An unrecognised word for a state becomes UNKNOWN, so that nothing is moved.
 def _parse_host_state(text: object) -> PlacementHostState:
-    return HOST_STATES.get(_normalize_state(text), PlacementHostState.UNKNOWN)
+    return HOST_STATES.get(_normalize_state_word(text), PlacementHostState.UNKNOWN)
 
 
 def _parse_task_state(text: object) -> PlacementTaskState:
-    return TASK_STATES.get(_normalize_state(text), PlacementTaskState.UNKNOWN)
+    return TASK_STATES.get(_normalize_state_word(text), PlacementTaskState.UNKNOWN)
 
 
 RIGHT: Mapping[Callable[[object], object], str] = {  # for each parser of a value: which values it accepts

@@ -42,12 +42,12 @@ class OwnerDatasetRecords:
 
     def has_dataset(self, name: str) -> bool:
         """Say whether a dataset exists; raise StateError if the folder can't be read."""
-        return _does_path_exist(self._visible_file_path(name, RECORD))
+        return _does_path_exist(self._visible_dataset_file_path(name, RECORD))
 
     def is_dataset_gone(self, name: str) -> bool:
         """Say whether a dataset certainly does not exist; raise StateError for an unreadable folder.
 
-        The folder stays open during the check: a home that is unmounted at this moment must not look empty.
+        The folder stays open during the check, because a home that is unmounted at this moment must not look empty.
         """
         try:
             end = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -62,7 +62,7 @@ class OwnerDatasetRecords:
 
     def load_dataset(self, name: str) -> Dataset:
         """Load a dataset's record; raise GridbridgeError for an unknown dataset, StateError for a bad record."""
-        path = self._visible_file_path(name, RECORD)
+        path = self._visible_dataset_file_path(name, RECORD)
         try:
             data, _ = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
             return decode_dataset_record(name, json.loads(data))
@@ -74,7 +74,7 @@ class OwnerDatasetRecords:
 
     def load_checksums(self, dataset: Dataset) -> dict[str, str]:
         """Return the checksums of a dataset's files; raise StateError for checksums that the record contradicts."""
-        path = self._visible_file_path(dataset.name, SUMS)
+        path = self._visible_dataset_file_path(dataset.name, SUMS)
         try:
             data, _ = safe_files.read_file_only_owner_writes(path, MOST_SUMS, os.geteuid())
         except FileNotFoundError as error:
@@ -95,36 +95,36 @@ class OwnerDatasetRecords:
                     f"{dataset.name}: the checksums of {len(sums)} files take more than {MOST_SUMS >> 20} MiB;"
                     " expected several datasets of fewer files"
                 )
-            safe_files.replace_file_atomically(self._visible_file_path(dataset.name, SUMS), text, 0o600)
+            safe_files.replace_file_atomically(self._visible_dataset_file_path(dataset.name, SUMS), text, 0o600)
         record = json.dumps(encode_dataset_record(dataset)).encode()
-        safe_files.replace_file_atomically(self._visible_file_path(dataset.name, RECORD), record, 0o600)
+        safe_files.replace_file_atomically(self._visible_dataset_file_path(dataset.name, RECORD), record, 0o600)
 
     def remove_dataset_files(self, name: str) -> None:
         """Delete a dataset's files: the record first, then the checksums."""
         for path in (
-            self._visible_file_path(name, RECORD),
-            self._visible_file_path(name, SUMS),
-            self._hidden_file_path(name, DONE),
+            self._visible_dataset_file_path(name, RECORD),
+            self._visible_dataset_file_path(name, SUMS),
+            self._hidden_dataset_file_path(name, DONE),
         ):
             safe_files.remove_file(path)
         self.remove_relay_folder(name)
 
     def is_dataset_locked(self, name: str) -> bool:
         """Say whether a command is working on a dataset."""
-        if not os.path.lexists(self._hidden_file_path(name, LOCK)):
+        if not os.path.lexists(self._hidden_dataset_file_path(name, LOCK)):
             return False
-        with MomentaryProgramLock(self._hidden_file_path(name, LOCK)) as is_ours:
+        with MomentaryProgramLock(self._hidden_dataset_file_path(name, LOCK)) as is_ours:
             return not is_ours
 
     def record_action_of_service(self, name: str, newest: ServiceReplicaActInOwnerFile) -> None:
         """Record an action of the service on a dataset; delete all but the newest records of actions."""
         outcomes = [*self.actions_of_service(name), newest][-MOST_DONE:]
         rows = "".join(f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n" for outcome in outcomes)
-        safe_files.replace_file_atomically(self._hidden_file_path(name, DONE), rows.encode(), 0o600)
+        safe_files.replace_file_atomically(self._hidden_dataset_file_path(name, DONE), rows.encode(), 0o600)
 
     def actions_of_service(self, name: str) -> list[ServiceReplicaActInOwnerFile]:
         """Return the service's actions on a dataset, the newest last."""
-        path = self._hidden_file_path(name, DONE)
+        path = self._hidden_dataset_file_path(name, DONE)
         try:
             data, _ = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
             rows = map(json.loads, data.splitlines())
@@ -136,7 +136,7 @@ class OwnerDatasetRecords:
 
     def relay_folder(self, name: str) -> str:
         """Return the local folder through which files go from one ssh cluster to another."""
-        return self._hidden_file_path(name, RELAY)
+        return self._hidden_dataset_file_path(name, RELAY)
 
     def remove_relay_folder(self, name: str) -> None:
         """Remove the local relay folder with the files of a failed copy."""
@@ -150,7 +150,7 @@ class OwnerDatasetRecords:
             safe_files.forbid_others_to_write(self._folder)
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
-        with MomentaryProgramLock(self._hidden_file_path(name, LOCK)) as is_ours:
+        with MomentaryProgramLock(self._hidden_dataset_file_path(name, LOCK)) as is_ours:
             if not is_ours:
                 raise GridbridgeError(f"{name}: another command of yours works on this dataset; wait for its end")
             yield
@@ -164,10 +164,10 @@ class OwnerDatasetRecords:
                 raise StorageAreaUnusable(f"{most} of your copies into this area run; copies_at_once allows no more")
             yield
 
-    def _visible_file_path(self, name: str, kind: str) -> str:
+    def _visible_dataset_file_path(self, name: str, kind: str) -> str:
         return f"{self._folder}/{name}{kind}"
 
-    def _hidden_file_path(self, name: str, kind: str) -> str:
+    def _hidden_dataset_file_path(self, name: str, kind: str) -> str:
         return f"{self._folder}/.{name}{kind}"
 
 
@@ -206,15 +206,13 @@ def decode_dataset_record(name: str, record: dict[str, Any]) -> Dataset:
     if record["name"] != name:
         raise ValueError(f"this is the record of dataset {record['name']!r}")
     replicas = tuple(
-        DatasetReplica(
-            **_values_in_model_types(DatasetReplica, row), checked_at=_parse_time_with_zone(row["checked_at"])
-        )
+        DatasetReplica(**_record_values_typed(DatasetReplica, row), checked_at=_parse_time_with_zone(row["checked_at"]))
         for row in record["replicas"]
     )
-    return Dataset(**_values_in_model_types(Dataset, record), replicas=replicas, begun=tuple(map(str, record["begun"])))
+    return Dataset(**_record_values_typed(Dataset, record), replicas=replicas, begun=tuple(map(str, record["begun"])))
 
 
-def _values_in_model_types(model: type[Dataset] | type[DatasetReplica], row: dict[str, Any]) -> dict[str, Any]:
+def _record_values_typed(model: type[Dataset] | type[DatasetReplica], row: dict[str, Any]) -> dict[str, Any]:
     """Return the texts, numbers and flags of a record, converted to the types of the model's fields."""
     plain = {str: str, int: int, bool: bool}
     return {field.name: plain[field.type](row[field.name]) for field in fields(model) if field.type in plain}
@@ -256,10 +254,10 @@ def checksum_original_files(path: str) -> DatasetOriginalFiles:
         top = dataset_top_folder(path, is_tree=is_tree)
         if is_tree and os.path.lexists(mark := f"{top}/{datasets.REPLICA_MARK}"):
             raise GridbridgeError(f"{mark}: this file marks the folder as a replica of a dataset; {RIGHT}")
-        names = sorted(_file_names_below(path)) if is_tree else [os.path.basename(path)]
+        names = sorted(_file_names_below_folder(path)) if is_tree else [os.path.basename(path)]
         if not names:
             raise GridbridgeError(f"{path}: the folder has no file; {RIGHT}")
-        read = {name: _checksum_and_size(f"{top}/{name}") for name in names}
+        read = {name: _checksum_and_size_of_file(f"{top}/{name}") for name in names}
     except OSError as error:
         raise GridbridgeError(f"{error.filename or path}: {error.strerror}; {RIGHT}") from error
     sums = {name: digest for name, (digest, _) in read.items()}
@@ -286,7 +284,7 @@ def files_match_checksums(path: str, sums: Sums) -> bool:
         return False
 
 
-def _file_names_below(top: str) -> Iterator[str]:
+def _file_names_below_folder(top: str) -> Iterator[str]:
     """Yield the names of all files below a folder; raise GridbridgeError for a symlink to a parent folder."""
     # a stack, because Python limits recursion: folders, each with the (device, inode) of all its parent folders
     pending: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
@@ -304,7 +302,7 @@ def _file_names_below(top: str) -> Iterator[str]:
                 yield name
 
 
-def _checksum_and_size(path: str) -> tuple[str, int]:
+def _checksum_and_size_of_file(path: str) -> tuple[str, int]:
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise GridbridgeError(f"{path}: neither a file nor a folder; {RIGHT}")
     with open(path, "rb") as file:

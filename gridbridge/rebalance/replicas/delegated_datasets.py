@@ -63,13 +63,13 @@ def list_dataset_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegationF
     delegations: list[DatasetDelegationFile] = []
     for paths in campaign_inbox.list_kept_inbox_files_by_uid(KEPT_DATASET, MOST, folder).values():
         of_one: dict[str, DatasetDelegationFile] = {}
-        for delegation in (let for path in paths for let in _read_delegation(path, folder)):
+        for delegation in (let for path in paths for let in _read_delegation_file(path, folder)):
             of_one.setdefault(delegation.dataset, delegation)
         delegations += of_one.values()
     return delegations
 
 
-def _read_delegation(path: str, folder: str) -> Iterator[DatasetDelegationFile]:
+def _read_delegation_file(path: str, folder: str) -> Iterator[DatasetDelegationFile]:
     with suppress(OSError, GridbridgeError, *NO_FILE):
         person = path.partition("/")[0]
         data, facts = safe_files.read_file_only_owner_writes(f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1]))
@@ -156,13 +156,13 @@ def query_owners_for_datasets(let: Iterable[DatasetDelegationFile]) -> list[Dele
     delegations = sorted(let, key=lambda delegation: (delegation.uid, delegation.file))
     by_owner = [list(of_one) for _, of_one in groupby(delegations, lambda delegation: delegation.uid)]
     with ThreadPoolExecutor(OWNERS_AT_ONCE) as pool:
-        return [dataset for datasets in pool.map(_query_owner, by_owner) for dataset in datasets]
+        return [dataset for datasets in pool.map(_query_datasets_of_owner, by_owner) for dataset in datasets]
 
 
-def _query_owner(let: list[DatasetDelegationFile]) -> list[DelegatedDataset]:
+def _query_datasets_of_owner(let: list[DatasetDelegationFile]) -> list[DelegatedDataset]:
     datasets: list[DelegatedDataset] = []
     for portion in (let[first : first + AT_ONCE] for first in range(0, len(let), AT_ONCE)):
-        if (rows := _look_at_datasets_as_owner(portion)) is None:
+        if (rows := _read_dataset_records_as_owner(portion)) is None:
             break
         datasets += _valid_datasets_of_answer(portion, rows)
     return datasets
@@ -173,7 +173,7 @@ def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset
 
     A killed process and a damaged replica may give the same exit status, so success also needs an answer.
     """
-    status, report, words = _run_long_owner_request("verify", delegation.file)
+    status, report, words = _run_long_action_as_owner("verify", delegation.file)
     is_told = isinstance(report, dict) and isinstance(report.get("done"), bool)
     if is_told and status in (DONE, NOT_DONE):
         return ""
@@ -182,15 +182,15 @@ def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset
 
 def copy_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, to: str, leaving: str) -> str:
     """Let an owner's process make a missing replica; return the reason of a failure."""
-    return _why_not_done("copy", delegation.file, to, *filter(None, [leaving]))
+    return _run_action_as_owner_or_why_not("copy", delegation.file, to, *filter(None, [leaving]))
 
 
 def drop_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, storage: str) -> str:
     """Let an owner's process remove a spare replica; return the reason of a failure."""
-    return _why_not_done("drop", delegation.file, storage)
+    return _run_action_as_owner_or_why_not("drop", delegation.file, storage)
 
 
-def _run_long_owner_request(*words: str) -> tuple[int, Any, str]:
+def _run_long_action_as_owner(*words: str) -> tuple[int, Any, str]:
     try:
         answer = privileged_helper_calls.run_gridbridge_as_user(*words, patience_s=LONG_S, most_bytes=ANSWER_BYTES)
     except GridbridgeError as error:
@@ -202,8 +202,8 @@ def _run_long_owner_request(*words: str) -> tuple[int, Any, str]:
     return answer.status, report, privileged_helper_calls.gridbridge_as_user_error_text(answer)
 
 
-def _why_not_done(*request: str) -> str:
-    status, report, words = _run_long_owner_request(*request)
+def _run_action_as_owner_or_why_not(*request: str) -> str:
+    status, report, words = _run_long_action_as_owner(*request)
     if status == DONE:
         return ""
     refused = report.get("refused") if isinstance(report, dict) else None
@@ -215,7 +215,7 @@ def _reason_on_one_line(words: str, status: int) -> str:
     return replace_control_characters(" ".join((words or f"exit status {status}").split())[:1000])
 
 
-def _look_at_datasets_as_owner(portion: list[DatasetDelegationFile]) -> list[Any] | None:
+def _read_dataset_records_as_owner(portion: list[DatasetDelegationFile]) -> list[Any] | None:
     files = [delegation.file for delegation in portion]
     try:
         answer = privileged_helper_calls.run_gridbridge_as_user("look", *files, most_bytes=ANSWER_BYTES).checked()
@@ -233,14 +233,14 @@ def _valid_datasets_of_answer(portion: list[DatasetDelegationFile], rows: list[A
         if isinstance(row, dict) and row.get("gone"):
             continue
         try:
-            yield _parse_owner_answer(delegation, row)
+            yield _parse_dataset_in_owner_answer(delegation, row)
         except NO_RECORD as error:
             fault = row.get("fault") if isinstance(row, dict) else None
             why = (fault if isinstance(fault, str) and fault else repr(error))[:300]
             _log.warning("event=dataset_unread file=%s why=%r", delegation.file, why)
 
 
-def _parse_owner_answer(delegation: DatasetDelegationFile, row: dict[str, Any]) -> DelegatedDataset:
+def _parse_dataset_in_owner_answer(delegation: DatasetDelegationFile, row: dict[str, Any]) -> DelegatedDataset:
     dataset = decode_dataset_record(delegation.dataset, row["dataset"])
     sizes = (dataset.size_bytes, *(replica.size_bytes for replica in dataset.replicas))
     is_right = all(0 <= size <= 10**18 for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS

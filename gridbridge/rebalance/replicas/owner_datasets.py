@@ -70,7 +70,7 @@ class OwnerDatasets:
         _require_valid_dataset_name(name)
         if not 0 < wished <= MOST_REPLICAS:
             raise GridbridgeError(f"{number_with_noun(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")
-        self._require_areas()
+        self._require_any_configured_area()
         with self.records.dataset_lock(name):
             if self.records.has_dataset(name):
                 raise GridbridgeError(
@@ -112,7 +112,7 @@ class OwnerDatasets:
         called before the first copy.
         """
         if to:
-            self._require_area(to)
+            self._require_configured_area(to)
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
             notify()
             dataset = self._replicas.with_verified_replicas(dataset, sums)
@@ -151,21 +151,21 @@ class OwnerDatasets:
     def drain_area(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedAreaOrDataset]:
         """Remove a person's replicas from an area; keep and report a replica if too few others are whole."""
         if storage not in self._areas and not self._replicas.has_used_area(storage):
-            self._require_area(storage)
+            self._require_configured_area(storage)
         for name in self.records.dataset_names():
             try:
                 if storage in self.records.load_dataset(name).areas_with_replica_or_copy:
-                    yield self._drain_dataset(name, storage)
+                    yield self._drain_dataset_from_area(name, storage)
             except GridbridgeError as error:
                 yield RefusedAreaOrDataset(what=name, reason=str(error))
 
-    def _drain_dataset(self, name: str, storage: str) -> DatasetCommandOutcome:
+    def _drain_dataset_from_area(self, name: str, storage: str) -> DatasetCommandOutcome:
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
             filled = self._replicas.make_missing_replicas(
                 self._replicas.with_verified_replicas(dataset, sums), sums, leaving=storage
             )
             outcome = self._drop_replica_if_spare(filled.dataset, storage)
-            if _is_spare(filled.dataset, storage):
+            if _is_replica_spare(filled.dataset, storage):
                 return outcome
             others = (refusal for refusal in filled.refused if refusal.what != storage)
             return replace(outcome, refused=(*outcome.refused, *others))
@@ -176,7 +176,7 @@ class OwnerDatasets:
 
     def _drop_replica_if_spare(self, dataset: Dataset, storage: str) -> DatasetCommandOutcome:
         """Remove a replica if enough replicas are whole in other storage areas."""
-        if _is_spare(dataset, storage):
+        if _is_replica_spare(dataset, storage):
             return self._drop_replica(dataset, storage, is_lost=False)
         are = number_with_noun(dataset.wished, "replica is", "replicas are")
         why = (
@@ -197,12 +197,12 @@ class OwnerDatasets:
         with self._locked_dataset(name) as dataset:
             yield dataset, self.records.load_checksums(dataset)
 
-    def _require_area(self, storage: str) -> None:
-        self._require_areas()
+    def _require_configured_area(self, storage: str) -> None:
+        self._require_any_configured_area()
         if storage not in self._areas:
             raise GridbridgeError(f"{storage}: no storage area; expected {' or '.join(self._areas)}")
 
-    def _require_areas(self) -> None:
+    def _require_any_configured_area(self) -> None:
         if not self._areas:
             raise GridbridgeError("gridbridge.toml: no storage area; expected a section [storage.NAME]")
 
@@ -211,7 +211,7 @@ class OwnerDatasets:
 
         If area `to` already has a whole replica, nothing is copied: the outcome is done with `leaving`, else refused.
         """
-        self._require_area(to)
+        self._require_configured_area(to)
         self._require_below_daily_actions(name)
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
             dataset = self._replicas.with_verified_replicas(dataset, sums)
@@ -273,7 +273,7 @@ def _require_no_last_whole_replica(dataset: Dataset, storage: str, *, is_lost: b
     )
 
 
-def _is_spare(dataset: Dataset, storage: str) -> bool:
+def _is_replica_spare(dataset: Dataset, storage: str) -> bool:
     return len(set(dataset.areas_with_whole_replica) - {storage}) >= dataset.wished
 
 

@@ -42,7 +42,7 @@ class OwnerFairReplicaActQueue:
         self._going, self._had = Counter[str](), Counter[str]()
         self._come = Counter[tuple[str, str]]()  # (owner, storage area): number of running copies
         for group in earlier:
-            self._count_running_group(group)
+            self._count_group_as_running(group)
 
     def __bool__(self) -> bool:
         """Say whether a group of replica actions still waits in the queue."""
@@ -60,7 +60,7 @@ class OwnerFairReplicaActQueue:
                 theirs.remove(group)
                 if not theirs:
                     del self._waiting[owner]
-                self._count_running_group(group)
+                self._count_group_as_running(group)
                 self._had[owner] += 1
                 return group
         return None
@@ -68,7 +68,7 @@ class OwnerFairReplicaActQueue:
     def end_group(self, group: list[ServiceReplicaAct]) -> None:
         """Record that a group of replica actions has ended."""
         self._going[_owner_of_group(group)] -= 1
-        self._come.subtract(_copies_into_areas(group))
+        self._come.subtract(_owner_and_target_areas_of_group(group))
 
     def take_waiting_groups(self) -> list[list[ServiceReplicaAct]]:
         """Remove and return all waiting groups of replica actions."""
@@ -76,18 +76,18 @@ class OwnerFairReplicaActQueue:
         self._waiting.clear()
         return groups
 
-    def _count_running_group(self, group: list[ServiceReplicaAct]) -> None:
+    def _count_group_as_running(self, group: list[ServiceReplicaAct]) -> None:
         self._going[_owner_of_group(group)] += 1
-        self._come.update(_copies_into_areas(group))
+        self._come.update(_owner_and_target_areas_of_group(group))
 
     def _may_group_begin(self, group: list[ServiceReplicaAct]) -> bool:
         is_free = self._going[_owner_of_group(group)] < self._most
         return is_free and all(
-            self._come[key] < self._into.get(key[1], self._most) for key in _copies_into_areas(group)
+            self._come[key] < self._into.get(key[1], self._most) for key in _owner_and_target_areas_of_group(group)
         )
 
 
-def _copies_into_areas(group: list[ServiceReplicaAct]) -> set[tuple[str, str]]:
+def _owner_and_target_areas_of_group(group: list[ServiceReplicaAct]) -> set[tuple[str, str]]:
     return {(_owner_of_group(group), carried.target) for carried in group if carried.target}
 
 

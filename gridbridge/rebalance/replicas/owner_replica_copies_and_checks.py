@@ -118,7 +118,7 @@ AT_ONCE = 8  # number of storage areas queried in parallel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetCommandOutcome:
-    """A dataset after a command, and for each area that lacks a requested replica the reason."""
+    """A dataset after a command, and why each area that lacks a requested replica lacks the replica."""
 
     dataset: Dataset
     refused: tuple[RefusedAreaOrDataset, ...] = ()
@@ -209,7 +209,7 @@ class OwnerReplicaManager:
         return dataset
 
     def _folder_to_copy_from(self, dataset: Dataset, sums: Sums) -> LocalOrSshFolder:
-        """Return the folder to copy from: preferably a whole local replica, then the original, then any replica."""
+        """Return the best folder to copy from: a whole local replica, the original, or a whole remote replica."""
         whole = [self._areas[name] for name in dataset.areas_with_whole_replica if name in self._areas]
         best = min(whole, key=lambda area: area.login is not None, default=None)
         is_here = best is not None and best.login is None

@@ -90,12 +90,12 @@ class ReplicaReconciler:
         stored = DatasetStorageSnapshot(
             now=self._clock.now(),
             kept=tuple(delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())),
-            areas=self._measure_areas(),
+            areas=self._measure_all_areas(),
             drained=_drained_areas_and_clusters(self._policy),
             carried=self._carried.all_acts(),
             leaving=self._notes.replicas_to_remove(),
         )
-        return stored, self._is_quiesced()
+        return stored, self._are_moves_paused()
 
     def decide(self, situation: DatasetRoundInputs) -> RebalancePlanWithInputs:
         """Plan actions on replicas; while moves are paused plan none. An unknown target raises ConfigError."""
@@ -120,7 +120,7 @@ class ReplicaReconciler:
             pass  # only a test: the lock is not free while copies of an earlier round run
         begun, earlier = list[ServiceReplicaAct](), list[list[ServiceReplicaAct]]()
         if is_alone:
-            begun = self._interrupted_acts(stored, datasets)
+            begun = self._interrupted_acts_to_continue(stored, datasets)
         else:
             earlier = [*_acts_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
         self._update_replicas_to_remove(stored, datasets)
@@ -174,7 +174,7 @@ class ReplicaReconciler:
         )
 
     def _why_no_act_begins(self, until_s: float) -> str:
-        if self._is_quiesced():
+        if self._are_moves_paused():
             return QUIESCED
         return LATE if self._clock.steady_s() > until_s else ""
 
@@ -217,7 +217,7 @@ class ReplicaReconciler:
             *(carried.dataset, carried.target or "-", carried.source or "-", why),
         )
 
-    def _interrupted_acts(
+    def _interrupted_acts_to_continue(
         self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
     ) -> list[ServiceReplicaAct]:
         """Return the actions of a killed round that must be continued.
@@ -248,10 +248,10 @@ class ReplicaReconciler:
                 self._notes.record_replica_removed(dataset, area)
         self._notes.delete_old_removal_notes(stored.now - KEPT)
 
-    def _is_quiesced(self) -> bool:
+    def _are_moves_paused(self) -> bool:
         return self._notes.paused_since() is not None
 
-    def _measure_areas(self) -> tuple[MeasuredStorageArea, ...]:
+    def _measure_all_areas(self) -> tuple[MeasuredStorageArea, ...]:
         """Measure the storage areas, without a check of write permissions, which only an owner's process can do."""
         areas = owner_datasets.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:

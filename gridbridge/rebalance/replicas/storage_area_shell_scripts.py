@@ -228,17 +228,17 @@ def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
 
 
 def measure_area_for_account(area: StorageAreaForAccount) -> MeasuredStorageArea:
-    """Measure a storage area and, if `max_bytes` limits it, the account's usage; the result has the fault."""
+    """Measure a storage area, and the account's usage if `max_bytes` limits it; a fault is in the result."""
     measured = _run_measuring_script(area, MEASURE)
     if not area.max_bytes:
         return measured
-    measured, used = _count_bytes(measured, area, USED)
+    measured, used = _run_byte_counting_script(measured, area, USED)
     return replace(measured, free_bytes=min(measured.free_bytes, max(area.max_bytes - used, 0)))
 
 
 def measure_area_and_begun_copy(area: StorageAreaForAccount, name: str) -> MeasuredStorageArea:
     """Measure a storage area, and the bytes of a dataset's unfinished copy in the area."""
-    measured, begun = _count_bytes(measure_area_for_account(area), area, BEGUN, name)
+    measured, begun = _run_byte_counting_script(measure_area_for_account(area), area, BEGUN, name)
     return replace(measured, begun_bytes=begun)
 
 
@@ -262,7 +262,7 @@ def _run_measuring_script(area: StorageAreaForAccount, script: str) -> MeasuredS
     )
 
 
-def _count_bytes(
+def _run_byte_counting_script(
     measured: MeasuredStorageArea, area: StorageAreaForAccount, script: str, *arguments: str
 ) -> tuple[MeasuredStorageArea, int]:
     if measured.fault:

@@ -154,7 +154,7 @@ def test_only_usage_recorded_by_the_jobs_owner_counts(
     monkeypatch: pytest.MonkeyPatch, told: bytes, expected: tuple[float | None, float | None]
 ) -> None:
     ended = shown(state="Terminated", exit_code=0, owner="al_gamma")
-    monkeypatch.setattr(status, "_query_output", lambda *_: answer(ended) + BREAK + told)
+    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: answer(ended) + BREAK + told)
     server = OarServerAccess(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
     end = status.query_job_end(server, 13, str(ended["name"]))
 
@@ -252,7 +252,7 @@ def test_jobs_resubmitted_by_oar_are_listed_as_copies(monkeypatch: pytest.Monkey
         shown(Job_Id=16, state="Waiting", resubmit_job_id=2, name="theirs"),
     ]
     told = status_of([resource(1, "n1")], jobs[1:], jobs[:1])
-    monkeypatch.setattr(status, "_query_output", lambda *_: told)
+    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: told)
 
     seen, _ = status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", {13})
 
@@ -349,7 +349,7 @@ def test_the_vocabulary_has_nodes_that_run_or_may_soon_run_jobs(monkeypatch: pyt
         resource(6, "n6", state="Dead"),
         resource(7, "n7", type="licence"),
     )
-    monkeypatch.setattr(status, "_query_output", lambda *_: told)
+    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: told)
 
     assert {"n1", "n2", "n4"} == status.query_request_vocabulary(OarServerAccess(timeout_s=5)).node
 
@@ -358,7 +358,7 @@ def test_best_effort_slots_are_free_for_other_jobs(monkeypatch: pytest.MonkeyPat
     slots = [resource(1, "n1", jobs="1"), resource(2, "n1", jobs="2"), resource(4, "n1")]
     slots += [resource(3, "n1", jobs="2, 6")]
     lines = (line(2, "R", "besteffort"), line(6, "L", "besteffort"), line(3, "W"))
-    monkeypatch.setattr(status, "_query_output", lambda *_: status_of(slots, lines=lines))
+    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: status_of(slots, lines=lines))
 
     seen, _ = status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", ())
 
@@ -369,7 +369,7 @@ def test_a_job_that_starts_between_two_queries_counts_as_running(monkeypatch: py
     waits = shown(state="Waiting", assigned_resources=[], events=None, exit_code=None)
     brief = {name: value for name, value in waits.items() if name not in ("events", "exit_code")}
     told = status_of([resource(1, "n1")], [brief], [shown()])
-    monkeypatch.setattr(status, "_query_output", lambda *_: told)
+    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: told)
 
     seen, _ = status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", {13})
 

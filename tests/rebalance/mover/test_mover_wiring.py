@@ -62,7 +62,7 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     ):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
     monkeypatch.setattr(rebalance_round_runner, "_run_round_of_tasks_or_datasets", decided)
-    monkeypatch.setattr(rebalance_round_runner, "_verify_replicas_if_alone", lambda _: None)
+    monkeypatch.setattr(rebalance_round_runner, "_verify_replicas_unless_verification_runs", lambda _: None)
     return begun
 
 

@@ -129,7 +129,7 @@ def test_a_delegation_beyond_the_limit_is_refused_and_no_dataset_is_added(
 ) -> None:
     monkeypatch.setattr(delegated_datasets, "MOST", 2)
     monkeypatch.setattr(delegated_datasets.require_below_delegation_limit, "__defaults__", (folder,))
-    monkeypatch.setattr(data_command, "_datasets", lambda *_: site.datasets)
+    monkeypatch.setattr(data_command, "_open_own_datasets", lambda *_: site.datasets)
     told = [delegate_dataset_or_why_not(name, folder) for name in ("one", "two", "one", "three")]
     monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
     with pytest.raises(SystemExit) as ended:
