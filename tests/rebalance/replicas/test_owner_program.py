@@ -215,7 +215,7 @@ def test_a_delegation_can_be_revoked_although_another_user_owns_the_persons_fold
     taken = Path(folder, "u.0")
     taken.mkdir()
     os.chown(taken, 65534, -1)
-    monkeypatch.setattr(campaign_inbox, "_home_directory", lambda: str(tmp_path))
+    monkeypatch.setattr(campaign_inbox, "_own_home_directory", lambda: str(tmp_path))
     for name in ("reads", "genome", "reads"):
         campaign_inbox._random_inbox_token.cache_clear()
         assert delegate_dataset_or_why_not(name, folder) == ""
