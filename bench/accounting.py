@@ -76,7 +76,7 @@ clock = Clock()
 views = TransferStatePublisher(policy, clock, f"{folder}/published")
 os.makedirs(f"{folder}/published")
 records = RemoteUsageService(policy=policy, database=database, views=views, clock=clock)
-records.load()
+records.load_positions()
 reader = records.readers["beta"]
 
 def read_on():

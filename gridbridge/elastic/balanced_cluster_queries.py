@@ -39,7 +39,7 @@ def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProg
     cluster = configured_cluster_address(policy, name)
     query_outputs = batch_adapter_of_cluster(cluster).query_demand_outputs
     if query_outputs is None:
-        raise ConfigError((f"[cluster.{name}] kind: only a Grid Engine cluster can be balanced",))
+        raise ConfigError((f"[cluster.{name}] kind: {cluster.kind}: the balancer has no nodes to add or remove",))
     try:
         documents, master = query_outputs(cluster)
     except GridbridgeError as error:

@@ -250,9 +250,15 @@ class GridEngineHostMembership:
 
 
 def home_cluster_host_membership(policy: Policy) -> ExecutionHostMembership:
-    """Return the adapter that adds hosts to the home cluster; each call has a timeout."""
-    cluster = configured_cluster_address(policy, policy.site.cluster)
-    return MEMBERSHIPS[cluster.kind](policy, cluster)
+    """Return the adapter that adds hosts to the home cluster; raises ConfigError for a kind without hosts of its own.
+
+    Each call of the adapter has a timeout.
+    """
+    name = policy.site.cluster
+    cluster = configured_cluster_address(policy, name)
+    if make_membership := MEMBERSHIPS.get(cluster.kind):
+        return make_membership(policy, cluster)
+    raise errors.ConfigError((f"[cluster.{name}] kind: {cluster.kind}; expected {' or '.join(MEMBERSHIPS)}",))
 
 
 def _make_grid_engine_membership(policy: Policy, cluster: Away) -> ExecutionHostMembership:
@@ -306,8 +312,7 @@ def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_want
     cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
-        name = policy.site.cluster
-        raise errors.ConfigError((f"[cluster.{name}] kind: an embedded cluster keeps no tags",))
+        raise errors.ConfigError((f"[cluster.{policy.site.cluster}] kind: {cluster.kind}: its hosts have no tags",))
     host_tags = query_home_cluster_host_tags(policy)
     name = next((listed for listed in host_tags if elastic_nodes.is_same_host(listed, host)), host)
     before = host_tags.get(name, ())

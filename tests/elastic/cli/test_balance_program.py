@@ -37,6 +37,13 @@ def run(tmp_path: Path, *words: str, balance_keys: str = "") -> Result:
     return CliRunner().invoke(balance, ["--config", str(path), *words])
 
 
+EMBEDDED = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+kind = "embedded"
+folder = "/nowhere"
+"""
 FIGURES = BalancePlanFigures(
     nodes=1, running=1, jobs=0, wanted=0, free=4, slots=4, slots_per_node=4, waited_s=0.0, unchanged_s=None
 )
@@ -110,6 +117,13 @@ def test_without_a_provider_the_balancer_refuses_to_act(tmp_path: Path) -> None:
     done = run(tmp_path, "--apply", "--max-nodes", "5")
 
     assert "no [pool.NAME] has a provider, and there is no [power.HOST]" in str(done.exception)
+
+
+def test_an_embedded_home_cluster_is_a_configuration_error(tmp_path: Path) -> None:
+    (tmp_path / "gridbridge.toml").write_text(EMBEDDED)
+    done = CliRunner().invoke(balance, ["--config", str(tmp_path / "gridbridge.toml")])
+
+    assert str(done.exception) == "[cluster.alpha] kind: embedded; expected gridengine or oar"
 
 
 @pytest.mark.parametrize(

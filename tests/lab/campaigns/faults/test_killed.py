@@ -17,7 +17,7 @@ AS_USER = "gridbridge.privileged.as_user"
 SEND = {
     "intended": "privileged/campaign_owner_cluster_calls.py:submit_held_array",
     "submitted there": "batch/oar/submit.py:_parse_oarsub_answer",
-    "the answer is lost": "campaigns/store/root_ledger.py:submitted",
+    "the answer is lost": "campaigns/store/root_ledger.py:record_job_id",
     "noted": "privileged/send_arrays.py:release_submitted_arrays",
     "released there": "batch/oar/submit.py:release_arrays",
     "not told": "privileged/as_user_array_arguments.py:line",

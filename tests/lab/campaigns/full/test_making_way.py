@@ -39,7 +39,7 @@ RUN = "sh -c 'while ! [ -e ~/way.go ]; do sleep 0.2; done; echo $CIGRI_JOB_ID >>
 NIKITAS = "gridbridge.campaigns.nikita.program"
 KILLS = {
     "before anything": "campaigns/nikita/task_deletion_cycle.py:_preempt_tasks_for_local_job",
-    "when it is noted for whom": "campaigns/nikita/task_deletion_cycle.py:_delete",
+    "when it is noted for whom": "campaigns/nikita/task_deletion_cycle.py:_delete_tasks_of_array",
     "as root is asked": "campaigns/runner/array_commands_as_owner:2",
     "when root has told": "campaigns/runner/array_commands_as_owner:6",
 }

@@ -16,7 +16,7 @@ TASKS = 4
 REBALANCE = "gridbridge rebalance"
 NIKITAS = "gridbridge.campaigns.nikita.program"
 KILLS = {
-    "before anything": "campaigns/nikita/task_deletion_cycle.py:_delete_waiting",
+    "before anything": "campaigns/nikita/task_deletion_cycle.py:_delete_waiting_tasks_of_array",
     "as root is asked": "campaigns/runner/array_commands_as_owner:2",
     "when root has told": "campaigns/runner/array_commands_as_owner:6",
 }
