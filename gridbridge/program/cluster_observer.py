@@ -85,7 +85,7 @@ class ClusterObserver:
         self._where = where
         self._pace = pace
         self._transfer_queues = transfer_queues
-        self._keep_to_interval()
+        self._adapt_query_interval()
         self._words_due = self._clock.steady_s()
 
     def ask_if_due(
@@ -101,7 +101,7 @@ class ClusterObserver:
         if self._asked is None and self._clock.steady_s() >= self._due:
             self._asked_at = self._clock.steady_s()
             self._due = self._asked_at + self.interval_s
-            self._asked = self._threads.submit(self._ask, job_ids(), sent(self.cluster))
+            self._asked = self._threads.submit(self._query_cluster, job_ids(), sent(self.cluster))
 
     def answer(self) -> ClusterQueryResult | None:
         """Return the result of a finished query, each result only once; None without a new result.
@@ -117,15 +117,15 @@ class ClusterObserver:
         self._asked = None
         self._usual_s = min(answer.took_s, self._last_took_s) if answer.snapshot else 0.0
         self._last_took_s = answer.took_s
-        self._keep_to_interval()
-        return self._dated(answer)
+        self._adapt_query_interval()
+        return self._date_query_result(answer)
 
-    def _keep_to_interval(self) -> None:
+    def _adapt_query_interval(self) -> None:
         interval_s = query_interval_by_answer_time(self._usual_s, self._pace)
         self._due += interval_s - self.interval_s
         self.interval_s = interval_s
 
-    def _dated(self, answer: ClusterQueryResult) -> ClusterQueryResult:
+    def _date_query_result(self, answer: ClusterQueryResult) -> ClusterQueryResult:
         """Date a result by the time since its query began, because the clock may have been set during the query."""
         taken_at = self._clock.time_of_day_at(self._asked_at)
         shared = answer.shared and replace(
@@ -138,8 +138,8 @@ class ClusterObserver:
         """Stop querying the cluster after the present query."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
-        answer = self._answered(job_ids | sent.jobs, sent.jobs)
+    def _query_cluster(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
+        answer = self._query_cluster_snapshot(job_ids | sent.jobs, sent.jobs)
         snapshot = answer.snapshot
         if sent.is_watched:
             location = identify_cluster_query(self._where, self._transfer_queues)
@@ -151,7 +151,7 @@ class ClusterObserver:
             answer = replace(answer, snapshot=replace(snapshot, jobs=jobs))
         return answer
 
-    def _answered(self, jobs: frozenset[int], campaign_jobs: frozenset[int]) -> ClusterQueryResult:
+    def _query_cluster_snapshot(self, jobs: frozenset[int], campaign_jobs: frozenset[int]) -> ClusterQueryResult:
         try:
             snapshot, took_s = cluster_status_reader(self._where).query_cluster_snapshot(
                 self._where, self.cluster, jobs, self._transfer_queues, campaign_jobs
@@ -162,11 +162,13 @@ class ClusterObserver:
             _log.exception("event=fault cluster=%s", self.cluster)
             return ClusterQueryResult(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
         if self._where.login:
-            listed = {job: self._with_home_owners(rows) for job, rows in snapshot.jobs.items()}
-            snapshot = replace(snapshot, jobs=listed, copies=self._with_home_owners(snapshot.copies))
-        return ClusterQueryResult(cluster=self.cluster, took_s=took_s, snapshot=snapshot, vocabulary=self._vocabulary())
+            listed = {job: self._replace_accounts_by_owners(rows) for job, rows in snapshot.jobs.items()}
+            snapshot = replace(snapshot, jobs=listed, copies=self._replace_accounts_by_owners(snapshot.copies))
+        return ClusterQueryResult(
+            cluster=self.cluster, took_s=took_s, snapshot=snapshot, vocabulary=self._offered_names_if_due()
+        )
 
-    def _vocabulary(self) -> NamesOfferedByCluster | None:
+    def _offered_names_if_due(self) -> NamesOfferedByCluster | None:
         if self._clock.steady_s() < self._words_due:
             return None
         self._words_due = self._clock.steady_s() + self._pace.vocabulary_s
@@ -176,7 +178,7 @@ class ClusterObserver:
             _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, describe_error(error))
             return None
 
-    def _with_home_owners(self, rows: tuple[ClusterJobListRow, ...]) -> tuple[ClusterJobListRow, ...]:
+    def _replace_accounts_by_owners(self, rows: tuple[ClusterJobListRow, ...]) -> tuple[ClusterJobListRow, ...]:
         person_of = self._users.person_of
         return tuple(replace(row, owner=person_of(row.owner, self.cluster)) for row in rows)
 
@@ -249,12 +251,12 @@ def query_result_to_share(
 
 def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
     """Return a text that differs for queries with another gridbridge version, cluster address or transfer queues."""
-    return " ".join((__version__, where.kind, *_address_words(where), *transfer_queues))
+    return " ".join((__version__, where.kind, *_words_of_cluster_address(where), *transfer_queues))
 
 
-def _address_words(where: Away | SshLogin) -> Iterator[str]:
+def _words_of_cluster_address(where: Away | SshLogin) -> Iterator[str]:
     for name, value in vars(where).items():
-        yield from _address_words(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
+        yield from _words_of_cluster_address(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
 
 
 FAILED_IN_A_ROW = 2  # number of failed queries that close transfer queues; a single failure may be an accident
@@ -284,7 +286,7 @@ class LastClusterSnapshots:
         """Return the query results that have arrived since the last call."""
         came = tuple(answer for observer in self._observers.values() if (answer := observer.answer()))
         for answer in came:
-            self._remember(answer)
+            self._store_query_result(answer)
         return came
 
     def silent_clusters(self) -> frozenset[str]:
@@ -296,7 +298,7 @@ class LastClusterSnapshots:
         self.good.pop(cluster, None)
         self._failed.pop(cluster, None)
 
-    def _remember(self, answer: ClusterQueryResult) -> None:
+    def _store_query_result(self, answer: ClusterQueryResult) -> None:
         snapshot = answer.snapshot
         if snapshot:
             self.good[answer.cluster] = snapshot

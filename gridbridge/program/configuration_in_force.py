@@ -111,7 +111,7 @@ class ReloadableConfiguration:
             return False
         outcome = load_changed_configuration(self._path, self.in_force, self._clock.now(), away_jobs())
         if isinstance(outcome, RejectedConfiguration):
-            return self._refuse(outcome, at_once)
+            return self._refuse_configuration(outcome, at_once)
         is_news = outcome is not self.in_force or self.refused is not None
         self.in_force, self.refused = outcome, None
         if is_news or at_once:
@@ -120,7 +120,7 @@ class ReloadableConfiguration:
         return is_news
 
     def keep_earlier(self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]) -> None:
-        """Keep the configuration of the service's last run if the new one lacks parts that jobs elsewhere need."""
+        """Keep the configuration of the service's last run if the new one lacks parts that remote jobs need."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away_jobs(earlier.policy)) if is_other else ()
         problems = find_unreloadable_changes(earlier.policy, self.policy, self._path, stays) if stays else ()
@@ -131,7 +131,7 @@ class ReloadableConfiguration:
     def log_refusal(self) -> None:
         """Log why the present gridbridge.toml was refused; log nothing if the file is in force."""
         if self.refused:
-            self._refuse(self.refused, at_once=True)
+            self._refuse_configuration(self.refused, at_once=True)
 
     def save_for_next_run(self, path: str = IN_FORCE) -> None:
         """Save the gridbridge.toml in force for the service's next run; raise StateError if the disk is full."""
@@ -139,7 +139,7 @@ class ReloadableConfiguration:
             safe_files.replace_file_atomically(path, self.in_force.raw)
             self._kept = self.in_force.sha256
 
-    def _refuse(self, rejected: RejectedConfiguration, at_once: bool) -> bool:
+    def _refuse_configuration(self, rejected: RejectedConfiguration, at_once: bool) -> bool:
         is_news = rejected != self.refused
         self.refused = rejected
         for problem in rejected.problems if is_news or at_once else ():

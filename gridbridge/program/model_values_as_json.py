@@ -22,16 +22,16 @@ def model_value_from_json(content: object, kind: type[T]) -> T:
     return _CONVERTER.structure(content, kind)
 
 
-def _encode_state(state: StateFacts) -> dict[str, object]:
+def _encode_state_facts(state: StateFacts) -> dict[str, object]:
     return {"facts": sorted(state.facts), "text": state.text}
 
 
-def _converter() -> Converter:
+def _make_json_converter() -> Converter:
     converter = Converter(omit_if_default=True, unstruct_collection_overrides={Set: sorted})
     converter.register_unstructure_hook(datetime, datetime.isoformat)
     converter.register_structure_hook(datetime, lambda content, _: datetime.fromisoformat(content))
     for kind in (JobState, QueueInstanceState):
-        converter.register_unstructure_hook(kind, _encode_state)
+        converter.register_unstructure_hook(kind, _encode_state_facts)
         converter.register_structure_hook(kind, lambda content, kind: kind(content["facts"], content["text"]))
     converter.register_unstructure_hook(range, lambda span: [span.start, span.stop, span.step])
     converter.register_structure_hook(range, lambda content, _: range(*content))
@@ -42,4 +42,4 @@ def _converter() -> Converter:
     return converter
 
 
-_CONVERTER = _converter()
+_CONVERTER = _make_json_converter()

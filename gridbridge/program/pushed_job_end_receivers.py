@@ -104,11 +104,11 @@ class OarJobEndListener:
         self._stopped = threading.Event()
         self._told = ""
         self._thread = threading.Thread()
-        self._listen_on()
+        self._start_listener_thread()
 
     def ended(self) -> frozenset[int]:
         """Return the ids of jobs that have ended since the last call; empty above the rate limit."""
-        self._listen_on()
+        self._start_listener_thread()
         ids = []
         with suppress(Empty):
             while True:
@@ -119,28 +119,28 @@ class OarJobEndListener:
         """Stop listening; the thread ends within seconds."""
         self._stopped.set()
 
-    def _listen_on(self) -> None:
+    def _start_listener_thread(self) -> None:
         if self._thread.ident:
             return
         name = f"{self._cluster}-ends"
-        arguments = (self._listen, AGAIN_S, self._stopped)
+        arguments = (self._listen_for_job_ends, AGAIN_S, self._stopped)
         self._thread = threading.Thread(target=repeat_until_stopped, args=arguments, name=name, daemon=True)
         try:
             self._thread.start()
         except RuntimeError as error:
-            self._tell(describe_error(error))
+            self._log_lost_push(describe_error(error))
 
-    def _listen(self) -> None:
+    def _listen_for_job_ends(self) -> None:
         try:
             for ids in self._ends():
                 for job_id in ids:
-                    self._keep(job_id)
+                    self._buffer_ended_job_id(job_id)
                 if self._stopped.is_set():
                     return
         except (GridbridgeError, OSError) as error:
-            self._tell(describe_error(error))
+            self._log_lost_push(describe_error(error))
 
-    def _keep(self, job_id: int) -> None:
+    def _buffer_ended_job_id(self, job_id: int) -> None:
         while not self._stopped.is_set():
             try:
                 self._heard.put(job_id, timeout=AGAIN_S)
@@ -148,7 +148,7 @@ class OarJobEndListener:
                 continue
             return
 
-    def _tell(self, why: str) -> None:
+    def _log_lost_push(self, why: str) -> None:
         if why != self._told:
             _log.warning("event=push_lost cluster=%s why=%r", self._cluster, why)
         self._told = why

@@ -150,11 +150,11 @@ def _run_cycle_or_return_error(
         with daemon.open_cycle() as program:
             run_cycle_once(program, report)
     except FAILURES as error:
-        return _release_after_failed_cycle(daemon, error)
+        return _release_files_after_failed_cycle(daemon, error)
     return None
 
 
-def _release_after_failed_cycle(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
+def _release_files_after_failed_cycle(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
     if isinstance(error, RuntimeError) and not is_thread_start_failure(error):
         raise error
     try:
@@ -177,7 +177,7 @@ class NewsDuringPause:
         try:
             return not self.trouble and self._daemon.has_news()
         except FAILURES as error:
-            self.trouble = _release_after_failed_cycle(self._daemon, error)
+            self.trouble = _release_files_after_failed_cycle(self._daemon, error)
             return False
 
 

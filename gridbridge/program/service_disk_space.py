@@ -39,10 +39,10 @@ class FullServiceFolderWatch:
         """
         if self._clock() - self._looked_at >= LOOK_S:
             self._looked_at = self._clock()
-            self._look()
+            self._test_free_space_of_folders()
         return self._lacks
 
-    def _look(self) -> None:
+    def _test_free_space_of_folders(self) -> None:
         rooms = {folder: local_host_facts.free_space_by_test_write(folder) for folder in self._folders}
         shortage = why_a_folder_takes_no_files(rooms) or why_a_folder_takes_no_files(
             free_space_of_starter_tmpdirs(self._tmpdirs())
@@ -71,7 +71,7 @@ class StarterTmpdirQuery:
         self._policy = policy
         self._known: frozenset[str] = frozenset()
         self._question = RepeatedBackgroundQuery[tuple[str, ...], frozenset[str]](
-            workers, policy.site.cluster, TMPDIR, self._ask, clock, ASK_S
+            workers, policy.site.cluster, TMPDIR, self._query_starter_tmpdirs, clock, ASK_S
         )
 
     def follow(self, policy: Policy) -> None:
@@ -87,7 +87,7 @@ class StarterTmpdirQuery:
             self._question.ask(queues)
         return self._known
 
-    def _ask(self, queues: tuple[str, ...]) -> frozenset[str]:
+    def _query_starter_tmpdirs(self, queues: tuple[str, ...]) -> frozenset[str]:
         at = configured_home_address(self._policy, self._policy.site.cluster)
         host_name = local_host_facts.this_host_name()
         folders = (load_home_job_control(at).query_queue_limit(at, queue, TMPDIR, host_name) for queue in queues)

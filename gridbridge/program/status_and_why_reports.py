@@ -51,7 +51,7 @@ def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str =
     shown = published_json.read_all_published_files(folder)
     routes = shown.service.routes if shown.service else ()
     return SiteStatusReport(
-        alarm=_site_warning(shown, now, folder, path),
+        alarm=_warning_about_whole_site(shown, now, folder, path),
         clusters=tuple(
             transfer_status_explanation.report_cluster_reachability(cluster, now) for cluster in shown.clusters.values()
         ),
@@ -90,7 +90,7 @@ def explain_transfers_of_local_job(
     more = len(all_tasks) - len(tasks)
     are = number_with_noun(more, f"more task of job {job} is", f"more tasks of job {job} are")
     left_out = f"{are} not shown: name a task, {job}.TASK" if more else ""
-    alarm = "; ".join(part for part in (_site_warning(shown, now, folder, path), left_out) if part)
+    alarm = "; ".join(part for part in (_warning_about_whole_site(shown, now, folder, path), left_out) if part)
     if not tasks:
         raise JobWithoutTransfers(
             "; ".join(part for part in (_job_without_transfers_sentence(job, shown, now), alarm) if part)
@@ -108,7 +108,7 @@ def explain_transfers_of_local_job(
     )
 
 
-def _site_warning(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str) -> str:
+def _warning_about_whole_site(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str) -> str:
     parts = [transfer_status_explanation.poller_silence_alarm(shown, now)]
     if parts[0]:
         room = local_host_facts.free_bytes_and_files_of_folder(folder)
@@ -137,7 +137,7 @@ def _refused_configuration_reason(path: str) -> str:
 def tasks_with_verified_owner(
     tasks: Sequence[PublishedTaskTransfers], owners: Callable[[], frozenset[str]]
 ) -> tuple[PublishedTaskTransfers, ...]:
-    """Return the tasks whose owner a job list or home's accounting proves; all tasks without accounting records."""
+    """Return the tasks whose owner is proved by a job list or home's accounting; all tasks if there are no records."""
     if all(task.is_proved for task in tasks):
         return tuple(tasks)
     home_owners = owners()

@@ -39,7 +39,7 @@ class ThreadPool(ThreadPoolExecutor):
         """Make a call in a thread; the future fails with ThreadNotStarted if no thread can start."""
         promise: Future[Outcome] = Future()
         try:
-            future = super().submit(_run_and_keep_result, promise, partial(act, *args, **kwargs))
+            future = super().submit(_run_act_for_future, promise, partial(act, *args, **kwargs))
         except RuntimeError as error:
             if promise.cancel():
                 promise = Future()
@@ -49,7 +49,7 @@ class ThreadPool(ThreadPoolExecutor):
         return promise
 
 
-def _run_and_keep_result(promise: "Future[Outcome]", act: Callable[[], Outcome]) -> None:
+def _run_act_for_future(promise: "Future[Outcome]", act: Callable[[], Outcome]) -> None:
     if not promise.set_running_or_notify_cancel():
         return
     try:
@@ -69,7 +69,7 @@ class OwnerThreadPools:
 
     def do(self, owner: str, act: Callable[[Subject], Outcome], subject: Subject) -> "Future[Outcome]":
         """Make a call for a person in a thread, after earlier calls for the same person."""
-        self._dismiss_idle()
+        self._dismiss_idle_thread_pools()
         threads = self._threads.get(owner) or ThreadPool(A_PERSON, f"for-{owner}")
         self._threads[owner] = threads
         future = threads.submit(act, subject)
@@ -81,7 +81,7 @@ class OwnerThreadPools:
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
 
-    def _dismiss_idle(self) -> None:
+    def _dismiss_idle_thread_pools(self) -> None:
         for owner, futures in list(self._open.items()):
             self._open[owner] = [future for future in futures if not future.done()]
             if not self._open[owner]:

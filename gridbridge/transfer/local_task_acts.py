@@ -44,33 +44,33 @@ class LocalTaskActs(ReloadablePollerComponent):
 
     def remove_guard(self, action: TransferAction) -> None:
         """Remove the hold or start time that keeps a local task from starting."""
-        where, tasks = self._home_cluster_and_guard()
+        where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.remove_task_guard(where, _home_task_of_transfer(action.transfer), action.transfer.guard)
 
     def release_into_transfer_queue(self, action: TransferAction) -> None:
         """Let a local task start in its transfer queue only, so that a new starter continues the remote job."""
         transfer = action.transfer
-        where, tasks = self._home_cluster_and_guard()
+        where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.release_into_queue(where, _home_task_of_transfer(transfer), transfer.queue, transfer.guard)
 
     def set_guard(self, action: TransferAction) -> None:
         """Keep a local task from starting, by a hold or a start time."""
-        where, tasks = self._home_cluster_and_guard()
+        where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.set_task_guard(where, _home_task_of_transfer(action.transfer), action.transfer.guard)
 
     def restore_requested_queues(self, action: TransferAction) -> None:
         """Let a job start in all queues that its owner requested."""
-        where, tasks = self._home_cluster_and_guard()
+        where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.restore_queue_list(where, _home_task_of_transfer(action.transfer))
 
     def query_requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
         """Return the requests of the given local jobs, without jobs that are gone."""
-        where, tasks = self._home_cluster_and_guard()
+        where, tasks = self._home_cluster_and_task_guard_adapter()
         return tasks.query_job_requests(where, jobs)
 
     def jobs_excluded_from_moves(self, jobs: Collection[int]) -> frozenset[int]:
         """Return those of the jobs whose owners have forbidden moves to other clusters."""
-        where, tasks = self._home_cluster_and_guard()
+        where, tasks = self._home_cluster_and_task_guard_adapter()
         ordered, pinned = sorted(jobs), set[int]()
         for start in range(0, len(ordered), AT_ONCE):
             requests = tasks.query_job_requests(where, tuple(ordered[start : start + AT_ONCE]))
@@ -79,19 +79,19 @@ class LocalTaskActs(ReloadablePollerComponent):
 
     def query_deferred_jobs(self) -> frozenset[int]:
         """Return the jobs of all owners whose requested start time is still in the future."""
-        where, tasks = self._home_cluster_and_guard()
+        where, tasks = self._home_cluster_and_task_guard_adapter()
         return tasks.query_deferred_jobs(where)
 
     def remove_copied_guard(self, job: int) -> None:
         """Remove the start time and the queue list that qresub copied from a job that is away."""
         copy = TransferAttemptId(cluster=self.policy.site.cluster, job=job, task=0, attempt=0)
-        where, tasks = self._home_cluster_and_guard()
+        where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.restore_queue_list(where, copy)
         tasks.remove_task_guard(where, copy, HomeStartGuard.START)
 
     def exclude_old_cluster_queues(self, transfer: Transfer) -> None:
         """Keep a local job out of the queues to the cluster that it leaves; GridbridgeError if no queue is left."""
-        where, tasks = self._home_cluster_and_guard()
+        where, tasks = self._home_cluster_and_task_guard_adapter()
         queues = self.policy.queues.items()
         remote_queues = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}
         drop_queues = refused_job_stay_home_request.drop_transfer_queues_from_list
@@ -100,27 +100,27 @@ class LocalTaskActs(ReloadablePollerComponent):
 
     def restore_queues_of_transfer(self, name: str) -> None:
         """Let the job of a transfer start in all queues that its owner requested."""
-        where, tasks = self._home_cluster_and_guard()
+        where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.restore_queue_list(where, parse_transfer_name(name))
 
     def require_home_queue(self, transfer: Transfer) -> None:
         """Raise GridbridgeError if no queue of the home cluster can run a transfer's job."""
-        where, tasks = self._home_cluster_and_guard()
-        tasks.require_runnable_variant(where, _home_task_of_transfer(transfer), self._stay_home_variants)
+        where, tasks = self._home_cluster_and_task_guard_adapter()
+        tasks.require_runnable_variant(where, _home_task_of_transfer(transfer), self._stay_home_variants_of_request)
 
     def query_rerun_policy(self, transfer: Transfer) -> str:
         """Return yes or no: whether a job without `qsub -r` runs again after its host failed."""
-        where, tasks = self._home_cluster_and_guard()
+        where, tasks = self._home_cluster_and_task_guard_adapter()
         task = _home_task_of_transfer(transfer)
-        return tasks.query_job_rerun(where, task, self._transfer_queues, _rerun_of_request_by_queues)
+        return tasks.query_job_rerun(where, task, self._transfer_queues, _rerun_policy_of_request_in_home_queues)
 
-    def _home_cluster_and_guard(self) -> "tuple[Home, LocalTaskGuard[Away]]":
+    def _home_cluster_and_task_guard_adapter(self) -> "tuple[Home, LocalTaskGuard[Away]]":
         if self.policy.why_no_queues:
             raise ConfigError((self.policy.why_no_queues,))
         where = configured_home_address(self.policy, self.policy.site.cluster)
         return where, local_task_guard_of_home(where)
 
-    def _stay_home_variants(self, own: JobRequest) -> tuple[Variant, ...]:
+    def _stay_home_variants_of_request(self, own: JobRequest) -> tuple[Variant, ...]:
         return refused_job_stay_home_request.stay_home_request_changes(own.hard, own.queues, self._transfer_queues)
 
 
@@ -128,5 +128,5 @@ def _home_task_of_transfer(transfer: Transfer) -> TransferAttemptId:
     return parse_transfer_name(transfer.name)
 
 
-def _rerun_of_request_by_queues(request: JobRequest, own: Mapping[str, str]) -> str:
+def _rerun_policy_of_request_in_home_queues(request: JobRequest, own: Mapping[str, str]) -> str:
     return refused_job_stay_home_request.rerun_policy_by_home_queues(request.hard, request.own_queues, own)

@@ -114,28 +114,28 @@ class TransferRows:
 
     def find_transfer(self, name: str, uid: int) -> Transfer | None:
         """Return the transfer with this name and owner's uid; None for an unknown transfer."""
-        return next(iter(self._select(_BY_NAME, name=name, uid=uid)), None)
+        return next(iter(self._select_transfers(_BY_NAME, name=name, uid=uid)), None)
 
     def transfers_of_task(self, cluster: str, job: int, task: int) -> tuple[Transfer, ...]:
         """Return all transfers of a local task, by all owners, the first attempt first."""
-        transfers = self._select(_OF_TASK, cluster=cluster, job=job, task=task)
+        transfers = self._select_transfers(_OF_TASK, cluster=cluster, job=job, task=task)
         return tuple(sorted(transfers, key=lambda transfer: (parse_transfer_name(transfer.name).attempt, transfer.uid)))
 
     def open_transfers(self) -> tuple[Transfer, ...]:
         """Return the open transfers, oldest first."""
-        return self._select(_OPEN)
+        return self._select_transfers(_OPEN)
 
     def watched_closed_transfers(self) -> tuple[Transfer, ...]:
         """Return the closed transfers whose remote job is still watched, oldest first."""
-        return self._select(_ENDED)
+        return self._select_transfers(_ENDED)
 
     def reguarded_transfers(self) -> tuple[Transfer, ...]:
         """Return the closed transfers whose task may still be kept from starting at home, oldest first."""
-        return self._select(_REGUARDED)
+        return self._select_transfers(_REGUARDED)
 
     def transfers_closed_since(self, at: datetime) -> tuple[Transfer, ...]:
         """Return the transfers that closed at or after `at`, oldest first."""
-        return self._select(_CLOSED_SINCE, at=at)
+        return self._select_transfers(_CLOSED_SINCE, at=at)
 
     def add_event(self, event: TransferEvent) -> None:
         """Add an event to a transfer's history."""
@@ -171,7 +171,7 @@ class TransferRows:
             self._database.execute(sql.delete(EVENTS).where(sql.exists().where(theirs, closed)))
             self._database.execute(sql.delete(TRANSFERS).where(closed))
 
-    def _select(self, query: sql.Executable, **values: object) -> tuple[Transfer, ...]:
+    def _select_transfers(self, query: sql.Executable, **values: object) -> tuple[Transfer, ...]:
         return tuple(Transfer(**row) for row in self._database.rows(query, **values))
 
 

@@ -204,7 +204,7 @@ def first_probe_time_of_each_owner(
 def does_breaker_close_queues(
     breaker: PublishedClusterBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
-    """Say whether the queues are closed: in the pause, and for `fast_s` seconds from each owner's first job on."""
+    """Say whether failures close the queues: in the pause, and for `fast_s` seconds from each owner's first job on."""
     if not breaker.until:
         return False
     fast = timedelta(seconds=policy.fast_s)

@@ -39,7 +39,7 @@ def plan_outliving_job_deletions(
 ) -> Iterator[TransferAction]:
     """Plan to delete each remote job that its cluster still lists after the job's recorded end."""
     for transfer in ended:
-        remote = _remote_list_after_last_change(transfer, situation)
+        remote = _remote_job_list_after_last_change(transfer, situation)
         row = _remote_job_or_copy_row(transfer, remote, situation) if remote else None
         if not remote or not row or row.state.is_deleting:
             continue
@@ -77,7 +77,7 @@ def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionI
 
 def is_remote_job_unlisted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether a remote job list that was queried after the transfer's last change lacks the job."""
-    remote = _remote_list_after_last_change(transfer, situation)
+    remote = _remote_job_list_after_last_change(transfer, situation)
     return remote is not None and _remote_job_or_copy_row(transfer, remote, situation) is None
 
 
@@ -87,7 +87,7 @@ def may_remote_folder_have_outputs(transfer: Transfer) -> bool:
     return may_have_run and transfer.desired != DesiredLocalJobState.DEAD
 
 
-def _remote_list_after_last_change(transfer: Transfer, situation: TransferDecisionInputs) -> ClusterSnapshot | None:
+def _remote_job_list_after_last_change(transfer: Transfer, situation: TransferDecisionInputs) -> ClusterSnapshot | None:
     remote = situation.snapshots.get(transfer.remote)
     return remote if remote and transfer.is_older_than(remote.taken_at) else None
 
@@ -131,7 +131,7 @@ class SuspensionMismatch:
 def find_suspension_mismatch(
     transfer: Transfer, situation: TransferDecisionInputs, shows: Container[str]
 ) -> SuspensionMismatch | None:
-    """Return the mismatch if one of a transfer's jobs is suspended alone; `shows`: clusters that show suspensions."""
+    """Return the mismatch if a remote job does not follow its suspended or resumed home job; else None."""
     home, state = situation.snapshots.get(situation.home), transfer.local_state
     if not _may_starter_follow_suspension(transfer, situation) or not home or not transfer.is_older_than(home.taken_at):
         return None
@@ -142,7 +142,7 @@ def find_suspension_mismatch(
     if is_now != intended:
         why = f"qstat at home shows the job as {is_now}; the last method set {intended}"
         return SuspensionMismatch(desired=is_now, at=(home.taken_at,), why=why)
-    if transfer.remote in shows and transfer.seen_at and _is_remote_job_state_opposite(transfer, is_now):
+    if transfer.remote in shows and transfer.seen_at and _is_only_one_job_suspended(transfer, is_now):
         why = f"the job is {is_now} at home and {transfer.remote_state.text} at {transfer.remote}"
         return SuspensionMismatch(desired=is_now, at=(home.taken_at, transfer.seen_at), why=why)
     return None
@@ -154,8 +154,8 @@ def _may_starter_follow_suspension(transfer: Transfer, situation: TransferDecisi
     return is_free and has_remote_job and transfer.wake in situation.asleep
 
 
-def _is_remote_job_state_opposite(transfer: Transfer, is_now: str) -> bool:
-    """Say whether only one job is suspended; a suspended remote job counts only if gridbridge suspended the job."""
+def _is_only_one_job_suspended(transfer: Transfer, is_now: str) -> bool:
+    """Say whether only one of both jobs is suspended; a remote job counts only if gridbridge suspended the job."""
     is_fresh = transfer.seen_at is not None and transfer.is_older_than(transfer.seen_at) and not transfer.missed_polls
     state = transfer.remote_state
     if not is_fresh or not state.is_listed or _is_job_waiting_or_ending(state):

@@ -1,4 +1,4 @@
-"""Choose which tasks that wait at a remote cluster return home, because slots are free at home.
+"""Choose which of the tasks that wait at remote clusters return home when slots are free at home.
 
 All waiting tasks leave a cluster that is drained or whose jobs fail. Of a silent cluster only the last job list is
 known, and the claim shows whether the remote job has started since. Home slots count as free only if two successive
@@ -77,14 +77,14 @@ def _tasks_to_recall_in_turn(
 def _recall_slots_and_reason(
     transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None, trouble: str
 ) -> tuple[int, str, str]:
-    """Return the number of home slots, the reason for a recall, and a load text; with 0 or '' no recall."""
+    """Return slots, reason and load text for the recall of a task; 0 slots or an empty reason mean no recall."""
     if why := _why_cluster_is_silent_too_long(transfer, situation, queue):
         home_row, state = situation.home_task_row(transfer), ""
         slots = home_row.slots if home_row else 0
     elif row := _waiting_remote_job_row(transfer, situation):
         remote = situation.snapshots[transfer.remote]
         state = f" ({remote.pending} waiting and {remote.free_slots} free there)"
-        slots, why = row.slots, _why_waited_too_long(transfer, situation, queue, trouble)
+        slots, why = row.slots, _why_task_waited_too_long(transfer, situation, queue, trouble)
     else:
         return 0, "", ""
     return slots, why, state
@@ -105,7 +105,7 @@ def is_waiting_task_recallable(transfer: Transfer, situation: TransferDecisionIn
     return is_settled and _waiting_remote_job_row(transfer, situation) is not None
 
 
-def _why_waited_too_long(
+def _why_task_waited_too_long(
     transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None, trouble: str
 ) -> str:
     assert transfer.since

@@ -19,7 +19,7 @@ FENCED_STATUS = 199  # exit status of a remote job that got no permission from h
 
 
 def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
-    """Return the result of a home job from the remote job's accounting record.
+    """Return the result for the home job, derived from the remote job's accounting record.
 
     The remote job's wrapper script encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64. A job
     without a recorded end runs again if the transfer allows a rerun. Without a rerun the home job ends as killed, or

@@ -55,7 +55,7 @@ def map_request_to_remote_cluster(
         pe=pe,
         slots=slots,
         project=_map_project(request.project, mapping, remote),
-        queues=_map_queues(request.queues, mapping, remote),
+        queues=_map_requested_queues(request.queues, mapping, remote),
         notes=tuple(notes),
         spread=spread,
         types=tuple(rule.to for _, rule in mapping.rules_of_kind(request_mapping_rules.TYPE)),
@@ -159,8 +159,8 @@ def _map_project(project: str, mapping: RequestMapping, remote: str) -> str:
     return "" if rule.drop else rule.to or project
 
 
-def _map_queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
-    """Return the remote queues for the requested queues; if no rule gives a queue, the default queue or none."""
+def _map_requested_queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
+    """Return the remote queues for the requested queues; if no mapping rule gives any, the default queue or none."""
     rules = [(name, rule) for name in queues if (rule := mapping.find_rule(request_mapping_rules.QUEUE, name))]
     for name, rule in rules:
         if rule.reject:

@@ -64,24 +64,24 @@ def apply_starter_message(received: ReceivedStarterMessage) -> Transfer | Reject
     """Return a transfer as changed by a starter's message from the right home cluster and queue."""
     message, transfer, now = received.message, received.known, received.now
     if reason := describe_invalid_message_value(message):
-        return _reject_message(message, reason)
+        return _reject_wrong_route(message, reason)
     message = message.but(reason=transfer_messages_in_spool.shorten_reason_for_storage(message.reason))
     if message.kind == TransferMessageKind.RECORD:
         if transfer and transfer.record == received.record:
             return transfer  # a restarted poller reads this file a second time
         return _apply_record_message(received, message)
     if transfer is None:
-        return _reject_message(message, f"{message.kind} message for a transfer without a record")
+        return _reject_wrong_route(message, f"{message.kind} message for a transfer without a record")
     if message.kind in (TransferMessageKind.INTENT, TransferMessageKind.SPARED):
         return _apply_intent_message(transfer, message, now)
     if message.kind == TransferMessageKind.ENDED:
         return _apply_end_message(transfer, message, now)
     if message.kind == TransferMessageKind.CLOSED:
         return _apply_closing_message(transfer, message, now)
-    return _reject_message(message, f"unknown kind {message.kind!r}")
+    return _reject_wrong_route(message, f"unknown kind {message.kind!r}")
 
 
-def _reject_message(message: TransferMessage, reason: str) -> RejectedStarterMessage:
+def _reject_wrong_route(message: TransferMessage, reason: str) -> RejectedStarterMessage:
     return RejectedStarterMessage(what=message.transfer, reason=reason)
 
 
@@ -90,9 +90,9 @@ def reject_message_of_wrong_route(
 ) -> RejectedStarterMessage | None:
     """Reject a message from another home cluster, or with a wrong pair of transfer queue and cluster."""
     if parse_transfer_name(message.transfer).cluster != home:
-        return _reject_message(message, f"the transfer is not of cluster {home}")
+        return _reject_wrong_route(message, f"the transfer is not of cluster {home}")
     if message.kind == TransferMessageKind.RECORD and (message.queue, message.remote) not in routes:
-        return _reject_message(message, f"no transfer queue {message.queue!r} leads to {message.remote!r}")
+        return _reject_wrong_route(message, f"no transfer queue {message.queue!r} leads to {message.remote!r}")
     return None
 
 
@@ -108,7 +108,7 @@ def transfer_for_restarted_task(
     if any(transfer.desired == DesiredLocalJobState.DEAD for transfer in live):
         return None
     if live:
-        last = max(live, key=_attempt_number)
+        last = max(live, key=_attempt_number_of_transfer)
         if last.wake != message.wake and last.wake in asleep:
             return None
         return TransferMessage(
@@ -123,7 +123,7 @@ def transfer_for_restarted_task(
             claim=last.claim,
         )
     transfer_id = parse_transfer_name(message.transfer)
-    transfer_id.attempt = max(map(_attempt_number, transfers), default=0) + 1
+    transfer_id.attempt = max(map(_attempt_number_of_transfer, transfers), default=0) + 1
     return TransferMessage(kind=TransferMessageKind.RECORD, transfer=str(transfer_id))
 
 
@@ -159,7 +159,7 @@ def is_fifo_name(name: str) -> bool:
     return name.isascii() and name.isalnum() and len(name) <= MAX_WAKE_CHARACTERS
 
 
-def _attempt_number(transfer: Transfer) -> int:
+def _attempt_number_of_transfer(transfer: Transfer) -> int:
     return parse_transfer_name(transfer.name).attempt
 
 
@@ -168,7 +168,7 @@ def _apply_record_message(
 ) -> Transfer | RejectedStarterMessage:
     transfer, record, now = received.known, received.record, received.now
     if message.phase not in PHASE_ORDER:
-        return _reject_message(message, f"unknown phase {message.phase!r}")
+        return _reject_wrong_route(message, f"unknown phase {message.phase!r}")
     fresh = Transfer(
         name=message.transfer,
         uid=received.uid,
@@ -190,7 +190,7 @@ def _apply_record_message(
     if transfer is None:
         return fresh
     if transfer.is_over or PHASE_ORDER.index(message.phase) < PHASE_ORDER.index(transfer.phase):
-        return _reject_message(message, "the message is older than the stored transfer")
+        return _reject_wrong_route(message, "the message is older than the stored transfer")
     if _is_same_record(transfer, fresh):
         latest = fresh if message.reason else transfer
         return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
@@ -223,7 +223,7 @@ def _apply_intent_message(
     if message.kind == TransferMessageKind.SPARED:
         return transfer if transfer.is_over else transfer.but(reason=SPARED_REASON)
     if message.desired not in INTENT_REASONS:
-        return _reject_message(message, f"unknown intent {message.desired!r}")
+        return _reject_wrong_route(message, f"unknown intent {message.desired!r}")
     if transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD:
         return transfer
     return transfer.but(desired=message.desired, updated_at=now, reason=INTENT_REASONS[message.desired])
@@ -233,9 +233,9 @@ def _apply_end_message(
     transfer: Transfer, message: TransferMessage, now: datetime
 ) -> Transfer | RejectedStarterMessage:
     if not transfer.remote_id or message.remote_id != str(transfer.remote_id):
-        return _reject_message(message, f"remote job {message.remote_id} is not the recorded job")
+        return _reject_wrong_route(message, f"remote job {message.remote_id} is not the recorded job")
     if not _has_valid_end(message):
-        return _reject_message(message, f"invalid job end: {message.outcome!r}")
+        return _reject_wrong_route(message, f"invalid job end: {message.outcome!r}")
     if transfer.verdict or transfer.is_over:
         return transfer
     return transfer.but(

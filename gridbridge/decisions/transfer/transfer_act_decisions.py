@@ -55,7 +55,7 @@ def update_transfer_from_snapshots(
     local = situation.snapshots.get(situation.home)
     if local and transfer.is_older_than(local.taken_at):
         transfer = transfer.but(local_state=home_row.state if home_row else UNSEEN)
-    if not transfer.is_over and _is_number_reused(transfer, local, home_row, situation.queues):
+    if not transfer.is_over and _is_local_job_number_reused(transfer, local, home_row, situation.queues):
         transfer = transfer.but(desired=DesiredLocalJobState.DEAD)
     if local and transfer.listed != OwnerSeenInHomeJobList.YES:
         transfer = transfer.but(listed=prove_transfer_owner_by_home(transfer, local))
@@ -123,7 +123,7 @@ def decide_transfer_actions(
     # the terminate method of the task's queue is a process of the job owner, and may end without effect
     is_overdue = deleted_at and situation.now - deleted_at >= DELETION_OVERDUE and is_new and is_deletable
     why = "deleted at home" if is_dead else "the starter is gone"
-    if is_dead and _is_number_reused(transfer, home, home_row, situation.queues):
+    if is_dead and _is_local_job_number_reused(transfer, home, home_row, situation.queues):
         why = NUMBER_REUSED
     no_job = f"{why}, and no remote job lives at {transfer.remote}"
     blocked = f"{transfer.remote} put job {transfer.remote_id} into error state"
@@ -166,7 +166,7 @@ def _may_home_still_run_task(
     if home is None or not transfer.is_older_than(home.taken_at):
         return True
     is_running = transfer.local_state.is_running and not transfer.local_state.is_deleting
-    return is_running and not _runs_in_home_queue(transfer, home_row, situation.queues)
+    return is_running and not _runs_in_ordinary_home_queue(transfer, home_row, situation.queues)
 
 
 def is_home_task_deleted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
@@ -181,28 +181,30 @@ def _is_task_gone_from_home(transfer: Transfer, home: ClusterSnapshot | None) ->
     return transfer.is_older_than(home.taken_at - NEW_STARTER_MESSAGE_TIME)
 
 
-def _runs_in_home_queue(transfer: Transfer, home_row: ClusterJobListRow | None, queues: frozenset[str]) -> bool:
+def _runs_in_ordinary_home_queue(
+    transfer: Transfer, home_row: ClusterJobListRow | None, queues: frozenset[str]
+) -> bool:
     queue = home_row.queue.partition("@")[0] if home_row else ""
     return bool(queue) and queue not in queues | {transfer.queue}
 
 
 def is_home_job_id_reused(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
     """Say whether home has given a transfer's job number to a new job."""
-    return _is_number_reused(transfer, home, find_home_task_of_transfer(transfer, home), queues)
+    return _is_local_job_number_reused(transfer, home, find_home_task_of_transfer(transfer, home), queues)
 
 
-def _is_number_reused(
+def _is_local_job_number_reused(
     transfer: Transfer, home: ClusterSnapshot | None, home_row: ClusterJobListRow | None, queues: frozenset[str]
 ) -> bool:
     """Say whether a new job with a transfer's job number runs in a home queue, as after a restored spool."""
     if home is None or not transfer.is_older_than(home.taken_at):
         return False
     is_new = home_row is not None and home_row.state.has_begun and not home_row.state.is_restarted
-    return is_new and _runs_in_home_queue(transfer, home_row, queues)
+    return is_new and _runs_in_ordinary_home_queue(transfer, home_row, queues)
 
 
 def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[int]:
-    """Return the local jobs of open transfers that have a rescheduled task."""
+    """Return the local jobs that have a rescheduled task with an open transfer."""
     requeued = (transfer for transfer in transfers if transfer.local_state.is_put_back)
     return frozenset(parse_transfer_name(transfer.name).job for transfer in requeued)
 

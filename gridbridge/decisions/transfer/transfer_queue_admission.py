@@ -23,7 +23,7 @@ def why_cluster_refuses_owner(owner: str, users: RemoteAccounts, account: str, s
 def why_queue_refuses_job(
     queue: str, limits: QueueJobAndUserRestrictions, job: JobRequestAndSubmitOptions, groups: Set[str]
 ) -> str:
-    """Return why a queue's limits exclude a job, whose owner is a member of `groups`; '' if the job fits."""
+    """Return why a queue's limits exclude a job; '' if the job fits. `groups` are those of the job's owner."""
     owner = job.request.owner
     if limits.people is not None and {owner, *(f"@{group}" for group in groups)}.isdisjoint(limits.people):
         return f"the user_lists of {queue} don't have {owner}"

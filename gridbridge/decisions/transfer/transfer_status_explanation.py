@@ -194,8 +194,8 @@ def explain_transfer_attempt(
     return reports.TransferAttemptExplanation(
         transfer=transfer,
         where=describe_job_location(transfer),
-        here=_describe_home_state(transfer, now),
-        there=_describe_remote_state(transfer, now),
+        here=_describe_local_job_state(transfer, now),
+        there=_describe_remote_job_state(transfer, now),
         waits_for=explain_transfer_wait(transfer, shown, now),
         events=history.events,
         left_out=history.left_out,
@@ -213,7 +213,7 @@ def describe_job_location(transfer: PublishedTransfer) -> str:
     return f"{job} is at {transfer.remote} as job {transfer.remote_id}"
 
 
-def _describe_home_state(transfer: PublishedTransfer, now: datetime) -> str:
+def _describe_local_job_state(transfer: PublishedTransfer, now: datetime) -> str:
     if transfer.closed_at:
         return transfer.reason
     state = transfer.local_state or ("ending" if transfer.outcome else "not listed")
@@ -221,7 +221,7 @@ def _describe_home_state(transfer: PublishedTransfer, now: datetime) -> str:
     return f"{state} in {transfer.queue}{since}"
 
 
-def _describe_remote_state(transfer: PublishedTransfer, now: datetime) -> str:
+def _describe_remote_job_state(transfer: PublishedTransfer, now: datetime) -> str:
     if transfer.outcome:
         return transfer.outcome
     if transfer.closed_at or not transfer.remote_state:

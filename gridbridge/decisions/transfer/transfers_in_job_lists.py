@@ -101,7 +101,7 @@ T = TypeVar("T")
 
 
 def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> str:
-    """Return whether home lists the task with its owner: YES, NO (only between start and end), or ''."""
+    """Return YES or NO: whether home lists the task with its owner; '' if unknown, as before its start."""
     if is_task_listed_as_owners(transfer.name, transfer.owner, local):
         return OwnerSeenInHomeJobList.YES
     may_have_left = transfer.verdict or transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD
@@ -145,7 +145,7 @@ def may_everybody_see_transfer(transfer: Transfer, young: datetime) -> bool:
 def usage_records_of_proved_owner(
     records: Sequence[RemoteJobRunAccounting], transfers: Iterable[Transfer]
 ) -> Sequence[RemoteJobRunAccounting]:
-    """Return the records of a task's proved owner, because others may use its account; all without a proof."""
+    """Return only the proved owner's records, because others may use the same account; all if no owner is proved."""
     by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnerSeenInHomeJobList.YES}
     if not by_name:
         return records

@@ -52,7 +52,7 @@ class RequestMapping:
 
     @property
     def is_closed(self) -> bool:
-        """Whether a job may request only resources that have a mapping rule, and only hard; so for an OAR cluster."""
+        """Whether a job may request only resources with a mapping rule, and only by hard requests (true for OAR)."""
         return (RESOURCE, ANY) in self.rules
 
     def rules_of_kind(self, kind: str) -> tuple[tuple[str, RequestMappingRule], ...]:

@@ -70,7 +70,7 @@ def qacct_remote(job: str | None, owner: str | None, days: float | None, path: s
     if job is not None and (owner is not None or days is not None):
         raise click.UsageError("-j JOB excludes -o and -d")
     if job is not None:
-        _print_job(job, now, path, folder, is_json)
+        _print_accounting_of_job(job, now, path, folder, is_json)
         return
     totals, notes = service.sum_remote_usage(owner or ANYBODY, days, now, folder, path)
     if is_json:
@@ -78,7 +78,7 @@ def qacct_remote(job: str | None, owner: str | None, days: float | None, path: s
         return
     rows = [_usage_total_row(total) for total in totals]
     output_and_errors.print_table(USAGE_TOTAL_COLUMNS, rows, unbroken=USAGE_TOTAL_COLUMNS, numbers=NUMBERS)
-    _print_notes(notes)
+    _print_accounting_notes(notes)
 
 
 def main() -> None:
@@ -86,7 +86,7 @@ def main() -> None:
     output_and_errors.run_command_reporting_errors(qacct_remote, "qacct_remote")
 
 
-def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -> None:
+def _print_accounting_of_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -> None:
     try:
         tasks, notes = service.read_home_remote_accounting(job, now, folder, path)
     except service.NoAccountedJob as error:
@@ -102,10 +102,10 @@ def print_home_and_remote_usage(tasks: Sequence[HomeAndRemoteAccounting], notes:
     """Print the accounting records of all tasks as a table, and the notes on standard error."""
     rows = [row for task in tasks for row in _accounting_rows_of_task(task, now)]
     output_and_errors.print_table(ACCOUNTING_COLUMNS, rows, unbroken=ACCOUNTING_COLUMNS[:-1], numbers=NUMBERS)
-    _print_notes(notes)
+    _print_accounting_notes(notes)
 
 
-def _print_notes(notes: Sequence[str]) -> None:
+def _print_accounting_notes(notes: Sequence[str]) -> None:
     for note in notes:
         output_and_errors.print_error(f"qacct_remote: {note}")
 

@@ -128,7 +128,7 @@ def _build_qalter_options(
 def _translate_changed_resources(
     transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str
 ) -> tuple[Pairs, Pairs, bool]:
-    """Translate changed resources; return the hard and soft ones, and whether to avoid transfer queues there."""
+    """Translate changed resources; return the hard and soft ones, and whether the job must avoid transfer queues."""
     home = owner_remote_job_access.cluster_address_for_caller(policy, policy.site.cluster)
     known_here = owner_remote_job_access.require_job_request_reader(home).query_submitted_job(
         home, parse_transfer_name(transfer.transfer).job
@@ -164,7 +164,7 @@ def delete_transferred_tasks(
 def delete_owner_transferred_jobs(
     owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
-    """Delete an owner's jobs at other clusters; ConfigError or StateError without files."""
+    """Delete an owner's jobs at other clusters; ConfigError or StateError if configuration or files are missing."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     published = published_json.read_all_published_files(folder)
     transfers = [transfer for transfer in published.transfers if transfer.owner == owner]

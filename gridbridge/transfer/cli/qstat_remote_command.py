@@ -21,7 +21,7 @@ STATES = "prsha"
 CALLING_USER = "$user"  # stands for the calling user in option -u of qstat(1)
 
 
-def _check_state_letters(_: click.Context, __: click.Parameter, value: str) -> str:
+def _check_qstat_state_letters(_: click.Context, __: click.Parameter, value: str) -> str:
     if not value or set(value) - set(STATES):
         raise click.BadParameter(
             f"{value!r}: unknown state; expected p (waiting), r (running), s (suspended), h (held) or a (all)"
@@ -40,7 +40,7 @@ def _check_state_letters(_: click.Context, __: click.Parameter, value: str) -> s
 @click.option(
     *("-s", "states"),
     metavar="p|r|s|h|a",
-    callback=_check_state_letters,
+    callback=_check_qstat_state_letters,
     default="a",
     help="Show remote jobs in these states: waiting, running, suspended, held, all.",
 )
@@ -86,7 +86,7 @@ def qstat_remote(
     for note in notes:
         output_and_errors.print_line(f"{note}\n")
     if rows:
-        table = [_transfer_row(report, now) for report in rows]
+        table = [_table_row_of_transfer(report, now) for report in rows]
         output_and_errors.print_table(TRANSFER_COLUMNS, table, unbroken=TRANSFER_COLUMNS[:-1])
 
 
@@ -141,7 +141,7 @@ def _print_task_detail(task: TaskWithRemoteMessages, now: datetime) -> None:
             output_and_errors.print_line(f"  {title:<{width}}  {text}")
 
 
-def _transfer_row(report: TransferAndAwaitedEvent, now: datetime) -> tuple[str, ...]:
+def _table_row_of_transfer(report: TransferAndAwaitedEvent, now: datetime) -> tuple[str, ...]:
     transfer = report.transfer
     return (
         *(report.job, transfer.owner, transfer.remote, str(transfer.remote_id or "-")),

@@ -117,7 +117,7 @@ class UndeliveredTaskEndTracker:
             self._unproved[closed.key] = closed
 
     def watched_local_jobs(self) -> set[int]:
-        """Return the ids of local jobs that the home job list must include."""
+        """Return the ids of the local jobs that the next home job list must show."""
         watched = (*self._ended.values(), *self._unproved.values())
         return {parse_transfer_name(transfer.name).job for transfer in watched}
 
@@ -163,8 +163,8 @@ class RestartedTaskQuestionResponder:
         message = spooled.message
         if describe_invalid_message_value(message) or not message.wake:
             return RejectedStarterMessage(what="question", reason="invalid value, or no FIFO for the answer")
-        found = self._attempts_with_reopened_end(spooled)
-        attempts = tuple(self._delete_if_number_reused(transfer, message) for transfer in found)
+        found = self._transfers_of_task_with_last_reopened(spooled)
+        attempts = tuple(self._delete_transfer_if_job_number_reused(transfer, message) for transfer in found)
         dying = (transfer.key for transfer in attempts if is_new_starter_of_dying_task(transfer, message))
         self.with_new_starter.update(dying)
         asleep = [transfer.wake for transfer in attempts if self._verdicts.is_starter_asleep(transfer)]
@@ -174,7 +174,7 @@ class RestartedTaskQuestionResponder:
             self._verdicts.publish_answer_and_wake(message.wake, spooled.uid, reply.but(stage=stage))
         return None
 
-    def _attempts_with_reopened_end(self, spooled: MessageWithAuthorUid) -> tuple[Transfer, ...]:
+    def _transfers_of_task_with_last_reopened(self, spooled: MessageWithAuthorUid) -> tuple[Transfer, ...]:
         """Return a task's transfers; open the last transfer again if home may have missed how the transfer ended."""
         message, uid = spooled.message, spooled.uid
         attempts = self._ledger.attempts_of_task(message.transfer, uid)
@@ -184,7 +184,7 @@ class RestartedTaskQuestionResponder:
         self._ledger.reopen_transfer(ended)
         return self._ledger.attempts_of_task(message.transfer, uid)
 
-    def _delete_if_number_reused(self, transfer: Transfer, message: TransferMessage) -> Transfer:
+    def _delete_transfer_if_job_number_reused(self, transfer: Transfer, message: TransferMessage) -> Transfer:
         """Begin to delete a transfer if home has given the transfer's job number to a new job."""
         is_live = not transfer.is_over and transfer.desired != DesiredLocalJobState.DEAD
         if not is_live or transfer.wake == message.wake:

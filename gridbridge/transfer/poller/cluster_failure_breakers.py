@@ -48,7 +48,7 @@ class ClusterFailureBreakers:
         if observation is None:
             return
         if transfer.key in self._proved:
-            self._count_evidence(observation, self._transfers_proved_in_queue(transfers))
+            self._count_job_success_or_failure(observation, self._transfers_with_task_seen_in_queue(transfers))
             return
         breaker = self._breaker_of_cluster(transfer.remote)
         self._store_breaker(circuit_breaker.clear_owner_breaker_failures(breaker, observation))
@@ -69,12 +69,12 @@ class ClusterFailureBreakers:
             for observation in due:
                 del waiting[observation.job]
                 if circuit_breaker.is_owner_task_in_home_queue(observation.transfer, home):
-                    self._count_evidence(observation, self._transfers_proved_in_queue(transfers))
+                    self._count_job_success_or_failure(observation, self._transfers_with_task_seen_in_queue(transfers))
             if not waiting:
                 del self._unproved[key]
 
     def unproved_local_jobs(self) -> set[int]:
-        """Return the ids of local jobs that the home job list must include."""
+        """Return the ids of the local jobs that the next home job list must show."""
         return {job for waiting in self._unproved.values() for job in waiting}
 
     def drop_unproved_evidence(self) -> None:
@@ -84,14 +84,16 @@ class ClusterFailureBreakers:
 
     def clusters_with_closed_queues(self, transfers: Iterable[Transfer]) -> frozenset[str]:
         """Return the clusters whose transfer queues are closed because of job failures."""
-        now, everyone = self._clock.now(), self._transfers_proved_in_queue(transfers)
+        now, everyone = self._clock.now(), self._transfers_with_task_seen_in_queue(transfers)
         return frozenset(
             name
             for name, state in self._known.items()
-            if circuit_breaker.does_breaker_close_queues(state, self._first_probes(state, everyone), now, self._policy)
+            if circuit_breaker.does_breaker_close_queues(
+                state, self._first_job_times(state, everyone), now, self._policy
+            )
         )
 
-    def _first_probes(self, state: PublishedClusterBreaker, transfers: Collection[Transfer]) -> dict[str, datetime]:
+    def _first_job_times(self, state: PublishedClusterBreaker, transfers: Collection[Transfer]) -> dict[str, datetime]:
         """Return for each owner the start of the first job after the pause of closed queues, even of an ended job."""
         if not state.until:
             return {}
@@ -101,7 +103,7 @@ class ClusterFailureBreakers:
         self._probes[state.cluster] = state.until, probes
         return probes
 
-    def _transfers_proved_in_queue(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
+    def _transfers_with_task_seen_in_queue(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
         return tuple(transfer for transfer in transfers if transfer.key in self._proved)
 
     def reasons_of_failing_clusters(self) -> dict[str, str]:
@@ -111,7 +113,7 @@ class ClusterFailureBreakers:
     def _breaker_of_cluster(self, cluster: str) -> PublishedClusterBreaker:
         return self._known.get(cluster, PublishedClusterBreaker(cluster=cluster))
 
-    def _count_evidence(self, observation: BreakerEvidence, transfers: Iterable[Transfer]) -> None:
+    def _count_job_success_or_failure(self, observation: BreakerEvidence, transfers: Iterable[Transfer]) -> None:
         before, now = self._breaker_of_cluster(observation.transfer.remote), self._clock.now()
         self._store_breaker(circuit_breaker.update_breaker(before, observation, transfers, now, self._policy))
 

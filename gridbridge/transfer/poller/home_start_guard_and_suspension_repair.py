@@ -71,9 +71,9 @@ class MissingGuardRestorer(ReloadablePollerComponent):
         """Check which tasks have lost their hold or start time, if the home cluster has answered."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
-                self._check_holds(answer.snapshot)
+                self._check_holds_and_start_times(answer.snapshot)
 
-    def _check_holds(self, local: ClusterSnapshot) -> None:
+    def _check_holds_and_start_times(self, local: ClusterSnapshot) -> None:
         """Restore each hold that two successive job lists lack, and query start times.
 
         One list is not enough, because a starter may just have released the hold.
@@ -84,12 +84,12 @@ class MissingGuardRestorer(ReloadablePollerComponent):
                 self._record_missing_guard(transfer, HomeStartGuard.HOLD)
         self._unheld = unheld
         if reply := self._look.answer():
-            self._take_start_times(reply[1])
+            self._record_guards_missing_in_requests(reply[1])
         if self._look.may_ask():
             transfers = self._ledger.open_transfers()
-            self._query_start_times(home_and_remote_mismatches.jobs_with_guard_besides_hold(transfers, local))
+            self._query_start_times_of_jobs(home_and_remote_mismatches.jobs_with_guard_besides_hold(transfers, local))
 
-    def _query_start_times(self, jobs: tuple[int, ...]) -> None:
+    def _query_start_times_of_jobs(self, jobs: tuple[int, ...]) -> None:
         """Query the start times of at most a hundred local jobs; other jobs follow in the next query."""
         next_ones = [job for job in jobs if job > self._after]
         due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
@@ -97,7 +97,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
             self._after = batch[-1]
             self._look.ask(batch)
 
-    def _take_start_times(self, requests: dict[int, JobRequest]) -> None:
+    def _record_guards_missing_in_requests(self, requests: dict[int, JobRequest]) -> None:
         for transfer in tuple(self._ledger.open_transfers()):
             request = requests.get(parse_transfer_name(transfer.name).job)
             find_guard, queues = home_and_remote_mismatches.missing_home_start_guard, self.policy.queues
@@ -137,7 +137,7 @@ class StaleGuardRemover:
             self._left[closed.key] = closed
 
     def watched_local_jobs(self) -> set[int]:
-        """Return the ids of local jobs that the home job list must include."""
+        """Return the ids of the local jobs that the next home job list must show."""
         return {parse_transfer_name(transfer.name).job for transfer in self._left.values()}
 
     def remove_stale_guards(self, local: ClusterSnapshot) -> None:
@@ -231,7 +231,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
     def request_suspension_changes(self, situation: TransferDecisionInputs, busy: Container[TransferKey]) -> None:
         """Ask starters to follow each suspension that two job lists show, and withdraw outdated requests.
 
-        The starters of the transfers in `busy` are not asked.
+        Starters of the transfers in `busy` are left alone.
         """
         clusters = self.policy.clusters.items()
         shows = frozenset(name for name, cluster in clusters if ADAPTERS[cluster.kind].shows_suspension)
@@ -241,19 +241,19 @@ class SuspensionReconciler(ReloadablePollerComponent):
             if transfer.key not in busy and (shown := find_suspension_mismatch(transfer, situation, shows))
         }
         for key in self._out.keys() - mismatches.keys():
-            self._withdraw_request(key, busy)
+            self._withdraw_suspension_request(key, busy)
         before, self._seen = self._seen, mismatches
         for key, shown in mismatches.items():
             if key in before and shown.confirms_mismatch(before[key]):
-                self._publish_mismatch(key, shown)
+                self._publish_suspension_request(key, shown)
             elif key in before and shown.is_same_mismatch(before[key]):
                 self._seen[key] = before[key]  # one of the two clusters has sent no new job list
 
-    def _publish_mismatch(self, key: TransferKey, shown: SuspensionMismatch) -> None:
+    def _publish_suspension_request(self, key: TransferKey, shown: SuspensionMismatch) -> None:
         """Ask a starter to suspend or resume its remote job, and repeat the request after growing pauses."""
         last = self._out.get(key)
         if last and last.desired != shown.desired:
-            self._forget_request_pauses(key)
+            self._forget_suspension_request_pauses(key)
         if not self._backoff.may_try(key):
             return
         transfer = self._ledger.open[key]
@@ -273,14 +273,14 @@ class SuspensionReconciler(ReloadablePollerComponent):
         action = TransferAction(act=TransferActKind.PUBLISH, transfer=transfer, why=shown.why, verdict=message)
         self._verdicts.publish_verdict_and_wake(action)
 
-    def _withdraw_request(self, key: TransferKey, busy: Container[TransferKey]) -> None:
+    def _withdraw_suspension_request(self, key: TransferKey, busy: Container[TransferKey]) -> None:
         """Withdraw a request to a starter, unless a result of the remote job has replaced the request."""
         del self._out[key]
-        self._forget_request_pauses(key)
+        self._forget_suspension_request_pauses(key)
         transfer = self._ledger.open.get(key)
         if transfer and not transfer.verdict and key not in busy:
             self._verdicts.remove_verdict_file(transfer.name, transfer.uid)
 
-    def _forget_request_pauses(self, key: TransferKey) -> None:
+    def _forget_suspension_request_pauses(self, key: TransferKey) -> None:
         self._backoff.forget(key)
         del self._times[key]

@@ -60,7 +60,7 @@ class OrphanRemoteJobCleaner:
             if home_and_remote_mismatches.is_remote_job_unlisted(transfer, situation):
                 is_unstaged = self._is_remote_folder_removed(transfer)
                 if self._claims.are_claim_files_removed(transfer) and is_unstaged:
-                    self._stop_watching(transfer)
+                    self._stop_watching_ended_transfer(transfer)
 
     def stop_watching_old_transfers(self, before: datetime) -> None:
         """Stop watching transfers that closed before the given time; log which files remain at the remote cluster."""
@@ -74,7 +74,7 @@ class OrphanRemoteJobCleaner:
                 if transfer.claimed:
                     why = "the remote job may still start"
                     _log.error("event=left_behind %s claim=%s why=%r", of, transfer.claim, why)
-                self._stop_watching(transfer)
+                self._stop_watching_ended_transfer(transfer)
 
     def _is_remote_folder_removed(self, ended: Transfer) -> bool:
         """Return whether a transfer's folder at the remote cluster is gone; otherwise begin to remove the folder."""
@@ -96,7 +96,7 @@ class OrphanRemoteJobCleaner:
             self._unstaging[name] = self._workers.do(ended.owner, self._remote.remove_staged_files, ended)
         return False
 
-    def _stop_watching(self, ended: Transfer) -> None:
+    def _stop_watching_ended_transfer(self, ended: Transfer) -> None:
         """Remove a transfer's message file before the database row: a message without a row would look new."""
         self._inbox.remove_stored_message(ended.record)
         self._ledger.stop_watching_remote_job(ended)

@@ -78,13 +78,13 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
         if action.act in (TransferActKind.ADOPT_LOCAL, TransferActKind.UNPIN):
             self.ledger.store_transfer(transfer.but(pinned=action.act is TransferActKind.ADOPT_LOCAL))
             return False
-        if end := self._job_end_or_search_error(action, transfer, verdict):
+        if end := self._remote_job_end_or_search_error(action, transfer, verdict):
             limited = self.claims.limit_fenced_attempts(transfer, end)
             end = transfer.verdict or limited
             self.ledger.store_transfer(transfer.but(verdict=end, cause=end.cause, updated_at=self.clock.now()))
         return end is not None
 
-    def _job_end_or_search_error(
+    def _remote_job_end_or_search_error(
         self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None
     ) -> TransferMessage | None:
         """Return the result that a look-up found for a job; an error if the look-ups have failed for too long."""

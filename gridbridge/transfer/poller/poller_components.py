@@ -53,11 +53,11 @@ class PollerComponents:
     def __init__(self, policy: Policy, resources: PollerResources) -> None:
         self.policy = policy
         self.resources = resources
-        self._build_state(policy, resources)
-        self._build_acts(policy, resources)
-        self._build_reconcilers(policy, resources)
+        self._build_state_components(policy, resources)
+        self._build_act_components(policy, resources)
+        self._build_comparing_and_cleaning_components(policy, resources)
 
-    def _build_state(self, policy: Policy, at: PollerResources) -> None:
+    def _build_state_components(self, policy: Policy, at: PollerResources) -> None:
         self.job_history = TaskHistoryPublisher(policy.site.cluster, at.database, at.views)
         self.breakers = ClusterFailureBreakers(policy.breaker, at.views, at.clock)
         self.ledger = TransferLedger(at.database, self.job_history, self.breakers, at.clock)
@@ -75,16 +75,16 @@ class PollerComponents:
             policy, self.ledger, self.answers, self.mail.questions, self.reused_ids, at.spool, at.clock
         )
 
-    def _build_acts(self, policy: Policy, at: PollerResources) -> None:
+    def _build_act_components(self, policy: Policy, at: PollerResources) -> None:
         self.claims = RemoteJobClaimService(policy, self.ledger, at.acts.claims, at.workers, at.clock)
         self.dispatcher = TransferActDispatcher(at.acts, at.workers, self.usage_records, at.clock.steady_s)
         self.late_guards = repair.StaleGuardRemover(at.database, self.ledger, self.dispatcher, at.clock)
         self.actions = PlannedTransferActRunner(
             *(policy, self.ledger, at.acts.verdicts, self.dispatcher, self.usage_records, self.claims),
-            *(self.late_guards, at.observers, self._forget_closed, at.clock),
+            *(self.late_guards, at.observers, self._forget_closed_transfer, at.clock),
         )
 
-    def _build_reconcilers(self, policy: Policy, at: PollerResources) -> None:
+    def _build_comparing_and_cleaning_components(self, policy: Policy, at: PollerResources) -> None:
         """Build the components that compare local tasks with remote jobs, and the components that clean up."""
         ledger, acts, workers, steady_s = self.ledger, at.acts, at.workers, at.clock.steady_s
         do_act = self.actions.do_or_begin_act
@@ -116,7 +116,7 @@ class PollerComponents:
         ):
             component.follow(policy)
 
-    def _forget_closed(self, closed: Transfer) -> None:
+    def _forget_closed_transfer(self, closed: Transfer) -> None:
         self.situations.deleted_at_home.pop(closed.name, None)
         self.ledger.move_to_ended(closed)
         self.mail.questions.with_new_starter.discard(closed.key)

@@ -49,7 +49,7 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     service_cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
     # go on with the last valid configuration if the new file is invalid or lacks parts that open transfers need
     if earlier := read_config_saved_by_service(clock.now()):
-        configuration.keep_earlier(earlier, _read_away_jobs)
+        configuration.keep_earlier(earlier, _read_away_jobs_in_state_file)
     configuration.log_refusal()
     life_sign = ServiceHeartbeat(LOCK)
     life_sign.begin()
@@ -60,7 +60,7 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     os._exit(0)  # threads may still wait for silent clusters
 
 
-def _read_away_jobs(policy: Policy) -> Iterable[AwayJob]:
+def _read_away_jobs_in_state_file(policy: Policy) -> Iterable[AwayJob]:
     try:
         with closing(StateFile.open(policy.site.state)) as database:
             return frozenset(map(config_sections_of_transfer, TransferRows(database).open_transfers()))
@@ -182,7 +182,7 @@ def _reload_cluster_observers(
         observers.pop(name).dismiss()
         service.answers.forget(name)
     for name in same:
-        queues = _transfer_queues_of_home(policy, name)
+        queues = _transfer_queues_if_home_cluster(policy, name)
         observers[name].follow(configured_cluster_address(policy, name), policy.poller, queues)
     for name in clusters - same:
         observers[name] = _make_cluster_observer(policy, name, service.resources.clock)
@@ -213,11 +213,11 @@ def _make_cluster_observer(policy: Policy, name: str, clock: Clock) -> ClusterOb
         policy.poller,
         clock,
         users=policy.clusters[name].users,
-        transfer_queues=_transfer_queues_of_home(policy, name),
+        transfer_queues=_transfer_queues_if_home_cluster(policy, name),
     )
 
 
-def _transfer_queues_of_home(policy: Policy, name: str) -> tuple[str, ...]:
+def _transfer_queues_if_home_cluster(policy: Policy, name: str) -> tuple[str, ...]:
     return tuple(policy.queues) if name == policy.site.cluster else ()
 
 
@@ -233,6 +233,6 @@ def _make_job_end_receiver(policy: Policy, name: str, clock: Clock) -> QeventJob
 
 
 def _clusters_to_query(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
-    """Return home and the clusters of transfer queues and `transfers`; without transfer queues all clusters."""
+    """Return the clusters to query: home and those of transfer queues and `transfers`; all if no queue exists."""
     used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
     return frozenset(policy.clusters) & used.union(transfer.remote for transfer in transfers)

@@ -127,7 +127,7 @@ def recall_journal_entry(
         "free": free,
     }
     keys = frozenset(transfer.key for transfer in considered[:ROWS])
-    sentences = [_recall_sentence(recall) for recall in due if recall.transfer.key in keys]
+    sentences = [_describe_task_recall(recall) for recall in due if recall.transfer.key in keys]
     return make_journal_entry(RECALL_PROGRAM, situation.now, inputs, sentences)
 
 
@@ -136,10 +136,10 @@ def replay_recalls(row: Mapping[str, Any]) -> list[str]:
     transfers, situation = decode_transfer_journal_row(row)
     queues = {name: model_value_from_json(queue, TransferQueueSection) for name, queue in row["queues"].items()}
     due = recall_policy.plan_recalls_into_home_slots(transfers, situation, queues, row["troubles"], row["free"])
-    return [_recall_sentence(recall) for recall in due]
+    return [_describe_task_recall(recall) for recall in due]
 
 
-def _recall_sentence(recall: TaskRecall) -> str:
+def _describe_task_recall(recall: TaskRecall) -> str:
     return f"recall {recall.transfer.name}: {recall.why}"
 
 
@@ -163,16 +163,18 @@ class RefusedStarterMessageJournal:
             return
         way = received.message.queue, received.message.remote
         inputs = {"received": model_value_to_json(replace(received, routes=received.routes & {way}))}
-        self._journal.store_entry(make_journal_entry(REFUSAL_PROGRAM, received.now, inputs, [_refusal_text(refusal)]))
+        self._journal.store_entry(
+            make_journal_entry(REFUSAL_PROGRAM, received.now, inputs, [_describe_refusal(refusal)])
+        )
 
 
 def replay_refused_starter_message(row: Mapping[str, Any]) -> list[str]:
     """Repeat the decision about a stored message; return the result as a sentence."""
     verdict = accept_or_reject_message(model_value_from_json(row["received"], ReceivedStarterMessage))
     if isinstance(verdict, transfers_and_actions.RejectedStarterMessage):
-        return [_refusal_text(verdict)]
+        return [_describe_refusal(verdict)]
     return [f"take {verdict.name}"]
 
 
-def _refusal_text(refusal: transfers_and_actions.RejectedStarterMessage) -> str:
+def _describe_refusal(refusal: transfers_and_actions.RejectedStarterMessage) -> str:
     return f"refuse {refusal.what}: {shorten_reason_for_storage(refusal.reason)}"

@@ -124,7 +124,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
     def publish_configuration_status(self, configuration: reports.PublishedConfigurationStatus) -> None:
         """Publish which gridbridge.toml is in force, and why a newer file is rejected."""
         self._configuration = configuration
-        self._publish_service_status()
+        self._publish_service_status_file()
 
     def publish_routes(self, used: frozenset[str]) -> None:
         """Publish each queue's remote cluster and mapping rules; keep the files of removed queues in `used`."""
@@ -138,7 +138,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
             publish_file(published_file_formats.published_route_path(queue, self.folder), route)
         published_file_formats.remove_routes_of_other_queues(used.union(self.policy.queues), self.folder)
         drains.make_cluster_drains_folder(self.folder)
-        self._publish_service_status()
+        self._publish_service_status_file()
 
     def publish_load_values(
         self,
@@ -150,7 +150,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         """Publish the load values of all remote clusters; if a disk is `full`, close all transfer queues."""
         if full != self._full:
             self._full = full
-            self._publish_service_status()
+            self._publish_service_status_file()
         now = self._clock.now()
         values: dict[str, str] = {}
         shut = closed | drains.list_drained_clusters(self.folder) | (self.policy.remotes if full else set())
@@ -175,12 +175,12 @@ class TransferStatePublisher(ReloadablePollerComponent):
                 row = published_row_with_all_fields(transfer, home)
                 is_proved = transfer.listed == OwnerSeenInHomeJobList.YES
                 listed.append(row if is_proved else replace(row, reason="", remote_host=""))
-        self._publish_json(published_json.TRANSFERS, reports.PublishedOpenTransfers(transfers=tuple(listed)))
+        self._publish_json_file(published_json.TRANSFERS, reports.PublishedOpenTransfers(transfers=tuple(listed)))
 
     def publish_cluster_answer(self, answer: ClusterQueryResult, last: ClusterSnapshot | None) -> None:
         """Publish what a cluster answered last, and the error of the last query."""
         cluster = published_cluster_row(answer, last, self._clock.now())
-        self._publish_json(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
+        self._publish_json_file(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
             own = self.policy.queues_at(answer.cluster)
             cluster_observer.publish_local_only_queues(answer.snapshot, own, self.folder)
@@ -201,7 +201,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
 
     def publish_breakers(self, breakers: reports.PublishedBreakersOfClusters) -> None:
         """Publish for each remote cluster whether job failures close its queues."""
-        self._publish_json(published_json.BREAKERS, breakers)
+        self._publish_json_file(published_json.BREAKERS, breakers)
 
     def publish_proved_history(self, local: str, attempts: Sequence[History]) -> None:
         """Publish the history of a local task's last transfers, whose owner the home job list has proved."""
@@ -242,7 +242,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
     def publish_accounting_progress(self, readings: Iterable[reports.PublishedAccountingProgress]) -> None:
         """Publish how far the service has read each cluster's accounting file."""
         positions = reports.PublishedAccountingPositions(readings=tuple(readings))
-        self._publish_json(usage_rows.ACCOUNTING_PROGRESS_FILE, positions)
+        self._publish_json_file(usage_rows.ACCOUNTING_PROGRESS_FILE, positions)
 
     def remove_old_histories(self, before: datetime, living: Iterable[Transfer]) -> None:
         """Remove histories that are older than the given time, except histories of open transfers."""
@@ -250,7 +250,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         published_json.remove_old_transfer_histories(self.folder, before, names)
         published_json.remove_old_unverified_histories(self.folder, before)
 
-    def _publish_service_status(self) -> None:
+    def _publish_service_status_file(self) -> None:
         service = reports.PublishedServiceStatus(
             cluster=self.policy.site.cluster,
             version=version_with_commit(),
@@ -265,7 +265,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
             configuration=self._configuration,
             full=reports.replace_control_characters(self._full),
         )
-        self._publish_json(published_json.SERVICE, service)
+        self._publish_json_file(published_json.SERVICE, service)
 
-    def _publish_json(self, name: str, value: object) -> None:
+    def _publish_json_file(self, name: str, value: object) -> None:
         publish_file(os.path.join(self.folder, name), published_json.encode_published_value(value))

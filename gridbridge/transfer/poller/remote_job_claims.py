@@ -104,10 +104,10 @@ def remove_claim_files_without_transfer(
         return  # no cluster uses claims
     for path in strange:
         with suppress(OSError):  # the claim file's owner may have removed the file
-            _remove_claim_if_old(path, now_s)
+            _remove_claim_file_if_old(path, now_s)
 
 
-def _remove_claim_if_old(path: str, now_s: float) -> None:
+def _remove_claim_file_if_old(path: str, now_s: float) -> None:
     facts = os.lstat(path)
     is_homes = stat.S_ISLNK(facts.st_mode) and facts.st_uid == os.geteuid()
     is_file = not stat.S_ISDIR(facts.st_mode)
@@ -162,7 +162,7 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
 
 
 AT_ONCE = 500  # largest number of jobs in one command
-FIRST_S, LONGEST_S = 2.0, 20.0  # pauses before the first retry and, at most, before later retries
+FIRST_S, LONGEST_S = 2.0, 20.0  # pause before the first retry, and longest pause before a later retry
 
 DOUBT_S = 30.0  # a job without permission to run ends within this time after claim_wait_s
 
@@ -203,7 +203,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
     def send_grants(self) -> None:
         """Send the recorded grants (permissions to run), with one command at a time for each cluster."""
         for cluster in tuple(self._sent):
-            self._take_grant_result(cluster)
+            self._handle_result_of_sent_grants(cluster)
         for cluster, due in tuple(self._due.items()):
             due = {key: transfer for key, transfer in due.items() if key in self._ledger.open}
             self._due[cluster] = due
@@ -243,7 +243,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
 
     def limit_fenced_attempts(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
         """Return the result of a remote job; an error if too many remote jobs of the task got no permission to run."""
-        self._log_unseen_grant(transfer, end)
+        self._log_grant_unseen_by_remote_job(transfer, end)
         queue = self.policy.queues.get(transfer.queue)
         if end.claim != claim_and_guard.FENCED or queue is None:
             return end
@@ -254,7 +254,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
             return end
         return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
 
-    def _log_unseen_grant(self, transfer: Transfer, end: TransferMessage) -> None:
+    def _log_grant_unseen_by_remote_job(self, transfer: Transfer, end: TransferMessage) -> None:
         """Log a remote job that ended for lack of its permission to run, although the permission was sent."""
         cluster = self.policy.clusters.get(transfer.remote)
         needs_grant = claim_and_guard.does_claim_need_home_grant(transfer.claim)
@@ -304,7 +304,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         names = (claim_and_guard.claim_file_name(*claim) for claim in claims)
         self._files.sweep_claim_files(frozenset({*names, *keys}), self._clock.now_s())
 
-    def _take_grant_result(self, cluster: str) -> None:
+    def _handle_result_of_sent_grants(self, cluster: str) -> None:
         batch, sent = self._sent[cluster]
         if not sent.done():
             return

@@ -185,10 +185,10 @@ class RemoteUsageService:
         for name, cluster in clusters.items():
             accounts = ADAPTERS[cluster.kind].accounts
             if name not in self.readers and accounts:
-                self._begin_accounting_file(name, cluster, accounts)
+                self._add_accounting_reader(name, cluster, accounts)
         self.views.publish_accounting_progress(self.readings.values())
 
-    def _begin_accounting_file(self, name: str, cluster: ClusterSection, accounts: "JobAccountingReader[Away]") -> None:
+    def _add_accounting_reader(self, name: str, cluster: ClusterSection, accounts: "JobAccountingReader[Away]") -> None:
         cursor = self.cursors.get(name) or ClusterAccountingProgress(cluster=name, path="")
         cursor = replace(cursor, path=cluster.accounting)
         prefix = f"{PREFIX}.{self.policy.site.cluster}."
@@ -216,7 +216,7 @@ class RemoteUsageService:
             self.cursors[look.cursor.cluster] = look.cursor
         for local, records in changed.items():
             self._publish_task_usage(local, records)
-        self._publish_reading_progress(look)
+        self._publish_accounting_reading_progress(look)
 
     def _publish_task_usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
         """Publish the usage records of a task, without records of jobs of other owners."""
@@ -226,7 +226,7 @@ class RemoteUsageService:
             records = tuple(transfers_in_job_lists.usage_records_of_proved_owner(records, transfers))
         self.views.publish_usage(local, records)
 
-    def _publish_reading_progress(self, look: AccountingFileReadResult) -> None:
+    def _publish_accounting_reading_progress(self, look: AccountingFileReadResult) -> None:
         name = look.cursor.cluster
         before = self.readings[name]
         if look.lost:
@@ -259,14 +259,14 @@ class RemoteUsageService:
         if transfer.remote not in self.readers:
             return None
         accounts = self.readers[transfer.remote].accounts
-        end, is_disputed = accounts.decide_job_end(self._newest_accounting_records(transfer), self.clock.now())
+        end, is_disputed = accounts.decide_job_end(self._records_since_last_job_list(transfer), self.clock.now())
         if end is None:
             self.readers[transfer.remote].make_reading_due()
         if is_disputed:
             raise ConflictingRemoteJobEnds(f"two records of {transfer.remote} disagree on how {transfer.name} ended")
         return end
 
-    def _newest_accounting_records(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:
+    def _records_since_last_job_list(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:
         """Return those accounting records of a job that are newer than the last job list that shows the job."""
         name = parse_transfer_name(transfer.name)
         records = self.accounting.records_of(name.cluster, name.job, name.task, remote_job_last_listed_at(transfer))
@@ -289,7 +289,7 @@ class RemoteUsageService:
         if is_accounted and not has_epilog:
             return
         record = usage_from_verdict(transfer)
-        if record is None or not self._may_store_end_usage(transfer):
+        if record is None or not self._may_store_usage_of_end_message(transfer):
             return
         local = parse_transfer_name(transfer.name).local
         if not is_accounted:
@@ -300,8 +300,8 @@ class RemoteUsageService:
             except StateError as error:
                 _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
-    def _may_store_end_usage(self, transfer: Transfer) -> bool:
-        """Return whether to store an end message's usage: for a proved owner, or before a proof up to a limit."""
+    def _may_store_usage_of_end_message(self, transfer: Transfer) -> bool:
+        """Return whether to store an end message's usage: for a proved owner, or up to an hourly limit if unknown."""
         if transfer.listed:
             return transfer.listed == OwnerSeenInHomeJobList.YES
         self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1

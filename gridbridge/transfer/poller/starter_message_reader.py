@@ -84,7 +84,7 @@ class UnconfirmedTransferQuota:
             return name in self._waiting
         if isinstance(verdict, RejectedStarterMessage) or name in self._admitted:
             return False
-        return name in self._waiting or self._unproved_transfers_by_uid()[spooled.uid] >= self.most
+        return name in self._waiting or self._count_transfers_without_proved_owner_by_uid()[spooled.uid] >= self.most
 
     def hold_message(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> list[str]:
         """Let a message wait in the spool; return the path of the older message, if any, that this message replaces."""
@@ -102,7 +102,7 @@ class UnconfirmedTransferQuota:
 
     def admit_transfer(self, transfer: Transfer) -> Transfer:
         """Count an accepted transfer; mark its owner as proved if the home job list showed the task."""
-        self._unproved_transfers_by_uid()[transfer.uid] += 1
+        self._count_transfers_without_proved_owner_by_uid()[transfer.uid] += 1
         return transfer.but(listed=self._admitted.pop(transfer.key, ""))
 
     def judge_waiting_transfers(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
@@ -110,7 +110,7 @@ class UnconfirmedTransferQuota:
         refused: list[str] = []
         uids: Counter[int] = Counter()
         for name, entry in tuple(self._waiting.items()):
-            verdict = _prove_waiting_transfer(entry, home, snapshots)
+            verdict = _where_job_lists_show_waiting_transfer(entry, home, snapshots)
             if verdict is not None:
                 del self._waiting[name]
             if verdict:
@@ -122,7 +122,7 @@ class UnconfirmedTransferQuota:
         for uid, count in uids.items():
             why = f"{home.cluster} lists no such jobs of the uid; {self.most} are unproved"
             _log.warning("event=unproved uid=%d refused=%d why=%r", uid, count, why)
-        self._forget_unproved_transfers(home.taken_at)
+        self._delete_transfers_without_proved_owner(home.taken_at)
         return refused
 
     def waiting_job_ids(self) -> set[int]:
@@ -135,7 +135,7 @@ class UnconfirmedTransferQuota:
         """Return name and owner of each waiting transfer."""
         return frozenset((entry.transfer.name, entry.transfer.owner) for entry in self._waiting.values())
 
-    def _unproved_transfers_by_uid(self) -> "Counter[int]":
+    def _count_transfers_without_proved_owner_by_uid(self) -> "Counter[int]":
         if self._count is None:
             transfers = chain(self._ledger.open.values(), self._ledger.ended.values())
             proved = OwnerSeenInHomeJobList.YES
@@ -144,7 +144,7 @@ class UnconfirmedTransferQuota:
                 self._count[uid] += max(0, len(rested) - self.most)
         return self._count
 
-    def _forget_unproved_transfers(self, asked_at: datetime) -> None:
+    def _delete_transfers_without_proved_owner(self, asked_at: datetime) -> None:
         """Delete closed transfers whose owner is not proved, if older than an hour or too many for one person."""
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
@@ -154,10 +154,10 @@ class UnconfirmedTransferQuota:
             self._ledger.sweep_unproved_transfers(asked_at - UNPROVED_TRANSFER_AGE)
 
 
-def _prove_waiting_transfer(
+def _where_job_lists_show_waiting_transfer(
     entry: _TransferWaitingForHomeList, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
-    """Say whether job lists show a waiting transfer: at home YES, only at the remote cluster NO, nowhere ''.
+    """Return where job lists show a waiting transfer: YES at home, NO only at the remote cluster, '' nowhere.
 
     Returns None if there is no new job list.
     """
@@ -236,10 +236,10 @@ class StarterMessageReader:
         # messages are sorted by kind, not by time, because the hosts' clocks differ; unknown kinds come last
         messages.sort(key=lambda spooled: (*KIND_ORDER, spooled.message.kind).index(spooled.message.kind))
         changed: set[TransferKey] = set()
-        newest = {_progress_series_key(spooled): spooled.path for spooled in messages}
+        newest = {_key_shared_by_starter_progress_messages(spooled): spooled.path for spooled in messages}
         for spooled in messages:
-            if newest[_progress_series_key(spooled)] == spooled.path:
-                self._done += self._process_message(spooled, changed)
+            if newest[_key_shared_by_starter_progress_messages(spooled)] == spooled.path:
+                self._done += self._process_starter_message(spooled, changed)
             else:
                 self.premature.pop(spooled.path, None)
                 self._done.append(spooled.path)
@@ -267,33 +267,33 @@ class StarterMessageReader:
         self._lingering = new
         return self._clock.steady_s() - self._lingering_since < self.linger_s
 
-    def _process_message(self, spooled: MessageWithAuthorUid, changed: set[TransferKey]) -> list[str]:
+    def _process_starter_message(self, spooled: MessageWithAuthorUid, changed: set[TransferKey]) -> list[str]:
         message = spooled.message
         if message.kind == TransferMessageKind.ASK:
             wrong = self.questions.answer_question(spooled)
-            return self._reject_or_postpone(spooled, wrong, False) if wrong else [spooled.path]
+            return self._reject_or_postpone_message(spooled, wrong, False) if wrong else [spooled.path]
         previous = self._ledger.find_transfer((message.transfer, spooled.uid))
         is_new = previous is None and message.kind == TransferMessageKind.RECORD
-        if is_new and self._has_too_many_transfers(spooled.uid):
-            if self._may_message_wait(spooled):
+        if is_new and self._has_uid_too_many_transfers(spooled.uid):
+            if self._may_premature_message_wait(spooled):
                 self.premature[spooled.path] = self._clock.steady_s(), spooled
                 return []
             full = RejectedStarterMessage(what=message.transfer, reason=f"{self._limit // 2} transfers are open")
-            return self._reject_or_postpone(spooled, full, False)
-        received = self._message_with_facts(spooled, previous)
+            return self._reject_or_postpone_message(spooled, full, False)
+        received = self._message_with_decision_facts(spooled, previous)
         verdict = accept_or_reject_message(received)
         if previous is None and self.unproved.must_message_wait(spooled, verdict):
             self.premature.pop(spooled.path, None)
             return self.unproved.hold_message(spooled, verdict)
         if isinstance(verdict, RejectedStarterMessage):
-            if refused := self._reject_or_postpone(spooled, verdict, previous is None):
+            if refused := self._reject_or_postpone_message(spooled, verdict, previous is None):
                 self._refusals.store_refusal(received, verdict)
             return refused
         self.premature.pop(spooled.path, None)
         transfer = verdict if previous else self.unproved.admit_transfer(verdict)
-        return self._store_transfer(spooled, previous, transfer, changed)
+        return self._store_changed_transfer(spooled, previous, transfer, changed)
 
-    def _store_transfer(
+    def _store_changed_transfer(
         self, spooled: MessageWithAuthorUid, previous: Transfer | None, transfer: Transfer, changed: set[TransferKey]
     ) -> list[str]:
         if transfer == previous:
@@ -306,7 +306,9 @@ class StarterMessageReader:
             return [spooled.path]
         return [previous.record] if previous and previous.record != spooled.path else []
 
-    def _message_with_facts(self, spooled: MessageWithAuthorUid, previous: Transfer | None) -> ReceivedStarterMessage:
+    def _message_with_decision_facts(
+        self, spooled: MessageWithAuthorUid, previous: Transfer | None
+    ) -> ReceivedStarterMessage:
         """Return a message with the facts that decide about it; a removed queue stays valid for a stored transfer."""
         return ReceivedStarterMessage(
             message=spooled.message,
@@ -319,19 +321,19 @@ class StarterMessageReader:
             now=self._clock.now(),
         )
 
-    def _has_too_many_transfers(self, uid: int) -> bool:
+    def _has_uid_too_many_transfers(self, uid: int) -> bool:
         """Return whether a uid's transfers use too many of its spool files; some are reserved for other messages."""
         ledger = self._ledger
         open_, ended = (sum(owner == uid for _, owner in transfers) for transfers in (ledger.open, ledger.ended))
         half = max(1, self._limit // 2)
         return open_ >= half or open_ + ended >= half + half // 2 + 1
 
-    def _reject_or_postpone(
+    def _reject_or_postpone_message(
         self, spooled: MessageWithAuthorUid, refusal: RejectedStarterMessage, is_early: bool
     ) -> list[str]:
         """Keep a message of an unknown transfer for a minute; log and remove any other rejected message."""
         first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
-        if is_early and self._may_message_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:
+        if is_early and self._may_premature_message_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:
             self.premature[spooled.path] = first_at, spooled
             return []
         self.premature.pop(spooled.path, None)
@@ -340,12 +342,12 @@ class StarterMessageReader:
             _log.warning("event=refused uid=%d what=%s why=%r", spooled.uid, refusal.what, why)
         return [spooled.path]
 
-    def _may_message_wait(self, spooled: MessageWithAuthorUid) -> bool:
+    def _may_premature_message_wait(self, spooled: MessageWithAuthorUid) -> bool:
         of_uid = sum(waiting.uid == spooled.uid for _, waiting in self.premature.values())
         return spooled.path in self.premature or of_uid < PREMATURE_OF_UID
 
 
-def _progress_series_key(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
+def _key_shared_by_starter_progress_messages(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
     """Return a key that all progress messages of one starter share, because only the last message is applied."""
     message = spooled.message
     if message.kind != TransferMessageKind.RECORD:

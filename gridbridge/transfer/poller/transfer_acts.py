@@ -62,7 +62,7 @@ class RemoteJobActs(ReloadablePollerComponent):
                 load_submit_adapter(where).delete_job(where, job)
             return
         try:
-            _run_as_transfer_owner("delete", transfer)
+            _run_helper_as_transfer_owner("delete", transfer)
         except OwnerAccountGone:
             jobs_of_removed_accounts.delete_job_of_removed_account(
                 self.policy, transfer.remote, transfer.owner, transfer.name, str(transfer.remote_id or "")
@@ -99,7 +99,7 @@ class RemoteJobActs(ReloadablePollerComponent):
         return query_accounts(where, jobs) if query_accounts else {}
 
     def delete_orphan_job(self, orphan: OrphanRemoteJob) -> None:
-        """Delete a held remote job that belongs to no transfer, with the rights of an operator instead of the owner."""
+        """Delete a held remote job that belongs to no transfer, as an operator and not as the job's owner."""
         where = configured_cluster_address(self.policy, orphan.cluster)
         jobs = cluster_status_reader(where).query_job_details(where, orphan.job_id)
         if any(job.name == job.account == orphan.name for job in jobs):
@@ -107,10 +107,10 @@ class RemoteJobActs(ReloadablePollerComponent):
 
     def remove_staged_files(self, transfer: Transfer) -> None:
         """Remove the files that were copied to the remote cluster for a closed transfer."""
-        _run_as_transfer_owner("unstage", transfer)
+        _run_helper_as_transfer_owner("unstage", transfer)
 
 
-def _run_as_transfer_owner(verb: str, transfer: Transfer) -> None:
+def _run_helper_as_transfer_owner(verb: str, transfer: Transfer) -> None:
     """Run gridbridge-as-user as the owner; CommandFailed, OwnerAccountGone or RemoteJobNotOurs on failure."""
     result = privileged_helper_calls.run_gridbridge_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
@@ -169,7 +169,7 @@ class TransferActDispatcher:
 
     def may_begin_act(self, action: TransferAction) -> bool:
         """Return whether an act may begin: no thread runs the act, and the growing pause after its last try is over."""
-        name = _key_of_act(action)
+        name = _key_of_transfer_act(action)
         failing = self._failing.get(name)
         if name in self.open or (failing and not failing.may_try(name)):
             return False
@@ -177,7 +177,7 @@ class TransferActDispatcher:
 
     def begin_act(self, action: TransferAction) -> None:
         """Start an act in a thread of the job's owner, unless the usage records already have the job's end."""
-        self.open[_key_of_act(action)] = action, self._start_act(action)
+        self.open[_key_of_transfer_act(action)] = action, self._start_transfer_act(action)
 
     def take_finished_acts(self) -> Iterator[tuple[TransferAction, TransferMessage | None]]:
         """Yield each finished act, with the remote job's result if the act found one; log failed acts."""
@@ -192,17 +192,17 @@ class TransferActDispatcher:
             except RemoteJobNotOurs as error:
                 _log.warning("event=not_ours act=%s why=%r", action.act.value, shorten_reason_for_storage(str(error)))
                 self.not_ours.append(action.transfer)
-                self._pause_failed_act(name)
+                self._pause_failed_transfer_act(name)
             except OwnerlessJobNotDeleted as error:
                 self.not_deleted.append((action.transfer, str(error)))
-                self._pause_failed_act(name)
+                self._pause_failed_transfer_act(name)
             except (GridbridgeError, OSError) as error:
                 why = shorten_reason_for_storage(describe_error(error))
                 _log.warning("event=failed act=%s why=%r", action.act.value, why)
-                self._pause_failed_act(name)
+                self._pause_failed_transfer_act(name)
             except Exception:  # a fault in one act must not stop the round
                 _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)
-                self._pause_failed_act(name)
+                self._pause_failed_transfer_act(name)
             else:
                 self._failing.pop(name, None)
                 yield action, verdict
@@ -218,13 +218,13 @@ class TransferActDispatcher:
         """Forget the pauses of all failed acts, because a silent cluster answers again."""
         self._failing.clear()
 
-    def _pause_failed_act(self, name: TransferActKey) -> None:
+    def _pause_failed_transfer_act(self, name: TransferActKey) -> None:
         """Make a failed act wait before its retry, except the release of a local task, which is retried at once."""
         if name not in self._failing and name[0] is not TransferActKind.RELEASE_LOCAL:
             self._failing[name] = BackoffBySubject(self._clock, AGAIN_S, LONGEST_S)
             self._failing[name].may_try(name)
 
-    def _start_act(self, action: TransferAction) -> "Future[TransferMessage | None]":
+    def _start_transfer_act(self, action: TransferAction) -> "Future[TransferMessage | None]":
         is_sought = action.act is TransferActKind.LOOK_UP_END
         done: Future[TransferMessage | None] = Future()
         try:
@@ -244,5 +244,5 @@ class TransferActDispatcher:
         return done
 
 
-def _key_of_act(action: TransferAction) -> TransferActKey:
+def _key_of_transfer_act(action: TransferAction) -> TransferActKey:
     return (action.act, *action.transfer.key)

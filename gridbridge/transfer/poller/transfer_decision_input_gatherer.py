@@ -42,7 +42,7 @@ class ReusedRemoteJobIdDetector:
     def record_found_reuse(self, transfers: list[Transfer]) -> None:
         """Record transfers whose remote job id belongs to another job, as gridbridge-as-user has found."""
         for transfer in transfers:
-            self._record_reused_id(transfer.key, transfer)
+            self._record_reused_remote_job_id(transfer.key, transfer)
         transfers.clear()
 
     def detect_reused_ids(
@@ -58,7 +58,7 @@ class ReusedRemoteJobIdDetector:
                     if transfer.remote == answer.cluster:
                         self._known.pop(transfer.key, None)
             else:
-                self._take_account_answer(answer.cluster)
+                self._compare_answered_accounts_with_transfers(answer.cluster)
                 self._query_accounts_of_doubtful_jobs(answer.cluster, situation())
         living = self._ledger.open.keys() | self._ledger.ended.keys()
         self._found &= living
@@ -74,10 +74,10 @@ class ReusedRemoteJobIdDetector:
                 doubtful[transfer.key] = job
             else:
                 self._known[transfer.key] = job
-        if doubtful and self._account_query_of_cluster(cluster).may_ask():
-            self._account_query_of_cluster(cluster).ask(dict(list(doubtful.items())[:AT_ONCE]))
+        if doubtful and self._job_account_query_of_cluster(cluster).may_ask():
+            self._job_account_query_of_cluster(cluster).ask(dict(list(doubtful.items())[:AT_ONCE]))
 
-    def _account_query_of_cluster(
+    def _job_account_query_of_cluster(
         self, cluster: str
     ) -> RepeatedBackgroundQuery[dict[TransferKey, ClusterJobListRow], dict[int, str]]:
         if cluster not in self._questions:
@@ -88,8 +88,8 @@ class ReusedRemoteJobIdDetector:
             self._questions[cluster] = RepeatedBackgroundQuery(self._workers, cluster, "whose_id", ask, self._clock)
         return self._questions[cluster]
 
-    def _take_account_answer(self, cluster: str) -> None:
-        doubtful, accounts = self._account_query_of_cluster(cluster).answer() or ({}, {})
+    def _compare_answered_accounts_with_transfers(self, cluster: str) -> None:
+        doubtful, accounts = self._job_account_query_of_cluster(cluster).answer() or ({}, {})
         for key, job in doubtful.items():
             transfer = self._ledger.open.get(key)
             if transfer is None or job.job_id not in accounts or transfer.remote_id != job.job_id:
@@ -97,9 +97,9 @@ class ReusedRemoteJobIdDetector:
             if accounts[job.job_id] == transfer.name:
                 self._known[key] = job
             else:
-                self._record_reused_id(key, transfer)
+                self._record_reused_remote_job_id(key, transfer)
 
-    def _record_reused_id(self, key: TransferKey, transfer: Transfer) -> None:
+    def _record_reused_remote_job_id(self, key: TransferKey, transfer: Transfer) -> None:
         if key not in self._found:
             self._found.add(key)
             self._ledger.add_history_line(transfer, f"{transfer.remote} has given {transfer.remote_id} to another job")

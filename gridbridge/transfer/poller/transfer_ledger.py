@@ -50,17 +50,17 @@ class TaskHistoryPublisher:
 
     def update_history(self, before: Transfer | None, after: Transfer) -> None:
         """Put a changed transfer into its task's history, and mark the history for publication."""
-        if attempts := self._cached_attempts(after.name):
+        if attempts := self._cached_transfers_of_task(after.name):
             attempts.setdefault(after.key, _TransferWithEvents(after)).transfer = after
         if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
             self.mark_history(after)
 
     def add_history_event(self, event: TransferEvent) -> None:
         """Add an event to the cached history of a transfer."""
-        if attempt := self._cached_attempts(event.name).get((event.name, event.uid)):
+        if attempt := self._cached_transfers_of_task(event.name).get((event.name, event.uid)):
             attempt.events.append(event)
 
-    def _cached_attempts(self, transfer: str) -> "dict[TransferKey, _TransferWithEvents]":
+    def _cached_transfers_of_task(self, transfer: str) -> "dict[TransferKey, _TransferWithEvents]":
         """Return the cached transfers of a transfer's task; empty if no history of the task was published yet."""
         name = parse_transfer_name(transfer)
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
@@ -231,7 +231,7 @@ class TransferLedger:
         self._transfers.add_event(event)
         self._job_history.add_history_event(event)
         if transfer.listed == OwnerSeenInHomeJobList.YES or self._logged_of.allows(transfer.uid):
-            _log_transfer(transfer, text)
+            _log_transfer_history_line(transfer, text)
         else:
             self._withheld.keep(transfer.uid, transfer.key, text)
 
@@ -241,7 +241,7 @@ class TransferLedger:
         if is_proved or (transfer.listed and transfer.is_over):
             for text in self._withheld.take(transfer.uid, transfer.key):
                 if is_proved:
-                    _log_transfer(transfer, text)
+                    _log_transfer_history_line(transfer, text)
 
     def move_to_ended(self, transfer: Transfer) -> None:
         """Move a closed transfer from the open to the ended transfers, whose remote jobs are still watched."""
@@ -272,7 +272,7 @@ class TransferLedger:
                 del self.rested[uid]
 
 
-def _log_transfer(transfer: Transfer, text: str) -> None:
+def _log_transfer_history_line(transfer: Transfer, text: str) -> None:
     _log.info("event=transfer name=%s text=%r", transfer.name, text)
 
 

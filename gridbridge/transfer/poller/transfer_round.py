@@ -45,24 +45,24 @@ class PollRoundSteps:
         for cluster, push in self._parts.resources.pushes.items():
             if ids := push.ended():
                 self._parts.actions.look_up_pushed_ends(cluster, ids)
-        self._take_answers(came)
+        self._handle_cluster_answers(came)
         ledger = self._parts.ledger
         concerned = tuple(ledger.open_transfers()) if came else ledger.open_transfers_with_keys(changed)
         situation = self._parts.situations.gather_inputs(concerned) if concerned else None
         return PollRoundInput(came=came, is_news=bool(came or changed), concerned=concerned, situation=situation)
 
-    def _take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
+    def _handle_cluster_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
         parts = self._parts
         parts.reused_ids.record_found_reuse(parts.dispatcher.not_ours)
         for answer in came:
             if answer.snapshot and answer.cluster == parts.policy.site.cluster:
-                self._take_home_job_list(answer.snapshot)
+                self._handle_home_job_list(answer.snapshot)
             if parts.waker.wake_after_silence(answer, parts.ledger.open_transfers()):
                 parts.dispatcher.forget_all_pauses()
         if came:
             parts.reused_ids.detect_reused_ids(came, parts.policy, lambda: parts.situations.gather_inputs(()))
 
-    def _take_home_job_list(self, snapshot: ClusterSnapshot) -> None:
+    def _handle_home_job_list(self, snapshot: ClusterSnapshot) -> None:
         parts = self._parts
         for transfer in parts.unheard_ends.take_requeued_transfers(snapshot, frozenset(parts.policy.queues)):
             parts.ledger.reopen_transfer(transfer)

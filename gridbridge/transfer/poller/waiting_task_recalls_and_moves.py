@@ -85,15 +85,15 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
             self._free = self._free[1], home.free_slots
             self._free_at[home.cluster] = home.taken_at
         for key in tuple(self._out):
-            self._follow_recall(key, situation)
-        self._take_home_queue_checks(situation)
+            self._forget_or_withdraw_task_recall(key, situation)
+        self._recall_tasks_with_finished_queue_check(situation)
         busy = self._out | {key: recall for key, (recall, _) in self._checking.items()}
         idle = (transfer for transfer in self._ledger.open_transfers() if transfer.key not in busy)
         candidates = tuple(transfer for transfer in idle if self.may_recall(transfer))
         free = min(self._free) - sum(recall.slots for recall in busy.values())
-        self._begin_recalls(candidates, situation, troubles, free)
+        self._begin_recalls_into_home_slots(candidates, situation, troubles, free)
 
-    def _begin_recalls(
+    def _begin_recalls_into_home_slots(
         self, candidates: tuple[Transfer, ...], situation: TransferDecisionInputs, troubles: dict[str, str], free: int
     ) -> None:
         queues = self.policy.queues
@@ -111,7 +111,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
     def recall_moved_task(self, transfer: Transfer, why: str) -> bool:
         """Bring a task home for the given reason; return whether its return has begun."""
         if transfer.key not in self._out and transfer.key not in self._checking:
-            self._recall_task(TaskRecall(transfer=transfer, slots=0, why=why), transfer)
+            self._recall_task_by_claim_or_request(TaskRecall(transfer=transfer, slots=0, why=why), transfer)
         return transfer.key in self._out
 
     def may_recall(self, transfer: Transfer) -> bool:
@@ -128,22 +128,22 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         before = self._ledger.attempts_of_task(transfer.name, transfer.uid)
         return sum(attempt.cause == TransferFailureCause.RECALLED for attempt in before) < queue.recall_limit
 
-    def _take_home_queue_checks(self, situation: TransferDecisionInputs) -> None:
+    def _recall_tasks_with_finished_queue_check(self, situation: TransferDecisionInputs) -> None:
         for key in [key for key, (_, check) in self._checking.items() if check.done()]:
             recall, check = self._checking.pop(key)
             transfer = self._ledger.open.get(key)
             if error := check.exception():
                 _log.info("event=no_recall name=%s why=%r", key[0], str(error))
             elif transfer and not transfer.verdict and not _does_remote_job_run(transfer, situation):
-                self._recall_task(recall, transfer)
+                self._recall_task_by_claim_or_request(recall, transfer)
 
-    def _recall_task(self, recall: TaskRecall, transfer: Transfer) -> None:
+    def _recall_task_by_claim_or_request(self, recall: TaskRecall, transfer: Transfer) -> None:
         if not transfer.claim:
-            self._publish_request(recall, transfer)
+            self._publish_recall_request(recall, transfer)
         elif self._claims.recall_by_claim(transfer, recall.why):
             self._out[transfer.key] = recall
 
-    def _publish_request(self, recall: TaskRecall, transfer: Transfer) -> None:
+    def _publish_recall_request(self, recall: TaskRecall, transfer: Transfer) -> None:
         self._out[transfer.key] = recall
         self._wished_at_s[transfer.key] = self._clock.steady_s()
         self._ledger.add_history_line(transfer, f"recall: {recall.why}")
@@ -152,22 +152,22 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         action = transfers_and_actions.TransferAction(act=act, transfer=transfer, why=recall.why, verdict=message)
         self._verdicts.publish_verdict_and_wake(action)
 
-    def _follow_recall(self, key: TransferKey, situation: TransferDecisionInputs) -> None:
+    def _forget_or_withdraw_task_recall(self, key: TransferKey, situation: TransferDecisionInputs) -> None:
         """Forget a finished return home; withdraw a request if the remote job runs or the starter does not act."""
         transfer = self._ledger.open.get(key)
         if transfer is None or (transfer.verdict and transfer.claimed != HOME):
-            self._forget_recall(key)
+            self._forget_task_recall(key)
         elif not transfer.verdict and _does_remote_job_run(transfer, situation):
-            self._withdraw_recall(transfer, f"recall: too late, running at {transfer.remote}")
+            self._withdraw_task_recall(transfer, f"recall: too late, running at {transfer.remote}")
         elif not transfer.verdict and self._clock.steady_s() - self._wished_at_s.get(key, math.inf) > UNHEEDED_RECALL_S:
-            self._withdraw_recall(transfer, "recall: withdrawn, the starter did not act")
+            self._withdraw_task_recall(transfer, "recall: withdrawn, the starter did not act")
 
-    def _withdraw_recall(self, transfer: Transfer, why: str) -> None:
-        self._forget_recall(transfer.key)
+    def _withdraw_task_recall(self, transfer: Transfer, why: str) -> None:
+        self._forget_task_recall(transfer.key)
         self._verdicts.remove_verdict_file(transfer.name, transfer.uid)
         self._ledger.add_history_line(transfer, why)
 
-    def _forget_recall(self, key: TransferKey) -> None:
+    def _forget_task_recall(self, key: TransferKey) -> None:
         self._out.pop(key, None)
         self._wished_at_s.pop(key, None)
 
@@ -205,19 +205,19 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         self._ending: dict[TransferKey, tuple[WaitingTaskMove, Future[None]]] = {}
 
     def watched_local_jobs(self) -> set[int]:
-        """Return the ids of local jobs that the home job list must include."""
+        """Return the ids of the local jobs that the next home job list must show."""
         return {parse_transfer_name(move.name).job for move in self._move_rows.moves_in_flight()}
 
     def continue_moves(self, situation: TransferDecisionInputs) -> None:
         """Do the next step of each move."""
-        self._take_restored_queue_lists(situation)
+        self._record_moves_with_restored_queue_list(situation)
         moves = [move for move in self._move_rows.moves_in_flight() if move.key not in self._ending]
         for move in moves:
             transfer = self._ledger.find_transfer(move.key)
             if transfer is None:
                 self._restore_queue_list(move, UNKNOWN_OWNER_THREAD, TaskMoveStage.DROPPED, "the transfer is unknown")
             elif move.stage is TaskMoveStage.HOME:
-                self._track_task_at_home(move, transfer, situation)
+                self._end_move_at_home(move, transfer, situation)
             else:
                 self._bring_moved_task_home(move, transfer, situation)
         if moves:
@@ -236,37 +236,37 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         if transfer.verdict and transfer.verdict.cause == TransferFailureCause.RECALLED:
             return  # the task is about to wait at home
         if why := recall_policy.why_task_move_is_impossible(transfer, situation):
-            self._give_up_move(move, transfer, situation, why)
+            self._give_up_task_move(move, transfer, situation, why)
         elif transfer.key in self._recalls.transfers_being_recalled():
             return
         elif transfer.key in self._wished:
-            self._give_up_move(move, transfer, situation, "the starter did not carry out the recall")
+            self._give_up_task_move(move, transfer, situation, "the starter did not carry out the recall")
         elif keeping is None:
-            self._exclude_old_cluster_queues(move, transfer, situation)
+            self._begin_excluding_old_cluster_queues(move, transfer, situation)
         else:
-            self._begin_recall(move, transfer, situation)
+            self._recall_moved_task(move, transfer, situation)
 
-    def _exclude_old_cluster_queues(
+    def _begin_excluding_old_cluster_queues(
         self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
     ) -> None:
         if not self._recalls.may_recall(transfer):
-            self._give_up_move(move, transfer, situation, "the recall limit of the task's queue is reached")
+            self._give_up_task_move(move, transfer, situation, "the recall limit of the task's queue is reached")
         elif situation.now - move.asked_at > recall_policy.MOVE_DEADLINE:
-            self._give_up_move(move, transfer, situation, "the move could not begin in time")
+            self._give_up_task_move(move, transfer, situation, "the move could not begin in time")
         elif recall_policy.is_waiting_task_recallable(transfer, situation):
             exclude = self._tasks.exclude_old_cluster_queues
             self._keeping[transfer.key] = self._workers.do(transfer.owner, exclude, transfer)
 
-    def _begin_recall(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
+    def _recall_moved_task(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
         if error := self._keeping.pop(transfer.key).exception():
-            self._give_up_move(move, transfer, situation, str(error))
+            self._give_up_task_move(move, transfer, situation, str(error))
             return
         why = f"recalled from {move.source}: rebalanced, {move.target} had room"
         self._wished.add(transfer.key)
         if not self._recalls.recall_moved_task(transfer, why):
-            self._give_up_move(move, transfer, situation, "the recall can't begin now")
+            self._give_up_task_move(move, transfer, situation, "the recall can't begin now")
 
-    def _track_task_at_home(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
+    def _end_move_at_home(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
         """Restore a job's queue list once its task has started, ended or waited too long."""
         newest = self._ledger.attempts_of_task(move.name, move.uid)[-1]
         if newest.name != move.name:
@@ -275,12 +275,12 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         elif ended := recall_policy.describe_move_end_at_home(transfer, situation):
             self._restore_queue_list(move, transfer.owner, TaskMoveStage.DONE, ended)
 
-    def _give_up_move(
+    def _give_up_task_move(
         self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str
     ) -> None:
         """Give up a move, and restore the job's queue list unless a rescheduled task waits for a new starter."""
         if parse_transfer_name(move.name).job in situation.requeued_jobs:
-            self._record_move_end(move, TaskMoveStage.DROPPED, why)
+            self._record_task_move_end(move, TaskMoveStage.DROPPED, why)
         else:
             self._restore_queue_list(move, transfer.owner, TaskMoveStage.DROPPED, why)
         self._ledger.add_history_line(transfer, f"not moved: {why}")
@@ -290,12 +290,12 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         ended = replace(move, stage=stage, reason=why)
         other_moves = (other_move for other_move in self._move_rows.moves_in_flight() if other_move.key != move.key)
         if any(parse_transfer_name(other_move.name).job == job for other_move in other_moves):
-            self._record_move_end(move, stage, why)  # a later move restores the job's queue list
+            self._record_task_move_end(move, stage, why)  # a later move restores the job's queue list
             return
         giving = self._workers.do(owner, self._tasks.restore_queues_of_transfer, move.name)
         self._ending[move.key] = ended, giving
 
-    def _take_restored_queue_lists(self, situation: TransferDecisionInputs) -> None:
+    def _record_moves_with_restored_queue_list(self, situation: TransferDecisionInputs) -> None:
         for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
             move, giving = self._ending.pop(key)
             error, transfer = giving.exception(), self._ledger.find_transfer(key)
@@ -303,9 +303,9 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
                 _log.warning("event=queues_kept name=%s why=%r", move.name, str(error))
                 self._restore_queue_list(move, transfer.owner, move.stage, move.reason)
             else:
-                self._record_move_end(move, move.stage, move.reason)
+                self._record_task_move_end(move, move.stage, move.reason)
 
-    def _record_move_end(self, move: WaitingTaskMove, stage: TaskMoveStage, why: str) -> None:
+    def _record_task_move_end(self, move: WaitingTaskMove, stage: TaskMoveStage, why: str) -> None:
         self._keeping.pop(move.key, None)
         self._wished.discard(move.key)
         self._move_rows.put_move(replace(move, stage=stage, reason=why))

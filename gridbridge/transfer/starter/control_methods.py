@@ -122,18 +122,18 @@ class StarterProcess:
 
     def kill_starter_after(self, patience_s: float) -> None:
         """Wait until the starter ends by itself; after `patience_s`, kill its process group."""
-        if self.pid and not self._ends_within(patience_s):
+        if self.pid and not self._does_starter_end_within(patience_s):
             os.killpg(self.pid, SIGKILL)
 
     def kill_step_after(self, patience_s: float) -> None:
         """Wait until the starter ends by itself; after `patience_s`, kill its running step."""
-        if not self.pid or self._ends_within(patience_s):
+        if not self.pid or self._does_starter_end_within(patience_s):
             return
         with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:
             for child in file.read().split():
                 os.kill(int(child), SIGKILL)
 
-    def _ends_within(self, patience_s: float) -> bool:
+    def _does_starter_end_within(self, patience_s: float) -> bool:
         poll = select.poll()
         poll.register(self.end, select.POLLIN)
         return bool(poll.poll(patience_s * 1000))

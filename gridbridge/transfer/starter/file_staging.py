@@ -53,7 +53,7 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
     _write_staging_note(step.task, stage)
     if step.record.remote_id:
         # A released remote job has all its inputs.
-        if not step.far.find_held_job(step.away, step.record.transfer, _ssh_login(step).user):
+        if not step.far.find_held_job(step.away, step.record.transfer, _remote_ssh_login(step).user):
             step.task.note_done(INPUTS_COPIED_NOTE)
         return ""
     for key in (staged_paths.IN, staged_paths.OUT):
@@ -62,7 +62,7 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
     _require_copyable_inputs(step.task, stage)
     step.save_and_send_record()
     try:
-        return remote_stage_folder.make_remote_stage_folder(_ssh_login(step), stage.folder, step.away.timeout_s)
+        return remote_stage_folder.make_remote_stage_folder(_remote_ssh_login(step), stage.folder, step.away.timeout_s)
     except UnstageablePaths as error:
         if not stage.folder.startswith("/"):
             raise
@@ -70,12 +70,12 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
         stage.folder = f"{remote_stage_folder.STAGE_DIR}/{step.record.transfer}"  # below the account's home directory
         _write_staging_note(step.task, stage)
         step.save_and_send_record(stage=stage.folder)
-        return remote_stage_folder.make_remote_stage_folder(_ssh_login(step), stage.folder, step.away.timeout_s)
+        return remote_stage_folder.make_remote_stage_folder(_remote_ssh_login(step), stage.folder, step.away.timeout_s)
 
 
 def copy_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
     """Copy the inputs to the remote folder; False if the local job was deleted, UnstageablePaths for a lost input."""
-    task, login, at = step.task, _ssh_login(step), step.record.stage
+    task, login, at = step.task, _remote_ssh_login(step), step.record.stage
     if task.is_noted_done(INPUTS_COPIED_NOTE):
         return True
     stage = _read_staging_note(task)
@@ -98,7 +98,7 @@ def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool
     try:
         if has_run and not _copy_outputs_home(step):
             return False
-        remote_stage_folder.remove_remote_stage_folder(_ssh_login(step), step.record.stage, LONG_S)
+        remote_stage_folder.remove_remote_stage_folder(_remote_ssh_login(step), step.record.stage, LONG_S)
         step.save_and_send_record(stage="")
     except GridbridgeError as error:
         if has_run:
@@ -109,7 +109,7 @@ def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool
 
 def _copy_outputs_home(step: "StarterStepContext") -> bool:
     """Copy existing outputs home once, following symlinks; False if the local job was deleted meanwhile."""
-    task, login, at = step.task, _ssh_login(step), step.record.stage
+    task, login, at = step.task, _remote_ssh_login(step), step.record.stage
     if task.is_noted_done(OUTPUTS_FETCHED_NOTE):
         return True
     stage = _read_staging_note(task)
@@ -118,7 +118,7 @@ def _copy_outputs_home(step: "StarterStepContext") -> bool:
     names = (*STREAMS, *(f"{remote_stage_folder.WORK}/{name}" for name in outputs))
     present = remote_stage_folder.find_remote_files(login, at, names, LONG_S) or {}
     streams = [name for name in STREAMS if name in present]
-    long = [name for name in streams if not _fetch_short_stream(task, login, at, name)]
+    long = [name for name in streams if not _fetch_short_standard_stream(task, login, at, name)]
     if long and not rsync.rsync_files_from_host(login, long, at, f"{task.private}/", task.is_deleted):
         return False
     links = {name: present.get(f"{remote_stage_folder.WORK}/{name}") for name in outputs}
@@ -128,12 +128,12 @@ def _copy_outputs_home(step: "StarterStepContext") -> bool:
         if paths and not rsync.rsync_files_from_host(login, paths, work, cwd, task.is_deleted, leads):
             return False
     for name in streams:
-        _append_stream_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
+        _append_standard_stream_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
     task.note_done(OUTPUTS_FETCHED_NOTE)
     return True
 
 
-def _fetch_short_stream(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
+def _fetch_short_standard_stream(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
     data = remote_stage_folder.read_remote_file(login, at, name, SHORT_BYTES + 1, LONG_S)
     is_whole = len(data) <= SHORT_BYTES
     if is_whole:
@@ -146,7 +146,9 @@ def _staging_folder_of_job(
 ) -> RemoteStagingFolder:
     route = step.route
     lists = staged_paths.job_stage_in_and_out_paths(route.stage_in, route.stage_out, request.context)
-    base = remote_stage_folder.remote_stage_parent(route.remote_stage_dir, _ssh_login(step).user or own_login_name())
+    base = remote_stage_folder.remote_stage_parent(
+        route.remote_stage_dir, _remote_ssh_login(step).user or own_login_name()
+    )
     return RemoteStagingFolder(
         folder=step.record.stage or f"{base}/{step.record.transfer}",
         cwd=config["cwd"],
@@ -166,7 +168,7 @@ def _read_staging_note(task: LocalTask) -> RemoteStagingFolder:
     return RemoteStagingFolder(**transfer_messages_in_spool.decode_key_value_lines(data, RemoteStagingFolder.__slots__))
 
 
-def _ssh_login(step: "StarterStepContext") -> SshLogin:
+def _remote_ssh_login(step: "StarterStepContext") -> SshLogin:
     login = step.away.login
     assert login  # files are copied over ssh only
     return login
@@ -200,11 +202,11 @@ def _why_input_is_uncopyable(path: str) -> str:
         return "neither a file nor a folder"
     if not os.access(path, os.R_OK):
         return "not readable"
-    endless = next(_endless_symlinks(path), "") if os.path.isdir(path) else ""
+    endless = next(_symlinks_to_parent_folder(path), "") if os.path.isdir(path) else ""
     return f"symlink {endless} leads to its parent folder" if endless else ""
 
 
-def _endless_symlinks(top: str) -> "Iterator[str]":
+def _symlinks_to_parent_folder(top: str) -> "Iterator[str]":
     """Yield symlinks to a parent folder, which rsync would follow forever; skip unreadable folders."""
     path, above = os.path.realpath(top), {_device_and_inode("/")}
     while path != "/":
@@ -230,7 +232,7 @@ def _device_and_inode(path: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _append_stream_once(fetched: str, path: str) -> None:
+def _append_standard_stream_once(fetched: str, path: str) -> None:
     """Append a standard stream to the owner's file, to which other programs may write as well.
 
     A note has the file's size before the first write, so a repeated step continues after the bytes that a killed step
@@ -243,7 +245,7 @@ def _append_stream_once(fetched: str, path: str) -> None:
                 _lock_output_file(target.fileno())
                 if (begun := task_notes.read_note_number(note)) is None:
                     task_notes.write_note(note, b"%d" % target.seek(0, os.SEEK_END))
-                source.seek(0 if begun is None else _count_bytes_already_written(fetched, path, int(begun)))
+                source.seek(0 if begun is None else _count_stream_bytes_already_written(fetched, path, int(begun)))
             while chunk := source.read(1 << 20):
                 target.write(chunk)
     except OSError as error:
@@ -261,7 +263,7 @@ def _lock_output_file(descriptor: int) -> None:
             raise
 
 
-def _count_bytes_already_written(fetched: str, path: str, begun: int) -> int:
+def _count_stream_bytes_already_written(fetched: str, path: str, begun: int) -> int:
     """Return how many bytes of a stream follow the first `begun` bytes of the file; 0 if other bytes follow."""
     if not os.access(path, os.R_OK):
         return 0

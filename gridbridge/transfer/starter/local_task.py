@@ -153,13 +153,13 @@ class LocalTask:
     def report_intent(self, desired: str) -> None:
         """Tell the service what is wanted of the local job, if the task has a transfer."""
         at = message_timestamp()
-        self._send_about_transfer(TransferMessage(kind=TransferMessageKind.INTENT, desired=desired, at=at))
+        self._send_message_about_transfer(TransferMessage(kind=TransferMessageKind.INTENT, desired=desired, at=at))
 
     def report_passed_time_limit(self) -> None:
         """Tell the service that the job goes on although its time limit at home has passed."""
-        self._send_about_transfer(TransferMessage(kind=TransferMessageKind.SPARED, at=message_timestamp()))
+        self._send_message_about_transfer(TransferMessage(kind=TransferMessageKind.SPARED, at=message_timestamp()))
 
-    def _send_about_transfer(self, news: TransferMessage) -> None:
+    def _send_message_about_transfer(self, news: TransferMessage) -> None:
         record = self.read_record()
         if record and record.kind == TransferMessageKind.RECORD:  # with an ASK message the task has no transfer yet
             spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)

@@ -39,15 +39,15 @@ def match_remote_job_state(step: "StarterStepContext", message: TransferMessage 
         step.task.note_done(WARNED)
         delete_remote_job(step.away, step.record)
         return True
-    _note_known_local_states(step, message, now)
-    if step.record.phase == StarterPhase.HELD and not _release_remote_job(step):
+    _note_known_states_of_local_job(step, message, now)
+    if step.record.phase == StarterPhase.HELD and not _copy_inputs_and_release_remote_job(step):
         return False
     if step.record.phase == StarterPhase.RELEASED:
         _suspend_or_resume_remote_job(step, step.task.read_desired_state())
     return True
 
 
-def _note_known_local_states(
+def _note_known_states_of_local_job(
     step: "StarterStepContext", message: TransferMessage | None, now: task_notes.NoteSortKey
 ) -> None:
     """Note, in order of time, the local job's states that this step and the service know."""
@@ -61,15 +61,15 @@ def _note_known_local_states(
         step.task.note_observed_state(message.desired, task_notes.boot_clock_sort_key(time.time() - float(message.at)))
 
 
-def _release_remote_job(step: "StarterStepContext") -> bool:
+def _copy_inputs_and_release_remote_job(step: "StarterStepContext") -> bool:
     """Copy the inputs, and release the remote job if the local job is still to run.
 
     Returns False, for a retry, while a process checks whether the local job is to end.
     """
     if not _is_local_job_to_run(step):
         return True
-    _check_remote_job_once(step)
-    is_carried = _are_inputs_copied(step)
+    _check_remote_job_owner_once(step)
+    is_carried = _copy_declared_inputs(step)
     if task_notes.is_termination_check_running(step.task.private):  # a deletion is noted before the check ends
         return False
     if is_carried and _is_local_job_to_run(step):
@@ -82,7 +82,7 @@ def _is_local_job_to_run(step: "StarterStepContext") -> bool:
     return step.task.read_desired_state() in ("", DesiredLocalJobState.RUNNING)
 
 
-def _are_inputs_copied(step: "StarterStepContext") -> bool:
+def _copy_declared_inputs(step: "StarterStepContext") -> bool:
     """Copy the declared inputs to the remote cluster; False if the job was deleted."""
     if not step.record.stage:
         return True
@@ -94,14 +94,14 @@ def _are_inputs_copied(step: "StarterStepContext") -> bool:
 def _suspend_or_resume_remote_job(step: "StarterStepContext", desired: str) -> None:
     if desired not in (DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.RUNNING):
         return
-    _check_remote_job_once(step)
+    _check_remote_job_owner_once(step)
     if desired == DesiredLocalJobState.SUSPENDED:
         step.far.suspend_or_hold_job(step.away, step.record.remote_id)
     elif not step.task.is_deleted():
         step.far.resume_or_release_job(step.away, step.record.remote_id)
 
 
-def _check_remote_job_once(step: "StarterStepContext") -> None:
+def _check_remote_job_owner_once(step: "StarterStepContext") -> None:
     """Check the remote job's owner and account (qsub -A) once in a step; RemoteJobNotOurs on a mismatch."""
     if not step.is_sure:
         is_remote_job_known(step.away, step.record)

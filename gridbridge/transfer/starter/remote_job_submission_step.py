@@ -147,7 +147,7 @@ CAUSES = {
 
 def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
     """Submit the remote job with a hold; UnmappableRequest also for a job that came from another cluster."""
-    if _came_from_other_cluster(step.task.env.get("SGE_ACCOUNT", "")):
+    if _has_job_come_from_other_cluster(step.task.env.get("SGE_ACCOUNT", "")):
         raise UnmappableRequest(ONE_HOP)
     request = step.request
     for name, value in request.hard:
@@ -174,7 +174,7 @@ def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
     return step.far.submit_held_job(step.away, spec.but(shell=shell, cwd=cwd, script=script))
 
 
-def _came_from_other_cluster(account: str) -> bool:
+def _has_job_come_from_other_cluster(account: str) -> bool:
     if not account.startswith("gc."):
         return is_transfer_name(account)
     from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_array_name  # few jobs need this

@@ -57,14 +57,14 @@ class HostLoadSensor:
     def load_report(self, now: float) -> bytes:
         """Return a load report; without fresh load values, a report that closes every transfer queue."""
         try:
-            report = self._format_report(self._read_load_values(now))
+            report = self._format_report(self._read_load_values_of_poller(now))
         except (OSError, GridbridgeError) as error:
-            self._log_trouble(describe_error(error))
+            self._log_sensor_trouble(describe_error(error))
             return self._format_report(queue_closing_load_values(self._names))
-        self._log_trouble("")
+        self._log_sensor_trouble("")
         return report
 
-    def _read_load_values(self, now: float) -> dict[str, str]:
+    def _read_load_values_of_poller(self, now: float) -> dict[str, str]:
         owner = os.stat(self._home).st_uid
         if owner == 0:
             raise StateError(f"{self._home}: owned by root; expected the service account")
@@ -96,7 +96,7 @@ class HostLoadSensor:
         try:
             start_poller(self._poller, self._home)
         except OSError as error:  # the next check starts a poller again
-            self._log_trouble(f"no poller could be started: {error.strerror}")
+            self._log_sensor_trouble(f"no poller could be started: {error.strerror}")
 
     def _does_poller_hang(self, beat: float, now: float, passed: float) -> bool:
         """Say whether the poller hangs: no sign of life for long, by the monotonic clock.
@@ -115,9 +115,9 @@ class HostLoadSensor:
 
         self._silent_s = 0.0
         if pid := hung_poller_kill.kill_poller_lock_holder(path):
-            self._log_trouble(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
+            self._log_sensor_trouble(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
 
-    def _log_trouble(self, trouble: str) -> None:
+    def _log_sensor_trouble(self, trouble: str) -> None:
         """Log a new failure and its end in a file, because execd discards the sensor's standard error."""
         if trouble == self._told:
             return

@@ -228,7 +228,7 @@ def bring_in(service: TransferService, job: int, count: int) -> int:
     for task in range(1, count + 1):
         service.resources.inbox.put(of(job, task), ALICE)
     for spooled in service.resources.inbox.read_new_messages():
-        room.hold_message(spooled, accept_or_reject_message(service.mail._message_with_facts(spooled, None)))
+        room.hold_message(spooled, accept_or_reject_message(service.mail._message_with_decision_facts(spooled, None)))
     rows = (replace(a_row(job, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
     home = answer("alpha", *rows)
     refused: list[str] = []

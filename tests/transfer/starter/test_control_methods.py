@@ -72,7 +72,7 @@ def test_a_suspension_that_the_remote_cluster_did_not_answer_is_repeated(place: 
 def carries(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
     """Call a function while the inputs of a job are copied."""
     monkeypatch.setattr(
-        "gridbridge.transfer.starter.remote_job_state_match._are_inputs_copied", lambda _: meanwhile() or True
+        "gridbridge.transfer.starter.remote_job_state_match._copy_declared_inputs", lambda _: meanwhile() or True
     )
 
 

@@ -9,7 +9,11 @@ import pytest
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer_route import SshLogin, TransferRoute
 from gridbridge.transfer.starter import remote_job_submission_step
-from gridbridge.transfer.starter.file_staging import RemoteStagingFolder, _append_stream_once, _rsync_source_path
+from gridbridge.transfer.starter.file_staging import (
+    RemoteStagingFolder,
+    _append_standard_stream_once,
+    _rsync_source_path,
+)
 
 CAME = b"line\n" * 40_000  # more than is read at once
 
@@ -35,7 +39,7 @@ def test_an_interrupted_append_of_a_stream_is_completed(tmp_path: Path, done: in
     (tmp_path / "stdout.from").write_bytes(b"7")
     target.write_bytes(b"before\n" + CAME[:done])
 
-    _append_stream_once(str(fetched), str(target))
+    _append_standard_stream_once(str(fetched), str(target))
 
     assert target.read_bytes() == b"before\n" + CAME
 
@@ -45,8 +49,8 @@ def test_a_stream_is_appended_once_after_earlier_contents(tmp_path: Path) -> Non
     fetched.write_bytes(b"line\nmore\n")
     target.write_bytes(b"line\n")
 
-    _append_stream_once(str(fetched), str(target))
-    _append_stream_once(str(fetched), str(target))
+    _append_standard_stream_once(str(fetched), str(target))
+    _append_standard_stream_once(str(fetched), str(target))
 
     assert target.read_bytes() == b"line\nline\nmore\n"
 
@@ -57,7 +61,7 @@ def test_tasks_that_append_to_one_file_lose_no_text(tmp_path: Path) -> None:
     def append(task: int) -> None:
         fetched = tmp_path / f"stdout{task}"
         fetched.write_bytes(b"done\n")
-        _append_stream_once(str(fetched), str(target))
+        _append_standard_stream_once(str(fetched), str(target))
 
     with ThreadPoolExecutor(20) as threads:
         list(threads.map(append, range(40)))
@@ -71,7 +75,7 @@ def test_a_stream_can_be_appended_to_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as threads:
         came = threads.submit(pipe.read_bytes)
-        _append_stream_once(str(fetched), str(pipe))
+        _append_standard_stream_once(str(fetched), str(pipe))
 
         assert came.result(10) == b"line\n"
 
@@ -82,7 +86,7 @@ def test_a_stream_is_appended_after_text_of_another_writer(tmp_path: Path) -> No
     (tmp_path / "stdout.from").write_bytes(b"0")
     target.write_bytes(b"mother's\n")
 
-    _append_stream_once(str(fetched), str(target))
+    _append_standard_stream_once(str(fetched), str(target))
 
     assert target.read_bytes() == b"mother's\nmine\n"
 
@@ -91,7 +95,7 @@ def test_a_stream_target_that_cannot_be_opened_is_an_error(tmp_path: Path) -> No
     (tmp_path / "stdout").write_bytes(b"line\n")
 
     with pytest.raises(GridbridgeError, match="No such file"):
-        _append_stream_once(str(tmp_path / "stdout"), str(tmp_path / "gone/out"))
+        _append_standard_stream_once(str(tmp_path / "stdout"), str(tmp_path / "gone/out"))
 
 
 def an_env(stdout: str, stderr: str, stdin: str = "/dev/null") -> dict[str, str]:
