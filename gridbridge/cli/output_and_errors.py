@@ -89,7 +89,7 @@ def print_table(
     A narrow terminal folds cells, except in columns of `unbroken`. Columns of `numbers` are aligned to the right.
     """
     if is_stdout_terminal():
-        from rich.console import Console  # the import takes 50 ms
+        from rich.console import Console  # imported here, because the import takes 50 ms
         from rich.table import Table
         from rich.text import Text
 

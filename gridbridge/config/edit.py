@@ -57,7 +57,7 @@ def put_keys_in_section(raw: bytes, section: Section, lines: list[str]) -> bytes
     text = document.as_string()
     apart = "" if text.endswith(("\n\n", "\r\n\r\n")) or not text else end
     start = text if text.endswith("\n") or not text else text + end
-    added = end.join((f"[{_section_title(section)}]", *lines, ""))
+    added = end.join((f"[{_toml_section_title(section)}]", *lines, ""))
     return _verified_edited_file(f"{start}{apart}{added}", expected, section)
 
 
@@ -122,7 +122,7 @@ def _verified_edited_file(text: str, expected: Mapping[str, Any], section: Secti
     except ValueError:
         content = {}
     if _sections_without_empty_group(content, section) != _sections_without_empty_group(expected, section):
-        raise ConfigError((f"[{_section_title(section)}] can't be edited by a program; edit the section by hand",))
+        raise ConfigError((f"[{_toml_section_title(section)}] can't be edited by a program; edit the section by hand",))
     return text.encode()
 
 
@@ -130,7 +130,7 @@ def _sections_without_empty_group(sections: Mapping[str, Any], section: Section)
     return {name: table for name, table in sections.items() if table or name != section[0]}
 
 
-def _section_title(section: Section) -> str:
+def _toml_section_title(section: Section) -> str:
     return ".".join(map(format_toml_key, section))
 
 

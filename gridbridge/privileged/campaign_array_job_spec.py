@@ -87,7 +87,7 @@ class VerifiedCampaignTasks:
             types=("besteffort",) if header.get("is_besteffort") else (),
             project=text["project"],
             targets=text["queue"],
-            groups=_slots_by_node(header, amounts["slots"]),
+            groups=_slots_of_job_by_node(header, amounts["slots"]),
         )
         return JobSpec(
             transfer=str(array),
@@ -120,7 +120,7 @@ class VerifiedCampaignTasks:
 def _read_task_lines(
     attempts: tuple[Attempts, ...], brought: RootVerifiedCampaignFiles, ledger: RootLedgerOfSubmittedTasks
 ) -> dict[int, bytes]:
-    """Return each task's line of parameters; raise AsUserRequestRefusal for too long lines, KeyError for no line."""
+    """Return each task's line of parameters; raise AsUserRequestRefusal if too long, KeyError if missing."""
     numbers = [[task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts]
     lines = brought.parameters_of_tasks({task for array_tasks in numbers for task in array_tasks}, ledger)
     for array_tasks in numbers:
@@ -131,7 +131,7 @@ def _read_task_lines(
     return lines
 
 
-def _slots_by_node(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
+def _slots_of_job_by_node(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
     nodes = header.get("nodes")
     if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
         raise AsUserRequestRefusal(f"nodes = {nodes!r}; expected a divisor of {slots} slots")

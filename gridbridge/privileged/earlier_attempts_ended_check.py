@@ -56,7 +56,7 @@ def _require_attempts_ended(order: AsUserArrayArguments, uid: int, earlier: "lis
     except (GridbridgeError, OSError, ValueError):
         return
     for number, cluster, _, _, indices in earlier:
-        if any(_do_indices_overlap(indices, span) for span in living.get(str(number), ())):
+        if any(_do_task_indices_overlap(indices, span) for span in living.get(str(number), ())):
             raise OwnerRequestNotYetPossible(f"an earlier attempt of a task is at {cluster}, in array {number}")
 
 
@@ -108,7 +108,7 @@ def _parse_live_indices(text: str) -> dict[str, list[range]]:
     return living
 
 
-def _do_indices_overlap(indices: list[int], living: range) -> bool:
+def _do_task_indices_overlap(indices: list[int], living: range) -> bool:
     """Say whether `indices` and `living` overlap; the cost grows with the shorter of the two."""
     if len(indices) < len(living):
         return any(index in living for index in indices)

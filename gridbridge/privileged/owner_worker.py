@@ -34,7 +34,7 @@ class OwnerWorkerLoss(GridbridgeError):
 
 
 class CampaignOwnerWorker:
-    """A process of a campaign's owner that answers requests until root has no more."""
+    """A process of a campaign's owner that answers requests until root has no more requests."""
 
     def __init__(self, uid: int, begin: Begin, limit_s: float = as_user_refusals_and_user_switch.LIMIT_S) -> None:
         """Start the owner's process; root ends the process after `limit_s`, as the owner may suspend the process."""
@@ -54,12 +54,12 @@ class CampaignOwnerWorker:
         """Send a request to the owner's process; return its answer or raise its error."""
         with suppress(BrokenPipeError):  # the process may have sent an error and ended
             os.write(self._ask, f"{' '.join(words)}\n".encode())
-        status, _, answer = self._read_answer_line().partition(" ")
+        status, _, answer = self._read_answer_line_of_owner_process().partition(" ")
         if status != "0":
             raise ANSWERED.get(int(status), GridbridgeError)(answer)
         return answer
 
-    def _read_answer_line(self) -> str:
+    def _read_answer_line_of_owner_process(self) -> str:
         read = bytearray()
         poll = select.poll()
         poll.register(self._answers, select.POLLIN)

@@ -16,7 +16,7 @@ from gridbridge.privileged import systemd_scope
 from gridbridge.shell.program_runs import SIGKILL
 
 # RLIMIT_NPROC is above the user's number of processes, because the user's jobs may start further processes.
-SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # a scope up to SHORT_S gets MORE spare processes, a longer one MANY_MORE
+SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # scopes of up to SHORT_S may add MORE processes; longer scopes MANY_MORE
 NO_LIMIT = 1 << 20  # RLIMIT_NPROC from this number on counts as no limit
 FIRST_SIGNAL = 128  # a larger exit status is 128 plus the number of a signal, as in a shell
 CLONE_NEWPID = 0x20000000  # flag of unshare(2)

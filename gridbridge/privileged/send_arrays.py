@@ -1,4 +1,4 @@
-"""Carries out send-arrays: submits arrays held, records the job ids in root's ledger, releases the arrays.
+"""Carries out send-arrays: submits arrays on hold, records the job ids in root's ledger, releases the arrays.
 
 All intents are recorded before the first submission, and all job ids before the release, so that after a kill the next
 call knows all running tasks. An array with a recorded job id is not submitted again. An array whose answer was lost is
@@ -99,7 +99,7 @@ class CampaignArraySender:
         sent.is_new = not (sent.job or ledger.may_be_submitted_twice(number))
 
     def _submit_or_adopt_array(self, sent: ArraySendProgress) -> None:
-        """Submit an array held, or adopt the job that an earlier call submitted."""
+        """Submit an array on hold, or adopt the job that an earlier call submitted."""
         if sent.job:
             return
         job = self._worker.ask(SUBMIT, str(sent.place), str(int(sent.is_new)))

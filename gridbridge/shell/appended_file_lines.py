@@ -40,18 +40,18 @@ def read_appended_lines(
 
 def _read_next_appended_lines(path: str, position: AccountingFilePosition, now: float, most: int) -> AppendedLines:
     if _does_file_continue(path, position):
-        return _read_lines_at(path, position, most)
+        return _read_lines_at_position(path, position, most)
     old = next((name for name in _find_rotated_files(path) if _does_file_continue(name, position)), "")
     if not old:
         why = f"{path}: the file was cut short or replaced, and no file beside it continues the lines that were read"
-        return _read_lines_at(path, AccountingFilePosition(), most, lost=why)
-    step = _read_lines_at(old, position, most)
+        return _read_lines_at_position(path, AccountingFilePosition(), most, lost=why)
+    step = _read_lines_at_position(old, position, most)
     if step.lines or step.is_more:
         return AppendedLines(lines=step.lines, place=step.place, is_more=True)
     status = os.stat(old)
     if now - status.st_mtime < QUIET_S:
         return step
-    return _read_lines_at(_next_newer_rotated_file(path, old), AccountingFilePosition(), most)
+    return _read_lines_at_position(_next_newer_rotated_file(path, old), AccountingFilePosition(), most)
 
 
 def _next_newer_rotated_file(path: str, old: str) -> str:
@@ -84,7 +84,7 @@ def _does_file_contain_position(end: int, position: AccountingFilePosition) -> b
     return status.st_size >= position.offset and _digest_of_bytes_before_offset(end, position.offset) == position.tail
 
 
-def _read_lines_at(path: str, position: AccountingFilePosition, most: int, lost: str = "") -> AppendedLines:
+def _read_lines_at_position(path: str, position: AccountingFilePosition, most: int, lost: str = "") -> AppendedLines:
     with open(path, "rb", buffering=0) as file:
         end = file.fileno()
         data = os.pread(end, most, position.offset)

@@ -135,7 +135,7 @@ def _open_channel_or_reconnect(
 def _open_channel(
     line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str
 ) -> paramiko.Channel:
-    transport, is_new = _open_transport(line, configured_login, deadline)
+    transport, is_new = _open_ssh_transport(line, configured_login, deadline)
     try:
         channel = transport.open_session(timeout=_remaining_s_until_deadline(deadline))
         channel.settimeout(_remaining_s_until_deadline(deadline))
@@ -148,7 +148,7 @@ def _open_channel(
     return channel
 
 
-def _open_transport(
+def _open_ssh_transport(
     line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float
 ) -> tuple[paramiko.Transport, bool]:
     with line.lock:

@@ -53,10 +53,10 @@ def groups_of_account(account: str) -> tuple[str, ...]:
     except KeyError:
         return ()
     other_groups = (gid for gid in os.getgrouplist(account, primary) if gid != primary)
-    return tuple(_group_name(gid) for gid in (primary, *other_groups))
+    return tuple(_name_of_group_id(gid) for gid in (primary, *other_groups))
 
 
-def _group_name(gid: int) -> str:
+def _name_of_group_id(gid: int) -> str:
     try:
         return grp.getgrgid(gid).gr_name
     except KeyError:

@@ -33,7 +33,7 @@ def take_lock_until_exit(path: str, version: str = "") -> bool:
         fcntl.lockf(end, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    _write_holder_version(end, version)
+    _write_lock_holder_version(end, version)
     return True
 
 
@@ -46,7 +46,7 @@ def _open_lock_file(path: str) -> int:
     return end
 
 
-def _write_holder_version(end: int, version: str) -> None:
+def _write_lock_holder_version(end: int, version: str) -> None:
     try:
         os.ftruncate(end, 0)
         os.pwrite(end, version.encode(), 0)

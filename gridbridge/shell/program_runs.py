@@ -92,7 +92,7 @@ def run_program(
 def answer_program_run(
     argv: tuple[str, ...], env: dict[str, str], run: "Callable[[], CompletedProgram]"
 ) -> CompletedProgram:
-    """Call `run`, which runs a program; a registered function may answer instead."""
+    """Return a program's result: from the registered function, or else from `run`, which runs the program."""
     return run() if _program_answerer is None else _program_answerer(argv, env, run)
 
 

@@ -55,7 +55,7 @@ def drop_root_to_account(name: str) -> None:
 
 
 def setpriv_command_prefix(name: str) -> tuple[str, ...]:
-    """Return the words of setpriv(1) for a run as an account; empty unless root runs and the account exists."""
+    """Return the words of setpriv(1) for a run as an account; empty if not root, or without such an account."""
     if os.geteuid() != 0:
         return ()
     try:

@@ -136,7 +136,10 @@ def restore_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) 
 
 
 def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float) -> dict[str, bool] | None:
-    """Return each existing name, with True for a symlink; None without the folder, CommandFailed if not mounted."""
+    """Return a dict from each existing name to whether the name is a symlink; None if the folder is gone.
+
+    Raises CommandFailed if the filesystem of the folder is not mounted.
+    """
     lines = _run_remote_shell_script(login, LOOK, (_checked_transfer_folder(folder), *names), timeout_s).splitlines()
     if lines == [b"gone"]:
         return None

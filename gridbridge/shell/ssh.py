@@ -135,7 +135,7 @@ def ssh_client_command(login: SshLogin) -> tuple[str, ...]:
     options = tuple(word for name in OPTIONS for word in ("-o", f"{name}={OPTIONS[name]}"))
     user = ("-l", login.user) if login.user else ()
     port = ("-p", login.port) if login.port else ()
-    return (*_user_switch_prefix(login), CLIENT, *options, *user, *port)
+    return (*_ssh_user_switch_prefix(login), CLIENT, *options, *user, *port)
 
 
 def encode_ssh_request(token: str, argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes) -> bytes:
@@ -171,7 +171,7 @@ def decode_ssh_answer(token: str, argv: tuple[str, ...], ended: CompletedProgram
     return CompletedProgram(argv, FIRST_SIGNAL - 1 - status if is_signal else status, stdout[1], stderr[1])
 
 
-def _user_switch_prefix(login: SshLogin) -> tuple[str, ...]:
+def _ssh_user_switch_prefix(login: SshLogin) -> tuple[str, ...]:
     if not login.person or os.geteuid():
         return ()
     try:
@@ -247,7 +247,7 @@ def ssh_failure_advice(login: SshLogin, words: bytes) -> str:
         if key := before.rpartition(b'"')[2].decode("utf-8", "replace") if refused else "":
             import shlex
 
-            as_them = f"runuser -u {login.person} -- " if _user_switch_prefix(login) else ""
+            as_them = f"runuser -u {login.person} -- " if _ssh_user_switch_prefix(login) else ""
             mend = f"{as_them}chmod 600 {shlex.quote(key)}"
             return f"ssh does not use the key of {person}, which others may read: {mend}"
         account = login.user or person

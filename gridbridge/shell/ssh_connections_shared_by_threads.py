@@ -61,10 +61,10 @@ class IdleSshSessions(OpenSshClient):
         return ended
 
     def _idle_ssh_sessions_of_login(self, login: SshLogin) -> "LifoQueue[SshSessionsOfProgram]":
-        return self._idle.setdefault(login.key, _queue_of_one_session())
+        return self._idle.setdefault(login.key, _queue_with_one_ssh_session())
 
 
-def _queue_of_one_session() -> "LifoQueue[SshSessionsOfProgram]":
+def _queue_with_one_ssh_session() -> "LifoQueue[SshSessionsOfProgram]":
     sessions: LifoQueue[SshSessionsOfProgram] = LifoQueue()
     sessions.put(SshSessionsOfProgram())
     return sessions

@@ -24,7 +24,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 def check_admission_rules_load(
     account: str, folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> Iterator[CheckFinding]:
-    """Yield a finding whether the service account can load the site's admission rules; none if there are no rules."""
+    """Yield a finding that says whether the service account can load the admission rules; none without rules."""
     if not os.path.lexists(folder):
         return
     item = f"admission rules {folder}"

@@ -39,7 +39,7 @@ def _poller_facts_reader(clock: Clock) -> Callable[[], PollerProcessFacts]:
 
 
 def wait_for_configuration_reload(look: Callable[[], PollerProcessFacts], clock: Clock) -> str:
-    """Wait until the service has accepted or rejected gridbridge.toml; return why the file is not in use."""
+    """Wait until the service has accepted or rejected gridbridge.toml; return why the service does not use the file."""
     began_s = clock.steady_s()
     while service_fault_findings.is_config_reload_awaited(facts := look()) and clock.steady_s() - began_s < LIMIT_S:
         clock.sleep(LOOK_S)

@@ -48,8 +48,8 @@ def edit_as_standalone_shell_line(edit: SetupEdit, policy: Policy) -> str:
 def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
     """Record how to restore settings shared with the site; an earlier record of the same setting is kept."""
     earlier = read_former_settings(path)
-    keys = {_edit_without_value(setting) for setting in earlier}
-    new = [setting for setting in undo if _edit_without_value(setting) not in keys]
+    keys = {_setup_edit_without_value(setting) for setting in earlier}
+    new = [setting for setting in undo if _setup_edit_without_value(setting) not in keys]
     if new:
         rows = [asdict(setting) for setting in (*earlier, *new)]
         safe_files.replace_file_atomically(path, json.dumps(rows, indent=1).encode() + b"\n")
@@ -74,7 +74,7 @@ def delete_former_settings(path: str = FORMER) -> None:
     safe_files.remove_file(path)
 
 
-def _edit_without_value(setting: SharedSettingUndo) -> SetupEdit:
+def _setup_edit_without_value(setting: SharedSettingUndo) -> SetupEdit:
     return replace(setting.done, value="")
 
 

@@ -54,7 +54,7 @@ def unchecked_part_finding(
 
 
 def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
-    """Check that no folder of a storage area has another account's name.
+    """Check that each folder named like an account in a storage area belongs to this account.
 
     An area is checked only if root, or the service's account at the cluster, can list the area.
     """
@@ -67,7 +67,7 @@ def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
 
 
 def _misowned_storage_folders(cluster: Away, storage: StorageAreaSection) -> tuple[dict[str, str] | None, bool]:
-    """Return the owner of each folder with another account's name (None: unknown), and whether names were left out."""
+    """Return the owner of each folder named like another account (None: unknown), and whether folders were left out."""
     try:
         entries = _run_shell_script_at_cluster(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
         strange = account_and_file_findings.misowned_account_folders(entries[:MOST])

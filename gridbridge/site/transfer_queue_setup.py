@@ -160,7 +160,7 @@ def delete_unneeded_former_settings_record(policy: Policy) -> None:
 
 
 def setup_steps_of_findings(policy: Policy, findings: Iterable[CheckFinding]) -> tuple[SetupStep, ...]:
-    """Turn findings into steps; an edit that several findings share is one step, ordered by the last of them."""
+    """Turn findings into steps; an edit that several findings need is one step, where the last finding needs it."""
     steps_by_edit: dict[SetupEdit, SetupStep] = {}
     for finding in findings:
         if finding.state == FindingSeverity.OK:

@@ -292,7 +292,7 @@ def test_the_message_of_a_refusing_login_shell_is_reported(shell: str, said: str
 def test_programs_started_by_a_users_ssh_config_end_with_the_client() -> None:
     """Root tries the keys of users (gridbridge check)."""
     mark = f"600.{os.getpid()}"
-    argv = (*ssh._user_switch_prefix(SshLogin(host="", person="nobody")), "/bin/sh", "-c")
+    argv = (*ssh._ssh_user_switch_prefix(SshLogin(host="", person="nobody")), "/bin/sh", "-c")
     hides = f"setsid sh -c 'setsid sleep {mark} & echo $!' >&2; sleep 600"
 
     with pytest.raises(CommandFailed):

@@ -124,7 +124,7 @@ def _provider_program_findings(facts: BalancerFacts, policy: Policy) -> Iterator
 
 
 def qmaster_host_if_other(facts: BalancerFacts) -> str:
-    """Return the cell's master host if it is not this host; else an empty string."""
+    """Return the cell's master host; empty if this host is the master host."""
     master = facts.cell.master if facts.cell else ""
     return "" if is_same_host(master, facts.host) else master
 

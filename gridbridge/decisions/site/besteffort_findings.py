@@ -132,7 +132,7 @@ def subordinate_lists_by_host(queue: QconfSettings) -> tuple[tuple[str, str], ..
 
 SEQ_NO = 900  # lowest seq_no; the queue with this seq_no is filled first and preempted last
 NICE = "19"
-METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # kill: where the host lacks gridbridge, a task gets no grace time
+METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # `kill` is for hosts without gridbridge, where a task gets no grace time
 RULE_NAME = "name gb-besteffort"  # name line of a quota set, sge_resource_quota(5)
 RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
 ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
@@ -291,11 +291,11 @@ def besteffort_consumable_findings(
             actual = f"best-effort tasks use {name} at {hosts_text}, and no queue exempts the tasks"
             right = "no consumable that every job uses"
             yield CheckFinding.warning(
-                f"{cluster}: consumable {name}", actual, right, hint=_consumable_advice(name, cell)
+                f"{cluster}: consumable {name}", actual, right, hint=_besteffort_consumable_advice(name, cell)
             )
 
 
-def _consumable_advice(name: str, cell: BestEffortCellFacts) -> str:
+def _besteffort_consumable_advice(name: str, cell: BestEffortCellFacts) -> str:
     if name == "slots":
         return (
             "a resource quota such as `limit hosts {*} to slots=$num_proc` instead of the hosts'"

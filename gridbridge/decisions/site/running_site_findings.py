@@ -51,7 +51,7 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
         yield missing if host else CheckFinding.ok(f"{name}: rsync", "on both hosts")
     yield from (stage_dir_finding(name, stage) for name, stage in facts.stages.items())
     for queue, state in facts.queues.items():
-        yield from _queue_state_findings(queue, state, policy)
+        yield from _transfer_queue_state_findings(queue, state, policy)
 
 
 def worst_finding_state(findings: tuple[CheckFinding, ...]) -> FindingSeverity:
@@ -179,7 +179,7 @@ def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
     return CheckFinding.broken(item, stage.wrong, right, SetupEdit.shell(stage.mend), where=stage.host, hint=hint)
 
 
-def _queue_state_findings(queue: str, state: QueueInstanceState, policy: Policy) -> Iterator[CheckFinding]:
+def _transfer_queue_state_findings(queue: str, state: QueueInstanceState, policy: Policy) -> Iterator[CheckFinding]:
     item, home = f"queue {queue}: state", policy.site.cluster
     if QueueStartBlocker.ERROR in state.facts:
         clear = SetupEdit(verb=SetupEditVerb.CLEAR, cell=home, name=queue)

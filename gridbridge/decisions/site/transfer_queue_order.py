@@ -46,7 +46,7 @@ def rank_transfer_queues(
 def plan_queue_renumbering(
     offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder
 ) -> tuple[RenumberedTransferQueue, ...]:
-    """Return the queues that get another seq_no to follow `order`; equal seq_no are raised to distinct numbers."""
+    """Return the queues whose seq_no must change so that the queues follow `order`; equal seq_no become distinct."""
     if order is QueueOrder.SEQ_NO:
         return ()
     numbered = [(offer, offer.seq_no) for offer in rank_transfer_queues(offers, order) if offer.seq_no is not None]

@@ -56,7 +56,7 @@ def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFin
 
 
 VALUE = re.compile("gb_[a-z0-9_]+_(up|pending|free)")  # names of the load values that describe a remote cluster
-VALUES_S = 110  # longer than two of Grid Engine's default load report times
+VALUES_S = 110  # wait until load values expire: longer than two default load report times
 
 
 def transfer_queue_removal_edits(

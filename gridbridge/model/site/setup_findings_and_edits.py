@@ -188,7 +188,7 @@ class WantedTransferQueue:
     queue: str
     host: str
     slots: int
-    pending_limit: int  # 0: the number of waiting jobs does not close the queue
+    pending_limit: int  # number of waiting remote jobs that closes the queue; 0: no number closes the queue
     service_account: str = "gridbridge"
     has_operators: bool = True  # whether the remote cluster has operators; OAR has none
     remote_usage: bool = True  # whether the epilog, as root, adds the remote job's usage to the local job

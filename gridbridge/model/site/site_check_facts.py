@@ -26,10 +26,10 @@ class PathFacts:
 class FolderFreeSpace:
     """Free bytes and inodes of a folder's filesystem, for users other than root."""
 
-    free_bytes: int | None = None  # None: the number can't be read
-    free_files: int | None = None  # None: the number can't be read, or is unlimited
+    free_bytes: int | None = None  # free bytes; None: unreadable
+    free_files: int | None = None  # free inodes; None: unreadable, or unlimited
     trouble: str = ""  # error of the last read or write; empty: no error
-    folders: Mapping[str, int] = field(default_factory=dict)  # for each owner: how many folders stand among messages
+    folders: Mapping[str, int] = field(default_factory=dict)  # for each other owner: number of subfolders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +55,11 @@ class PollerProcessFacts:
     """The poller's process, its published load values and its configuration."""
 
     is_running: bool | None  # whether a process holds the poller's lock; None: not visible to this user
-    pid: int = 0  # 0: process not found
+    pid: int = 0  # id of the poller's process; 0: no process found
     age_s: float | None = None  # seconds since the load values were published; None: no load values
     last_words: str = ""  # last line of the poller's log
     values: frozenset[str] = frozenset()  # names of the load values
-    configuration: ServiceConfigurationFacts | None = None  # None: unknown, or no service runs
+    configuration: ServiceConfigurationFacts | None = None  # None: unknown, or no service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class TransferHostFacts:
     """All facts that the check collected on the transfer host."""
 
     name: str
-    service_uid: int  # 0: the service account does not exist
+    service_uid: int  # uid of the service account; 0: no such account
     is_root: bool = True  # whether root runs the check; other users test only their own ssh keys
     paths: Mapping[str, PathFacts]
     # for each folder: paths that users other than root can change
@@ -152,8 +152,8 @@ class BalancerFacts:
     sudoers: str = ""
     cron: str = ""
     has_unit: bool = False  # whether systemd, instead of cron, runs the balancer
-    cell: BalancerCellFacts | None = None  # None: the home cluster is not Grid Engine
+    cell: BalancerCellFacts | None = None  # None: the home cluster is no Grid Engine cell
     has_fixed_nodes: bool = False  # whether idle nodes are switched off and woken, as in OAR, not deleted
     may_be_root: bool | None = None  # whether sudo accepts the sudoers line; None: only root can ask sudo
     service_may_too: bool | None = None
-    last: LastPublishedBalancerRound | None = None  # None: no round yet
+    last: LastPublishedBalancerRound | None = None  # the last round; None: the balancer has made no round

@@ -92,7 +92,7 @@ class CheckReportItem:
 
 
 def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
-    """Check the site that a configuration describes, if the configuration is valid and the service accepts it.
+    """Check the site that a configuration describes, if the configuration is valid and the service accepts the file.
 
     Otherwise only the configuration's faults are reported, because the service uses an older configuration. Only for
     the default path the check asks whether programs have read the file.
@@ -118,7 +118,7 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
 
 def collect_check_findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     """Yield the findings of all checks, those about this host first; `sha256` is the digest of gridbridge.toml."""
-    with site_inspection.cache_program_results():  # because the checks of several queues send the same queries
+    with site_inspection.cache_program_results():  # because several queues need the same queries
         yield from (_check_embedded_site if policy.is_personal else _check_non_embedded_site)(policy, sha256, clock)
 
 
@@ -137,7 +137,7 @@ def _check_non_embedded_site(policy: Policy, sha256: str | None, clock: Clock) -
         besteffort = besteffort_setup.check_grid_engine_besteffort_queues
         best = {name: threads.submit(_collect_findings, besteffort, policy, name) for name in policy.clusters}
         states = threads.submit(_transfer_queue_states, policy, cell_futures)
-        files = threads.submit(_check_files_at_clusters, policy)
+        files = threads.submit(_check_rsync_and_folders_at_clusters, policy)
         own = threads.submit(_collect_findings, balancer_setup.check_balancer, policy, clock)
         rules = admission_rule_check.check_admission_rules_load
         admitting = threads.submit(_collect_findings, rules, policy.site.service_account)
@@ -179,7 +179,7 @@ def _has_poller_fresh_load_values(poller: PollerProcessFacts, policy: Policy) ->
     return poller.age_s is not None and are_load_values_fresh(poller.age_s, policy.poller.stale_s)
 
 
-def _check_files_at_clusters(
+def _check_rsync_and_folders_at_clusters(
     policy: Policy,
 ) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
     """Check files at clusters one after the other, because parallel sessions would need more logins."""

@@ -1,4 +1,4 @@
-"""gridbridge explain: prints how a job would be submitted to another cluster, or why the job can't."""
+"""gridbridge explain: prints how a job would be submitted to another cluster, or why the job can't be sent."""
 
 import click
 

@@ -75,7 +75,7 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
     if textfile is not None and not textfile.endswith(SUFFIX):
         raise click.UsageError(f"--textfile {textfile}: wrong name; expected a name that ends with {SUFFIX}")
     if listen:
-        if state_folder := os.environ.get("RUNTIME_DIRECTORY"):  # systemd's; `gridbridge check` reads the lock
+        if state_folder := os.environ.get("RUNTIME_DIRECTORY"):  # set by systemd; the lock file shows the version
             program_lock_file.take_lock_until_exit(f"{state_folder}/lock", version_with_commit())
         watch = MetricsWithErrorReports(folder, balance)
         serve_metrics(watch.measure, *listen, announce=lambda port: _print_metrics_url(listen[0], port))

@@ -58,7 +58,7 @@ class UntransferredHomeJob:
     owner: str
     submitted_at: datetime | None
     sentences: tuple[str, ...]
-    queues: tuple[TransferQueueVerdict, ...] = ()  # empty unless the job waits
+    queues: tuple[TransferQueueVerdict, ...] = ()  # answers about a waiting job; empty: does not wait
     was_sent: bool = False  # whether an earlier transfer of the job has ended
 
 
@@ -123,7 +123,7 @@ def _transfer_queue_verdicts(job: str, policy: Policy, now: datetime, folder: st
 
 UNKNOWN = 1
 OLD = datetime.min.replace(tzinfo=UTC)
-LATE = timedelta(minutes=3)  # cron starts a cycle each minute
+LATE = timedelta(minutes=3)  # after this time a campaign cycle is missing; cron starts a cycle each minute
 IS_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?").fullmatch  # JOB, CAMPAIGN or JOB.TASK
 
 
