@@ -30,7 +30,7 @@ providers._get_local_constants = lambda: providers._local_constants if settings(
 def quick_files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Create state files quickly, except where their creation is tested."""
     if "tests/state/" not in request.node.nodeid:
-        monkeypatch.setattr(file, "_migrate_schema", made.migrate)
+        monkeypatch.setattr(file, "_migrate_state_file_schema", made.migrate)
         monkeypatch.setattr(file, "_set_sqlite_pragmas", made.set_up)
 
 

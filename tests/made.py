@@ -14,14 +14,14 @@ MIGRATED = text("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name !=
 ALIKE = text("SELECT tbl, idx, stat FROM sqlite_stat1")
 KNOWN_ALIKE = text("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (:tbl, :idx, :stat)")
 VERSION = text("INSERT INTO alembic_version VALUES (:head)")
-_migrate, _set_up = state_file._migrate_schema, state_file._set_sqlite_pragmas
+_migrate, _set_up = state_file._migrate_state_file_schema, state_file._set_sqlite_pragmas
 _tables: list[str] = []
 _alike: list[dict[str, str]] = []
 
 
 def migrate(connection: Connection, name: str) -> None:
-    """Do the same as `_migrate_schema`, but copy the tables into an empty SQLite file."""
-    is_empty = connection.dialect.name == "sqlite" and not state_file._schema_version(connection, name)
+    """Do the same as `_migrate_state_file_schema`, but copy the tables into an empty SQLite file."""
+    is_empty = connection.dialect.name == "sqlite" and not state_file._schema_version_of_state_file(connection, name)
     if is_empty and _tables:
         for one in _tables:
             connection.exec_driver_sql(one)

@@ -118,14 +118,14 @@ class ClusterSnapshot:
     @property
     def batch_slots(self) -> int:
         """The number of slots in ordinary batch queues, open or closed, without transfer queues."""
-        return sum(queue.slots_total for queue in self._own_queues())
+        return sum(queue.slots_total for queue in self._ordinary_batch_queues())
 
     @property
     def used_batch_slots(self) -> int:
         """The number of used slots in ordinary batch queues, without transfer queues."""
-        return sum(queue.slots_used for queue in self._own_queues())
+        return sum(queue.slots_used for queue in self._ordinary_batch_queues())
 
-    def _own_queues(self) -> Iterator[QueueInstanceStatus]:
+    def _ordinary_batch_queues(self) -> Iterator[QueueInstanceStatus]:
         for queue in self.queues:
             if queue.takes_batch and not queue.sends_away and not queue.is_besteffort:
                 yield queue
@@ -135,10 +135,10 @@ class ClusterSnapshot:
         rows = self.jobs.get(job_id, ())
         if task == NO_TASK or len(rows) < 2:
             return next((row for row in rows if task == NO_TASK or row.covers(task)), None)
-        alone, shared_rows = self._rows_of(job_id)
+        alone, shared_rows = self._job_list_rows_of_job(job_id)
         return alone.get(task) or next((row for row in shared_rows if row.covers(task)), None)
 
-    def _rows_of(self, job_id: int) -> _Rows:
+    def _job_list_rows_of_job(self, job_id: int) -> _Rows:
         if job_id not in self._by_task:
             rows = self.jobs[job_id]
             alone = {row.task: row for row in reversed(rows) if row.task}

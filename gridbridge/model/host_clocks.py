@@ -46,7 +46,7 @@ def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings)
     jumps = tuple(jump for jump in before.leaps if now.wall - jump.at < timedelta(days=30))
     if by_s >= MIN_JUMP_S:
         jumps = (*jumps, ClockJump(at=now.wall, by_s=by_s))
-    return replace(now, leaps=_jumps_minus_backward_step(jumps, -by_s) if by_s <= -MIN_JUMP_S else jumps)
+    return replace(now, leaps=_clock_jumps_minus_backward_step(jumps, -by_s) if by_s <= -MIN_JUMP_S else jumps)
 
 
 def shift_past_time_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
@@ -60,10 +60,10 @@ def sum_clock_jumps(leaps: Iterable[ClockJump]) -> timedelta:
     return timedelta(seconds=sum(jump.by_s for jump in leaps))
 
 
-def _jumps_minus_backward_step(leaps: tuple[ClockJump, ...], back_s: float) -> tuple[ClockJump, ...]:
+def _clock_jumps_minus_backward_step(leaps: tuple[ClockJump, ...], back_s: float) -> tuple[ClockJump, ...]:
     if not leaps or back_s <= 0:
         return leaps
     *first, last = leaps
     if last.by_s - back_s >= MIN_JUMP_S:
         return (*first, replace(last, by_s=last.by_s - back_s))
-    return _jumps_minus_backward_step(tuple(first), back_s - last.by_s)
+    return _clock_jumps_minus_backward_step(tuple(first), back_s - last.by_s)

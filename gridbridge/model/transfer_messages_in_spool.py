@@ -11,7 +11,7 @@ _HEX = "0123456789ABCDEF"
 
 def encode_key_value_lines(values: dict[str, str]) -> bytes:
     """Encode values as lines `key=value`, without the empty values."""
-    return "".join(f"{key}={_quote(value)}\n" for key, value in values.items() if value).encode()
+    return "".join(f"{key}={_quote_message_value(value)}\n" for key, value in values.items() if value).encode()
 
 
 def decode_key_value_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
@@ -24,18 +24,18 @@ def decode_key_value_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[st
         is_known = keys is None or key in keys
         if not equals or not is_known or key in values or not line.isascii():
             raise ParseError(f"line {line[:40]!r}: no key=value, or an unknown or repeated key")
-        values[key] = _unquote(value)
+        values[key] = _unquote_message_value(value)
     return values
 
 
-def _quote(value: str) -> str:
+def _quote_message_value(value: str) -> str:
     raw = value.encode("utf-8", "surrogateescape")
     if raw.isalnum() or not any(byte < 0x20 or byte > 0x7E or byte == 0x25 for byte in raw):
         return value
     return "".join(chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x25 else f"%{byte:02X}" for byte in raw)
 
 
-def _unquote(value: str) -> str:
+def _unquote_message_value(value: str) -> str:
     if "%" not in value:
         return value
     head, *escaped = value.split("%")

@@ -58,10 +58,10 @@ def parse_local_job_and_task(job: str) -> tuple[int, int]:
 
 def parse_qstat_task_ranges(text: str) -> tuple[range, ...]:
     """Parse task ranges as qstat prints them, such as `1-9:2,12`; raise ParseError for any other text."""
-    return tuple(_parse_task_range(part.strip()) for part in text.split(",")) if text else ()
+    return tuple(_parse_qstat_task_range(part.strip()) for part in text.split(",")) if text else ()
 
 
-def _parse_task_range(part: str) -> range:
+def _parse_qstat_task_range(part: str) -> range:
     ends, has_step, step = part.partition(":")
     cut = ends.find("-", 1)  # from 1, because a minus sign at the start belongs to the number
     first, last = (ends[:cut], ends[cut + 1 :]) if cut > 0 else (ends, "")

@@ -144,7 +144,7 @@ class TransferRoute:
     @property
     def home(self) -> Home:
         """How to reach the home cluster, which has the transfer queue."""
-        return self._folder("local") if self.local_kind == EMBEDDED else self._cell("local")
+        return self._access_to_embedded("local") if self.local_kind == EMBEDDED else self._access_to_cell("local")
 
     @property
     def away(self) -> Away:
@@ -153,7 +153,7 @@ class TransferRoute:
             return OarServerAccess(
                 binaries=self.remote_binaries, timeout_s=float(self.remote_timeout_s), ends=self.remote_ends
             )
-        return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
+        return self._access_to_embedded("remote") if self.remote_kind == EMBEDDED else self._access_to_cell("remote")
 
     def declares_staged_files(self, context: tuple[tuple[str, str], ...]) -> bool:
         """Say whether files are to be copied to or from the cluster, by the job's context or its queue.
@@ -171,14 +171,14 @@ class TransferRoute:
         cluster.login = parse_ssh_login_address(self.remote_ssh, accounts.get(person, person))
         return cluster
 
-    def _folder(self, side: str) -> EmbeddedClusterAccess:
+    def _access_to_embedded(self, side: str) -> EmbeddedClusterAccess:
         from gridbridge.model.fixed_paths import PYTHON
 
         values = vars(self)
         timeout_s = float(values[f"{side}_timeout_s"])
         return EmbeddedClusterAccess(path=values[f"{side}_root"], python=PYTHON, timeout_s=timeout_s)
 
-    def _cell(self, side: str) -> GridEngineCellAccess:
+    def _access_to_cell(self, side: str) -> GridEngineCellAccess:
         values = vars(self)
         return GridEngineCellAccess(
             root=values[f"{side}_root"],

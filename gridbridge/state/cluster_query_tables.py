@@ -122,7 +122,7 @@ def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> 
     """Encode a cluster snapshot; of its jobs only those whose ids are in `jobs`."""
     table = {name: getattr(snapshot, name) for name in _COUNTS}
     table["queues"] = [
-        [_encode_state(queue.state), *(getattr(queue, name) for name in _QUEUE)] for queue in snapshot.queues
+        [_encode_state_facts(queue.state), *(getattr(queue, name) for name in _QUEUE)] for queue in snapshot.queues
     ]
     listed = ((number, rows) for number, rows in snapshot.jobs.items() if number in jobs)
     table["jobs"] = {number: [_encode_job_row(row) for row in rows] for number, rows in listed}
@@ -135,13 +135,13 @@ def decode_cluster_snapshot(content: bytes, cluster: str, taken_at: datetime) ->
     return ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
-        queues=tuple(map(_decode_queue, table["queues"])),
+        queues=tuple(map(_decode_queue_instance_row, table["queues"])),
         jobs={int(number): _decode_job_rows(int(number), rows) for number, rows in table["jobs"].items()},
         **{name: table[name] for name in _COUNTS},
     )
 
 
-def _decode_queue(row: list[Any]) -> QueueInstanceStatus:
+def _decode_queue_instance_row(row: list[Any]) -> QueueInstanceStatus:
     state, *values = row
     return QueueInstanceStatus(
         state=QueueInstanceState(*_split_state_text(state)), **dict(zip(_QUEUE, values, strict=True))
@@ -151,7 +151,7 @@ def _decode_queue(row: list[Any]) -> QueueInstanceStatus:
 def _encode_job_row(job: ClusterJobListRow) -> list[Any]:
     since_s = job.since.timestamp() if job.since else None
     ranges = [[task_range.start, task_range.stop, task_range.step] for task_range in job.tasks]
-    return [ranges, since_s, _encode_state(job.state), job.name, job.owner, job.queue, job.slots]
+    return [ranges, since_s, _encode_state_facts(job.state), job.name, job.owner, job.queue, job.slots]
 
 
 def _decode_job_rows(number: int, rows: list[Any]) -> tuple[ClusterJobListRow, ...]:
@@ -175,7 +175,7 @@ def _decode_job_state(words: str) -> JobState:
     return JobState(*_split_state_text(words))
 
 
-def _encode_state(state: StateFacts) -> str:
+def _encode_state_facts(state: StateFacts) -> str:
     return f"{','.join(sorted(state.facts))} {state.text}"
 
 

@@ -82,7 +82,7 @@ def load_values_path(published: str = PUBLISHED) -> str:
 
 def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
     """Read a transfer queue's published route; raise UnconfiguredTransferQueue if no route is published."""
-    data = _read_if_published(published_route_path(queue, published), 65536)
+    data = _read_published_file_or_none(published_route_path(queue, published), 65536)
     if data is None:
         raise UnconfiguredTransferQueue(f"queue {queue} leads to no cluster; expected a [queue.{queue}]")
     return transfer_route.decode_transfer_route(data)
@@ -102,22 +102,22 @@ def may_queue_get_route_soon(queue: str, published: str, configuration: str) -> 
 def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
     """Read the rules that translate what jobs in a queue request; raise StateError if the file is missing."""
     path = request_mapping_path(queue, published)
-    if (rules := _read_if_published(path)) is None:
+    if (rules := _read_published_file_or_none(path)) is None:
         raise StateError(f"{path}: missing; the poller publishes this file")
     return rules
 
 
 def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read the names of objects that a cluster offers; return None if no names are published."""
-    return _read_if_published(offered_names_path(cluster, published))
+    return _read_published_file_or_none(offered_names_path(cluster, published))
 
 
 def read_non_forwarding_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read the list of a cluster's queues that send no job away; return None if no list is published."""
-    return _read_if_published(non_forwarding_queues_path(cluster, published))
+    return _read_published_file_or_none(non_forwarding_queues_path(cluster, published))
 
 
-def _read_if_published(path: str, most_bytes: int = WORDS_MAX_BYTES) -> bytes | None:
+def _read_published_file_or_none(path: str, most_bytes: int = WORDS_MAX_BYTES) -> bytes | None:
     try:
         return safe_files.read_file_only_owner_writes(path, most_bytes)[0]
     except FileNotFoundError:
@@ -140,7 +140,7 @@ def remove_routes_of_other_queues(queues: frozenset[str], published: str = PUBLI
 
 def read_verdict_or_reply(path: str) -> TransferMessage | None:
     """Read a verdict on a transfer, or a reply to a starter; return None if nothing is published yet."""
-    data = _read_if_published(path, transfer_messages_in_spool.MAX_BYTES)
+    data = _read_published_file_or_none(path, transfer_messages_in_spool.MAX_BYTES)
     return None if data is None else transfer_messages_in_spool.decode_transfer_message(data)
 
 

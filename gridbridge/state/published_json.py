@@ -97,7 +97,7 @@ def read_transfer_histories_of_job(folder: str, local: str) -> tuple[reports.Pub
     histories = read_transfer_histories_of_task(folder, local)
     if histories or "." in local:
         return histories
-    tasks = {task for job, task in _jobs_with_history(folder) if job == int(local) and task}
+    tasks = {task for job, task in _jobs_with_verified_history(folder) if job == int(local) and task}
     numbers = sorted(tasks | tasks_with_unverified_history(folder, int(local)))
     return tuple(history for task in numbers for history in read_transfer_histories_of_task(folder, f"{local}.{task}"))
 
@@ -116,7 +116,7 @@ def read_transfer_histories_of_task(folder: str, local: str) -> tuple[reports.Pu
 
 def remove_old_transfer_histories(folder: str, before: datetime, living: frozenset[str]) -> None:
     """Remove job histories that have not changed since `before`; keep those of jobs in `living`."""
-    for job, task in tuple(_jobs_with_history(folder)):
+    for job, task in tuple(_jobs_with_verified_history(folder)):
         local = f"{job}.{task}" if task else str(job)
         path = published_file_formats.verified_job_history_path(local, folder)
         if local not in living and os.stat(path).st_mtime < before.timestamp():
@@ -157,7 +157,7 @@ def read_published_cluster_status(folder: str) -> Iterator[reports.PublishedClus
                 yield shown
 
 
-def _jobs_with_history(folder: str) -> Iterator[tuple[int, int]]:
+def _jobs_with_verified_history(folder: str) -> Iterator[tuple[int, int]]:
     for name in safe_files.list_folder_or_empty(f"{folder}/{published_file_formats.JOBS}"):
         if match := re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?\.json", name):
             yield int(match[1]), int(match[2] or 0)

@@ -56,7 +56,7 @@ def remove_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
 
 def wake_starter(name: str, spool: str = SPOOL, owner: int | None = None) -> bool:
     """Wake the starter that sleeps on a FIFO of uid `owner` (None: any uid); return False if none sleeps."""
-    end = _open_wake(name, spool, owner)
+    end = _open_starter_wake_fifo(name, spool, owner)
     if end < 0:
         return False
     try:
@@ -72,13 +72,13 @@ def wake_starter(name: str, spool: str = SPOOL, owner: int | None = None) -> boo
 
 def is_starter_asleep(name: str, owner: int, spool: str = SPOOL) -> bool:
     """Return whether a starter sleeps on a FIFO that belongs to uid `owner`."""
-    end = _open_wake(name, spool, owner)
+    end = _open_starter_wake_fifo(name, spool, owner)
     if end >= 0:
         os.close(end)
     return end >= 0
 
 
-def _open_wake(name: str, spool: str, owner: int | None) -> int:
+def _open_starter_wake_fifo(name: str, spool: str, owner: int | None) -> int:
     """Open a FIFO for writing; return -1 if nobody reads it, or if it is no FIFO of `owner`."""
     if not name.isalnum():
         return -1

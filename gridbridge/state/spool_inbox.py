@@ -89,13 +89,13 @@ class StarterMessageInbox:
 
     def staged_folder_of_record(self, path: str) -> str:
         """Return the remote folder for copied files that a transfer's record names; '' if it names none."""
-        return self._read_record(path).stage
+        return self._read_transfer_record(path).stage
 
     def submission_time_of_record(self, path: str) -> str:
         """Return when the local job in a transfer's record was submitted; '' if unknown."""
-        return self._read_record(path).submitted
+        return self._read_transfer_record(path).submitted
 
-    def _read_record(self, path: str) -> TransferMessage:
+    def _read_transfer_record(self, path: str) -> TransferMessage:
         return spool_reader.read_transfer_record(f"{self._folder}/{os.path.basename(path)}")
 
     @property
@@ -123,7 +123,7 @@ class StarterMessageInbox:
     def _list_spool_files(self) -> list[SpoolFile]:
         """List the files of the spool, oldest first, and remove users' folders and old unfinished files."""
         try:
-            folders, entries = _separate_folders_and_files(self._names.next_portion(self._folder))
+            folders, entries = _separate_user_folders_and_files(self._names.next_portion(self._folder))
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
         self._remove_user_folders(folders)
@@ -144,7 +144,7 @@ class StarterMessageInbox:
     def _remove_user_folders(self, folders: list[os.DirEntry[str]]) -> None:
         """Remove folders that users made; for a folder that has files, this is tried only once."""
         new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
-        full = [entry for entry in new if not _remove_folder(entry.path)]
+        full = [entry for entry in new if not _remove_empty_folder(entry.path)]
         self._full |= {entry.name for entry in full}
         self._full_met |= self._full & {entry.name for entry in folders}
         if full:
@@ -155,17 +155,17 @@ class StarterMessageInbox:
 
     def _read_unread_messages(self, of_uid: list[SpoolFile]) -> list[MessageWithAuthorUid]:
         new = [spool_file for spool_file in of_uid if self._reader.is_file_to_read(spool_file)]
-        read = (self._read_or_remove_invalid(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
+        read = (self._read_message_or_remove_invalid_file(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
         return sorted((message for message in read if message is not None), key=lambda message: message.order)
 
-    def _read_or_remove_invalid(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
+    def _read_message_or_remove_invalid_file(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
         try:
             return self._reader.read_message(spool_file)
         except (StateError, ParseError, OSError) as error:
-            self._remove_invalid_file(spool_file, error)
+            self._remove_invalid_spool_file(spool_file, error)
             return None
 
-    def _remove_invalid_file(self, spool_file: SpoolFile, error: Exception) -> None:
+    def _remove_invalid_spool_file(self, spool_file: SpoolFile, error: Exception) -> None:
         removed = False
         if spool_reader.is_read_error_of_file_itself(error):
             removed = self._remove_spool_file(spool_file.name)
@@ -192,13 +192,13 @@ class StarterMessageInbox:
         try:
             safe_files.remove_file(path)
         except IsADirectoryError:
-            return _remove_folder(path)
+            return _remove_empty_folder(path)
         except OSError:
             return False
         return True
 
 
-def _remove_folder(path: str) -> bool:
+def _remove_empty_folder(path: str) -> bool:
     try:
         os.rmdir(path)
     except OSError:
@@ -206,7 +206,7 @@ def _remove_folder(path: str) -> bool:
     return True
 
 
-def _separate_folders_and_files(
+def _separate_user_folders_and_files(
     entries: Iterable[os.DirEntry[str]],
 ) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
     folders, plain_files = [], []

@@ -132,7 +132,7 @@ class SpoolReader:
             self._growing[spool_file.name] = spool_file
             self._met.add(spool_file.name)
             return None
-        message = _parse_message(_complete_message_bytes(spool_file.name, data), facts.st_mtime)
+        message = _parse_spool_message(_bytes_of_complete_message(spool_file.name, data), facts.st_mtime)
         self._read[spool_file.name] = spool_file_version(facts)
         self._met.add(spool_file.name)
         return MessageWithAuthorUid(path=path, uid=facts.st_uid, message=message)
@@ -176,7 +176,7 @@ def is_read_error_of_file_itself(error: Exception) -> bool:
     return is_writers and not isinstance(error, OSError)
 
 
-def _complete_message_bytes(name: str, data: bytes) -> bytes:
+def _bytes_of_complete_message(name: str, data: bytes) -> bytes:
     if not name.startswith(IN_PLACE):
         return data
     if not data.endswith(WHOLE):
@@ -186,7 +186,7 @@ def _complete_message_bytes(name: str, data: bytes) -> bytes:
     return data[: -len(WHOLE) + 1]
 
 
-def _parse_message(data: bytes, written_s: float) -> TransferMessage:
+def _parse_spool_message(data: bytes, written_s: float) -> TransferMessage:
     message = decode_transfer_message(data)
     if not message.at:
         message = message.but(at=f"{written_s:.3f}")

@@ -89,7 +89,7 @@ class StateFile:
 
     def upsert(self, table: sa.Table, unless: sa.ColumnElement[bool] | None = None) -> sa.Executable:
         """Return a statement that inserts a row, or replaces the row with the same key unless `unless` is true."""
-        adding = _insert_statement(self._engine.dialect.name == "sqlite", table)
+        adding = _insert_statement_of_dialect(self._engine.dialect.name == "sqlite", table)
         key = [column.name for column in table.primary_key]
         changed = {column.name: adding.excluded[column.name] for column in table.c if column.name not in key}
         where = None if unless is None else sa.not_(unless)
@@ -125,7 +125,7 @@ class StateFile:
             raise StateError(f"{self._name}: nothing was stored, because a change of this transaction failed")
 
 
-def _insert_statement(is_sqlite: bool, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
+def _insert_statement_of_dialect(is_sqlite: bool, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
     if is_sqlite:
         from sqlalchemy.dialects.sqlite import insert
 
@@ -148,10 +148,10 @@ def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple
         address = sa.make_url(url)
     is_file = address.get_backend_name() == "sqlite"
     name = address.database or "" if is_file else address.render_as_string(hide_password=True)
-    engine = _make_engine(address, name, is_unchanged)
+    engine = _make_database_engine(address, name, is_unchanged)
     try:
         with convert_database_errors(name), engine.begin() as connection:
-            (_require_present_schema if is_unchanged else _migrate_schema)(connection, name)
+            (_require_present_state_file_schema if is_unchanged else _migrate_state_file_schema)(connection, name)
     except StateError:
         engine.dispose()
         raise
@@ -170,7 +170,7 @@ def convert_database_errors(name: str) -> Iterator[None]:
         raise StateError(f"{name}: {error}") from error
 
 
-def _make_engine(address: sa.URL, name: str, is_unchanged: bool) -> sa.Engine:
+def _make_database_engine(address: sa.URL, name: str, is_unchanged: bool) -> sa.Engine:
     try:
         if address.get_backend_name() == "sqlite":
             return (_make_read_only_sqlite_engine if is_unchanged else _make_sqlite_engine)(address, name)
@@ -184,10 +184,10 @@ def _make_engine(address: sa.URL, name: str, is_unchanged: bool) -> sa.Engine:
 
 
 def _make_sqlite_engine(address: sa.URL, path: str) -> sa.Engine:
-    _create_missing_file(path)
+    _create_missing_sqlite_file(path)
     engine = sa.create_engine(address, connect_args={"timeout": BUSY_S, "isolation_level": None})
     sa.event.listen(engine, "connect", _set_sqlite_pragmas)
-    sa.event.listen(engine, "begin", _begin_immediate)
+    sa.event.listen(engine, "begin", _begin_immediate_sqlite_transaction)
     return engine
 
 
@@ -198,7 +198,7 @@ def _make_read_only_sqlite_engine(address: sa.URL, path: str) -> sa.Engine:
     return sa.create_engine(reading, connect_args={"timeout": BUSY_S})
 
 
-def _create_missing_file(path: str) -> None:
+def _create_missing_sqlite_file(path: str) -> None:
     """Create a missing file with mode 0600; to open an existing file would drop locks (fcntl(2))."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
@@ -217,12 +217,12 @@ def _set_sqlite_pragmas(connection: Sqlite, _: object) -> None:
     connection.execute("PRAGMA synchronous = FULL")  # so that commits survive a power cut
 
 
-def _begin_immediate(connection: sa.Connection) -> None:
+def _begin_immediate_sqlite_transaction(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")  # because a later upgrade of a read lock would fail at once
 
 
-def _migrate_schema(connection: sa.Connection, name: str) -> None:
-    version = _schema_version(connection, name)
+def _migrate_state_file_schema(connection: sa.Connection, name: str) -> None:
+    version = _schema_version_of_state_file(connection, name)
     if version == HEAD:
         return
     if version > HEAD:
@@ -244,13 +244,13 @@ def _migrate_schema(connection: sa.Connection, name: str) -> None:
     context.stamp(migrations, HEAD)
 
 
-def _require_present_schema(connection: sa.Connection, name: str) -> None:
-    version = _schema_version(connection, name)
+def _require_present_state_file_schema(connection: sa.Connection, name: str) -> None:
+    version = _schema_version_of_state_file(connection, name)
     if version != HEAD:
         raise StateError(f"{name}: wrong schema {version or 'none'}; expected {HEAD}, made by the next acting program")
 
 
-def _schema_version(connection: sa.Connection, name: str) -> str:
+def _schema_version_of_state_file(connection: sa.Connection, name: str) -> str:
     inspector = sa.inspect(connection)
     if inspector.has_table("alembic_version"):
         return str(connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() or "")

@@ -45,7 +45,7 @@ def explain_admission_violation(rules: Sequence[CampaignAdmissionRule], candidat
 
 
 def _list_jdl_changes(before: Jdl, after: Jdl) -> Iterator[str]:
-    old, new = dict(_flatten_nested_table(asdict(before))), dict(_flatten_nested_table(asdict(after)))
+    old, new = dict(_flatten_jdl_table(asdict(before))), dict(_flatten_jdl_table(asdict(after)))
     for key in dict.fromkeys((*old, *new)):
         if old.get(key) != new.get(key):
             yield f"{key}: {old.get(key)!r} -> {new.get(key)!r}"
@@ -61,9 +61,9 @@ def _call_admission_rule(rule: CampaignAdmissionRule, candidate: CampaignForAdmi
     return AdmissionRefusal(reason=f"the rule returned {answer!r:.40}, so tell your administrator")
 
 
-def _flatten_nested_table(table: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+def _flatten_jdl_table(table: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
     for key, value in table.items():
         if isinstance(value, Mapping):
-            yield from _flatten_nested_table(value, f"{above}{key}.")
+            yield from _flatten_jdl_table(value, f"{above}{key}.")
         else:
             yield f"{above}{key}", value

@@ -209,7 +209,7 @@ def _grant_slots_by_least_usage(
     heapify(turns)
     while turns:
         level, name = heappop(turns)
-        if chosen := _next_request_that_fits(queues[name], granted, remaining):
+        if chosen := _next_fair_share_request_that_fits(queues[name], granted, remaining):
             granted[chosen.campaign] += 1
             remaining -= chosen.slots
             served[name] += 1
@@ -241,7 +241,7 @@ def add_ended_tasks_to_usage(
     )
 
 
-def _next_request_that_fits(
+def _next_fair_share_request_that_fits(
     queue: deque[FairShareRequest], granted: Mapping[int, int], free_slots: int
 ) -> FairShareRequest | None:
     while queue and (granted[queue[0].campaign] >= queue[0].tasks or queue[0].slots > free_slots):

@@ -42,7 +42,7 @@ class RunTimeSurvivalCurve:
     @property
     def mean(self) -> float:
         """The mean run time in seconds."""
-        return sum(share * length for share, length in self._shares_and_step_lengths())
+        return sum(share * length for share, length in self._shares_and_lengths_of_curve_steps())
 
     @property
     def variation(self) -> float:
@@ -53,7 +53,7 @@ class RunTimeSurvivalCurve:
     def squared_variation_of_ended_tasks(self) -> float:
         """The variance of run times, divided by the square of the mean."""
         square, reached = 0.0, 0.0
-        for share, length in self._shares_and_step_lengths():
+        for share, length in self._shares_and_lengths_of_curve_steps():
             square += share * ((reached + length) ** 2 - reached**2)
             reached += length
         mean = self.mean
@@ -62,12 +62,12 @@ class RunTimeSurvivalCurve:
     def mean_remaining_run_time(self, elapsed: float) -> float:
         """Return the mean remaining run time of a task that has run for `elapsed` seconds."""
         still, mean, reached = self.share_running_longer(elapsed), 0.0, 0.0
-        for share, length in self._shares_and_step_lengths():
+        for share, length in self._shares_and_lengths_of_curve_steps():
             mean += share * max(0.0, reached + length - max(reached, elapsed))
             reached += length
         return mean / still if still else 0.0
 
-    def _shares_and_step_lengths(self) -> Iterable[tuple[float, float]]:
+    def _shares_and_lengths_of_curve_steps(self) -> Iterable[tuple[float, float]]:
         starts = (0.0, *self.times)
         lengths = (end - start for start, end in zip(starts, self.times, strict=False))
         return zip((1.0, *self.shares), lengths, strict=False)
@@ -215,7 +215,7 @@ class _CompletionChance:
         ]
         self._curve = curve
         self._waiting = waiting
-        spread = _last_start_time_deviation(curve, max(1, waiting), rate)
+        spread = _log_deviation_of_last_task_start(curve, max(1, waiting), rate)
         self._rates = [rate * exp(deviation * spread) for deviation in NORMAL]
 
     def time_until_probability(self, chance: float) -> float:
@@ -224,10 +224,10 @@ class _CompletionChance:
         low, high = 0.0, ahead_s + self._curve.times[-1] + self._waiting / self._rates[0]
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            low, high = (low, middle) if self._probability_at_time(middle) >= chance else (middle, high)
+            low, high = (low, middle) if self._probability_that_all_tasks_ended(middle) >= chance else (middle, high)
         return high
 
-    def _probability_at_time(self, time: float) -> float:
+    def _probability_that_all_tasks_ended(self, time: float) -> float:
         of_running = exp(sum(self._log_probability_of_running_task(*task, time) for task in self._running))
         if not self._waiting or not of_running:
             return of_running
@@ -259,7 +259,7 @@ class _CompletionChance:
         return logarithm
 
 
-def _last_start_time_deviation(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
+def _log_deviation_of_last_task_start(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
     """Return the standard deviation of the logarithm of the time at which the last unsent task starts."""
     by_chance = curve.variation**2 * (1 / waiting + 2 / max(1, curve.count))
     round_s = curve.mean * max(0.0, 1 - sqrt(curve.squared_variation_of_ended_tasks))

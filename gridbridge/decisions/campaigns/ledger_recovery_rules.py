@@ -54,7 +54,7 @@ def plan_recovery_from_root_ledger(
     gridbridge gives up the array, and sends its remaining tasks again.
     """
     ledger = {array.number: array for array in entries}
-    undone = [array for array in stored.arrays if _differs_from_root_ledger(array, stored, ledger)]
+    undone = [array for array in stored.arrays if _does_array_differ_from_root_ledger(array, stored, ledger)]
     is_new = refused and refused.number not in {array.number for array in undone}
     undone += [refused] if refused and is_new else []
     intact = {array.number for array in stored.arrays} - {array.number for array in undone}
@@ -63,7 +63,7 @@ def plan_recovery_from_root_ledger(
     lost_first = _last_attempts_of_arrays(lost, first).keys()
     undone_steps = [_undo_unsubmitted_array(array, stored) for array in sorted(undone, key=lambda array: array.number)]
     waiting = sorted(
-        (*stored.waiting, *(span for step in undone_steps for span in step.waiting)), key=_first_task_of_range
+        (*stored.waiting, *(span for step in undone_steps for span in step.waiting)), key=_first_task_of_waiting_range
     )
     before = defaultdict[int, list[TaskAttempt]](list)
     for attempt in stored.attempts:
@@ -153,15 +153,15 @@ def _replace_waiting_task_ranges(
     these = sorted(task for task in tasks if not is_prologue_or_epilogue_task(task))
     if not these:
         return (), ()
-    begin = max(0, bisect_right(waiting, these[0], key=_first_task_of_range) - 1)
-    end = bisect_right(waiting, these[-1], key=_first_task_of_range)
+    begin = max(0, bisect_right(waiting, these[0], key=_first_task_of_waiting_range) - 1)
+    end = bisect_right(waiting, these[-1], key=_first_task_of_waiting_range)
     before, after = waiting[begin:end], subtract_from_waiting_ranges(waiting[begin:end], {*these})
     waiting[begin:end] = after
     stays = {*before} & {*after}
     return (tuple(span for span in before if span not in stays), tuple(span for span in after if span not in stays))
 
 
-def _first_task_of_range(span: WaitingTaskRange) -> int:
+def _first_task_of_waiting_range(span: WaitingTaskRange) -> int:
     return span.first
 
 
@@ -184,11 +184,11 @@ def subtract_from_waiting_ranges(waiting: Iterable[WaitingTaskRange], tasks: Set
     return tuple(
         replace(span, first=part[0], last=part[-1])
         for span in waiting
-        for part in _split_range_at_tasks(span, these[bisect_left(these, span.first) :])
+        for part in _split_waiting_range_at_tasks(span, these[bisect_left(these, span.first) :])
     )
 
 
-def _split_range_at_tasks(span: WaitingTaskRange, tasks: list[int]) -> Iterable[range]:
+def _split_waiting_range_at_tasks(span: WaitingTaskRange, tasks: list[int]) -> Iterable[range]:
     begin = span.first
     for task in tasks:
         if begin <= task <= span.last:
@@ -199,7 +199,7 @@ def _split_range_at_tasks(span: WaitingTaskRange, tasks: list[int]) -> Iterable[
         yield range(begin, span.last + 1)
 
 
-def _differs_from_root_ledger(
+def _does_array_differ_from_root_ledger(
     array: CampaignArray, stored: CampaignTasksInStateFile, ledger: "dict[int, RootLedgerArray]"
 ) -> bool:
     if array.state is not ArraySubmissionState.INTENDED:

@@ -45,27 +45,29 @@ def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
     marked = [part for part in going if part.marked not in (None, NikitaDeletionReason.UNWANTED)]
     moved = [part for part in marked if part.marked in REASONS_OF_MOVES and part.is_waiting]
     followed = [part for part in marked if part.marked not in REASONS_OF_MOVES or not part.is_waiting]
-    overrunning = (part for part in new if _has_overrun_walltime(part, listing))
+    overrunning = (part for part in new if _have_tasks_overrun_walltime(part, listing))
     return NikitaDeletionPlan(
         wipes=_merge_deletions_by_array(
-            *_delete_array_tasks(overrunning, NikitaDeletionReason.OVERRAN),
-            *_delete_array_tasks(late, NikitaDeletionReason.WAITED),
+            *_deletions_of_array_tasks(overrunning, NikitaDeletionReason.OVERRAN),
+            *_deletions_of_array_tasks(late, NikitaDeletionReason.WAITED),
             *_deletions_above_flood_rate(in_time, listing),
         ),
         repeated=_merge_deletions_by_array(
-            *_delete_array_tasks(part for part in followed if not _has_started_since_marked(part))
+            *_deletions_of_array_tasks(part for part in followed if not _have_marked_tasks_started(part))
         ),
-        spared=_merge_deletions_by_array(*_delete_array_tasks(filter(_has_started_since_marked, followed))),
-        moved=_merge_deletions_by_array(*_delete_array_tasks(moved)),
+        spared=_merge_deletions_by_array(*_deletions_of_array_tasks(filter(_have_marked_tasks_started, followed))),
+        moved=_merge_deletions_by_array(*_deletions_of_array_tasks(moved)),
         cancelled=_merge_deletions_by_array(
-            *_delete_array_tasks((part for part in listing.parts if part.is_cancelled), NikitaDeletionReason.CANCELLED),
-            *_delete_array_tasks(part for part in going if part.marked is NikitaDeletionReason.UNWANTED),
+            *_deletions_of_array_tasks(
+                (part for part in listing.parts if part.is_cancelled), NikitaDeletionReason.CANCELLED
+            ),
+            *_deletions_of_array_tasks(part for part in going if part.marked is NikitaDeletionReason.UNWANTED),
         ),
         ways=preemption_for_local_jobs.plan_preemptions(listing.contests),
     )
 
 
-def _delete_array_tasks(
+def _deletions_of_array_tasks(
     parts: Iterable[ArrayTasksWithSameStateAndAge], wiped_for: NikitaDeletionReason | None = None
 ) -> Iterator[ArrayTaskDeletion]:
     """Yield deletions of array tasks with their reason, by default the reason of the stored deletion mark."""
@@ -97,7 +99,7 @@ def describe_nikita_deletions(plan: NikitaDeletionPlan) -> list[str]:
     ]
 
 
-def _has_overrun_walltime(part: ArrayTasksWithSameStateAndAge, listing: NikitaSituation) -> bool:
+def _have_tasks_overrun_walltime(part: ArrayTasksWithSameStateAndAge, listing: NikitaSituation) -> bool:
     return (
         not part.is_waiting
         and _age_of_array_tasks_s(part, listing) > part.walltime_s + listing.patience.over_walltime_s
@@ -108,7 +110,7 @@ def _age_of_array_tasks_s(part: ArrayTasksWithSameStateAndAge, listing: NikitaSi
     return (listing.now - part.since).total_seconds()
 
 
-def _has_started_since_marked(part: ArrayTasksWithSameStateAndAge) -> bool:
+def _have_marked_tasks_started(part: ArrayTasksWithSameStateAndAge) -> bool:
     return part.marked not in (NikitaDeletionReason.OVERRAN, NikitaDeletionReason.MADE_WAY) and not part.is_waiting
 
 
@@ -120,7 +122,7 @@ def _deletions_above_flood_rate(
         at_cluster = [part for part in old if part.cluster == cluster]
         if cluster in listing.to_wide:
             at_cluster = _spare_oldest_multislot_task(at_cluster)
-        beyond = sum(_count_array_tasks(part) for part in at_cluster) - listing.allowed[cluster]
+        beyond = sum(_count_tasks_of_array_part(part) for part in at_cluster) - listing.allowed[cluster]
         for part in sorted(at_cluster, key=_newest_array_first_key):
             indices = _last_array_indices(part.places, beyond)
             if indices:
@@ -132,7 +134,9 @@ def _spare_oldest_multislot_task(arrays: list[ArrayTasksWithSameStateAndAge]) ->
     """Leave out the oldest waiting multi-slot task, because one may wait in addition to the flood rate."""
     oldest = max((part for part in arrays if part.slots > 1), key=_newest_array_first_key, default=None)
     return [
-        replace(part, places=_last_array_indices(part.places, _count_array_tasks(part) - 1)) if part is oldest else part
+        replace(part, places=_last_array_indices(part.places, _count_tasks_of_array_part(part) - 1))
+        if part is oldest
+        else part
         for part in arrays
     ]
 
@@ -141,7 +145,7 @@ def _newest_array_first_key(part: ArrayTasksWithSameStateAndAge) -> tuple[float,
     return -part.since.timestamp(), -part.campaign, -part.array
 
 
-def _count_array_tasks(part: ArrayTasksWithSameStateAndAge) -> int:
+def _count_tasks_of_array_part(part: ArrayTasksWithSameStateAndAge) -> int:
     return sum(map(len, part.places))
 
 

@@ -131,11 +131,11 @@ def recompute_preemption(
     shortages = tuple(shortage for shortage in cell.asked if was_preempted_for_request(shortage, way))
     hosts = tuple(host for host in cell.places if host.host == way.host)
     now = plan_preemptions(find_blocked_local_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
-    keys = {_task_identity(task) for task in way.tasks}
-    return next((current for current in now if keys.issuperset(map(_task_identity, current.tasks))), None)
+    keys = {_key_of_preemptible_task(task) for task in way.tasks}
+    return next((current for current in now if keys.issuperset(map(_key_of_preemptible_task, current.tasks))), None)
 
 
-def _task_identity(task: PreemptibleTask) -> tuple[int, int, int]:
+def _key_of_preemptible_task(task: PreemptibleTask) -> tuple[int, int, int]:
     return task.campaign, task.array, task.place
 
 
@@ -149,7 +149,9 @@ def preemption_deletions_by_array(way: TasksPreemptedForRequest) -> tuple[ArrayT
             wiped_for=NikitaDeletionReason.MADE_WAY,
             places=tuple(range(index, index + 1) for _, _, index in victims),
         )
-        for (campaign, array), victims in groupby(sorted(map(_task_identity, way.tasks)), key=itemgetter(0, 1))
+        for (campaign, array), victims in groupby(
+            sorted(map(_key_of_preemptible_task, way.tasks)), key=itemgetter(0, 1)
+        )
     )
 
 
@@ -177,7 +179,7 @@ def choose_preemption_victims(request: LocalRequestBlockedByCampaigns) -> Victim
             return None
         if enough := _choose_tasks_to_preempt(missing, barring, host, tasks):
             choices.append((host, enough))
-    return min(choices, key=_preemption_cost, default=None)
+    return min(choices, key=_cost_of_preemption_choice, default=None)
 
 
 def list_lacking_resources(
@@ -202,7 +204,7 @@ def _newest_task_first_key(task: PreemptibleTask) -> tuple[float, int, int, int]
     return -task.since.timestamp(), -task.campaign, -task.array, -task.place
 
 
-def _preemption_cost(choice: VictimChoice) -> tuple[int, list[float], str]:
+def _cost_of_preemption_choice(choice: VictimChoice) -> tuple[int, list[float], str]:
     host, tasks = choice
     return len(tasks), sorted(-task.since.timestamp() for task in tasks), host.name
 
@@ -217,7 +219,7 @@ def _missing_resource_amounts(
     if request.asked.slots > host.slots or not demanded.keys() <= free.keys():
         return None
     for task in tasks.ending:
-        for name, amount in _amounts_freed_by_task(task, host, free).items():
+        for name, amount in _resources_freed_by_task(task, host, free).items():
             free[name] += amount
     return {name: n for name, amount in demanded.items() if (n := amount * AMOUNT_TOLERANCE - free[name]) > 0}
 
@@ -232,7 +234,7 @@ def _tasks_to_clear_from_host(
     return on_host if alone <= host.alone and host.host not in request.others else None
 
 
-def _amounts_freed_by_task(
+def _resources_freed_by_task(
     task: PreemptibleTask, host: FreeQueueInstanceResources, names: Iterable[str]
 ) -> ResourceAmounts:
     given = names if task.host == host.host else (name for name in names if name not in host.free)
@@ -247,14 +249,14 @@ def _choose_tasks_to_preempt(
 ) -> tuple[PreemptibleTask, ...]:
     lacking, needed = dict(missing), list[PreemptibleTask]()
     for task in barring:
-        _subtract_freed_amounts(task, host, lacking)
+        _subtract_resources_freed_by_task(task, host, lacking)
     is_everywhere = not missing.keys() <= host.free.keys()
     candidates = tasks.every if is_everywhere else tasks.on[host.host]
     for task in (task for task in candidates if task.host != host.host or task not in barring):
         if not _is_any_resource_missing(lacking):
             break
-        if any(lacking[name] > 0 for name in _amounts_freed_by_task(task, host, lacking)):
-            _subtract_freed_amounts(task, host, lacking)
+        if any(lacking[name] > 0 for name in _resources_freed_by_task(task, host, lacking)):
+            _subtract_resources_freed_by_task(task, host, lacking)
             needed.append(task)
     if _is_any_resource_missing(lacking):
         return ()
@@ -265,8 +267,10 @@ def _is_any_resource_missing(lacking: ResourceAmounts) -> bool:
     return any(n > 0 for n in lacking.values())
 
 
-def _subtract_freed_amounts(task: PreemptibleTask, host: FreeQueueInstanceResources, lacking: ResourceAmounts) -> None:
-    for name, amount in _amounts_freed_by_task(task, host, lacking).items():
+def _subtract_resources_freed_by_task(
+    task: PreemptibleTask, host: FreeQueueInstanceResources, lacking: ResourceAmounts
+) -> None:
+    for name, amount in _resources_freed_by_task(task, host, lacking).items():
         lacking[name] -= amount
 
 
@@ -275,7 +279,7 @@ def _drop_needless_preemptions(
 ) -> list[PreemptibleTask]:
     needed = list[PreemptibleTask]()
     for task in reversed(tasks):
-        gives = _amounts_freed_by_task(task, host, lacking)
+        gives = _resources_freed_by_task(task, host, lacking)
         if all(lacking[name] + amount <= 0 for name, amount in gives.items()):
             for name, amount in gives.items():
                 lacking[name] += amount

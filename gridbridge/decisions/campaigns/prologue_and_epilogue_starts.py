@@ -93,7 +93,9 @@ class PrologueAndEpilogueProgress:
         going, early = list[PlannedCampaignTaskSend](), list[PlannedCampaignTaskSend]()
         for send in sends:
             (going if self._has_prologue_succeeded(send.campaign, send.cluster) else early).append(send)
-        return tuple(going), tuple(self._next_step_attempt(send.campaign, send.cluster, PROLOGUE) for send in early)
+        return tuple(going), tuple(
+            self._next_prologue_or_epilogue_attempt(send.campaign, send.cluster, PROLOGUE) for send in early
+        )
 
     def end_campaigns_or_start_epilogues(
         self, campaigns: Iterable[int]
@@ -106,7 +108,7 @@ class PrologueAndEpilogueProgress:
             ]
             ending += [] if unfinished else [number]
             steps += [
-                self._next_step_attempt(number, name, EPILOGUE)
+                self._next_prologue_or_epilogue_attempt(number, name, EPILOGUE)
                 for name in unfinished
                 if (number, name) not in preparing
             ]
@@ -142,15 +144,21 @@ class PrologueAndEpilogueProgress:
             if (phase.campaign, phase.array) not in self._just or phase.campaign not in campaigns:
                 continue
             if phase.step == PROLOGUE and phase.campaign in self._alive:
-                self._note_prologue(book, phase)
-            elif phase.step == EPILOGUE and phase.outcome is not TaskAttemptOutcome.SUCCESS and _is_step_over(phase):
+                self._update_event_of_ended_prologue(book, phase)
+            elif (
+                phase.step == EPILOGUE
+                and phase.outcome is not TaskAttemptOutcome.SUCCESS
+                and _is_prologue_or_epilogue_over(phase)
+            ):
                 code, at = CampaignEventCode.EPILOG_EXIT_ERROR, self._situation.at
                 event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *phase.pair, at)
                 why = ENDED_BY_CLUSTER.get(phase.outcome, "")
                 book.put_event(replace(event, exit_status=phase.exit_status, why=why))
         return book
 
-    def _note_prologue(self, book: OpenCampaignEventsInCycle, phase: LastPrologueOrEpilogueAttempt) -> None:
+    def _update_event_of_ended_prologue(
+        self, book: OpenCampaignEventsInCycle, phase: LastPrologueOrEpilogueAttempt
+    ) -> None:
         code, at = CampaignEventCode.SETUP_ERROR, self._situation.at
         event = book.find_event(code, *phase.pair)
         if phase.outcome is TaskAttemptOutcome.SUCCESS:
@@ -167,7 +175,9 @@ class PrologueAndEpilogueProgress:
             return False
         return after is None or after.array <= prologue.array
 
-    def _next_step_attempt(self, campaign: int, cluster: str, step: str) -> CampaignPrologueOrEpilogueStart:
+    def _next_prologue_or_epilogue_attempt(
+        self, campaign: int, cluster: str, step: str
+    ) -> CampaignPrologueOrEpilogueStart:
         previous = self._last.get((campaign, cluster, step))
         attempt = previous.attempt + 1 if previous else 1
         return CampaignPrologueOrEpilogueStart(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
@@ -188,10 +198,10 @@ class PrologueAndEpilogueProgress:
     def _is_epilogue_over(self, campaign: int, cluster: str) -> bool:
         epilogue = self._last.get((campaign, cluster, EPILOGUE))
         last = self._situation.last_arrays[campaign][cluster]
-        return epilogue is not None and _is_step_over(epilogue) and epilogue.array >= last
+        return epilogue is not None and _is_prologue_or_epilogue_over(epilogue) and epilogue.array >= last
 
 
-def _is_step_over(phase: LastPrologueOrEpilogueAttempt) -> bool:
+def _is_prologue_or_epilogue_over(phase: LastPrologueOrEpilogueAttempt) -> bool:
     if phase.outcome is TaskAttemptOutcome.PENDING:
         return False
     return phase.outcome not in ENDED_BY_CLUSTER or phase.attempt >= MAX_EPILOGUE_ATTEMPTS

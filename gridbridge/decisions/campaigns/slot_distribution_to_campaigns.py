@@ -81,7 +81,7 @@ class TaskAllotmentToClusters:
         """Give the free slots of clusters to campaigns of one group from `rank_campaigns_for_clusters`."""
         is_test = any(campaign.jdl.type is CampaignType.TEST for campaign, _ in turn)
         if not is_test and self._situation.sharing.by is not FairShareUnit.NONE:
-            self._fill_fairly(turn)
+            self._share_free_slots_among_campaigns(turn)
             return
         for campaign, clusters in turn:
             for cluster in self._sort_clusters_best_first(campaign, clusters):
@@ -104,7 +104,7 @@ class TaskAllotmentToClusters:
                     and self._matching.wants_more_tasks(campaign, name, self.given[campaign.number, name])
                 )
 
-    def _fill_fairly(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
+    def _share_free_slots_among_campaigns(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
         """Share ordinary, then best-effort slots; campaigns rank clusters, and the best average rank is first."""
         offered = defaultdict[tuple[str, bool], list[Campaign]](list)
         ranks = defaultdict[tuple[str, bool], list[int]](list)

@@ -61,9 +61,9 @@ def choose_clusters_retry_avoids(
     """
     if now.outcome is TaskAttemptOutcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()
-    failed = _clusters_with_outcome([now, *earlier], AVOIDED_OUTCOMES) & clusters
+    failed = _clusters_of_attempts_with_outcome([now, *earlier], AVOIDED_OUTCOMES) & clusters
     if clusters <= failed:
-        failed = clusters & _clusters_with_outcome([now], AVOIDED_OUTCOMES)
+        failed = clusters & _clusters_of_attempts_with_outcome([now], AVOIDED_OUTCOMES)
     return tuple(sorted(failed)) if clusters - failed else ()
 
 
@@ -109,7 +109,9 @@ def plan_task_retries(
     return tuple(retries)
 
 
-def _clusters_with_outcome(tried: Iterable[AttemptOutcomeAtCluster], outcomes: Set[TaskAttemptOutcome]) -> Set[str]:
+def _clusters_of_attempts_with_outcome(
+    tried: Iterable[AttemptOutcomeAtCluster], outcomes: Set[TaskAttemptOutcome]
+) -> Set[str]:
     return {attempt.cluster for attempt in tried if attempt.outcome in outcomes}
 
 
@@ -137,7 +139,11 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
     now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
     for attempt in ended:
         now[attempt.campaign, attempt.task].append(attempt)
-    decides = {task: _attempt_that_counts(of_task, rivals[task]) for task, of_task in now.items() if rivals.get(task)}
+    decides = {
+        task: _attempt_that_decides_task_outcome(of_task, rivals[task])
+        for task, of_task in now.items()
+        if rivals.get(task)
+    }
     return tuple(
         replace(attempt, outcome=TaskAttemptOutcome.COPY, is_overrun=attempt.outcome is TaskAttemptOutcome.WALLTIME)
         if decides.get((attempt.campaign, attempt.task), attempt.attempt) != attempt.attempt
@@ -146,7 +152,7 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
     )
 
 
-def _attempt_that_counts(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
+def _attempt_that_decides_task_outcome(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
     """Return the number of the ended attempt that decides a task; 0 if another succeeded or still may."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskAttemptOutcome.SUCCESS in outcomes.values():

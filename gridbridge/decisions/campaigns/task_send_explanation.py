@@ -64,7 +64,7 @@ class _TaskSendExplainer:
 
     def explain_task_send(self, campaign: Campaign, cluster: str, request: JdlSettingsAtCluster) -> TaskSendExplanation:
         pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
-        reason = self._collect_explanation_numbers(campaign, cluster, request)
+        reason = self._collect_numbers_for_send_explanation(campaign, cluster, request)
         if room is None:
             is_dropped = cluster in self._situation.dropped
             return replace(reason, cause=TaskSentOrUnsentCause.DROPPED) if is_dropped else reason
@@ -80,14 +80,14 @@ class _TaskSendExplainer:
             return replace(
                 reason, cause=TaskSentOrUnsentCause.STRESSED, stress=room.stress, stress_limit=room.stress_limit
             )
-        reason = replace(reason, cause=self._find_cause_of_no_send(reason, campaign, request))
+        reason = replace(reason, cause=self._find_cause_why_no_task_is_sent(reason, campaign, request))
         return (
-            self._add_campaigns_served_first(reason, campaign)
+            self._add_campaigns_served_first_to_explanation(reason, campaign)
             if reason.cause is TaskSentOrUnsentCause.OTHERS_FIRST
             else reason
         )
 
-    def _collect_explanation_numbers(
+    def _collect_numbers_for_send_explanation(
         self, campaign: Campaign, cluster: str, request: JdlSettingsAtCluster
     ) -> TaskSendExplanation:
         pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
@@ -108,7 +108,7 @@ class _TaskSendExplainer:
             may_wait=max(0, self._matching.left.may_wait.get(cluster, 0)),
         )
 
-    def _find_cause_of_no_send(
+    def _find_cause_why_no_task_is_sent(
         self, reason: TaskSendExplanation, campaign: Campaign, request: JdlSettingsAtCluster
     ) -> TaskSentOrUnsentCause:
         cluster, cause, matching = reason.cluster, TaskSentOrUnsentCause, self._matching
@@ -126,7 +126,9 @@ class _TaskSendExplainer:
         )
         return next((why for is_so, why in causes if is_so), cause.OTHERS_FIRST)
 
-    def _add_campaigns_served_first(self, reason: TaskSendExplanation, campaign: Campaign) -> TaskSendExplanation:
+    def _add_campaigns_served_first_to_explanation(
+        self, reason: TaskSendExplanation, campaign: Campaign
+    ) -> TaskSendExplanation:
         if not (served := self._served[reason.cluster]):
             return reason
         why, own, theirs = explain_campaign_order(served[0], campaign, reason.cluster, self._situation)

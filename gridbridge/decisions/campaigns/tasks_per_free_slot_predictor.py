@@ -48,7 +48,7 @@ def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
         new = DECREASES[law](old, terms)
     else:
         new = old if terms.fresh else INCREASES[law](old, terms)
-    low = 0.0 if law is JobRatioRule.TWO_WAY else _ratio_of_one_task_per_cluster(terms)
+    low = 0.0 if law is JobRatioRule.TWO_WAY else _job_ratio_for_one_task_at_cluster(terms)
     high = 1.0 if law is JobRatioRule.MEASURED else MAX_RATIO
     return max(low, min(high, new)) / terms.slots
 
@@ -63,18 +63,18 @@ def count_tasks_by_job_ratio(ratio: float, free_slots: int, slots: float) -> int
     return 0 if ratio <= 0 or free_slots < slots else max(1, floor(ratio * free_slots + ROUNDING))
 
 
-def _ratio_of_one_task_per_cluster(terms: JobRatioInputs) -> float:
+def _job_ratio_for_one_task_at_cluster(terms: JobRatioInputs) -> float:
     return min(1.0, terms.slots / max(1, terms.max_slots))
 
 
-def _share_of_tasks_within_limit(_: float, terms: JobRatioInputs) -> float:
+def _share_of_submitted_tasks_within_limit(_: float, terms: JobRatioInputs) -> float:
     """Return (S - E) / S for S submitted tasks and E waiting tasks more than are allowed."""
     excess = terms.waiting - terms.allowed
     return max(0.0, (terms.submitted - excess) / terms.submitted) if terms.submitted else 0.0
 
 
 def _double_job_ratio(old: float, terms: JobRatioInputs) -> float:
-    return 2 * max(old, _ratio_of_one_task_per_cluster(terms)) if terms.submitted else old
+    return 2 * max(old, _job_ratio_for_one_task_at_cluster(terms)) if terms.submitted else old
 
 
 def _submitted_tasks_per_running_task(old: float, terms: JobRatioInputs) -> float:
@@ -93,11 +93,11 @@ def _raise_job_ratio_by_step(old: float, terms: JobRatioInputs) -> float:
 
 DECREASES: Mapping[JobRatioRule, RatioChange] = {
     JobRatioRule.MEASURED: lambda old, terms: (
-        old * _share_of_tasks_within_limit(old, terms) if terms.submitted else old
+        old * _share_of_submitted_tasks_within_limit(old, terms) if terms.submitted else old
     ),
-    JobRatioRule.SLOW_START: lambda _, terms: _ratio_of_one_task_per_cluster(terms),
-    JobRatioRule.TWO_WAY: _share_of_tasks_within_limit,
-    JobRatioRule.ADAPTIVE: _share_of_tasks_within_limit,
+    JobRatioRule.SLOW_START: lambda _, terms: _job_ratio_for_one_task_at_cluster(terms),
+    JobRatioRule.TWO_WAY: _share_of_submitted_tasks_within_limit,
+    JobRatioRule.ADAPTIVE: _share_of_submitted_tasks_within_limit,
 }
 INCREASES: Mapping[JobRatioRule, RatioChange] = {
     JobRatioRule.MEASURED: _raise_job_ratio_by_step,

@@ -62,33 +62,37 @@ class UnsentTaskBacklog:
 
     def count_tasks_for_cluster(self, campaign: int, cluster: str) -> int:
         """Return how many unsent tasks of a campaign may go to a cluster; at most one task if the cluster is probed."""
-        tasks = sum(self._unsent[campaign][kind] for kind in self._groups_that_may_go(campaign, cluster))
-        is_probed = self._is_probed(campaign, cluster)
+        tasks = sum(
+            self._unsent[campaign][kind] for kind in self._task_groups_that_may_go_to_cluster(campaign, cluster)
+        )
+        is_probed = self._is_cluster_probed_for_campaign(campaign, cluster)
         return min(tasks, 1 - self._tasks_taken[campaign, cluster].total()) if is_probed else tasks
 
     def take_unsent_tasks(self, campaign: int, cluster: str, tasks: int) -> None:
         """Take unsent tasks of a campaign to send them to a cluster."""
-        for kind in self._groups_that_may_go(campaign, cluster):
+        for kind in self._task_groups_that_may_go_to_cluster(campaign, cluster):
             tasks_taken = min(tasks, self._unsent[campaign][kind])
             self._unsent[campaign][kind] -= tasks_taken
             tasks -= tasks_taken
             if tasks_taken:
                 self._tasks_taken[campaign, cluster][kind] += tasks_taken
 
-    def _groups_that_may_go(self, campaign: int, cluster: str) -> list[TaskClusterExclusions]:
+    def _task_groups_that_may_go_to_cluster(self, campaign: int, cluster: str) -> list[TaskClusterExclusions]:
         """Return the groups of tasks for a cluster; tasks that avoid the cluster go there only as last resort."""
         unsent = self._unsent.get(campaign, {})
         able = [kind for kind in unsent if unsent[kind] and cluster not in kind.never]
         gladly = [kind for kind in able if cluster not in kind.avoid]
-        if self._is_probed(campaign, cluster):
+        if self._is_cluster_probed_for_campaign(campaign, cluster):
             return gladly or able
-        return [kind for kind in able if kind in gladly or self._avoids_all_other_clusters(kind, campaign, cluster)]
+        return [
+            kind for kind in able if kind in gladly or self._do_tasks_avoid_all_other_clusters(kind, campaign, cluster)
+        ]
 
-    def _avoids_all_other_clusters(self, kind: TaskClusterExclusions, campaign: int, cluster: str) -> bool:
+    def _do_tasks_avoid_all_other_clusters(self, kind: TaskClusterExclusions, campaign: int, cluster: str) -> bool:
         elsewhere = (name for name in self._open.get(campaign, ()) if name != cluster)
         return all(name in kind.avoid or name in kind.never for name in elsewhere)
 
-    def _is_probed(self, campaign: int, cluster: str) -> bool:
+    def _is_cluster_probed_for_campaign(self, campaign: int, cluster: str) -> bool:
         return self._barred.get((campaign, cluster)) is ClusterClosureOrProbe.PROBE
 
 
