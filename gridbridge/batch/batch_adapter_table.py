@@ -136,7 +136,7 @@ class StarterHomeTaskControl(JobHoldControl[Where], Protocol[Where]):
     HAS_START_TIMES: bool  # whether a start time in the future can keep a job from restarting
 
     def defer_restart(self, where: Where, job: str, request: JobRequest, /) -> None:
-        """Keep a running job from restarting, by a start time far in the future."""
+        """Set a running job's start time far in the future, so that the job does not start again."""
 
     def restore_start_time(self, where: Where, job: str, /) -> str | None:
         """Restore the start time that `defer_restart` saved; if the saved text is no time, return the text."""

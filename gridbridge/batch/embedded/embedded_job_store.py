@@ -222,7 +222,7 @@ class EmbeddedJobStore:
         return jobs[0]
 
     def live_array_tasks(self, array: int) -> list[EmbeddedJob]:
-        """Return an array's waiting and running tasks, by array index."""
+        """Return an array's waiting and running tasks, sorted by array index."""
         return self._select_jobs(OF_ARRAY, array) if abs(array) <= MOST_JOBS else []
 
     def job_script(self, job: EmbeddedJob) -> bytes:

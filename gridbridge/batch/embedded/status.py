@@ -72,7 +72,7 @@ def query_cluster_facts(folder: EmbeddedClusterAccess, _now: float) -> ClusterFa
 
 
 def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
-    """Return the number of slots of each transfer queue, by queue name."""
+    """Return a dict from each transfer queue's name to the queue's number of slots."""
     _, *queues = query_cluster_snapshot(folder, "", ())[0].queues
     return {queue.name.partition("@")[0]: queue.slots_total for queue in queues}
 

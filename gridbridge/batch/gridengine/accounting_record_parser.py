@@ -47,7 +47,7 @@ ENDS = {  # for each record format: the pattern with which a record ends
     OLD: re.compile(OLD.pattern.encode()),
     UNIVA: re.compile(rf":{NUMBER}$".encode()),
 }
-HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # first fields of a record, up to exit_status
+HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # the first fields, up to exit_status
 TIMES = ("qsub_time", "start_time", "end_time")
 MILLISECONDS, MICROSECONDS = 10**11, 10**14  # the smallest number that is a time in milliseconds; in microseconds
 OF_OBJECT = {  # for each field name in accounting(5): the name in accounting.jsonl
@@ -117,7 +117,7 @@ def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
 
 
 def _match_accounting_record_end(fields: list[str]) -> re.Match[str] | None:
-    """Match the end of an accounting line with the known formats.
+    """Match the last fields of an accounting line with the known formats.
 
     A line with times in milliseconds is first compared with Univa Grid Engine's format: its last field, a command line,
     may look like another format.

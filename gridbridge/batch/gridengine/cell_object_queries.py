@@ -130,7 +130,7 @@ def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
 
 
 def query_queue_settings(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
-    """Return each queue's configuration, by queue name."""
+    """Return a dict from each queue's name to the queue's configuration."""
     return {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
 
 

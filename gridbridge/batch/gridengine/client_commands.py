@@ -32,7 +32,7 @@ UNVERIFIED = ("-clear", "-@")  # qsub options that may cancel -verify
 
 
 def defer_restart_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
-    """Build the command that keeps a running job from restarting, by a start time far in the future.
+    """Build the command that sets a running job's start time far in the future, so that it can't restart.
 
     The previous start time is saved in the job's context. A running job goes on; a requeued job does not start again.
     """
@@ -227,7 +227,7 @@ def explain_request_refusal(request: job_request.JobRequest) -> str:
 
 
 def _contradicting_hard_requests(hard: job_request.Pairs) -> list[str]:
-    """Return the conditions that request several different values of one resource.
+    """Return the conditions that contradict each other by requesting different values of one resource.
 
     A text resource has only one value, and Grid Engine accepts only one request of a number (complex(5)).
     """

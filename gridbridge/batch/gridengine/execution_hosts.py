@@ -163,7 +163,7 @@ def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> i
     """Return a seq_no that makes a host the last host of a queue; None if no seq_no is left.
 
     The seq_no is above those of the queue and its host groups, and below those of later queues (`other_numbers`),
-    because jobs would use the later queues first. If the numbers run out, the last hosts share a number.
+    because otherwise jobs would use the later queues first. If the numbers run out, the last hosts share a number.
     """
     numbers = [(name, int(number)) for name, number in own.others]
     groups = (number for name, number in numbers if name.startswith(GROUP))

@@ -221,7 +221,7 @@ def release_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False
 
 
 def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> None:
-    """Keep a running job from restarting, by a start time far in the future."""
+    """Set a running job's start time far in the future, so that the job does not start again."""
     run_client(cell, client_commands.defer_restart_command(cell, job, request.own_start), zone=UTC).checked()
 
 

@@ -1,7 +1,7 @@
 """Builds the command lines of OAR's programs (oarsub(1), oardel(1), oarstat(1), ...).
 
 OAR's programs retry for ever if OAR's database is down, and can't be killed by the caller, because the programs are
-setuid. So an alarm(2) that is set before execve(2) ends each program.
+setuid. So each program is ended after a time limit, by an alarm(2) that is set before execve(2).
 """
 
 from gridbridge.model.job_request import (

@@ -191,7 +191,7 @@ def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatJobLine]:
 
 
 def parse_oar_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:
-    """Parse a job, and the user and system times that keeper.pl recorded for each account."""
+    """Parse a job, and for each user the user and system times of the job that keeper.pl recorded."""
     job, _, usage = answer.partition(BREAK)
     used = {}
     for line in usage.decode("ascii", "replace").splitlines():

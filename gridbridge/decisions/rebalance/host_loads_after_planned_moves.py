@@ -93,11 +93,11 @@ class ProjectedPlacement:
         return self._moved.get(task.key, task)
 
     def tasks_at_host_before_moves(self, host: str) -> list[PlacementTask]:
-        """Return the tasks with a copy at a host before any move, sorted by job and number."""
+        """Return the tasks that before any move are at a host or have a replica there, by job and number."""
         return sorted(self._at.get(host, ()), key=attrgetter("job", "number"))
 
     def tasks_of_job_at(self, job: str, host: str) -> list[PlacementTask]:
-        """Return a job's tasks with a copy at a host after the planned moves, sorted by number."""
+        """Return a job's tasks that after the planned moves are at a host or have a replica there, by number."""
         if (placed := self._placed.get(job)) is None:
             placed = self._placed[job] = {}
             for task in self.of_job[job]:

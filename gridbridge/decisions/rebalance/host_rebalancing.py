@@ -64,7 +64,7 @@ def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> Rebalan
 def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
     """Plan moves until a host has its fair share of a job's copies, or one copy less.
 
-    A host whose slots are far busier than the mean gets one copy less, and a far idler host gets the whole share.
+    A host that is far busier than the mean gets one copy less; a host that is far less busy gets the whole share.
     """
     board, spread = draft.board, partial(JobCopyRedistribution, draft, job, host.kind, is_asked=False)
     share = board.fair_share_of_job(job, host)

@@ -47,25 +47,25 @@ class MovePlanDraft:
         return len(self.moves) >= self.most
 
     def why_beyond_round_limits(self, task: PlacementTask) -> str:
-        """Return a reason if a task's move would exceed a limit of the round; else empty."""
+        """Return a reason if a task's move would exceed a limit of the round; otherwise an empty text."""
         is_too_large = self._bytes_left is not None and task.size_bytes > self._bytes_left
         return self.why_already_moved_this_round(task) or (
             "the move would exceed this round's limit of bytes" if is_too_large else ""
         )
 
     def why_already_moved_this_round(self, task: PlacementTask) -> str:
-        """Return a reason if this round already moves the task; else empty."""
+        """Return a reason if this round already moves the task; otherwise an empty text."""
         return "this round moves the task already" if task.key in self._keys else ""
 
     def why_source_gives_no_more(self, job: PlacementJobOrDataset, source: str) -> str:
-        """Return a reason if the plan already moves tasks_per_host copies of a job off a host; else empty."""
+        """Return a reason if the plan already moves tasks_per_host copies of a job off a host, or an empty text."""
         most = self.board.rules.tasks_per_host
         is_enough = self._moves_from[job.name, source] >= most
         leave = number_with_noun(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
     def why_target_gets_no_more(self, job: PlacementJobOrDataset, target: str) -> str:
-        """Return a reason if the plan already moves tasks_per_host copies of a job to a host; else empty."""
+        """Return a reason if the plan already moves tasks_per_host copies of a job to a host, or an empty text."""
         most = self.board.rules.tasks_per_host
         is_enough = self._given[job.name, target] >= most
         go = number_with_noun(most, "of the job's copies goes", "of the job's copies go")
@@ -265,7 +265,7 @@ def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> st
 
 
 def why_task_is_not_moved(board: ProjectedPlacement, task: PlacementTask, *, is_asked: bool) -> str:
-    """Return why a task may not be moved; else empty. With `is_asked` the owner can't forbid the move."""
+    """Return why a task may not be moved, or an empty text; with `is_asked` the owner can't forbid it."""
     job = board.jobs.get(task.job)
     if job is None:
         return "the task's job does not exist"

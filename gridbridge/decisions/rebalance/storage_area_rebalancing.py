@@ -234,8 +234,8 @@ def _areas_resting_after_failures(
 ) -> Mapping[str, frozenset[str]]:
     """Return for each dataset the areas in which an action on the dataset failed a short time ago.
 
-    The dataset avoids an area for a pause after the end of the failed action, because a copy may take hours. Each
-    further failure in a row doubles the pause.
+    The pause in which the dataset avoids the area begins at the end of the failed action, because a copy may take
+    hours. Each further failure in a row doubles the pause.
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
     acts = [(carried.ended_at or carried.began_at, carried.token, carried) for carried in storage_state.carried]
@@ -263,10 +263,9 @@ def choose_next_replica_area(
 ) -> tuple[str, tuple[RefusedAreaOrDataset, ...]]:
     """Return the storage area for a dataset's next replica, and the refused areas.
 
-    If no area fits, the name of the storage area is empty.
-
     An area with an unfinished copy comes first, then an area with a damaged replica, then an area of a cluster without
-    a whole replica, then the area with most free bytes. `barred` gives a reason for each excluded area.
+    a whole replica, then the area with most free bytes. If no area fits, the returned name is empty. `barred` gives a
+    reason for each excluded area.
     """
     reasons = {
         area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules) for area in areas

@@ -1,4 +1,4 @@
-"""Prepares waiting tasks of campaigns and transfers for rebalancing, and rechecks their planned moves.
+"""Prepares waiting tasks of campaigns and transfers for rebalancing, and checks planned moves again.
 
 A host is a cluster. A job is a campaign, or a local job with transferred tasks. Only tasks in a cluster's job list are
 moved. Unsent tasks reserve slots at every cluster open to their campaign, because unsent tasks start before moved

@@ -126,7 +126,7 @@ class PlacementTask:
     stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # reason of the state STAYING
 
     def __post_init__(self) -> None:
-        """Sort the replicas by host name: plans use the first and the last replica."""
+        """Sort the replicas by host name, because plans use the first and the last replica."""
         if len(self.replicas) > 1:
             object.__setattr__(self, "replicas", tuple(sorted(self.replicas)))
 
@@ -143,7 +143,7 @@ class PlacementTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentPlacementMoveTimes:
-    """Times of recent moves, by host or by job."""
+    """The times of the last moves to each host, and of the last rebalancing of each job."""
 
     hosts: Mapping[str, datetime] = field(default_factory=dict)  # time of each host's last new task
     replicated: Mapping[str, datetime] = field(default_factory=dict)  # time of each host's last new replica

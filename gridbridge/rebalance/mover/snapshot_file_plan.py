@@ -276,7 +276,7 @@ class RebalanceSnapshotFileParser:
         return content
 
     def _parse_row(self, at: str, row: Row, fields: Fields, required: Row) -> dict[str, Any]:
-        """Return the values of a table by field; null or a missing key gives the field's default."""
+        """Return a dict from field name to value; for a missing key or null the value is the field's default."""
         values = {fields[key][0]: value for key, value in required.items()}
         for key, (name, read) in fields.items():
             if (content := row.get(key)) is None:

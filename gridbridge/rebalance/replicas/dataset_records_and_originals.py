@@ -100,7 +100,7 @@ class OwnerDatasetRecords:
         safe_files.replace_file_atomically(self._visible_dataset_file_path(dataset.name, RECORD), record, 0o600)
 
     def remove_dataset_files(self, name: str) -> None:
-        """Delete a dataset's files: the record first, then the checksums."""
+        """Delete the record of a dataset, and then its list of checksums; the original stays."""
         for path in (
             self._visible_dataset_file_path(name, RECORD),
             self._visible_dataset_file_path(name, SUMS),
@@ -157,7 +157,7 @@ class OwnerDatasetRecords:
 
     @contextmanager
     def copy_slot_of_area(self, storage: str, most: int) -> Iterator[None]:
-        """Reserve one of an account's `most` copies at once into an area; raise StorageAreaUnusable if all run."""
+        """Reserve one of the `most` simultaneous copies into an area; raise StorageAreaUnusable if none is free."""
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
             if not any(stack.enter_context(_lock_or_ignore_release_errors(path)) for path in paths):

@@ -46,7 +46,7 @@ class DatasetDelegationFile:
 
 
 def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
-    """Raise StateError if the caller would have more than MOST delegated datasets after adding some."""
+    """Raise StateError if the added datasets would exceed the caller's MOST delegated datasets."""
     if not os.path.isdir(folder):
         return
     file_names = safe_files.list_folder_or_empty(campaign_inbox.find_own_inbox_folder(folder))
@@ -84,7 +84,7 @@ def _delegation_file_name(dataset: str) -> str:
 
 
 def delegate_dataset_or_why_not(name: str, folder: str = CAMPAIGNS) -> str:
-    """Delegate the caller's dataset to the service; return the reason of a failure."""
+    """Delegate the caller's dataset to the service; return why this failed, or an empty text."""
     if not os.path.isdir(folder):
         return f"{folder}: no such folder"
     try:
@@ -169,7 +169,7 @@ def _query_datasets_of_owner(let: list[DatasetDelegationFile]) -> list[Delegated
 
 
 def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset) -> str:
-    """Let an owner's process read all replicas of a dataset; return the reason of a failure.
+    """Let an owner's process read all replicas of a dataset; return why this failed, or an empty text.
 
     A killed process and a damaged replica may give the same exit status, so success also needs an answer.
     """
@@ -181,12 +181,12 @@ def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset
 
 
 def copy_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, to: str, leaving: str) -> str:
-    """Let an owner's process make a missing replica; return the reason of a failure."""
+    """Let an owner's process make a missing replica; return why this failed, or an empty text."""
     return _run_action_as_owner_or_why_not("copy", delegation.file, to, *filter(None, [leaving]))
 
 
 def drop_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, storage: str) -> str:
-    """Let an owner's process remove a spare replica; return the reason of a failure."""
+    """Let an owner's process remove a spare replica; return why this failed, or an empty text."""
     return _run_action_as_owner_or_why_not("drop", delegation.file, storage)
 
 

@@ -209,7 +209,8 @@ class OwnerDatasets:
     def copy_replica_into_area(self, name: str, to: str, leaving: str = "") -> DatasetCommandOutcome:
         """Make or repair a replica in area `to`; refuse if enough replicas are whole outside area `leaving`.
 
-        If area `to` already has a whole replica, nothing is copied: the outcome is done with `leaving`, else refused.
+        If area `to` already has a whole replica, nothing is copied. This counts as done if `leaving` names an area, and
+        as refused otherwise.
         """
         self._require_configured_area(to)
         self._require_below_daily_actions(name)

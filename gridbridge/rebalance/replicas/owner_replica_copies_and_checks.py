@@ -118,7 +118,7 @@ AT_ONCE = 8  # number of storage areas queried in parallel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetCommandOutcome:
-    """A dataset after a command, and why each area that lacks a requested replica lacks the replica."""
+    """A dataset after a command, and for each area without a requested replica the reason."""
 
     dataset: Dataset
     refused: tuple[RefusedAreaOrDataset, ...] = ()
@@ -178,7 +178,7 @@ class OwnerReplicaManager:
     def _make_and_record_replica(
         self, dataset: Dataset, sums: Sums, area: StorageAreaForAccount, source: LocalOrSshFolder | None
     ) -> tuple[Dataset, str]:
-        """Make one replica and record it; return the dataset and the reason of a failure."""
+        """Make one replica and record it; return the dataset, and why this failed or an empty text."""
         try:
             origin = source or self._folder_to_copy_from(dataset, sums)
             is_known, relay = self.has_used_area(area.name), self._records.relay_folder(dataset.name)

@@ -181,7 +181,7 @@ class ReplicaReconciler:
     def _record_ends_of_group(
         self, group: list[ServiceReplicaAct], ends: list[ReplicaActOutcome]
     ) -> list[tuple[ServiceReplicaAct, str]]:
-        """Record the ends of actions, and whether replaced replicas must still be removed."""
+        """Record how actions on a dataset ended, and which replaced replicas must still be removed."""
         for carried, (why, is_left) in zip(group, ends, strict=True):
             replaced = carried.dataset, carried.source
             if carried.source and not why:

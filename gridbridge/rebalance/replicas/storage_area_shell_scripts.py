@@ -28,7 +28,7 @@ A_FILE_S = 0.02  # time to open one file on a distant, busy file server
 REMOVAL_S = COUNT_S = 600.0  # time limits for a folder with very many files
 MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses of the scripts
 A_CALL = 100  # maximal number of files in one remote command
-AREA_MARK = ".gridbridge.area"  # file in an account's folder with the area's name
+AREA_MARK = ".gridbridge.area"  # file with the area's name, in each account's folder
 WORD = "????????-????-????-????-????????????"  # pattern of a UUID from /proc/sys/kernel/random/uuid
 # If two copies of one account start at the same time, each may make a folder for the account. Then both copies use the
 # folder with the oldest mark file, because both find this folder.
