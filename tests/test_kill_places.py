@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PLACE = re.compile(r"[\"']([\w/]+\.py):([A-Za-z_]\w*)")
+PLACE = re.compile(r"[\"'](\w+/[\w/]+\.py):([A-Za-z_]\w*)")
 
 
 def kill_places() -> Iterator[tuple[str, str]]:
