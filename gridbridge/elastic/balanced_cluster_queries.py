@@ -55,14 +55,14 @@ def parse_balance_situation(
     The error message begins with `where`. OAR's slots count as slots of `queue`.
     """
     try:
-        cell, layout = _parse_cell_situation(documents, saved_round, queue)
+        cell, layout = _parse_cell_snapshot_and_configuration(documents, saved_round, queue)
     except ParseError as error:
         raise ClusterStateUnknown(f"{where}: {error}") from error
     saved_facts = {field.name: getattr(saved_round, field.name) for field in fields(saved_round)}
     return BalanceSituation(cell=cell, layout=layout, **saved_facts)
 
 
-def _parse_cell_situation(
+def _parse_cell_snapshot_and_configuration(
     documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, queue: str
 ) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     if documents.oar:

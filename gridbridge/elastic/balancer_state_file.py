@@ -51,22 +51,22 @@ class BalancerNodeRows:
 
     def all(self) -> tuple[elastic_nodes.BalancerOwnedNode, ...]:
         """Return all nodes, sorted by name."""
-        return tuple(_node_of_row(row) for row in self._database.rows(_ALL))
+        return tuple(_node_of_state_file_row(row) for row in self._database.rows(_ALL))
 
     def replace(self, nodes: Iterable[elastic_nodes.BalancerOwnedNode]) -> None:
         """Replace all stored nodes."""
-        rows = [_row_of_node(node) for node in nodes]
+        rows = [_state_file_row_of_node(node) for node in nodes]
         with self._database.transaction():
             self._database.execute(delete(NODES))
             if rows:
                 self._database.execute(insert(NODES), rows)
 
 
-def _row_of_node(node: elastic_nodes.BalancerOwnedNode) -> dict[str, object]:
+def _state_file_row_of_node(node: elastic_nodes.BalancerOwnedNode) -> dict[str, object]:
     return asdict(node) | {"state": node.state.value, "step": node.step.value, "cause": node.cause.value}
 
 
-def _node_of_row(row: RowMapping) -> elastic_nodes.BalancerOwnedNode:
+def _node_of_state_file_row(row: RowMapping) -> elastic_nodes.BalancerOwnedNode:
     values = {field.name: row[field.name] for field in fields(elastic_nodes.BalancerOwnedNode)}
     values |= {
         "state": elastic_nodes.ElasticNodeState(values["state"]),
@@ -99,36 +99,36 @@ class BalancerStateRows:
         rows = self.database.rows(_FACTS, prefix=prefix)
         return {row["key"].removeprefix(prefix): row["value"] for row in rows}
 
-    def _read_fact(self, key: str) -> Mapping[str, object]:
+    def _read_balancer_fact(self, key: str) -> Mapping[str, object]:
         return self._read_facts_by_key_prefix(key).get("", {})
 
-    def _store_fact(self, key: str, value: Mapping[str, object]) -> None:
+    def _store_balancer_fact(self, key: str, value: Mapping[str, object]) -> None:
         self.database.execute(self._upsert, {"key": key, "value": value})
 
     def shift_times_to_clock(self, clocks: host_clocks.HostClockReadings) -> timedelta:
         """Shift all stored times by the step of the system clock; return the step."""
-        row = self._read_fact(CLOCKS)
+        row = self._read_balancer_fact(CLOCKS)
         by = host_clocks.measure_clock_step(
             model_value_from_json(row, host_clocks.HostClockReadings) if row else None, clocks
         )
         with self.database.transaction():
             if by:
                 self._change_all_stored_times(lambda at: clock_step_correction.shift_time(at, by))
-            self._store_fact(CLOCKS, model_value_to_json(clocks))
+            self._store_balancer_fact(CLOCKS, model_value_to_json(clocks))
         return by
 
     def _change_all_stored_times(self, change: clock_step_correction.TimeChange) -> None:
         self.nodes.replace([clock_step_correction.change_stored_times(node, change) for node in self.nodes.all()])
         self.store_pool_failure_records(self._pool_records_with_changed_times(change))
         for key in (UNLISTED, SILENT, WAITING):
-            self._store_times(key, {name: change(at) for name, at in self._read_times(key).items()})
+            self._store_times_of_fact(key, {name: change(at) for name, at in self._read_times_of_fact(key).items()})
         self.store_job_histories(self._job_histories_with_changed_times(change))
-        last = dict(self._read_fact(LAST))
+        last = dict(self._read_balancer_fact(LAST))
         for key in ("change", "round"):
             if last.get(key):
                 last[key] = change(datetime.fromisoformat(str(last[key]))).isoformat()
         if last:
-            self._store_fact(LAST, last)
+            self._store_balancer_fact(LAST, last)
 
     def pool_failure_records(self, now: datetime | None = None) -> Mapping[str, elastic_nodes.PoolFailureRecord]:
         """Return the recent failures of each pool; times after `now` become `now`."""
@@ -150,7 +150,7 @@ class BalancerStateRows:
         for pool in self.pool_failure_records().keys() - records.keys():
             self.database.execute(_DROP, {"of_key": f"{POOL}{pool}"})
         for pool, record in records.items():
-            self._store_fact(f"{POOL}{pool}", model_value_to_json(record))
+            self._store_balancer_fact(f"{POOL}{pool}", model_value_to_json(record))
 
     def administrator_requests(self) -> AdministratorNodeRequests:
         """Return the pending requests of administrators, by kind."""
@@ -166,7 +166,7 @@ class BalancerStateRows:
 
     def store_administrator_request(self, host: str, request: elastic_nodes.AdministratorNodeRequestKind) -> None:
         """Store an administrator's request for the next round."""
-        self._store_fact(f"{ASKED}{host}", {"wish": request.value})
+        self._store_balancer_fact(f"{ASKED}{host}", {"wish": request.value})
 
     def delete_administrator_requests(self, requests: AdministratorNodeRequests) -> None:
         """Delete requests that a round has carried out; keep requests that have changed since."""
@@ -177,40 +177,40 @@ class BalancerStateRows:
 
     def machine_missing_times(self) -> Mapping[str, datetime]:
         """Return when each missing machine disappeared from the provider's list, by node key."""
-        return self._read_times(UNLISTED)
+        return self._read_times_of_fact(UNLISTED)
 
     def store_machine_missing_times(self, unlisted: Mapping[str, datetime]) -> None:
         """Replace the stored times at which missing machines disappeared from lists."""
-        self._store_times(UNLISTED, unlisted)
+        self._store_times_of_fact(UNLISTED, unlisted)
 
     def silence_start_times(self) -> Mapping[str, datetime]:
         """Return when each silent execution daemon fell silent, by node key."""
-        return self._read_times(SILENT)
+        return self._read_times_of_fact(SILENT)
 
     def store_silence_start_times(self, silent: Mapping[str, datetime]) -> None:
         """Replace the stored times at which silent execution daemons fell silent."""
-        self._store_times(SILENT, silent)
+        self._store_times_of_fact(SILENT, silent)
 
-    def _read_times(self, key: str) -> Mapping[str, datetime]:
-        return {node: datetime.fromisoformat(str(at)) for node, at in self._read_fact(key).items()}
+    def _read_times_of_fact(self, key: str) -> Mapping[str, datetime]:
+        return {node: datetime.fromisoformat(str(at)) for node, at in self._read_balancer_fact(key).items()}
 
-    def _store_times(self, key: str, moments: Mapping[str, datetime]) -> None:
-        self._store_fact(key, {node: at.isoformat() for node, at in moments.items()})
+    def _store_times_of_fact(self, key: str, moments: Mapping[str, datetime]) -> None:
+        self._store_balancer_fact(key, {node: at.isoformat() for node, at in moments.items()})
 
     def last_node_change_time(self) -> datetime | None:
         """Return the time of the last addition or removal of a node."""
         return self._read_last_round_time("change")
 
     def _read_last_round_time(self, key: str) -> datetime | None:
-        at = self._read_fact(LAST).get(key)
+        at = self._read_balancer_fact(LAST).get(key)
         return datetime.fromisoformat(str(at)) if at else None
 
     def month_cost(self, now: datetime) -> float:
         """Return the cost of nodes in the month of `now`."""
-        return self._costs_by_month().get(f"{now:%Y-%m}", 0.0)
+        return self._node_costs_by_month().get(f"{now:%Y-%m}", 0.0)
 
-    def _costs_by_month(self) -> Mapping[str, float]:
-        return model_value_from_json(self._read_fact(LAST).get("spent", {}), dict[str, float])
+    def _node_costs_by_month(self) -> Mapping[str, float]:
+        return model_value_from_json(self._read_balancer_fact(LAST).get("spent", {}), dict[str, float])
 
     def last_round_time(self) -> datetime | None:
         """Return the time of the last round."""
@@ -219,20 +219,20 @@ class BalancerStateRows:
     def store_round_time_and_cost(self, now: datetime, changed: datetime | None, spent: float) -> None:
         """Store the time of a round and the cost of the month; the costs of two older months are kept."""
         month = f"{now:%Y-%m}"
-        costs = dict(sorted(item for item in self._costs_by_month().items() if item[0] < month)[1 - MONTHS :]) | {
+        costs = dict(sorted(item for item in self._node_costs_by_month().items() if item[0] < month)[1 - MONTHS :]) | {
             month: spent
         }
         change = changed.isoformat() if changed else ""
-        self._store_fact(LAST, {"change": change, "round": now.isoformat(), "spent": costs})
+        self._store_balancer_fact(LAST, {"change": change, "round": now.isoformat(), "spent": costs})
 
     def job_eligible_times(self, jobs: Iterable[int], now: datetime) -> Mapping[int, datetime]:
         """Return since when each job could have started; for a new job, `now`."""
-        since = self._read_times(WAITING)
+        since = self._read_times_of_fact(WAITING)
         return {job: min(since.get(str(job), now), now) for job in jobs}
 
     def store_job_eligible_times(self, eligible: Mapping[int, datetime]) -> None:
         """Replace the stored times from which waiting jobs could have started."""
-        self._store_times(WAITING, {str(job): at for job, at in eligible.items()})
+        self._store_times_of_fact(WAITING, {str(job): at for job, at in eligible.items()})
 
     def job_histories(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:
         """Return what the last round observed about each waiting job; times after `now` become `now`."""
@@ -242,10 +242,13 @@ class BalancerStateRows:
         self, change: clock_step_correction.TimeChange
     ) -> Mapping[int, WaitingJobsHistory]:
         rows = {
-            int(job): model_value_from_json(row, WaitingJobsHistory) for job, row in self._read_fact(WATCHED).items()
+            int(job): model_value_from_json(row, WaitingJobsHistory)
+            for job, row in self._read_balancer_fact(WATCHED).items()
         }
         return {job: clock_step_correction.change_stored_times(row, change) for job, row in rows.items()}
 
     def store_job_histories(self, watched: Mapping[int, WaitingJobsHistory]) -> None:
         """Replace the stored observations of waiting jobs."""
-        self._store_fact(WATCHED, {str(job): model_value_to_json(observation) for job, observation in watched.items()})
+        self._store_balancer_fact(
+            WATCHED, {str(job): model_value_to_json(observation) for job, observation in watched.items()}
+        )

@@ -115,17 +115,17 @@ def read_ganeti_file(path: str) -> ganeti_cluster.GanetiCluster:
 
 def parse_ganeti_text(text: str, path: str) -> ganeti_cluster.GanetiCluster:
     """Parse the text of a Ganeti cluster file; `path` is for error messages."""
-    sections = _split_sections(text, path)
-    groups = [_parse_group(row) for row in _split_section_into_fields(sections["groups"], path, 4, ("",))]
+    sections = _split_ganeti_text_into_sections(text, path)
+    groups = [_parse_ganeti_group(row) for row in _split_section_into_fields(sections["groups"], path, 4, ("",))]
     at_uuid = {group.uuid: at for at, group in enumerate(groups)}  # the last of equal UUIDs, as in hsqueeze
     rows = _split_section_into_fields(sections["nodes"], path, 9, NODE_LATER)
     nodes = tuple(_parse_node(row, at_uuid) for row in rows)
     at_node = {node.name: at for at, node in enumerate(nodes)}
     rows = _split_section_into_fields(sections["instances"], path, 10, INSTANCE_LATER)
-    instances = tuple(_parse_instance(row, at_node) for row in rows)
+    instances = tuple(_parse_ganeti_instance(row, at_node) for row in rows)
     policy = ganeti_cluster.DEFAULT_POLICY
     for row in _split_section_into_fields(sections["policies"], path, 6, ()):
-        group_policy = _parse_policy(row)
+        group_policy = _parse_ganeti_policy(row)
         if not row.fields[0]:
             policy = group_policy
             continue
@@ -140,7 +140,7 @@ def parse_ganeti_text(text: str, path: str) -> ganeti_cluster.GanetiCluster:
     )
 
 
-def _split_sections(text: str, path: str) -> Mapping[str, Lines]:
+def _split_ganeti_text_into_sections(text: str, path: str) -> Mapping[str, Lines]:
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -175,7 +175,7 @@ def _split_comma_list(text: str, separator: str = ",") -> tuple[str, ...]:
     return tuple(text.split(separator)) if text else ()
 
 
-def _parse_group(row: GanetiTextLine) -> ganeti_cluster.GanetiNodeGroup:
+def _parse_ganeti_group(row: GanetiTextLine) -> ganeti_cluster.GanetiNodeGroup:
     allocation = row.fields[2]
     if allocation not in ALLOCATIONS:
         raise row.wrong(f"the allocation policy is {allocation!r}", f"one of {', '.join(ALLOCATIONS)}")
@@ -192,11 +192,11 @@ def _parse_node(row: GanetiTextLine, groups: Mapping[str, int]) -> ganeti_cluste
     name, group = row.text(0, "the node's name"), row.place(8, "group", groups)
     if "?" in row.fields[1:7]:
         unknown = ("0", "0", "0", "0", "0", "0", "Y", row.fields[8], "0", "", "N", "0", "0", "1.0")
-        return replace(_parse_online_node(replace(row, fields=(name, *unknown)), name, group), is_offline=True)
-    return _parse_online_node(row, name, group)
+        return replace(_parse_online_ganeti_node(replace(row, fields=(name, *unknown)), name, group), is_offline=True)
+    return _parse_online_ganeti_node(row, name, group)
 
 
-def _parse_online_node(row: GanetiTextLine, name: str, group: int) -> ganeti_cluster.GanetiNode:
+def _parse_online_ganeti_node(row: GanetiTextLine, name: str, group: int) -> ganeti_cluster.GanetiNode:
     role = row.fields[7]
     return ganeti_cluster.GanetiNode(
         name=name,
@@ -218,7 +218,7 @@ def _parse_online_node(row: GanetiTextLine, name: str, group: int) -> ganeti_clu
     )
 
 
-def _parse_instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> ganeti_cluster.GanetiInstance:
+def _parse_ganeti_instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> ganeti_cluster.GanetiInstance:
     primary = row.place(6, "node", nodes)
     secondary = row.place(7, "node", nodes) if row.fields[7] else ganeti_cluster.NO_NODE
     template = row.word(row.fields[8], "the disk template", ganeti_cluster.GanetiDiskTemplate)
@@ -244,13 +244,13 @@ def _parse_instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> ganeti_clu
     )
 
 
-def _parse_policy(row: GanetiTextLine) -> ganeti_cluster.GanetiInstancePolicy:
+def _parse_ganeti_policy(row: GanetiTextLine) -> ganeti_cluster.GanetiInstancePolicy:
     specs = _split_comma_list(row.fields[2], ";")
     if len(specs) % 2:
         raise row.wrong(f"the policy has {len(specs)} limits", "pairs of a minimal and a maximal size")
-    limits = [_parse_instance_size(row, text) for text in specs]
+    limits = [_parse_ganeti_instance_size(row, text) for text in specs]
     return ganeti_cluster.GanetiInstancePolicy(
-        standard=_parse_instance_size(row, row.fields[1]),
+        standard=_parse_ganeti_instance_size(row, row.fields[1]),
         limits=tuple(zip(limits[::2], limits[1::2], strict=True)),
         templates=tuple(
             row.word(text, "a disk template", ganeti_cluster.GanetiDiskTemplate)
@@ -261,7 +261,7 @@ def _parse_policy(row: GanetiTextLine) -> ganeti_cluster.GanetiInstancePolicy:
     )
 
 
-def _parse_instance_size(row: GanetiTextLine, text: str) -> ganeti_cluster.GanetiInstanceSize:
+def _parse_ganeti_instance_size(row: GanetiTextLine, text: str) -> ganeti_cluster.GanetiInstanceSize:
     numbers = [value for value in map(_parse_whole_number, text.split(",")[:6]) if value is not None]
     if len(numbers) < 6:
         raise row.wrong(
@@ -278,15 +278,15 @@ def format_ganeti_text(cluster: ganeti_cluster.GanetiCluster) -> str:
     policies = [("", cluster.policy), *((group.name, group.policy) for group in cluster.groups)]
     sections = (
         [_join_fields(g.name, g.uuid, g.allocation, ",".join(g.tags), ",".join(g.networks)) for g in cluster.groups],
-        [_format_node_line(node, cluster.groups) for node in cluster.nodes],
-        [_format_instance_line(instance, names) for instance in cluster.instances],
+        [_format_ganeti_node(node, cluster.groups) for node in cluster.nodes],
+        [_format_ganeti_instance(instance, names) for instance in cluster.instances],
         list(cluster.tags),
-        [_format_policy_line(name, policy) for name, policy in policies],
+        [_format_ganeti_policy(name, policy) for name, policy in policies],
     )
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in sections)
 
 
-def _format_node_line(node: ganeti_cluster.GanetiNode, groups: tuple[ganeti_cluster.GanetiNodeGroup, ...]) -> str:
+def _format_ganeti_node(node: ganeti_cluster.GanetiNode, groups: tuple[ganeti_cluster.GanetiNodeGroup, ...]) -> str:
     role = "Y" if node.is_offline else "M" if node.is_master else "N"
     numbers = (f"{node.mem:.0f}", node.own_mem, node.free_mem, f"{node.disk:.0f}", node.free_disk)
     exclusive = "Y" if node.has_own_spindles else "N"
@@ -297,7 +297,7 @@ def _format_node_line(node: ganeti_cluster.GanetiNode, groups: tuple[ganeti_clus
     )
 
 
-def _format_instance_line(instance: ganeti_cluster.GanetiInstance, nodes: list[str]) -> str:
+def _format_ganeti_instance(instance: ganeti_cluster.GanetiInstance, nodes: list[str]) -> str:
     secondary = "" if instance.secondary == ganeti_cluster.NO_NODE else nodes[instance.secondary]
     balanced = "Y" if instance.is_balanced else "N"
     spindles = "-" if instance.spindles is None else instance.spindles
@@ -308,14 +308,14 @@ def _format_instance_line(instance: ganeti_cluster.GanetiInstance, nodes: list[s
     )
 
 
-def _format_policy_line(owner: str, policy: ganeti_cluster.GanetiInstancePolicy) -> str:
-    limits = ";".join(_format_instance_size(spec) for pair in policy.limits for spec in pair)
+def _format_ganeti_policy(owner: str, policy: ganeti_cluster.GanetiInstancePolicy) -> str:
+    limits = ";".join(_format_ganeti_instance_size(spec) for pair in policy.limits for spec in pair)
     ratios = (_format_number(policy.vcpu_ratio), _format_number(policy.spindle_ratio))
     templates = ",".join(template.value for template in policy.templates)
-    return _join_fields(owner, _format_instance_size(policy.standard), limits, templates, *ratios)
+    return _join_fields(owner, _format_ganeti_instance_size(policy.standard), limits, templates, *ratios)
 
 
-def _format_instance_size(spec: ganeti_cluster.GanetiInstanceSize) -> str:
+def _format_ganeti_instance_size(spec: ganeti_cluster.GanetiInstanceSize) -> str:
     numbers = (spec.mem, spec.vcpus, spec.disk, spec.disks, spec.nics, spec.spindles)
     return ",".join(str(number) for number in numbers)
 

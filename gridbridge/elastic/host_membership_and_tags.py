@@ -99,7 +99,7 @@ class GridEngineHostMembership:
         if not is_up:
             self.root("export", node.name)
             self.preparing.prepare(node, admitted)
-        self._admit_host(node)
+        self._add_host_to_cell_and_queues(node)
         if not is_up:
             self.close(node.name)
             self.preparing.start(node)
@@ -239,7 +239,7 @@ class GridEngineHostMembership:
         if conflicts:
             raise errors.NewMachineAddressInUse(node.name, node.address, conflicts[0])
 
-    def _admit_host(self, node: elastic_nodes.MachineToJoinCell) -> None:
+    def _add_host_to_cell_and_queues(self, node: elastic_nodes.MachineToJoinCell) -> None:
         execution_hosts.add_execution_host(self.cell, node.name)
         execution_hosts.set_host_complex_values(self.cell, node.name, node.resources)
         for group in node.hostgroups:

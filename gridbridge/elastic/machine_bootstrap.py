@@ -52,15 +52,15 @@ class NewMachineBootstrap:
         ) as client:
             for step, text in texts.items():
                 paramiko_login.run_on_new_machine_by_ssh(
-                    client, self._bootstrap_command(step), text.encode(), self.settings.timeout_s
+                    client, self._bootstrap_step_command(step), text.encode(), self.settings.timeout_s
                 )
 
-    def _bootstrap_command(self, step: str) -> str:
-        script = _read_configured_file(f"{self.folder}/{step}", "steps")
+    def _bootstrap_step_command(self, step: str) -> str:
+        script = _read_bootstrap_file(f"{self.folder}/{step}", "steps")
         arguments = (self.cell.root, self.cell.cell) if step == START else ()
         return " ".join(("sudo -n /bin/sh -c", *map(quote_for_sh, (script, step, *arguments))))
 
-    def _hosts_file_lines(self, node: MachineToJoinCell, hosts: Iterable[str]) -> str:
+    def _hosts_file_text_for_machine(self, node: MachineToJoinCell, hosts: Iterable[str]) -> str:
         addresses = {node.name: node.address}
         for host in (*hosts, socket.gethostname()):
             if host not in addresses and (address := resolve_host_address(host)):
@@ -69,21 +69,21 @@ class NewMachineBootstrap:
 
     def servers(self) -> tuple[str, ...]:
         """Return the file servers whose folders new machines mount; empty without step `mounts`."""
-        matches = map(SERVER, self._fstab_lines() if "mounts" in self.settings.steps.split() else ())
+        matches = map(SERVER, self._configured_mount_lines() if "mounts" in self.settings.steps.split() else ())
         return tuple(match[1] or match[2] for match in matches if match)
 
-    def _fstab_lines(self) -> list[str]:
+    def _configured_mount_lines(self) -> list[str]:
         if not self.settings.mounts:
             return []
-        lines = _read_configured_file(self.settings.mounts, "mounts").splitlines()
+        lines = _read_bootstrap_file(self.settings.mounts, "mounts").splitlines()
         entries = [" ".join(line.split()) for line in lines]
         return [line for line in entries if line and not line.startswith("#")]
 
 
 TEXTS: Mapping[str, Callable[[NewMachineBootstrap, MachineToJoinCell, Iterable[str]], str]] = {
-    "names": NewMachineBootstrap._hosts_file_lines,
-    "people": lambda bootstrap, *_: "".join(map(_passwd_line, bootstrap.settings.people.split())),
-    "mounts": lambda bootstrap, *_: "".join(f"{line}\n" for line in bootstrap._fstab_lines()),
+    "names": NewMachineBootstrap._hosts_file_text_for_machine,
+    "people": lambda bootstrap, *_: "".join(map(_account_line_for_bootstrap, bootstrap.settings.people.split())),
+    "mounts": lambda bootstrap, *_: "".join(f"{line}\n" for line in bootstrap._configured_mount_lines()),
 }
 
 
@@ -95,7 +95,7 @@ def resolve_host_address(host: str) -> str:
         return ""
 
 
-def _read_configured_file(path: str, key: str) -> str:
+def _read_bootstrap_file(path: str, key: str) -> str:
     try:
         return safe_files.read_file_only_owner_writes(path, MOST_BYTES)[0].decode()
     except FileNotFoundError as error:
@@ -104,7 +104,7 @@ def _read_configured_file(path: str, key: str) -> str:
         raise ConfigError((f"[bootstrap] {key}: {path}: no UTF-8",)) from error
 
 
-def _passwd_line(name: str) -> str:
+def _account_line_for_bootstrap(name: str) -> str:
     try:
         account = pwd.getpwnam(name)
         group = grp.getgrgid(account.pw_gid).gr_name

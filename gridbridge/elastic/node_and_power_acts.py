@@ -66,18 +66,18 @@ class NodeActRunner:
         """
         node = due.node
         if node.is_kept:  # an administrator has asked to keep the host
-            return self._open_node(node)
+            return self._enable_queues_of_node(node)
         self.membership.close(node.name)
         idleness = self.membership.check_host(node.name)
         if not (idleness.is_listed and idleness.is_idle and idleness.is_closed):
-            return node if self._must_host_wait_for_tasks(node, idleness) else self._open_node(node)
+            return node if self._must_host_wait_for_tasks(node, idleness) else self._enable_queues_of_node(node)
         if not self.membership.preempt_best_effort_tasks(node.name):
             return node
         if due.tag:
             self.tag(node.name, due.tag, True)
         self.membership.prepare_power_off(node.name)
         try:
-            self._power_control_of_node(node).stop(_machine_of_node(node))
+            self._power_control_of_node(node).stop(_provider_machine_of_node(node))
         except errors.GridbridgeError as error:
             if node.cause is elastic_nodes.NodeStateCause.DRAINED:  # an administrator wants the host off
                 raise
@@ -94,13 +94,13 @@ class NodeActRunner:
 
     def _power_on_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Switch a host on; later rounds check whether the host is on, and may repeat the request."""
-        self._power_control_of_node(due.node).start(_machine_of_node(due.node))
+        self._power_control_of_node(due.node).start(_provider_machine_of_node(due.node))
         return due.node
 
-    def _open_powered_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
+    def _enable_queues_of_powered_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Enable a host's queues; remove the standby tag only if a squeeze wrote the tag."""
         self.tag(due.node.name, STANDBY_AUTO, False)
-        works = self._open_node(due.node)
+        works = self._enable_queues_of_node(due.node)
         return replace(works, up_since=works.up_since or self.now())
 
     def _power_off_unreachable_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
@@ -114,7 +114,7 @@ class NodeActRunner:
             raise errors.SilentHostMayRunTasks(due.node.name)
         if due.before is not None and due.before.state is elastic_nodes.ElasticNodeState.STANDBY:
             _log.warning("event=still_on node=%s", due.node.name)
-        self._power_control_of_node(due.node).stop(_machine_of_node(due.node))
+        self._power_control_of_node(due.node).stop(_provider_machine_of_node(due.node))
         node = due.node.with_state(elastic_nodes.ElasticNodeState.STANDBY, self.now(), due.node.cause)
         return replace(node, up_since=node.up_since or self.now())
 
@@ -163,7 +163,7 @@ class NodeActRunner:
     def _remove_idle_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Close a node; remove the node if it is still idle, else open the node again."""
         if node.is_kept:  # an administrator has asked to keep the node
-            return self._open_node(node)
+            return self._enable_queues_of_node(node)
         self.membership.close(node.name)
         idleness = self.membership.check_host(node.name)
         if not idleness.is_listed or (idleness.is_idle and idleness.is_closed):
@@ -172,7 +172,7 @@ class NodeActRunner:
             )
         if node.cause is elastic_nodes.NodeStateCause.DRAINED:
             return node
-        return self._open_node(node)
+        return self._enable_queues_of_node(node)
 
     def _remove_node_from_cell(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Remove a node from the cell, then destroy the machine; the next round checks the result.
@@ -182,7 +182,7 @@ class NodeActRunner:
         """
         if node.cause is not elastic_nodes.NodeStateCause.VANISHED and self._is_closed_host_in_use(node):
             if node.cause is elastic_nodes.NodeStateCause.SILENT:
-                return self._open_node(node)
+                return self._enable_queues_of_node(node)
             joining = node.with_state(elastic_nodes.ElasticNodeState.JOINING, self.now())
             return replace(joining, idle_since=None, step=elastic_nodes.HostJoinStep.NONE)
         referrers = self.membership.remove_host(node.name, is_dead=node.cause in LOST)
@@ -200,14 +200,14 @@ class NodeActRunner:
             idleness = self.membership.check_host(node.name)
         return idleness.is_listed and not (idleness.is_idle and idleness.is_closed)
 
-    def _open_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
+    def _enable_queues_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Enable a node's queues, but leave queues in `closed` disabled; return the node as ready."""
         step = self.membership.open(node.name, self.closed)
         return replace(node.with_state(elastic_nodes.ElasticNodeState.READY, self.now()), idle_since=None, step=step)
 
     def _destroy_machine_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         if node.machine:
-            self._provider_of_node(node).destroy(_machine_of_node(node))
+            self._provider_of_node(node).destroy(_provider_machine_of_node(node))
         return node
 
     def _power_control_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> HostPowerControl:
@@ -239,7 +239,7 @@ class NodeActRunner:
         )
 
 
-def _machine_of_node(node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.ProviderMachine:
+def _provider_machine_of_node(node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.ProviderMachine:
     return elastic_nodes.ProviderMachine(
         id=node.machine, name=node.name, state=elastic_nodes.ProviderMachineState.UNKNOWN, address=node.address
     )
@@ -260,6 +260,6 @@ POWER_ACTS: Mapping[
 ] = {
     elastic_nodes.BalancerNodeAct.REST: NodeActRunner._power_off_host,
     elastic_nodes.BalancerNodeAct.WAKE: NodeActRunner._power_on_host,
-    elastic_nodes.BalancerNodeAct.OPEN: NodeActRunner._open_powered_host,
+    elastic_nodes.BalancerNodeAct.OPEN: NodeActRunner._enable_queues_of_powered_host,
     elastic_nodes.BalancerNodeAct.STOP: NodeActRunner._power_off_unreachable_host,
 }

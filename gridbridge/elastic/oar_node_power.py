@@ -26,11 +26,11 @@ class OarNodeMembership:
 
     def join(self, node: MachineToJoinCell) -> HostJoinStep:
         """Raise ProviderPermanentFailure, because gridbridge never adds OAR nodes."""
-        _refuse_node_change(node.name)
+        _refuse_to_add_or_remove_oar_node(node.name)
 
     def remove_host(self, host: str, *, is_dead: bool) -> str:
         """Raise ProviderPermanentFailure, because gridbridge never removes OAR nodes."""
-        _refuse_node_change(host)
+        _refuse_to_add_or_remove_oar_node(host)
 
     def close(self, host: str) -> None:
         """Drain a node, and wait until no running scheduler pass can start a job on the node.
@@ -44,7 +44,7 @@ class OarNodeMembership:
         if not facts.is_drained:
             self.root("drain", host)
         self.root("settle", host)
-        self._await_applied_change(host, lambda now: now.is_settled and now.is_drained)
+        self._await_oar_node_change(host, lambda now: now.is_settled and now.is_drained)
 
     def check_host(self, host: str) -> HostCheckBeforeRemoval:
         """Query a node's state; only a halted node, or a drained node in state Alive, is closed."""
@@ -60,7 +60,7 @@ class OarNodeMembership:
         """Mark a closed node as halted and wakeable, so that oarsub accepts jobs for the node."""
         if not self.look_at(host).is_halted:
             self.root("halt", host)
-            self._await_applied_change(host, lambda now: now.is_halted and now.is_settled)
+            self._await_oar_node_change(host, lambda now: now.is_halted and now.is_settled)
         if self.look_at(host).is_drained:
             self.root("undrain", host)
 
@@ -69,7 +69,7 @@ class OarNodeMembership:
         facts = self.look_at(host)
         if facts.is_halted:
             self.root("open", host)
-            self._await_applied_change(host, lambda now: now.is_alive and not now.is_drained)
+            self._await_oar_node_change(host, lambda now: now.is_alive and not now.is_drained)
         elif facts.is_drained:
             self.root("undrain", host)
         return HostJoinStep.JOINED
@@ -94,7 +94,7 @@ class OarNodeMembership:
         """Return False, because OAR cannot reschedule the jobs of a node."""
         return False
 
-    def _await_applied_change(self, host: str, is_so: Callable[[OarNodeState], bool]) -> None:
+    def _await_oar_node_change(self, host: str, is_so: Callable[[OarNodeState], bool]) -> None:
         """Poll a node until OAR has applied a change; raises CommandFailed after 45 s."""
         for _ in range(int(SETTLED_S / PAUSE_S)):
             if is_so(self.look_at(host)):
@@ -124,5 +124,5 @@ def require_oar_energy_saving_off(
         raise ConfigError((f"{why}; gridbridge squeeze only shows its decision",)) from error
 
 
-def _refuse_node_change(host: str) -> NoReturn:
+def _refuse_to_add_or_remove_oar_node(host: str) -> NoReturn:
     raise ProviderPermanentFailure(f"{host}: nodes of an OAR server are switched on and off, never created")

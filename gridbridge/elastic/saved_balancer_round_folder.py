@@ -46,8 +46,8 @@ def write_saved_balancer_round(
         "now": saved_round.now,
         "master": saved_round.master,
         "last_change": saved_round.last_change,
-        "nodes": {node.name: _node_row(node) for node in saved_round.nodes},
-        **{key: value for key, value in _optional_entries_of_round(saved_round).items() if value},
+        "nodes": {node.name: _saved_entry_of_node(node) for node in saved_round.nodes},
+        **{key: value for key, value in _optional_state_entries_of_round(saved_round).items() if value},
     }
     for name, data in (
         (QSTAT, documents.qstat),
@@ -72,7 +72,7 @@ def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, Sa
 
     Without state.json, the round's time is the modification time of qstat.xml, and the balancer has no nodes.
     """
-    documents = _read_documents(folder)
+    documents = _read_saved_program_outputs(folder)
     path = os.path.join(folder, STATE)
     if not os.path.exists(path):
         written = os.stat(os.path.join(folder, OAR if documents.oar else QSTAT)).st_mtime
@@ -80,7 +80,7 @@ def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, Sa
     return documents, _SavedRoundStateParser(path, _read_regular_file(folder, STATE)).kept()
 
 
-def _read_documents(folder: str) -> SavedBatchProgramOutputs:
+def _read_saved_program_outputs(folder: str) -> SavedBatchProgramOutputs:
     if os.path.exists(os.path.join(folder, OAR)):
         return SavedBatchProgramOutputs(oar=_read_regular_file(folder, OAR))
     has_layout = os.path.exists(os.path.join(folder, QCONF))
@@ -102,7 +102,7 @@ def _read_regular_file(folder: str, name: str) -> bytes:
         raise ParseError(f"{path}: {error.strerror}") from error
 
 
-def _optional_entries_of_round(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
+def _optional_state_entries_of_round(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
     runtimes = dict[str, dict[str, float]]()
     for (owner, name), time_s in saved_round.runtimes.items():
         runtimes.setdefault(owner, {})[name] = time_s
@@ -121,7 +121,7 @@ def _optional_entries_of_round(saved_round: SavedBalancerRoundInput) -> dict[str
     }
 
 
-def _node_row(node: ElasticNode) -> dict[str, object]:
+def _saved_entry_of_node(node: ElasticNode) -> dict[str, object]:
     optional = {
         "since": node.since,
         "idle_since": node.idle_since,

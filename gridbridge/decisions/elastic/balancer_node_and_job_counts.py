@@ -43,7 +43,7 @@ def count_slots_and_startable_tasks(situation: BalanceSituation, queue: str) -> 
         wanted=sum(row.slots for row in waiting),
         free=sum(instance.free for instance in usable),
         slots=sum(instance.total for instance in usable),
-        slots_per_node=_usual_slots(own, situation.master),
+        slots_per_node=_most_frequent_slots_per_host(own, situation.master),
         waited_s=max(0.0, elapsed_s(min(since), situation.now)) if since else 0.0,
         unchanged_s=None if situation.last_change is None else elapsed_s(situation.last_change, situation.now),
     )
@@ -130,7 +130,7 @@ def elapsed_s(since: datetime, now: datetime) -> float:
     return (now - since).total_seconds()
 
 
-def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
+def _most_frequent_slots_per_host(own: Iterable[QueueInstance], master: str) -> int:
     """Return the most frequent number of slots per host, the largest in a tie, ignoring the master."""
     with_slots = [instance for instance in own if instance.total]
     counts = Counter(instance.total for instance in with_slots if not is_same_host(instance.host, master))

@@ -94,7 +94,7 @@ def describe_balance_plan(
     If `is_alone` is false, the round has further acts, and an empty plan reads `nothing more is done`.
     `ended` is the id of the master's machine if the round destroys the machine, else empty.
     """
-    words = _sentence_words(plan, rules, demand)
+    words = _plan_sentence_words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
     verdict = SENTENCES[plan.verdict].format(**words, hindrance=why)
     act = "nothing is done" if is_alone else "nothing more is done"
@@ -122,7 +122,7 @@ def explain_no_new_node_or_removal(refused: NodeAddOrRemoveRefusal, rules: Balan
     )
 
 
-def _sentence_words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
+def _plan_sentence_words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
     figures = plan.figures
     more = number_with_noun(figures.leaving, "more node is", "more nodes are")
     return {
@@ -140,12 +140,12 @@ def _sentence_words(plan: BalancePlan, rules: BalanceSection, demand: DemandPoli
         "wait_min": rules.job_wait_time_s / 60,
         "need": f"{number_with_noun(figures.wanted, 'slot')} wanted and {figures.free} free",
         "idle": f"{number_with_noun(len(plan.remove), 'node')} idle",
-        **_node_limit_words(figures, rules, demand),
-        **_demand_sentence_words(figures, demand),
+        **_words_for_node_limits(figures, rules, demand),
+        **_words_for_demand_policy_sentence(figures, demand),
     }
 
 
-def _node_limit_words(
+def _words_for_node_limits(
     figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPolicySection
 ) -> dict[str, object]:
     most = rules.max_nodes if figures.most is None else figures.most
@@ -159,7 +159,7 @@ def _node_limit_words(
     }
 
 
-def _demand_sentence_words(figures: BalancePlanFigures, demand: DemandPolicySection) -> dict[str, object]:
+def _words_for_demand_policy_sentence(figures: BalancePlanFigures, demand: DemandPolicySection) -> dict[str, object]:
     tasks, room = figures.tasks, number_with_noun(figures.free, "free slot")
     on_way = number_with_noun(figures.coming, "node on its way", "nodes on their way")
     coming = f" and {on_way}" if figures.coming else ""
@@ -231,7 +231,7 @@ def balancer_figures_if_cell_observed(
     outcome: BalancerRoundNodeChanges,
 ) -> PublishedBalancerFigures:
     """Return the figures to publish after a round that could read the whole cell."""
-    last, figures = _last_or_new_figures(before, cluster, situation.now), plan.figures
+    last, figures = _last_published_or_new_figures(before, cluster, situation.now), plan.figures
     nodes = Counter((node.pool, node.state.value) for node in situation.nodes)
     refused = Counter(refusal.cause.name.lower() for refusal in plan.refused if refusal.job)
     return replace(
@@ -254,7 +254,7 @@ def balancer_figures_if_cell_observed(
         nodes=tuple(
             PublishedNodeCount(pool=pool, state=state, nodes=nodes[pool, state]) for pool, state in sorted(nodes)
         ),
-        pools=_updated_pool_counters(last, outcome),
+        pools=_add_node_changes_to_pool_counters(last, outcome),
         refused=tuple(PublishedNewNodeRefusalCount(cause=cause, jobs=refused[cause]) for cause in sorted(refused)),
     )
 
@@ -263,13 +263,13 @@ def balancer_figures_if_cell_unobserved(
     before: PublishedBalancerFigures | None, cluster: str, now: datetime, trouble: str
 ) -> PublishedBalancerFigures:
     """Return the figures to publish after a round that could not read the cell, with the last known hosts."""
-    last = _last_or_new_figures(before, cluster, now)
+    last = _last_published_or_new_figures(before, cluster, now)
     return replace(
         last, at=now, took_s=0.0, trouble=trouble, rounds=last.rounds + 1, blind_rounds=last.blind_rounds + 1
     )
 
 
-def _last_or_new_figures(
+def _last_published_or_new_figures(
     before: PublishedBalancerFigures | None, cluster: str, now: datetime
 ) -> PublishedBalancerFigures:
     if before and before.cluster == cluster:
@@ -277,7 +277,7 @@ def _last_or_new_figures(
     return PublishedBalancerFigures(cluster=cluster, at=now)
 
 
-def _updated_pool_counters(
+def _add_node_changes_to_pool_counters(
     last: PublishedBalancerFigures, outcome: BalancerRoundNodeChanges
 ) -> tuple[PublishedPoolNodeCounters, ...]:
     before = {pool.pool: pool for pool in last.pools}
@@ -319,11 +319,11 @@ def count_balancer_round_figures(
         ),
         queued=sum(row.tasks for row in balancer_node_and_job_counts.startable_waiting_jobs(situation.cell.waiting)),
         slots=balancer_node_and_job_counts.count_slots_and_startable_tasks(situation, queue).slots,
-        duration_s=_mean_s(sum(minute.run_s for minute in lately), tasks),
-        wait_s=_mean_s(sum(minute.wait_s for minute in lately), tasks),
+        duration_s=_mean_seconds_per_task(sum(minute.run_s for minute in lately), tasks),
+        wait_s=_mean_seconds_per_task(sum(minute.wait_s for minute in lately), tasks),
         load=sum(loads) / len(loads) if loads else 0.0,
     )
 
 
-def _mean_s(total_s: float, tasks: int) -> int:
+def _mean_seconds_per_task(total_s: float, tasks: int) -> int:
     return round(total_s / tasks) if tasks else 0

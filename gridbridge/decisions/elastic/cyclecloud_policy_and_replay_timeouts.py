@@ -127,10 +127,10 @@ def _count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalancePlanF
 
 def seconds_to_next_rule_timeout(situation: BalanceSituation, way: ReplayPolicy) -> float:
     """Return the seconds until a timeout may change a policy's decision; infinity if no timeout runs."""
-    return min((seconds for seconds in _pending_timeouts(situation, way) if seconds > 0), default=math.inf)
+    return min((seconds for seconds in _policy_timeouts_s(situation, way) if seconds > 0), default=math.inf)
 
 
-def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterator[float]:
+def _policy_timeouts_s(situation: BalanceSituation, way: ReplayPolicy) -> Iterator[float]:
     rules, demand, is_starcluster = way.balance, way.demand, way.rules is ComparedReplayRules.STARCLUSTER
     if situation.last_change is not None:
         changed_s = (situation.now - situation.last_change).total_seconds()
@@ -147,12 +147,12 @@ def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterato
         yield wait_s - (situation.now - since).total_seconds()
     for node in situation.nodes:
         if node.state is ElasticNodeState.READY and node.idle_since is not None:
-            yield from _node_timeouts(situation, way, node.idle_since, node.up_since)
+            yield from _seconds_to_removal_of_idle_node(situation, way, node.idle_since, node.up_since)
     if demand.schedule:
         yield HOUR_S - situation.now.timestamp() % HOUR_S
 
 
-def _node_timeouts(
+def _seconds_to_removal_of_idle_node(
     situation: BalanceSituation, way: ReplayPolicy, idle: datetime, up: datetime | None
 ) -> Iterator[float]:
     """Yield the seconds until an idle node may be removed: after a timeout, or late in a billing unit."""
@@ -161,15 +161,15 @@ def _node_timeouts(
     if way.rules is ComparedReplayRules.AZGE:
         yield IDLE_TIMEOUT_S - idle_s
     elif way.rules is ComparedReplayRules.STARCLUSTER:
-        yield _seconds_until_unit_mark(way.balance.kill_after_min * MINUTE_S, up_s, HOUR_S)
+        yield _seconds_to_mark_in_billing_unit(way.balance.kill_after_min * MINUTE_S, up_s, HOUR_S)
     elif way.rules in (ComparedReplayRules.DEMAND, ComparedReplayRules.SQUEEZE):
         yield way.demand.idle_timeout_s - idle_s
         unit_s = way.demand.billing_s
         if unit_s > MINUTE_S:
-            yield _seconds_until_unit_mark(unit_s * (1 - way.demand.billing_window), up_s, unit_s)
+            yield _seconds_to_mark_in_billing_unit(unit_s * (1 - way.demand.billing_window), up_s, unit_s)
 
 
-def _seconds_until_unit_mark(mark_s: float, up_s: float, unit_s: float) -> float:
+def _seconds_to_mark_in_billing_unit(mark_s: float, up_s: float, unit_s: float) -> float:
     """Return the seconds until a node's uptime reaches second `mark_s` of a billing unit."""
     return (mark_s - up_s) % unit_s or unit_s
 
@@ -192,20 +192,20 @@ def drop_waits_unexplained_by_slots(workload: ReplayWorkload) -> ReplayWorkload:
     tasks, by_width = list(workload.tasks), defaultdict[int, list[int]](list)
     for index, task in enumerate(tasks):
         by_width[task.slots].append(index)
-    stretches = tuple(_slot_usage_periods(tasks))
+    stretches = tuple(_periods_with_constant_slot_use(tasks))
     peak = max((period.used for period in stretches), default=0)
     for slots, indices in by_width.items():
         free = [period for period in stretches if period.used <= peak - slots]
         lasts = [period.last for period in free]
         for index in indices:
-            tasks[index] = _move_unexplained_wait_to_submission(tasks[index], free, lasts)
+            tasks[index] = _drop_unexplained_wait_of_task(tasks[index], free, lasts)
     count = sum(not task.is_explained for task in tasks)
     tasks.sort(key=lambda task: task.submitted_s)
     left_out = {**workload.left_out, **({ReplayExclusionReason.UNEXPLAINED: count} if count else {})}
     return replace(workload, tasks=tuple(tasks), left_out=left_out)
 
 
-def _slot_usage_periods(tasks: Iterable[RecordedReplayTask]) -> Iterator[MinutesWithConstantSlotUse]:
+def _periods_with_constant_slot_use(tasks: Iterable[RecordedReplayTask]) -> Iterator[MinutesWithConstantSlotUse]:
     """Yield the largest number of slots in use in each minute with a change and each period between changes."""
     changes = dict[float, int]()
     for task in tasks:
@@ -225,7 +225,7 @@ def _slot_usage_periods(tasks: Iterable[RecordedReplayTask]) -> Iterator[Minutes
             yield MinutesWithConstantSlotUse(minute + 1, last - 1, level)
 
 
-def _move_unexplained_wait_to_submission(
+def _drop_unexplained_wait_of_task(
     task: RecordedReplayTask, free: Sequence[MinutesWithConstantSlotUse], lasts: Sequence[int]
 ) -> RecordedReplayTask:
     start_s = task.submitted_s + task.waited_s

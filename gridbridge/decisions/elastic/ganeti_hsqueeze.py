@@ -26,20 +26,20 @@ def plan_ganeti_power_changes(cluster: GanetiCluster, minimal: float, target: fl
     """Return the nodes to power on or off; both reserves are numbers of standard instances for each node."""
     placement = present_ganeti_placement(cluster)
     sleeping = tuple(at for at, node in enumerate(cluster.nodes) if node.is_standby)
-    resting = _nodes_that_may_power_off(cluster)
+    resting = _ganeti_nodes_that_may_power_off(cluster)
     standard = cluster.policy.standard
     least, is_enough = _reserve_of_standard_instances(standard, minimal), True
     if not can_all_ganeti_nodes_hold_reserve(placement, least):
-        way, enough = GanetiSqueezeAction.ONLINE, _nodes_to_power_on(placement, sleeping, least)
+        way, enough = GanetiSqueezeAction.ONLINE, _ganeti_nodes_to_power_on(placement, sleeping, least)
         chosen, is_enough = (sleeping, False) if enough is None else (enough, True)
     else:
-        chosen = _nodes_to_power_off(placement, resting, _reserve_of_standard_instances(standard, target))
+        chosen = _ganeti_nodes_to_power_off(placement, resting, _reserve_of_standard_instances(standard, target))
         way = GanetiSqueezeAction.OFFLINE if chosen else GanetiSqueezeAction.NOTHING
     moves, after = tuple[GanetiInstanceMove, ...](), cluster
     if way is not GanetiSqueezeAction.NOTHING:
         end = placement.switched(chosen, to_online=way is GanetiSqueezeAction.ONLINE)
         moves = balance_ganeti_instances(end)
-        after = _cluster_after_moves(cluster, end)
+        after = _ganeti_cluster_after_moves(cluster, end)
     return GanetiSqueezePlan(
         way=way,
         nodes=chosen,
@@ -66,7 +66,7 @@ def can_all_ganeti_nodes_hold_reserve(at: GanetiInstancePlacement, reserve: Gane
     )
 
 
-def _nodes_that_may_power_off(cluster: GanetiCluster) -> tuple[int, ...]:
+def _ganeti_nodes_that_may_power_off(cluster: GanetiCluster) -> tuple[int, ...]:
     """Return the nodes that may be powered off, those with the most instances first."""
     primaries: list[list[int]] = [[] for _ in cluster.nodes]
     seconds = set()
@@ -84,31 +84,31 @@ def _nodes_that_may_power_off(cluster: GanetiCluster) -> tuple[int, ...]:
     return tuple(sorted(fit, key=lambda at: -len(primaries[at])))
 
 
-def _nodes_to_power_off(
+def _ganeti_nodes_to_power_off(
     placement: GanetiInstancePlacement, resting: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...]:
     """Return the nodes that can be powered off together; the last candidate is tried first."""
     chosen: tuple[int, ...] = ()
     for node in reversed(resting):
-        if _leaves_reserve(placement, (node, *chosen), reserve, to_online=False):
+        if _do_moves_leave_reserve(placement, (node, *chosen), reserve, to_online=False):
             chosen = (node, *chosen)
     return chosen
 
 
-def _nodes_to_power_on(
+def _ganeti_nodes_to_power_on(
     placement: GanetiInstancePlacement, sleeping: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...] | None:
     """Return the fewest standby nodes that provide the reserve; None if all standby nodes are too few."""
     tried = (sleeping[:count] for count in range(len(sleeping) + 1))
-    return next((nodes for nodes in tried if _leaves_reserve(placement, nodes, reserve, to_online=True)), None)
+    return next((nodes for nodes in tried if _do_moves_leave_reserve(placement, nodes, reserve, to_online=True)), None)
 
 
-def _leaves_reserve(
+def _do_moves_leave_reserve(
     placement: GanetiInstancePlacement, nodes: tuple[int, ...], reserve: GanetiInstanceLoad, *, to_online: bool
 ) -> bool:
     """Say whether all instances can move to online nodes while each node keeps the reserve."""
     tried = placement.switched(nodes, to_online=to_online)
-    if not _has_enough_memory(tried, reserve):
+    if not _have_online_nodes_enough_memory(tried, reserve):
         return False
     balance_ganeti_instances(tried)
     return all(tried.is_online[primary] for primary, _ in tried.homes) and can_all_ganeti_nodes_hold_reserve(
@@ -116,7 +116,7 @@ def _leaves_reserve(
     )
 
 
-def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
+def _have_online_nodes_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
     """Say whether all online nodes together have enough memory for the instances and the reserve."""
     movable = set(tried.movable)
     if any(
@@ -129,7 +129,7 @@ def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLo
     return room - live_mem > len(online) * reserve.live_mem or not online
 
 
-def _cluster_after_moves(cluster: GanetiCluster, end: GanetiInstancePlacement) -> GanetiCluster:
+def _ganeti_cluster_after_moves(cluster: GanetiCluster, end: GanetiInstancePlacement) -> GanetiCluster:
     nodes = tuple(
         replace(node, is_offline=not is_online, free_disk=load.free_disk, free_spindles=load.free_spindles)
         for node, is_online, load in zip(cluster.nodes, end.is_online, end.loads, strict=True)
@@ -160,7 +160,7 @@ def ganeti_squeeze_shell_commands(plan: GanetiSqueezePlan, before: GanetiCluster
         return "echo Nothing to do"
     names = before.aliases
     nodes = [names[before.nodes[at].name] for at in plan.nodes]
-    moving = _move_commands(plan, before)
+    moving = _ganeti_move_commands(plan, before)
     if plan.way is GanetiSqueezeAction.ONLINE:
         power = "".join(f"  gnt-node power -f on {node}\n" for node in nodes)
         return f"echo Power Commands\n{power}{moving}"
@@ -169,7 +169,7 @@ def ganeti_squeeze_shell_commands(plan: GanetiSqueezePlan, before: GanetiCluster
     return f"{moving}\necho Tagging Commands\n{tagging}\necho Power Commands\n{power}"
 
 
-def _move_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
+def _ganeti_move_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
     names = before.aliases
     nodes = [names[node.name] for node in before.nodes]
     instances = [(instance.name, "migrate" if instance.status.is_up else "failover") for instance in before.instances]
@@ -180,11 +180,11 @@ def _move_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
             lines += [f"  echo job {number}/{job}", "  check"]
             name, verb = instances[move.instance]
             target = "" if move.target < 0 else nodes[move.target]
-            lines += [f"  gnt-instance {words}" for words in _instance_commands(move.kind, name, verb, target)]
+            lines += [f"  gnt-instance {words}" for words in _ganeti_migration_commands(move.kind, name, verb, target)]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _instance_commands(kind: GanetiInstanceMoveKind, name: str, verb: str, target: str) -> tuple[str, ...]:
+def _ganeti_migration_commands(kind: GanetiInstanceMoveKind, name: str, verb: str, target: str) -> tuple[str, ...]:
     over = f"{verb} -f {name}"
     copy = f"replace-disks -n {target} {name}"
     return {

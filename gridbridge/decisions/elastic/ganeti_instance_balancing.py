@@ -186,7 +186,7 @@ def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanc
     moves = []
     changes = GanetiMoveScoreSums(at)
     now = at.score({})
-    while best := _best_move(at, changes, now):
+    while best := _best_instance_move(at, changes, now):
         now, step, changed = best
         nodes = frozenset((*at.homes[step.instance], *step.home)) - {NO_NODE}
         at.apply(step.instance, step.home, changed)
@@ -204,13 +204,13 @@ def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanc
     return tuple(moves)
 
 
-def _best_move(
+def _best_instance_move(
     at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, now: float
 ) -> tuple[float, GanetiMoveWithEstimatedScore, GanetiNodeLoadsAfterMove] | None:
     """Return the first move with the lowest exact score; None if no move improves the score."""
     best: tuple[float, GanetiMoveWithEstimatedScore, GanetiNodeLoadsAfterMove] | None = None
     least = now
-    for step in _moves_near_best_score(at, changes, now):
+    for step in _instance_moves_near_best_score(at, changes, now):
         changed = step.changed or ganeti_loads_after_unmirrored_move(at, step.instance, step.target)
         value = at.score(changed)
         if value < least:
@@ -218,23 +218,23 @@ def _best_move(
     return best
 
 
-def _moves_near_best_score(
+def _instance_moves_near_best_score(
     at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, now: float
 ) -> list[GanetiMoveWithEstimatedScore]:
     """Return the moves whose estimated score is close to the best, in hbal's order.
 
     Moves away from offline nodes improve the score so much that other moves need not be tried.
     """
-    leaving, staying = _distinct_instances(at)
+    leaving, staying = _distinct_movable_instances(at)
     candidates: list[GanetiMoveWithEstimatedScore] = []
-    least = _collect_moves_near_best(at, changes, leaving, now, candidates)
+    least = _collect_instance_moves_near_best(at, changes, leaving, now, candidates)
     if least + EQUAL >= changes.away:
-        least = _collect_moves_near_best(at, changes, staying, least, candidates)
+        least = _collect_instance_moves_near_best(at, changes, staying, least, candidates)
     near = [step for step in candidates if step.nearly <= least + EQUAL]
     return sorted(near, key=lambda step: step.instance)
 
 
-def _distinct_instances(at: GanetiInstancePlacement) -> tuple[list[int], list[int]]:
+def _distinct_movable_instances(at: GanetiInstancePlacement) -> tuple[list[int], list[int]]:
     """Return the distinct instances on offline nodes, and on online nodes; equal instances are listed once."""
     alike = set[tuple[Home, GanetiInstanceLoad]]()
     leaving, staying = list[int](), list[int]()
@@ -249,7 +249,7 @@ def _distinct_instances(at: GanetiInstancePlacement) -> tuple[list[int], list[in
     return leaving, staying
 
 
-def _collect_moves_near_best(
+def _collect_instance_moves_near_best(
     at: GanetiInstancePlacement,
     changes: GanetiMoveScoreSums,
     instances: Iterable[int],
@@ -270,7 +270,7 @@ def _moves_of_instance(
 ) -> Iterator[GanetiMoveWithEstimatedScore]:
     if instance not in at.mirrored:
         secondary, kind = at.homes[instance][1], GanetiInstanceMoveKind.TO_ANY
-        for nearly, target in _targets_near_best(at, changes, instance, least):
+        for nearly, target in _target_nodes_near_best_score(at, changes, instance, least):
             yield GanetiMoveWithEstimatedScore(nearly, instance, kind, target, (target, secondary), None)
         return
     for kind, target, home, changed in possible_ganeti_instance_moves(at, instance, changes.online):
@@ -278,7 +278,7 @@ def _moves_of_instance(
         yield GanetiMoveWithEstimatedScore(nearly, instance, kind, target, home, changed)
 
 
-def _targets_near_best(
+def _target_nodes_near_best_score(
     at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, instance: int, least: float
 ) -> list[tuple[float, int]]:
     """Return the nodes to which an instance without a second copy may move, with estimated scores."""

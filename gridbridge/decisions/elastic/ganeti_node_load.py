@@ -119,9 +119,9 @@ def _load_after_primary_change(
         load.peers,
         load.kept_mem,
         hardware.room - live_mem <= load.kept_mem,
-        _change_counts_by_one(load.tags, burden.tags, sign),
+        _change_tag_counts_by_one(load.tags, burden.tags, sign),
         load.location + sign * (burden.together + len(burden.desired - hardware.locations)),
-        _change_counts_by_one(load.pairs, _location_exclusion_pairs(hardware, burden), sign),
+        _change_tag_counts_by_one(load.pairs, _location_exclusion_pairs(hardware, burden), sign),
     )
 
 
@@ -215,7 +215,7 @@ def _location_exclusion_pairs(
     return tuple((location, tag) for location in sorted(hardware.locations) for tag in burden.tags)
 
 
-def _change_counts_by_one(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
+def _change_tag_counts_by_one(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
     """Return the counts, with the count of each given key one higher or one lower."""
     if not keys:
         return counts
@@ -238,7 +238,7 @@ MISSING_MB, MISSING_DISK_MB = 512, 1024  # larger unexplained amounts give a war
 
 def describe_unaccounted_ganeti_use(cluster: ganeti_cluster.GanetiCluster) -> tuple[str, ...]:
     """Describe the nodes on which much used memory or disk belongs to no instance."""
-    used, stored = _used_memory(cluster), [0] * len(cluster.nodes)
+    used, stored = _instance_memory_by_node(cluster), [0] * len(cluster.nodes)
     for instance in cluster.instances:
         for index in {instance.primary, instance.secondary} - {ganeti_cluster.NO_NODE}:
             stored[index] += instance.disk
@@ -251,7 +251,7 @@ def describe_unaccounted_ganeti_use(cluster: ganeti_cluster.GanetiCluster) -> tu
     return tuple(reversed(messages))
 
 
-def _used_memory(cluster: ganeti_cluster.GanetiCluster) -> list[int]:
+def _instance_memory_by_node(cluster: ganeti_cluster.GanetiCluster) -> list[int]:
     """Return the memory of each node's primary instances, without instances whose secondary is the primary node."""
     used = [0] * len(cluster.nodes)
     for instance in cluster.instances:
@@ -262,17 +262,17 @@ def _used_memory(cluster: ganeti_cluster.GanetiCluster) -> list[int]:
 
 def hardware_of_ganeti_nodes(cluster: ganeti_cluster.GanetiCluster) -> tuple[GanetiNodeHardwareAndTags, ...]:
     """Return the hardware and tags of all nodes; memory in unexplained use is not available for instances."""
-    used = zip(cluster.nodes, _used_memory(cluster), strict=True)
-    return tuple(_hardware_of_node(cluster, node, used_mem) for node, used_mem in used)
+    used = zip(cluster.nodes, _instance_memory_by_node(cluster), strict=True)
+    return tuple(_hardware_and_tags_of_ganeti_node(cluster, node, used_mem) for node, used_mem in used)
 
 
-def _hardware_of_node(
+def _hardware_and_tags_of_ganeti_node(
     cluster: ganeti_cluster.GanetiCluster, node: ganeti_cluster.GanetiNode, used_mem: int
 ) -> GanetiNodeHardwareAndTags:
     policy = cluster.groups[node.group].policy
     recorded = int(node.mem) - node.own_mem
     missing = recorded - used_mem - node.free_mem
-    sends = _tags_of_families(cluster.tags, MIGRATION, node.tags)
+    sends = _tags_of_tag_families(cluster.tags, MIGRATION, node.tags)
     pairs = (tag.removeprefix(ALLOWED).split("::") for tag in cluster.tags if tag.startswith(ALLOWED))
     return GanetiNodeHardwareAndTags(
         room=recorded - max(0, missing),
@@ -286,11 +286,11 @@ def _hardware_of_node(
         is_exclusive=node.has_own_spindles,
         sends=sends,
         takes=sends | {pair[0] for pair in pairs if len(pair) == 2 and pair[1] in sends},
-        locations=_tags_of_families(cluster.tags, LOCATION, node.tags),
+        locations=_tags_of_tag_families(cluster.tags, LOCATION, node.tags),
     )
 
 
-def _tags_of_families(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
+def _tags_of_tag_families(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
     """Return the tags `FAMILY:...` of all families that the cluster's tags `PREFIX` + FAMILY name."""
     families = tuple(f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix))
     return frozenset(tag for tag in tags if tag.startswith(families))
@@ -301,7 +301,7 @@ def loads_of_ganeti_instances(
 ) -> tuple[GanetiInstanceLoad, ...]:
     """Return the load that each Ganeti instance puts on a node."""
     apart, desired = _tag_families(cluster.tags, EXCLUSION), _tag_families(cluster.tags, DESIRED)
-    return tuple(_load_of_instance(instance, apart, desired, hardware) for instance in cluster.instances)
+    return tuple(_load_of_ganeti_instance(instance, apart, desired, hardware) for instance in cluster.instances)
 
 
 def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]:
@@ -309,7 +309,7 @@ def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]
     return tuple(family for family in named if family)
 
 
-def _load_of_instance(
+def _load_of_ganeti_instance(
     instance: ganeti_cluster.GanetiInstance,
     apart: tuple[str, ...],
     desired: tuple[str, ...],

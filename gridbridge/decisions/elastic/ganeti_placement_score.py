@@ -82,33 +82,33 @@ def ganeti_imbalance_score(
     online: Sequence[GanetiNodeScoreShare], offline: Sequence[GanetiNodeLoad], pairs: Mapping[tuple[str, str], int]
 ) -> float:
     """Return the score of a placement, with the terms summed in hbal's order."""
-    spreads = [_standard_deviation([contribution[at] for contribution in online]) for at in range(SPREAD)]
+    spreads = [_standard_deviation_of_values([contribution[at] for contribution in online]) for at in range(SPREAD)]
     free_mem, free_disk, kept_mem, vcpus, primaries, copies, spindles, promised_mem = spreads
     primaries_offline = sum(load.primaries for load in offline)
     copies_offline = primaries_offline + sum(load.secondaries for load in offline)
     terms = (
-        *(free_mem * 0.5, free_disk * 0.5, _sum_column(online, 8) * FAILING, kept_mem * 1.0),
+        *(free_mem * 0.5, free_disk * 0.5, _sum_score_term_over_nodes(online, 8) * FAILING, kept_mem * 1.0),
         *(copies_offline * OFFLINE, primaries_offline * OFFLINE_PRIMARY),
         *(vcpus * 0.5, primaries * 1.0, primaries * 1.0, copies * 1.0, primaries * 1.0),
-        *(_sum_column(online, 9) * CONFLICT, spindles * 0.5, promised_mem * 0.5, free_disk * 0.5),
-        *(vcpus * 0.5, spindles * 0.5, _sum_column(online, 10) * LOCATION),
-        *((sum(pairs.values()) - len(pairs)) * TOGETHER, _sum_column(online, 2) * KEPT),
+        *(_sum_score_term_over_nodes(online, 9) * CONFLICT, spindles * 0.5, promised_mem * 0.5, free_disk * 0.5),
+        *(vcpus * 0.5, spindles * 0.5, _sum_score_term_over_nodes(online, 10) * LOCATION),
+        *((sum(pairs.values()) - len(pairs)) * TOGETHER, _sum_score_term_over_nodes(online, 2) * KEPT),
     )
-    return _sum_in_order(terms)
+    return _sum_numbers_in_order(terms)
 
 
-def _sum_in_order(values: Iterable[float]) -> float:
+def _sum_numbers_in_order(values: Iterable[float]) -> float:
     return reduce(add, values, 0.0)  # sum() of Python 3.12 gives other last digits than hbal
 
 
-def _sum_column(online: Sequence[GanetiNodeScoreShare], at: int) -> float:
-    return _sum_in_order([contribution[at] for contribution in online])
+def _sum_score_term_over_nodes(online: Sequence[GanetiNodeScoreShare], at: int) -> float:
+    return _sum_numbers_in_order([contribution[at] for contribution in online])
 
 
-def _standard_deviation(values: Sequence[float]) -> float:
+def _standard_deviation_of_values(values: Sequence[float]) -> float:
     count = len(values) or 1
-    mean = _sum_in_order(values) / count
-    return sqrt(_sum_in_order([(value - mean) * (value - mean) for value in values]) / count)
+    mean = _sum_numbers_in_order(values) / count
+    return sqrt(_sum_numbers_in_order([(value - mean) * (value - mean) for value in values]) / count)
 
 
 GanetiNodeLoadsAfterMove = dict[int, GanetiNodeLoad]  # new loads of changed nodes, by node index

@@ -33,7 +33,7 @@ class MachinesOfOwnedNodes:
         self._by_name = dict[tuple[str, str], ProviderMachine]()
         for pool in world.machines:
             # of two machines with one name, the older is used
-            for machine in reversed(_machines_owned_in_pool(world, pool)):
+            for machine in reversed(_machines_of_pool_owned_by_cluster(world, pool)):
                 self._by_id[pool, machine.id] = self._by_name[pool, machine.name] = machine
 
     def of(self, node: BalancerOwnedNode) -> ProviderMachine | None:
@@ -43,7 +43,7 @@ class MachinesOfOwnedNodes:
         return self._by_name.get((node.pool, node.name))
 
 
-def _machines_owned_in_pool(world: BalancerNodesSnapshot, pool: str) -> list[ProviderMachine]:
+def _machines_of_pool_owned_by_cluster(world: BalancerNodesSnapshot, pool: str) -> list[ProviderMachine]:
     """Return the pool's existing machines that this cluster owns, the oldest first."""
     own = (
         machine
@@ -93,17 +93,17 @@ def silent_since_by_host(world: BalancerNodesSnapshot, before: Mapping[str, date
         if node.pool not in world.switched and not is_host_reporting(world.host_state(node.name))
     )
     names = {short_host_name(node.name) for node in world.kept}
-    hosts = (_host_key(name) for name, host in world.hosts.items() if host.is_silent and name not in names)
+    hosts = (_silent_host_key(name) for name, host in world.hosts.items() if host.is_silent and name not in names)
     return {name: min(before.get(name, world.now), world.now) for name in (*nodes, *hosts)}
 
 
-def _host_key(name: str) -> str:
+def _silent_host_key(name: str) -> str:
     return f"{name} "  # a key that no node has
 
 
 def host_silent_for_s(name: str, world: BalancerNodesSnapshot) -> float:
     """Return for how long a host without a node has been silent, in seconds."""
-    return (world.now - world.silent.get(_host_key(name), world.now)).total_seconds()
+    return (world.now - world.silent.get(_silent_host_key(name), world.now)).total_seconds()
 
 
 def node_silent_for_s(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> float:
@@ -155,9 +155,9 @@ def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[Due
     A machine with the name of a node that has lost its machine is left alone, because the machine may run the
     node's tasks.
     """
-    names, unseen = {node.name for node in world.kept}, _unlisted_nodes_by_name(world)
+    names, unseen = {node.name for node in world.kept}, _node_by_name_of_unlisted_machines(world)
     waiting = {(node.pool, node.name) for node in world.kept if not node.machine}
-    for pool, machine in _unknown_machines(world):
+    for pool, machine in _machines_without_node(world):
         if pool in world.switched:
             host = world.host_state(machine.name)
             site_host = site_host_power_lifecycle.node_of_adopted_powered_host(
@@ -168,27 +168,27 @@ def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[Due
                 yield DueNodeAct(node=site_host)
         elif (pool, machine.name) in waiting:
             waiting.discard((pool, machine.name))  # the machine belongs to the waiting node
-        elif machine.name in unseen or _is_named_as_another_host(machine, world):
+        elif machine.name in unseen or _is_name_of_other_host(machine, world):
             continue
         elif machine.name in names:
-            node = _node_of_unknown_machine(machine, pool, world)
+            node = _new_node_for_machine(machine, pool, world)
             duplicate = replace(node, state=ElasticNodeState.FAILED, cause=NodeStateCause.DOUBLE)
             yield DueNodeAct(node=duplicate, act=BalancerNodeAct.DESTROY)
         else:
             names.add(machine.name)
-            yield act_to_adopt_node(_node_of_unknown_machine(machine, pool, world))
+            yield act_to_adopt_node(_new_node_for_machine(machine, pool, world))
 
 
-def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, ProviderMachine]]:
+def _machines_without_node(world: BalancerNodesSnapshot) -> Iterator[tuple[str, ProviderMachine]]:
     """Yield this cluster's machines without a node, each with its pool."""
     keys = {world.machine_key(node.pool, node.machine) for node in world.kept if node.machine}
     for pool in sorted(world.machines):
-        for machine in _machines_owned_in_pool(world, pool):
+        for machine in _machines_of_pool_owned_by_cluster(world, pool):
             if world.machine_key(pool, machine.id) not in keys:
                 yield pool, machine
 
 
-def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, BalancerOwnedNode]:
+def _node_by_name_of_unlisted_machines(world: BalancerNodesSnapshot) -> Mapping[str, BalancerOwnedNode]:
     """Return one node for each name whose nodes all lack a listed machine; failed nodes come last."""
     nodes = [node for node in world.kept if node.pool not in world.switched]
     ours = MachinesOfOwnedNodes(world)
@@ -204,11 +204,11 @@ def replaced_nodes_with_successors(world: BalancerNodesSnapshot) -> Mapping[Bala
     Names are reused, so that an old state file, restored from a backup, may contain machines that no longer
     exist.
     """
-    unseen, by_node = _unlisted_nodes_by_name(world), dict[BalancerOwnedNode, BalancerOwnedNode]()
-    for pool, machine in _unknown_machines(world):
+    unseen, by_node = _node_by_name_of_unlisted_machines(world), dict[BalancerOwnedNode, BalancerOwnedNode]()
+    for pool, machine in _machines_without_node(world):
         node = unseen.get(machine.name)
         if node is not None and node.machine and node.pool in world.machines:
-            successor = replace(_node_of_unknown_machine(machine, pool, world), is_kept=node.is_kept)
+            successor = replace(_new_node_for_machine(machine, pool, world), is_kept=node.is_kept)
             by_node.setdefault(node, successor)
     return by_node
 
@@ -230,7 +230,7 @@ def machines_without_node_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[
     return tuple(
         machine
         for pool in sorted(world.machines.keys() - world.switched)
-        for machine in _machines_owned_in_pool(world, pool)
+        for machine in _machines_of_pool_owned_by_cluster(world, pool)
         if machine.name not in names and world.host_state(machine.name) is not None
     )
 
@@ -238,17 +238,17 @@ def machines_without_node_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[
 def machines_named_as_host_with_other_address(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
     """Return the machines without a node that have the name of a host at another address."""
     return tuple(
-        machine for machine in machines_without_node_named_as_hosts(world) if _is_named_as_another_host(machine, world)
+        machine for machine in machines_without_node_named_as_hosts(world) if _is_name_of_other_host(machine, world)
     )
 
 
-def _is_named_as_another_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bool:
+def _is_name_of_other_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bool:
     is_known = any(node.name == machine.name for node in world.kept)
     is_host = not is_known and world.host_state(machine.name) is not None
     return is_host and not (machine.address and world.addresses.get(machine.name) == machine.address)
 
 
-def _node_of_unknown_machine(machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot) -> BalancerOwnedNode:
+def _new_node_for_machine(machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot) -> BalancerOwnedNode:
     """Return a new node for a machine that the state file lacks; a reporting host joins the cell again."""
     host = world.host_state(machine.name)
     state = ElasticNodeState.JOINING if is_host_reporting(host) else ElasticNodeState.BOOTING

@@ -64,7 +64,7 @@ def _acts_of_known_nodes(world: BalancerNodesSnapshot, patience: NodeLifecycleTi
                 yield replace(machine_list_reconciliation.act_to_adopt_node(successors[node]), before=node)
         elif node.pool in world.machines:
             case = _NodeLifecycleCase(node, ours.of(node), world, patience)
-            rule = _act_of_powered_host if node.pool in world.switched else RULES.get(node.state)
+            rule = _act_of_own_host if node.pool in world.switched else RULES.get(node.state)
             if rule is not None and (act := rule(case)):
                 yield replace(act, before=node)
 
@@ -114,7 +114,7 @@ class _NodeLifecycleCase:
         return self.node.with_state(state, self.world.now, cause)
 
 
-def _act_of_powered_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_own_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
     act = site_host_power_lifecycle.due_act_of_powered_host(
         site_host_power_lifecycle.PoweredHostFacts(
             node=case.node,

@@ -25,7 +25,7 @@ def node_price_at_hour(pool: NodePoolSection, local: datetime) -> float:
     """Return a node's price per hour at a local time: `22-6=0.12` holds from 22 to 6 o'clock."""
     for entry in pool.prices.split():
         hours, _, price = entry.partition("=")
-        if _is_in_hours(hours, local.hour):
+        if _is_hour_in_entry(hours, local.hour):
             return float(price)
     return pool.price
 
@@ -43,27 +43,27 @@ def node_count_limits_at_hour(rules: BalanceSection, demand: DemandPolicySection
     """
     for entry in filter(None, demand.schedule.split(", ")):
         *days, hours, nodes = entry.split(" ")
-        if _is_day(days, local.weekday()) and _is_in_hours(hours, local.hour):
+        if _is_weekday_in_entry(days, local.weekday()) and _is_hour_in_entry(hours, local.hour):
             least, _, most = nodes.partition("-")
             most_nodes = min(int(most), rules.max_nodes)
             return min(int(least), most_nodes), most_nodes
     return rules.min_nodes, rules.max_nodes
 
 
-def _is_day(days: list[str], today: int) -> bool:
+def _is_weekday_in_entry(days: list[str], today: int) -> bool:
     if not days:
         return True
     first, _, last = days[0].partition("-")
     start, end = DAYS.index(first), DAYS.index(last or first)
-    return _is_between(today, start, (end + 1) % len(DAYS), len(DAYS))
+    return _is_value_in_wrapping_range(today, start, (end + 1) % len(DAYS), len(DAYS))
 
 
-def _is_in_hours(hours: str, hour: int) -> bool:
+def _is_hour_in_entry(hours: str, hour: int) -> bool:
     start, _, end = hours.partition("-")
-    return _is_between(hour, int(start), int(end), HOURS)
+    return _is_value_in_wrapping_range(hour, int(start), int(end), HOURS)
 
 
-def _is_between(value: int, start: int, end: int, around: int) -> bool:
+def _is_value_in_wrapping_range(value: int, start: int, end: int, around: int) -> bool:
     """Say whether a value is in [start, end), a range that may wrap around."""
     length = (end - start) % around or around
     return (value - start) % around < length
@@ -88,15 +88,15 @@ def node_costs_since_last_round(
     paid = [node for node in nodes if node.machine and node.node.counts]
     keys = {(node.pool, node.machine) for node in nodes if node.machine}
     new = [node for node in after if node.machine and node.node.counts and (node.pool, node.machine) not in keys]
-    units = [(node, _billed_units_begun(node, max(before, began), now, unit_s, counted=1)) for node in paid]
-    units += [(node, _billed_units_begun(node, began, now, unit_s, counted=0)) for node in new]
+    units = [(node, _count_billing_units_begun(node, max(before, began), now, unit_s, counted=1)) for node in paid]
+    units += [(node, _count_billing_units_begun(node, began, now, unit_s, counted=0)) for node in new]
     hours = unit_s / HOUR_S
     return sum(
         count * hours * node_price_at_hour(pools[node.pool], local) for node, count in units if node.pool in pools
     )
 
 
-def _billed_units_begun(
+def _count_billing_units_begun(
     node: BalancerOwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
 ) -> int:
     """Count the billing units of a node that begin later than `after` and not later than `until`.
@@ -104,11 +104,11 @@ def _billed_units_begun(
     A node's first unit counts even if the node began after `until`; `counted` units are billed already.
     """
     since = node.up_since or until
-    before = max(counted, _units_until(since, after, unit_s))
-    return max(0, max(1, _units_until(since, until, unit_s)) - before)
+    before = max(counted, _count_billing_units_until(since, after, unit_s))
+    return max(0, max(1, _count_billing_units_until(since, until, unit_s)) - before)
 
 
-def _units_until(since: datetime, moment: datetime, unit_s: float) -> int:
+def _count_billing_units_until(since: datetime, moment: datetime, unit_s: float) -> int:
     passed_s = (moment - since).total_seconds()
     return int(passed_s // unit_s) + 1 if passed_s >= 0 else 0
 

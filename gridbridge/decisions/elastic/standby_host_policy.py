@@ -131,9 +131,9 @@ def plan_hosts_to_sleep_or_wake(
     elif plan.verdict is BalancePlanReason.NO_MAXIMUM or not rules.max_nodes:
         squeeze_plan = replace(squeeze_plan, cause=StandbyOrWakePlanCause.NO_MAXIMUM)
     elif plan.add or plan.wake or not reserve.is_enough(squeeze.minimal_reserve):
-        squeeze_plan = _plan_waking(squeeze_plan, situation, plan, rules, squeeze, facts, hosts)
+        squeeze_plan = _plan_hosts_to_wake(squeeze_plan, situation, plan, rules, squeeze, facts, hosts)
     elif plan.verdict in MAY_SHRINK:
-        squeeze_plan = _plan_resting(squeeze_plan, situation, plan, rules, squeeze, stay)
+        squeeze_plan = _plan_hosts_to_power_off(squeeze_plan, situation, plan, rules, squeeze, stay)
     is_last = bool(given_back) and len(stay) == len(squeeze_plan.off)
     return replace(squeeze_plan, last=tuple(given_back.values())[-1] if is_last else "")
 
@@ -175,7 +175,7 @@ def find_hosts_accepting_tasks(
     return tuple(hosts)
 
 
-def _plan_waking(
+def _plan_hosts_to_wake(
     unchanged: StandbyOrWakePlan,
     situation: BalanceSituation,
     plan: BalancePlan,
@@ -219,19 +219,19 @@ def wakeable_standby_nodes(nodes: Iterable[ElasticNode], facts: HostTagsAndMovab
         for at, node in enumerate(nodes)
         if node.state is ElasticNodeState.STANDBY
         and not node.is_drained
-        and (order := _wake_rank(tags_of_host(node.name, facts.tags)))
+        and (order := _wake_order_of_host_tags(tags_of_host(node.name, facts.tags)))
     ]
     return tuple(node for _, _, node in sorted(asleep, key=lambda ordered_node: ordered_node[:2]))
 
 
-def _wake_rank(tags: tuple[str, ...]) -> tuple[bool, float, str] | None:
+def _wake_order_of_host_tags(tags: tuple[str, ...]) -> tuple[bool, float, str] | None:
     """Return a sort key for the order of waking; None for a host without a standby tag."""
     suffixes = [tag.removeprefix(STANDBY) for tag in tags if tag.startswith(STANDBY)]
     ranks = [(False, float(suffix) if suffix.isdecimal() else inf, suffix) for suffix in suffixes if suffix != LAST]
     return min(ranks) if ranks else (True, inf, "") if suffixes else None
 
 
-def _plan_resting(
+def _plan_hosts_to_power_off(
     unchanged: StandbyOrWakePlan,
     situation: BalanceSituation,
     plan: BalancePlan,
@@ -245,13 +245,13 @@ def _plan_resting(
     spare = sum(not (node.is_left_over or node.state.is_leaving) for node in nodes) - least
     off, moved, bound = list[str](), tuple[TaskForOtherHost, ...](), list[str]()
     reserve = StartableStandardRequestCount(squeeze, hosts)
-    for host in reversed(_hosts_that_may_rest(situation, plan, squeeze, hosts)):
+    for host in reversed(_hosts_that_may_be_powered_off(situation, plan, squeeze, hosts)):
         if len(off) >= spare:
             break
         if not (moved or host.movable):  # no task has to move
             off += [host.name] if reserve.remove_if_spared(host, squeeze.target_reserve) else []
             continue
-        tried = _move_tasks_away({host.name, *off}, hosts, squeeze)
+        tried = _move_tasks_to_other_hosts({host.name, *off}, hosts, squeeze)
         if tried is None:
             bound.append(host.name)
         elif tried[1].hosts and tried[1].is_enough(squeeze.target_reserve):
@@ -262,7 +262,7 @@ def _plan_resting(
     return replace(unchanged, cause=cause, off=tuple(off), moved=moved, bound=tuple(bound))
 
 
-def _hosts_that_may_rest(
+def _hosts_that_may_be_powered_off(
     situation: BalanceSituation, plan: BalancePlan, squeeze: SqueezeSection, hosts: tuple[HostAcceptingTasks, ...]
 ) -> list[HostAcceptingTasks]:
     """Return hosts that may be powered off, those with most tasks first; never the master or kept nodes."""
@@ -289,7 +289,7 @@ def _does_restriction_allow_power_off(host: HostAcceptingTasks, squeeze: Squeeze
     return not host.tasks
 
 
-def _move_tasks_away(
+def _move_tasks_to_other_hosts(
     off: Set[str], hosts: tuple[HostAcceptingTasks, ...], squeeze: SqueezeSection
 ) -> tuple[tuple[TaskForOtherHost, ...], StartableStandardRequestCount] | None:
     """Move tasks from hosts to be powered off to other hosts, large tasks first.

@@ -36,19 +36,19 @@ def plan_balance_by_starcluster(
     count = (
         count_slots_like_starcluster if is_faithful else balancer_node_and_job_counts.count_slots_and_startable_tasks
     )
-    figures, refused = count(situation, rules.queue), _refused_jobs(situation, rules.queue)
+    figures, refused = count(situation, rules.queue), _refusals_to_add_nodes_for_jobs(situation, rules.queue)
     if rules.max_nodes and not is_faithful and balancer_node_and_job_counts.are_too_many_hosts_unready(situation):
         hosts, unready = balancer_node_and_job_counts.count_expected_and_unready_hosts(situation)
         counts = replace(figures, hosts=hosts, unready=unready)
         return BalancePlan(verdict=BalancePlanReason.UNREADY, figures=counts, refused=refused)
-    verdict, nodes = _nodes_to_add(figures, rules, situation, is_faithful=is_faithful)
+    verdict, nodes = _number_of_nodes_to_add(figures, rules, situation, is_faithful=is_faithful)
     plan = BalancePlan(verdict=verdict, figures=figures, add=nodes, refused=refused)
     if nodes or figures.jobs or verdict in (BalancePlanReason.NO_MAXIMUM, BalancePlanReason.BELOW_MINIMUM):
         return plan
     return plan_starcluster_idle_removal(situation, rules, plan, is_faithful=is_faithful)
 
 
-def _nodes_to_add(
+def _number_of_nodes_to_add(
     figures: BalancePlanFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
 ) -> tuple[BalancePlanReason, int]:
     if not rules.max_nodes:
@@ -63,12 +63,12 @@ def _nodes_to_add(
         return BalancePlanReason.NOT_STABLE, 0
     if figures.slots_per_node is None:
         return BalancePlanReason.SEVERAL_SLOT_COUNTS, 0
-    verdict, needed = _nodes_wanted(figures, rules, situation, is_faithful=is_faithful)
+    verdict, needed = _number_of_nodes_needed(figures, rules, situation, is_faithful=is_faithful)
     room = rules.max_nodes - (figures.running if is_faithful else figures.nodes)
     return verdict, max(0, min(rules.add_nodes_per_iteration, needed, room))
 
 
-def _nodes_wanted(
+def _number_of_nodes_needed(
     figures: BalancePlanFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
 ) -> tuple[BalancePlanReason, int]:
     """Return how many new nodes are needed if no limit applied, and the reason."""
@@ -92,7 +92,7 @@ def _nodes_wanted(
     return BalancePlanReason.WAITS_TOO_LONG, max(1, -(-figures.wanted // node_slots) - figures.coming)
 
 
-def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[NodeAddOrRemoveRefusal, ...]:
+def _refusals_to_add_nodes_for_jobs(situation: BalanceSituation, queue: str) -> tuple[NodeAddOrRemoveRefusal, ...]:
     refused = list[NodeAddOrRemoveRefusal]()
     for row in situation.cell.waiting:
         cause = balancer_node_and_job_counts.why_no_node_is_added_for_jobs(row)
@@ -128,12 +128,12 @@ def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> Bal
         free=slots - used,
         slots=slots,
         slots_per_node=host_slots if slots and is_uniform else None if slots else 0,
-        waited_s=_seconds_without_days(situation.now - since) if since else 0.0,
-        unchanged_s=_seconds_without_days(situation.now - changed) if changed else None,
+        waited_s=_seconds_of_duration_without_days(situation.now - since) if since else 0.0,
+        unchanged_s=_seconds_of_duration_without_days(situation.now - changed) if changed else None,
     )
 
 
-def _seconds_without_days(time: timedelta) -> float:
+def _seconds_of_duration_without_days(time: timedelta) -> float:
     """Return a duration in seconds without its whole days, because StarCluster ignores the days."""
     return time.total_seconds() // 1 % DAY_S
 

@@ -37,10 +37,10 @@ def observe_balanced_cluster(
     situation = balanced_cluster_queries.parse_balance_situation(
         *printed, where=policy.site.cluster, queue=policy.balance.queue
     )
-    return _add_run_times_and_free_slots(replace(situation, local=now.astimezone()), policy, ends_path, published)
+    return _add_run_times_and_transfer_queues(replace(situation, local=now.astimezone()), policy, ends_path, published)
 
 
-def _add_run_times_and_free_slots(
+def _add_run_times_and_transfer_queues(
     situation: BalanceSituation, policy: Policy, ends_path: str, published: str
 ) -> BalanceSituation:
     sooner = dict(_transfer_queues_with_free_slots(policy, situation, published))
@@ -96,7 +96,7 @@ def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, publi
     where, queue = policy.site.cluster, policy.balance.queue
     situation = balanced_cluster_queries.parse_balance_situation(documents, saved_round, where, queue)
     situation = add_saved_balancer_state(situation, policy)
-    situation = _add_run_times_and_free_slots(situation, policy, BALANCE_ENDS, published)
+    situation = _add_run_times_and_transfer_queues(situation, policy, BALANCE_ENDS, published)
     saved_round = replace(saved_round, **{field.name: getattr(situation, field.name) for field in fields(saved_round)})
     try:
         saved_balancer_round_folder.write_saved_balancer_round(folder, documents, saved_round)

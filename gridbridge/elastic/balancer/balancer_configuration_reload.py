@@ -51,7 +51,7 @@ class ReloadingBalancer(ReloadingDaemon):
         renew: Renew,
         make: Callable[[BalancerRunOptions], BalancerDaemon],
     ) -> None:
-        super().__init__(make(options), configuration, lambda policy: make(self._run_options_of_policy(policy)))
+        super().__init__(make(options), configuration, lambda policy: make(self._balancer_options(policy)))
         self._wanted = options
         self._renew = renew
 
@@ -60,7 +60,7 @@ class ReloadingBalancer(ReloadingDaemon):
         self.check_configuration()
         return super().has_news()
 
-    def _run_options_of_policy(self, policy: Policy) -> BalancerRunOptions:
+    def _balancer_options(self, policy: Policy) -> BalancerRunOptions:
         """Return the options for a new configuration; log why the balancer can't act, if so."""
         service_cycle.set_log_level(policy)
         try:

@@ -162,7 +162,7 @@ class BalancerDaemon:
             self._life_sign.begin(balancer_watchdog_limit_s(self._wanted))
         memory = BalancerStateRows(self._open_state_file())
         if self._wanted.is_acting:
-            self._follow_clock_step(memory)
+            self._shift_stored_times_by_clock_step(memory)
         reported = PublishedBalancerRoundRunner(self._wanted, self._clock, memory)
         try:
             yield reported
@@ -175,7 +175,7 @@ class BalancerDaemon:
             raise
         reported.report()
 
-    def _follow_clock_step(self, memory: BalancerStateRows) -> None:
+    def _shift_stored_times_by_clock_step(self, memory: BalancerStateRows) -> None:
         """Shift all recorded times by the step of the system clock since the last round."""
         by = memory.shift_times_to_clock(self._clock.read_host_clocks())
         if by:
@@ -301,13 +301,13 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
                 view.situation,
                 plan.plan,
                 numbers,
-                self._count_node_changes(view, plan),
+                self._count_node_changes_of_round(view, plan),
                 BALANCE_PUBLISHED,
             )
         self._wanted.tell(plan)
         self._wanted.after()
 
-    def _count_node_changes(
+    def _count_node_changes_of_round(
         self, view: BalancerRoundInputs, plan: BalancerRoundPlan
     ) -> balancer_round_reports.BalancerRoundNodeChanges:
         """Return the node changes of the round, and the present hourly cost of nodes, including failed nodes."""

@@ -145,7 +145,7 @@ class BalancerRoundRunner:
                 for node in self._memory.nodes.all()
                 if node.pool not in self._site.released or is_host_changing_power_state(node)
             ),
-            machines=self._query_machine_lists(),
+            machines=self._query_machine_lists_of_pools(),
             hosts=node_acts_from_balance_plan.busy_or_silent_state_by_host(cell),
             pools=frozenset(self._site.pools),
             providers={name: pool.provider for name, pool in self._site.pools.items()},
@@ -174,7 +174,7 @@ class BalancerRoundRunner:
         plan = balancer_round_decision.decide_balance_plan(
             view.situation, site.rules, site.demand, site.pools, is_faithful=site.is_faithful
         )
-        standby_plan = self._plan_squeeze(plan, view)
+        standby_plan = self._plan_squeeze_of_own_hosts(plan, view)
         plan = self._limit_plan_to_available_pools(
             balancer_round_decision.drop_acts_replaced_by_squeeze(
                 plan, standby_plan, self._names_of_own_hosts(view.world)
@@ -195,7 +195,7 @@ class BalancerRoundRunner:
         report = balancer_round_decision.append_squeeze_sentence(decided, standby_plan)
         return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
 
-    def _plan_squeeze(
+    def _plan_squeeze_of_own_hosts(
         self, plan: BalancePlan, view: BalancerRoundInputs
     ) -> standby_and_wake_plan.StandbyOrWakePlan | None:
         site = self._site
@@ -242,14 +242,14 @@ class BalancerRoundRunner:
         after = [node for node in nodes if node.state is not elastic_nodes.ElasticNodeState.GONE]
         changes = [(due.before, due.node) for due in self.done]
         is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_does_act_switch_host_power, dues))
-        self._store_round_results(view, after, changes, plan.plan.watched, is_changed=is_changed)
+        self._store_balancer_round_results(view, after, changes, plan.plan.watched, is_changed=is_changed)
         _log_node_changes(changes)
         if plan.ended:
             pool, machine = plan.ended  # the master's machine, on which this program runs
             _log.warning("event=master_ended machine=%s", machine.id)
             self._acts.destroy_machine(pool, machine)
 
-    def _query_machine_lists(self) -> Mapping[str, tuple[elastic_nodes.ProviderMachine, ...]]:
+    def _query_machine_lists_of_pools(self) -> Mapping[str, tuple[elastic_nodes.ProviderMachine, ...]]:
         """Return the machines by pool, without pools whose provider gave no complete list.
 
         Raises ClusterStateUnknown if no provider gave a complete list.
@@ -280,7 +280,7 @@ class BalancerRoundRunner:
             _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add - possible.add)
         return possible
 
-    def _store_round_results(
+    def _store_balancer_round_results(
         self,
         view: BalancerRoundInputs,
         after: Sequence[elastic_nodes.BalancerOwnedNode],

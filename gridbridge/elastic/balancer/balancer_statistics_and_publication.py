@@ -115,7 +115,7 @@ def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, .
     try:
         with open(path, "rb") as file:
             lines = (line.decode("utf-8", "replace").strip() for line in iterate_bounded_lines(file, path))
-            numbered_rows = [(number, _statistics_row(line)) for number, line in enumerate(lines, 1) if line]
+            numbered_rows = [(number, _parse_statistics_line(line)) for number, line in enumerate(lines, 1) if line]
     except FileNotFoundError as error:
         mend = "each round of `gridbridge-balance --dump-stats-file FILE` adds a row to FILE"
         raise StateError(f"{path}: {error.strerror}; {mend}") from error
@@ -127,7 +127,7 @@ def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, .
     return tuple(rows), tuple(number for number, row in numbered_rows if row is None)
 
 
-def _statistics_row(line: str) -> BalanceRoundStatistics | None:
+def _parse_statistics_line(line: str) -> BalanceRoundStatistics | None:
     try:
         at, hosts, running, queued, slots, duration, wait, load = line.split(",")
         moment = datetime.fromisoformat(at)
@@ -170,7 +170,7 @@ def publish_balancer_round(
     folder: str = BALANCE_PUBLISHED,
 ) -> None:
     """Publish a round that observed the whole cell; an unwritable file is logged."""
-    _publish_figures(
+    _publish_balancer_figures(
         lambda last: balancer_figures_if_cell_observed(last, cluster, situation, plan, numbers, outcome), folder
     )
 
@@ -179,10 +179,10 @@ def publish_round_without_cell_answer(
     cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED
 ) -> None:
     """Publish that a round could not query the cell, with the reason."""
-    _publish_figures(lambda last: balancer_figures_if_cell_unobserved(last, cluster, now, trouble), folder)
+    _publish_balancer_figures(lambda last: balancer_figures_if_cell_unobserved(last, cluster, now, trouble), folder)
 
 
-def _publish_figures(
+def _publish_balancer_figures(
     following: Callable[[PublishedBalancerFigures | None], PublishedBalancerFigures], folder: str
 ) -> None:
     last = None

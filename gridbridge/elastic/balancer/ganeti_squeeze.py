@@ -52,10 +52,10 @@ def decide_squeeze_of_ganeti_file(path: str, minimal: float, target: float) -> G
     plan = plan_ganeti_power_changes(cluster, minimal, target)
     return GanetiSqueezeResult(
         way=plan.way,
-        nodes=_node_names(plan, plan.nodes),
+        nodes=_names_of_ganeti_nodes(plan, plan.nodes),
         is_enough=plan.is_enough,
-        offline_candidates=_node_names(plan, plan.offline_candidates),
-        online_candidates=_node_names(plan, plan.online_candidates),
+        offline_candidates=_names_of_ganeti_nodes(plan, plan.offline_candidates),
+        online_candidates=_names_of_ganeti_nodes(plan, plan.online_candidates),
         script=ganeti_squeeze_shell_commands(plan, cluster),
         original=ganeti_text_file.format_ganeti_text(cluster),
         squeezed=ganeti_text_file.format_ganeti_text(plan.after),
@@ -72,5 +72,5 @@ def write_text_file(text: str, path: str) -> None:
         raise StandardOutputUnwritable(f"{path}: {error.strerror}") from error
 
 
-def _node_names(plan: GanetiSqueezePlan, nodes: tuple[int, ...]) -> tuple[str, ...]:
+def _names_of_ganeti_nodes(plan: GanetiSqueezePlan, nodes: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(plan.after.nodes[at].name for at in nodes)

@@ -28,10 +28,10 @@ def query_machine_list_failures(policy: Policy) -> dict[str, str]:
     """Query all providers; return each pool's failure as text, which is empty for a complete list."""
     makers = provider_registry.make_machine_providers_by_pool(policy)
     with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
-        return dict(zip(makers, threads.map(_why_list_query_fails, makers.values()), strict=True))
+        return dict(zip(makers, threads.map(_why_machine_list_query_fails, makers.values()), strict=True))
 
 
-def _why_list_query_fails(provider: MachineLister) -> str:
+def _why_machine_list_query_fails(provider: MachineLister) -> str:
     try:
         provider.machines()
     except GridbridgeError as error:

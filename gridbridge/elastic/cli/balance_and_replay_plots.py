@@ -66,10 +66,10 @@ def draw_balance_plots(rows: Sequence[BalanceRoundStatistics], folder: str) -> t
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
         raise StandardOutputUnwritable(f"{error.filename or folder}: {error.strerror}") from error
-    return tuple(_draw_quantity(picture, rows, folder) for picture in PICTURES)
+    return tuple(_draw_plot_of_statistics_column(picture, rows, folder) for picture in PICTURES)
 
 
-def _draw_quantity(picture: BalancePlot, rows: Sequence[BalanceRoundStatistics], folder: str) -> str:
+def _draw_plot_of_statistics_column(picture: BalancePlot, rows: Sequence[BalanceRoundStatistics], folder: str) -> str:
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
     axes = figure.add_subplot()
     _draw_statistics_line(axes, picture, rows)
@@ -81,7 +81,7 @@ def _draw_quantity(picture: BalancePlot, rows: Sequence[BalanceRoundStatistics],
 
 def _draw_statistics_line(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistics]) -> None:
     """Draw a line, with a gap wherever rows are missing."""
-    for part in _split_rows_at_gaps(rows):
+    for part in _split_statistics_rows_at_gaps(rows):
         at = [time_axis_position(row.at) for row in part]
         values = [picture.value(row) for row in part]
         mark = "o" if len(rows) <= FEW or len(part) == 1 else None
@@ -91,7 +91,7 @@ def _draw_statistics_line(axes: Axes, picture: BalancePlot, rows: Sequence[Balan
         axes.fill_between(at, values, color=picture.colour, alpha=0.15, step=step, lw=0)
 
 
-def _split_rows_at_gaps(rows: Sequence[BalanceRoundStatistics]) -> list[list[BalanceRoundStatistics]]:
+def _split_statistics_rows_at_gaps(rows: Sequence[BalanceRoundStatistics]) -> list[list[BalanceRoundStatistics]]:
     between = sorted((after.at - before.at).total_seconds() for before, after in itertools.pairwise(rows))
     usual_s = between[len(between) // 2] if between else 0.0
     parts = [[rows[0]]]
@@ -171,8 +171,8 @@ def _draw_nodes_over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyCo
     for outcome in comparison.outcomes:
         times = [replay_seconds_to_datetime(moment.at_s) for moment in outcome.moments]
         at = list(map(float, dates.date2num(times)))  # type: ignore[no-untyped-call]
-        _draw_replay_line(nodes, outcome, at, [moment.nodes for moment in outcome.moments])
-        _draw_replay_line(waiting, outcome, at, [moment.waiting for moment in outcome.moments])
+        _draw_line_of_replayed_policy(nodes, outcome, at, [moment.nodes for moment in outcome.moments])
+        _draw_line_of_replayed_policy(waiting, outcome, at, [moment.waiting for moment in outcome.moments])
     _frame_replay_axes(nodes, f"{comparison.name}: nodes that are on", "nodes")
     _frame_replay_axes(waiting, f"{comparison.name}: tasks that wait", "tasks")
     for axes in (nodes, waiting):
@@ -183,7 +183,7 @@ def _draw_nodes_over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyCo
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _draw_replay_line(axes: Axes, outcome: PolicyReplayResult, at: list[float], values: list[int]) -> None:
+def _draw_line_of_replayed_policy(axes: Axes, outcome: PolicyReplayResult, at: list[float], values: list[int]) -> None:
     rules = outcome.way.rules
     width = 2.4 if rules is ComparedReplayRules.DEMAND else 1.0
     axes.plot(at, values, drawstyle="steps-post", color=STYLES[rules][0], label=rules.value, lw=width)

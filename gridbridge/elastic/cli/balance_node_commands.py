@@ -48,9 +48,9 @@ def status(is_json: bool) -> None:
     now = datetime.now(UTC)
     overview = administrator_alerts_and_requests.read_balancer_state_overview(now)
     if is_json:
-        output_and_errors.print_json(_overview_as_json(overview))
+        output_and_errors.print_json(_balancer_overview_as_json(overview))
         return
-    rows = [_node_table_row(node, dict(overview.asked), now) for node in overview.nodes]
+    rows = [_balancer_node_table_row(node, dict(overview.asked), now) for node in overview.nodes]
     if rows:
         output_and_errors.print_table(HEAD, rows)
     else:
@@ -97,7 +97,7 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
     )
     for unseen in explanation.unseen:
         output_and_errors.print_error(unseen)
-    _print_explanation(explanation, now, is_json=is_json)
+    _print_balance_explanation(explanation, now, is_json=is_json)
     if not explanation.is_known:
         raise SystemExit(UNKNOWN)
 
@@ -122,7 +122,7 @@ def drain(host: str, is_json: bool) -> None:
         ElasticNodeState.STANDBY: "is off: no round wakes the node, and a node of a pool is removed",
         ElasticNodeState.FAILED: "has failed, and is removed in any case",
     }
-    _record_and_print_request(host, AdministratorNodeRequestKind.DRAIN, words, is_json=is_json)
+    _record_and_print_node_request(host, AdministratorNodeRequestKind.DRAIN, words, is_json=is_json)
 
 
 @click.command()
@@ -147,7 +147,7 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
     if not is_freed:
         words[ElasticNodeState.DRAINING] = "is being removed; a node that is in the cluster at the next round is kept"
     request = AdministratorNodeRequestKind.FREE if is_freed else AdministratorNodeRequestKind.KEEP
-    _record_and_print_request(host, request, words, is_json=is_json)
+    _record_and_print_node_request(host, request, words, is_json=is_json)
 
 
 @click.command()
@@ -184,7 +184,7 @@ def history(count: int, is_json: bool) -> None:
         output_and_errors.print_line(f"{decision.number}  {format_local_time(decision.at, now)}  {decision.sentence}")
 
 
-def _record_and_print_request(
+def _record_and_print_node_request(
     host: str, request: AdministratorNodeRequestKind, words: Mapping[ElasticNodeState, str], *, is_json: bool
 ) -> None:
     from gridbridge.elastic.balancer import administrator_alerts_and_requests
@@ -196,9 +196,9 @@ def _record_and_print_request(
     output_and_errors.print_line(f"{node.name} {words[node.state]}")
 
 
-def _print_explanation(explanation: BalancerJobOrHostExplanation, now: datetime, *, is_json: bool) -> None:
+def _print_balance_explanation(explanation: BalancerJobOrHostExplanation, now: datetime, *, is_json: bool) -> None:
     if is_json:
-        node = _node_as_json(explanation.node) if explanation.node else None
+        node = _balancer_node_as_json(explanation.node) if explanation.node else None
         plain = {"what": explanation.what, "reason": explanation.reason, "sentence": explanation.sentence, "node": node}
         output_and_errors.print_json({**plain, "unseen": list(explanation.unseen)})
         return
@@ -210,7 +210,7 @@ def _print_explanation(explanation: BalancerJobOrHostExplanation, now: datetime,
     output_and_errors.print_line(f"the plan now: {explanation.sentence}")
 
 
-def _node_table_row(node: BalancerOwnedNode, requests: dict[str, str], now: datetime) -> tuple[str, ...]:
+def _balancer_node_table_row(node: BalancerOwnedNode, requests: dict[str, str], now: datetime) -> tuple[str, ...]:
     why = node.cause.value or ("kept" if node.is_kept else _why_node_is_not_ready(node))
     request = f"asked: {requests[node.name]}" if node.name in requests else ""
     return (
@@ -233,9 +233,9 @@ def _why_node_is_not_ready(node: BalancerOwnedNode) -> str:
     return "execution daemon has not reported yet" if is_host else "is not an execution host yet"
 
 
-def _overview_as_json(overview: BalancerStateOverview) -> dict[str, object]:
+def _balancer_overview_as_json(overview: BalancerStateOverview) -> dict[str, object]:
     return {
-        "nodes": [_node_as_json(node) for node in overview.nodes],
+        "nodes": [_balancer_node_as_json(node) for node in overview.nodes],
         "pools": [{"pool": pool, "failures": record.failures} for pool, record in overview.pools],
         "last_round": overview.last_round.isoformat() if overview.last_round else None,
         "spent": overview.spent,
@@ -243,7 +243,7 @@ def _overview_as_json(overview: BalancerStateOverview) -> dict[str, object]:
     }
 
 
-def _node_as_json(node: BalancerOwnedNode) -> dict[str, object]:
+def _balancer_node_as_json(node: BalancerOwnedNode) -> dict[str, object]:
     return {
         "name": node.name,
         "state": node.state.value,

@@ -103,13 +103,13 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
     own = BalanceProgramOptions(
         **{field.name: command_options.pop(field.name) for field in fields(BalanceProgramOptions)}
     )
-    options = _run_options(cluster, own, command_options, load_config_with_home_cluster(path))
+    options = _balancer_run_options(cluster, own, command_options, load_config_with_home_cluster(path))
     if own.is_loop and not options.is_acting:
         raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
     try:
         if own.is_loop:
             files = tuple(map(StreamLogFile, STREAMS))
-            report = (lambda _: None) if own.is_quiet else partial(_print_round, files, is_json=is_json)
+            report = (lambda _: None) if own.is_quiet else partial(_print_balancer_round, files, is_json=is_json)
             renew = partial(_options_after_reload, cluster, own, command_options, report)
             balancer_configuration_reload.run_balancer_forever(replace(options, tell=report), path, renew)
             return
@@ -145,7 +145,7 @@ def _print_round_report(report: BalancePlanReport, acts: tuple[str, ...], *, is_
         output_and_errors.print_line(prefix_lines_with_time(text, sys.stdout))
 
 
-def _print_round(files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *, is_json: bool) -> None:
+def _print_balancer_round(files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *, is_json: bool) -> None:
     """Print a round's decision without buffering; reopen the output file after a log rotation."""
     for file in files:
         file.reopen_if_rotated()
@@ -161,12 +161,12 @@ def _options_after_reload(
     policy: "Policy",
 ) -> "BalancerRunOptions":
     try:
-        return replace(_run_options(cluster, own, command_options, policy), tell=report)
+        return replace(_balancer_run_options(cluster, own, command_options, policy), tell=report)
     except click.UsageError as error:
         raise ConfigError((error.message,)) from error
 
 
-def _run_options(
+def _balancer_run_options(
     cluster: str, own: BalanceProgramOptions, command_options: dict[str, Any], policy: "Policy"
 ) -> "BalancerRunOptions":
     from gridbridge.elastic.balancer import balance_preview
@@ -190,7 +190,7 @@ def _run_options(
         kills_master=own.kills_master,
         lookback=timedelta(minutes=own.lookback_min),
         stats=stats,
-        after=partial(_draw_statistics, stats, own.folder or BALANCE_PLOTS) if is_drawn else lambda: None,
+        after=partial(_draw_balancer_statistics, stats, own.folder or BALANCE_PLOTS) if is_drawn else lambda: None,
     )
 
 
@@ -198,7 +198,7 @@ def _print_program_error(error: GridbridgeError) -> None:
     output_and_errors.print_error(prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr))
 
 
-def _draw_statistics(stats: str, folder: str) -> None:
+def _draw_balancer_statistics(stats: str, folder: str) -> None:
     """Draw the statistics; a failure is only reported on standard error."""
     try:
         plot_balancer_statistics_file(stats, folder)

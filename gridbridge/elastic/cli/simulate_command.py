@@ -163,10 +163,10 @@ def simulate(is_json: bool, **arguments: Any) -> None:
       gridbridge simulate --synthetic ash --policy demand --sweep --plot ash.png
     """
     options = ReplaySimulationOptions(**arguments)
-    _require_consistent_options(click.get_current_context(), options)
+    _require_consistent_replay_options(click.get_current_context(), options)
     if options.plot:
         plot_files.require_writable_plot_path(options.plot)
-    comparisons = _compare_policies(options)
+    comparisons = _compare_replay_policies(options)
     _print_comparisons(comparisons, is_json)
     if options.plot:
         from gridbridge.elastic.cli import balance_and_replay_plots  # loading takes half a second
@@ -175,7 +175,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
         output_and_errors.print_error(f"gridbridge: {options.plot} is written")
 
 
-def _compare_policies(options: ReplaySimulationOptions) -> list[replay_policy_comparison.ReplayPolicyComparison]:
+def _compare_replay_policies(options: ReplaySimulationOptions) -> list[replay_policy_comparison.ReplayPolicyComparison]:
     """Replay the recorded workload or the synthetic workloads by all policies."""
     rules = [ComparedReplayRules(name) for name in dict.fromkeys(options.policies)] or list(ComparedReplayRules)
     workloads = dict[str, ReplayWorkload]()
@@ -183,7 +183,7 @@ def _compare_policies(options: ReplaySimulationOptions) -> list[replay_policy_co
         workloads[options.path] = replay_policy_comparison.load_workload_to_replay(
             options.path, _seconds_since_1970(options.begin), _seconds_since_1970(options.end)
         )
-        _report_bad_lines(options.path, workloads[options.path].bad_lines)
+        _report_bad_workload_lines(options.path, workloads[options.path].bad_lines)
     for seed in dict.fromkeys(options.seeds):
         workloads[seed] = replay_policy_comparison.generate_workload_to_replay(
             options.synthetic_workload_settings(seed)
@@ -196,7 +196,7 @@ def _compare_policies(options: ReplaySimulationOptions) -> list[replay_policy_co
     ]
 
 
-def _require_consistent_options(context: click.Context, options: ReplaySimulationOptions) -> None:
+def _require_consistent_replay_options(context: click.Context, options: ReplaySimulationOptions) -> None:
     is_file = bool(options.path)
     if is_file == bool(options.seeds) or "" in options.seeds:
         raise click.UsageError("no workload, or two workloads; expected --accounting FILE or --synthetic SEED")
@@ -217,7 +217,7 @@ def _seconds_since_1970(at: datetime | None) -> float | None:
     return None if at is None else at.replace(tzinfo=UTC).timestamp()
 
 
-def _report_bad_lines(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
+def _report_bad_workload_lines(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
     """Report the invalid lines of a workload file, a message for each kind of fault."""
     for why in WorkloadLineFault:
         if numbers := [number for number, fault in bad.items() if fault is why]:
@@ -230,26 +230,26 @@ def _report_bad_lines(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
 
 def _print_comparisons(comparisons: list[replay_policy_comparison.ReplayPolicyComparison], is_json: bool) -> None:
     if is_json:
-        output_and_errors.print_json([_comparison_as_json(comparison) for comparison in comparisons])
+        output_and_errors.print_json([_replay_comparison_as_json(comparison) for comparison in comparisons])
         return
     for number, comparison in enumerate(comparisons):
         if number:
             output_and_errors.print_line()
-        output_and_errors.print_line(_workload_sentence(comparison))
+        output_and_errors.print_line(_describe_replay_workload(comparison))
         best = {id(outcome) for outcome in comparison.frontier}
-        rows = [_outcome_table_row(outcome, is_best=id(outcome) in best) for outcome in comparison.outcomes]
+        rows = [_replay_outcome_table_row(outcome, is_best=id(outcome) in best) for outcome in comparison.outcomes]
         output_and_errors.print_table(HEAD, rows, numbers=HEAD[1:])
         if comparison.frontier:
             output_and_errors.print_line("*: no other setting has both lower cost and shorter waits")
 
 
-def _workload_sentence(comparison: replay_policy_comparison.ReplayPolicyComparison) -> str:
+def _describe_replay_workload(comparison: replay_policy_comparison.ReplayPolicyComparison) -> str:
     parts = [number_with_noun(len(comparison.workload.tasks), "task")]
     parts.extend(f"{count} {why.value}" for why, count in sorted(comparison.workload.left_out.items()))
     return f"{comparison.name}: {', '.join(parts)}"
 
 
-def _outcome_table_row(outcome: PolicyReplayResult, *, is_best: bool) -> list[str]:
+def _replay_outcome_table_row(outcome: PolicyReplayResult, *, is_best: bool) -> list[str]:
     name = f"{outcome.way.rules.value} {outcome.way.settings}".strip()
     times = (outcome.wait_mean_s, outcome.wait_p50_s, outcome.wait_p95_s, outcome.beyond_mean_s)
     return [
@@ -264,7 +264,7 @@ def _outcome_table_row(outcome: PolicyReplayResult, *, is_best: bool) -> list[st
     ]
 
 
-def _comparison_as_json(comparison: replay_policy_comparison.ReplayPolicyComparison) -> dict[str, object]:
+def _replay_comparison_as_json(comparison: replay_policy_comparison.ReplayPolicyComparison) -> dict[str, object]:
     best = {id(outcome) for outcome in comparison.frontier}
     return {
         "workload": comparison.name,
@@ -272,13 +272,13 @@ def _comparison_as_json(comparison: replay_policy_comparison.ReplayPolicyCompari
         "left_out": {why.value: count for why, count in sorted(comparison.workload.left_out.items())},
         "bad_lines": list(comparison.workload.bad_lines),
         "outcomes": [
-            _outcome_as_json(outcome) | ({"is_best": id(outcome) in best} if comparison.frontier else {})
+            _replay_outcome_as_json(outcome) | ({"is_best": id(outcome) in best} if comparison.frontier else {})
             for outcome in comparison.outcomes
         ],
     }
 
 
-def _outcome_as_json(outcome: PolicyReplayResult) -> dict[str, object]:
+def _replay_outcome_as_json(outcome: PolicyReplayResult) -> dict[str, object]:
     return {
         "policy": outcome.way.rules.value,
         "settings": outcome.way.settings,

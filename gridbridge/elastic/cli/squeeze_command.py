@@ -113,12 +113,12 @@ def squeeze(
       gridbridge squeeze --model cluster.data --target-resources 3 -v -C
     """
     answering = GanetiSqueezeOutputOptions(**options)
-    _refuse_contradicting_options(answering, is_model=bool(model), is_folder=bool(folder), is_json=is_json)
+    _refuse_contradicting_squeeze_options(answering, is_model=bool(model), is_folder=bool(folder), is_json=is_json)
     if model:
         from gridbridge.elastic.balancer import ganeti_squeeze
 
         factors = (DEFAULT_FACTOR if factor is None else factor for factor in (minimal, target))
-        _print_model_squeeze(ganeti_squeeze.decide_squeeze_of_ganeti_file(model, *factors), answering, is_json=is_json)
+        _run_ganeti_squeeze(ganeti_squeeze.decide_squeeze_of_ganeti_file(model, *factors), answering, is_json=is_json)
         return
     from gridbridge.elastic.balancer import squeeze_preview
 
@@ -126,27 +126,27 @@ def squeeze(
     decision = command_groups_and_options.exit_75_without_cluster_answer(
         lambda: squeeze_preview.preview_squeeze(now, folder=folder, path=path, minimal=minimal, target=target)
     )
-    _print_site_squeeze(decision, is_json=is_json)
+    _print_home_cluster_squeeze(decision, is_json=is_json)
 
 
-def _print_model_squeeze(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions, *, is_json: bool) -> None:
+def _run_ganeti_squeeze(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions, *, is_json: bool) -> None:
     if answering.prefix:
-        _write_saved_cluster(model.original, f"{answering.prefix}.original")
+        _write_ganeti_cluster_file(model.original, f"{answering.prefix}.original")
     if model.warnings:
         output_and_errors.print_error("Warning: cluster has inconsistent data:")
         for warning in model.warnings:
             output_and_errors.print_error(f"  - {warning}")
     if is_json:
-        _print_model_answer_as_json(model)
+        _print_ganeti_squeeze_as_json(model)
     else:
-        _print_model_answer(model, answering)
+        _print_ganeti_squeeze_as_text(model, answering)
     if answering.commands is not None:
-        _print_or_write_commands(model, answering.commands, is_json=is_json)
+        _print_or_write_ganeti_commands(model, answering.commands, is_json=is_json)
     if answering.prefix:
-        _write_saved_cluster(model.squeezed, f"{answering.prefix}.squeezed")
+        _write_ganeti_cluster_file(model.squeezed, f"{answering.prefix}.squeezed")
 
 
-def _refuse_contradicting_options(
+def _refuse_contradicting_squeeze_options(
     answering: GanetiSqueezeOutputOptions, *, is_model: bool, is_folder: bool, is_json: bool
 ) -> None:
     if is_model and is_folder:
@@ -157,7 +157,7 @@ def _refuse_contradicting_options(
         raise click.UsageError(f"{words[0]} and --json exclude each other")
 
 
-def _print_model_answer_as_json(model: "GanetiSqueezeResult") -> None:
+def _print_ganeti_squeeze_as_json(model: "GanetiSqueezeResult") -> None:
     output_and_errors.print_json(
         {
             "answer": model.way.value,
@@ -170,7 +170,7 @@ def _print_model_answer_as_json(model: "GanetiSqueezeResult") -> None:
     )
 
 
-def _print_model_answer(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions) -> None:
+def _print_ganeti_squeeze_as_text(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions) -> None:
     if answering.is_verbose:
         output_and_errors.print_line(f"Offline candidates: {','.join(model.offline_candidates)}")
         output_and_errors.print_line(f"Online candidates: {','.join(model.online_candidates)}")
@@ -182,7 +182,7 @@ def _print_model_answer(model: "GanetiSqueezeResult", answering: GanetiSqueezeOu
         output_and_errors.print_line("Onlining all nodes will not yield enough capacity")
 
 
-def _print_site_squeeze(decision: "SqueezePreview", *, is_json: bool) -> None:
+def _print_home_cluster_squeeze(decision: "SqueezePreview", *, is_json: bool) -> None:
     for lack in decision.lacking:
         output_and_errors.print_error(f"gridbridge: {lack}")
     for host, why in decision.untold:
@@ -201,7 +201,7 @@ def _print_site_squeeze(decision: "SqueezePreview", *, is_json: bool) -> None:
         output_and_errors.print_line(f"  {deed.host}: {deed.doing.value}{deed.tag and f' {deed.tag}'}")
 
 
-def _print_or_write_commands(model: "GanetiSqueezeResult", path: str, *, is_json: bool) -> None:
+def _print_or_write_ganeti_commands(model: "GanetiSqueezeResult", path: str, *, is_json: bool) -> None:
     if path == ON_SCREEN:
         output_and_errors.print_line("")
         output_and_errors.print_line("Commands to run:")
@@ -215,7 +215,7 @@ def _print_or_write_commands(model: "GanetiSqueezeResult", path: str, *, is_json
     write(f"The commands have been written to file '{path}'")
 
 
-def _write_saved_cluster(text: str, path: str) -> None:
+def _write_ganeti_cluster_file(text: str, path: str) -> None:
     from gridbridge.elastic.balancer import ganeti_squeeze
 
     ganeti_squeeze.write_text_file(text, path)

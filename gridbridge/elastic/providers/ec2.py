@@ -83,12 +83,12 @@ class Ec2MachineProvider:
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Create a machine; a repeated call returns the first machine as long as it exists."""
-        request = self._instance_request(name, tags)
+        request = self._ec2_machine_request(name, tags)
         for generation in range(GENERATIONS):
             with translate_ec2_errors("create"):
                 # equal requests of one generation have equal tokens
                 text = json.dumps([generation, request], sort_keys=True)
-                machine = self._run_instance(request, hashlib.sha256(text.encode()).hexdigest())
+                machine = self._request_ec2_machine(request, hashlib.sha256(text.encode()).hexdigest())
                 if machine and machine.state is not ProviderMachineState.GONE:
                     return machine
         raise errors.ProviderOutcomeUnknown(f"ec2 create: {name} was created {GENERATIONS} times today")
@@ -112,10 +112,10 @@ class Ec2MachineProvider:
                 for instance in group["Instances"]
             ]
             return provider_protocol_and_validation.require_valid_provider_machines(
-                self._add_host_keys(machines), self.cluster
+                self._add_host_keys_to_machines(machines), self.cluster
             )
 
-    def _instance_request(self, name: str, tags: Mapping[str, str]) -> dict[str, object]:
+    def _ec2_machine_request(self, name: str, tags: Mapping[str, str]) -> dict[str, object]:
         own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
         pairs = [{"Key": key, "Value": value} for key, value in sorted({**tags, **own_key, "Name": name}.items())]
         tagged = [{"ResourceType": kind, "Tags": pairs} for kind in ("instance", "volume")]
@@ -136,19 +136,19 @@ class Ec2MachineProvider:
             **{key: value for key, value in optional.items() if value},
         }
 
-    def _run_instance(self, request: Mapping[str, object], token: str) -> ProviderMachine | None:
+    def _request_ec2_machine(self, request: Mapping[str, object], token: str) -> ProviderMachine | None:
         """Return the machine of a client token; None if the machine was terminated."""
         from botocore.exceptions import ClientError
 
         try:
-            (instance,) = self._create_instance_despite_throttling(request, token)["Instances"]
+            (instance,) = self._create_machine_despite_throttling(request, token)["Instances"]
         except ClientError as error:
-            if _error_code(error) == ENDED:
+            if _ec2_error_code(error) == ENDED:
                 return None
             raise
         return provider_protocol_and_validation.require_valid_provider_machine(machine_from_ec2_instance(instance))
 
-    def _create_instance_despite_throttling(self, request: Mapping[str, object], token: str) -> Any:
+    def _create_machine_despite_throttling(self, request: Mapping[str, object], token: str) -> Any:
         """Request a machine; retry after pauses while EC2 throttles requests."""
         from botocore.exceptions import ClientError
 
@@ -156,16 +156,16 @@ class Ec2MachineProvider:
             try:
                 return self.client.run_instances(**request, ClientToken=token)
             except ClientError as error:
-                if _error_code(error) not in THROTTLED:
+                if _ec2_error_code(error) not in THROTTLED:
                     raise
             self.pause(pause_s)
         return self.client.run_instances(**request, ClientToken=token)
 
-    def _add_host_keys(self, machines: list[ProviderMachine]) -> Iterator[ProviderMachine]:
+    def _add_host_keys_to_machines(self, machines: list[ProviderMachine]) -> Iterator[ProviderMachine]:
         """Yield the machines, with host keys from tags or consoles."""
         keyless = [machine for machine in machines if self._may_console_show_host_key(machine)]
         newest = sorted(keyless, key=lambda machine: str(machine.created), reverse=True)[:CONSOLES]
-        keys = {machine.id: self._learn_host_key(machine.id) for machine in newest}
+        keys = {machine.id: self._copy_host_key_from_console_to_tag(machine.id) for machine in newest}
         yield from (replace(machine, host_key=keys.get(machine.id, machine.host_key)) for machine in machines)
 
     def _may_console_show_host_key(self, machine: ProviderMachine) -> bool:
@@ -174,11 +174,11 @@ class Ec2MachineProvider:
         is_young = machine.created is None or self.now() - machine.created < TELLS
         return is_up and is_young and not machine.host_key and machine.belongs_to(self.cluster)
 
-    def _learn_host_key(self, id_: str) -> str:
+    def _copy_host_key_from_console_to_tag(self, id_: str) -> str:
         """Copy a host key from a machine's console into a tag; return the key, empty if the key can't be read yet."""
         try:
             with translate_ec2_errors("list"):
-                key = provider_protocol_and_validation.find_console_host_key(self._read_console(id_))
+                key = provider_protocol_and_validation.find_console_host_key(self._read_machine_console(id_))
                 if key:
                     tag = {"Key": HOST_KEY_TAG, "Value": key}
                     self.client.create_tags(Resources=[id_], Tags=[tag])
@@ -186,13 +186,13 @@ class Ec2MachineProvider:
             return ""
         return key
 
-    def _read_console(self, id_: str) -> str:
+    def _read_machine_console(self, id_: str) -> str:
         from botocore.exceptions import ClientError
 
         try:
             answer = self.client.get_console_output(InstanceId=id_, Latest=True)
         except ClientError as error:
-            if _error_code(error) != NO_LATEST:
+            if _ec2_error_code(error) != NO_LATEST:
                 raise
             answer = self.client.get_console_output(InstanceId=id_)
         return str(answer.get("Output", ""))
@@ -256,8 +256,8 @@ def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
     try:
         yield
     except boto.ClientError as error:
-        if _error_code(error) != harmless:
-            raise error_class_of_ec2_code(_error_code(error))(
+        if _ec2_error_code(error) != harmless:
+            raise error_class_of_ec2_code(_ec2_error_code(error))(
                 f"ec2 {verb}: {errors.error_on_one_line(error)}"
             ) from error
     except (boto.ConnectionError, boto.HTTPClientError) as error:
@@ -276,7 +276,7 @@ def error_class_of_ec2_code(code: str) -> Callable[[str], Exception]:
     return errors.ProviderRequestRepeatable if code in LATER else errors.ProviderPermanentFailure
 
 
-def _error_code(error: Any) -> str:
+def _ec2_error_code(error: Any) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
 

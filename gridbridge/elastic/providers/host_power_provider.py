@@ -65,11 +65,11 @@ class HostPowerProvider:
 
     def start(self, machine: ProviderMachine) -> None:
         """Switch a host on."""
-        self._switch_of_machine("start", machine).on()
+        self._power_switch_of_machine("start", machine).on()
 
     def stop(self, machine: ProviderMachine) -> None:
         """Shut a host down."""
-        self._switch_of_machine("stop", machine).off()
+        self._power_switch_of_machine("stop", machine).off()
 
     def _machine_of_host(self, name: str) -> ProviderMachine:
         try:
@@ -80,13 +80,13 @@ class HostPowerProvider:
         tags = {OWNER_TAG: self.cluster, POOL_TAG: self.pool}
         return ProviderMachine(id=name, name=name, state=state, tags=tags)
 
-    def _switch_of_machine(self, verb: str, machine: ProviderMachine) -> SingleHostPowerSwitch:
+    def _power_switch_of_machine(self, verb: str, machine: ProviderMachine) -> SingleHostPowerSwitch:
         if machine.id not in self.switches:
             raise ProviderPermanentFailure(f"power {verb} {machine.id}: the provider has no such host")
         return self.switches[machine.id]
 
 
-def _state_of(printed: bytes, words: Mapping[bytes, ProviderMachineState]) -> ProviderMachineState:
+def _power_state_of_program_output(printed: bytes, words: Mapping[bytes, ProviderMachineState]) -> ProviderMachineState:
     state = words.get(printed.strip())
     if state is None:
         text = site_program_provider.format_program_output_as_line(printed.decode(errors="replace").strip())
@@ -115,7 +115,7 @@ class IpmiPowerSwitch:
 
     def state(self) -> ProviderMachineState:
         """Query whether the host has power."""
-        return _state_of(self._run_power_command("status"), CHASSIS)
+        return _power_state_of_program_output(self._run_power_command("status"), CHASSIS)
 
     def _run_power_command(self, word: str) -> bytes:
         """Run ipmitool; raise ProviderOutcomeUnknown, since a refusal and an unreachable controller look alike."""
@@ -147,7 +147,7 @@ class ProgramPowerSwitch:
 
     def state(self) -> ProviderMachineState:
         """Query whether the host is on."""
-        return _state_of(self._run_power_command("status"), SAID)
+        return _power_state_of_program_output(self._run_power_command("status"), SAID)
 
     def _run_power_command(self, word: str) -> bytes:
         argv = (self.program, word, self.host)

@@ -65,7 +65,7 @@ class LibcloudMachineProvider:
                 options |= {"ex_keyname": self.section.key_name}
             image, size = (
                 self._image_for_new_machines(),
-                _find_by_name(self.driver.list_sizes(), self.section.size, "size"),
+                _find_driver_entry_by_name(self.driver.list_sizes(), self.section.size, "size"),
             )
             node = self.driver.create_node(name=name, image=image, size=size, **options)
         with self.turn, translate_libcloud_errors("create"):
@@ -75,7 +75,7 @@ class LibcloudMachineProvider:
         """Destroy a machine."""
         with self.turn, translate_libcloud_errors("destroy"):
             for node in [node for node in self.driver.list_nodes() if str(node.id) == machine.id]:
-                _require_done("destroy", self.driver.destroy_node(node))
+                _require_driver_success("destroy", self.driver.destroy_node(node))
 
     def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines that the driver lists."""
@@ -93,7 +93,7 @@ class LibcloudMachineProvider:
             return provider_protocol_and_validation.require_valid_provider_machine(machine)
         why = f"machine {machine.id}: driver {self.section.driver} does not keep the machine's name and tags"
         try:
-            _require_done("destroy", self.driver.destroy_node(node))
+            _require_driver_success("destroy", self.driver.destroy_node(node))
         except Exception as error:  # some drivers raise Exception itself
             _log.error("event=untagged machine=%r name=%r why=%r", machine.id, name, errors.error_on_one_line(error))
             mend = f"end {name}, machine {machine.id} with the cloud's tools"
@@ -113,7 +113,7 @@ class LibcloudMachineProvider:
         try:
             return self.driver.get_image(self.section.image)
         except NotImplementedError:
-            return _find_by_name(self.driver.list_images(), self.section.image, "image")
+            return _find_driver_entry_by_name(self.driver.list_images(), self.section.image, "image")
 
 
 def make_libcloud_provider(
@@ -136,7 +136,7 @@ def make_libcloud_provider(
 def machine_from_libcloud_node(node: Any) -> ProviderMachine:
     """Convert a Libcloud node to a machine."""
     extra = node.extra or {}
-    tables = (_tags_of_extra(extra.get(key)) for key in TAGS.values())
+    tables = (_tags_of_libcloud_node(extra.get(key)) for key in TAGS.values())
     tags: dict[str, str] = next((table for table in tables if table), {})
     addresses = [*node.private_ips, *node.public_ips]
     created = node.created_at  # drivers that omit the zone mean UTC
@@ -151,7 +151,7 @@ def machine_from_libcloud_node(node: Any) -> ProviderMachine:
     )
 
 
-def _tags_of_extra(content: object) -> dict[str, str]:
+def _tags_of_libcloud_node(content: object) -> dict[str, str]:
     """Return a driver's tags as a dict, empty for an unknown type; GCE lists metadata as items."""
     if not isinstance(content, dict):
         return {}
@@ -186,13 +186,13 @@ def translate_libcloud_errors(
         raise kind(f"libcloud {verb}: {errors.error_on_one_line(error)}") from error
 
 
-def _require_done(verb: str, is_done: object) -> None:
+def _require_driver_success(verb: str, is_done: object) -> None:
     """Raise ProviderOutcomeUnknown if a driver reports that nothing was done."""
     if is_done is False:
         raise errors.ProviderOutcomeUnknown(f"libcloud {verb}: the cloud did nothing")
 
 
-def _find_by_name(entries: list[Any], name: str, noun: str) -> Any:
+def _find_driver_entry_by_name(entries: list[Any], name: str, noun: str) -> Any:
     for entry in entries:
         if name in (str(entry.id), entry.name):
             return entry

@@ -104,10 +104,7 @@ def _parse_machine(content: object) -> ProviderMachine:
 
 
 def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
-    """Return a checked machine; raises ParseError for an invalid value.
-
-    Without an owner tag, any printable name is valid.
-    """
+    """Return a valid machine, else raise ParseError; without owner tag any printable name is valid."""
     is_owned = machine.belongs_to(cluster) if cluster else OWNER_TAG in machine.tags
     if not ID.fullmatch(machine.id):
         raise ParseError(f"id = {_shorten_value(machine.id)}: blanks, or not printable")
@@ -116,7 +113,7 @@ def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") 
     for words in machine.tags.items():
         if not all(word.isprintable() and len(word) <= TAG for word in words):
             raise ParseError(f"tags = {_shorten_value(words)}: too long, or not printable")
-    if machine.address and not _is_address(machine.address):
+    if machine.address and not _is_host_ip_address(machine.address):
         raise ParseError(f"address = {_shorten_value(machine.address)}: not an IP address of a host")
     if machine.created is not None:
         _require_creation_time(machine.created)
@@ -172,7 +169,7 @@ def is_ssh_host_key(text: str) -> bool:
     return blob.startswith(len(kind).to_bytes(4, "big") + kind)
 
 
-def _is_address(text: str) -> bool:
+def _is_host_ip_address(text: str) -> bool:
     """Return whether a text is an IP address for a host; False for scoped and multicast addresses."""
     try:
         address = ipaddress.ip_address(text)

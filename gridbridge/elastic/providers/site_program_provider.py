@@ -83,7 +83,7 @@ class SiteProgramProvider:
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Create a machine; raises ProviderPermanentFailure if the program reports a wrong name or tag."""
         request = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
-        printed = self._call_program("create", request)
+        printed = self._call_provider_program("create", request)
         try:
             machine = provider_protocol_and_validation.parse_provider_machine(printed)
         except errors.ParseError as error:
@@ -96,17 +96,17 @@ class SiteProgramProvider:
 
     def destroy(self, machine: ProviderMachine) -> None:
         """Destroy a machine with its disk."""
-        self._call_program("destroy", {"id": machine.id})
+        self._call_provider_program("destroy", {"id": machine.id})
 
     def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines; if one entry is invalid, the whole list is refused."""
-        printed = self._call_program("list", {})
+        printed = self._call_provider_program("list", {})
         try:
             return provider_protocol_and_validation.parse_provider_machine_list(printed, self.cluster)
         except errors.ParseError as error:
             raise errors.ProviderPermanentFailure(f"{self.program} list: {error}") from error
 
-    def _call_program(self, verb: str, request: Mapping[str, object]) -> bytes:
+    def _call_provider_program(self, verb: str, request: Mapping[str, object]) -> bytes:
         stdin = json.dumps(request).encode() + b"\n"
         return run_provider_program((self.program, verb), self.timeout_s, stdin, self.env)
 

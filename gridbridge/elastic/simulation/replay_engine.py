@@ -77,10 +77,10 @@ def summarize_replay(
         way=way,
         tasks=len(tasks),
         counted=len(waits),
-        wait_mean_s=_mean_or_zero(waits),
-        wait_p50_s=_percentile(waits, 0.5),
-        wait_p95_s=_percentile(waits, 0.95),
-        beyond_mean_s=_mean_or_zero([max(0.0, wait - terms.boot_s) for wait in waits]),
+        wait_mean_s=_mean_wait_or_zero(waits),
+        wait_p50_s=_percentile_of_waits(waits, 0.5),
+        wait_p95_s=_percentile_of_waits(waits, 0.95),
+        beyond_mean_s=_mean_wait_or_zero([max(0.0, wait - terms.boot_s) for wait in waits]),
         late=sum(wait > LATE_S for wait in waits),
         node_hours=hours,
         paid_hours=paid_hours,
@@ -96,11 +96,11 @@ def summarize_replay(
     )
 
 
-def _mean_or_zero(waits: Sequence[float]) -> float:
+def _mean_wait_or_zero(waits: Sequence[float]) -> float:
     return sum(waits) / len(waits) if waits else 0.0
 
 
-def _percentile(waits: Sequence[float], part: float) -> float:
+def _percentile_of_waits(waits: Sequence[float], part: float) -> float:
     return waits[max(0, math.ceil(part * len(waits)) - 1)] if waits else 0.0
 
 
@@ -132,17 +132,17 @@ class WorkloadReplay:
         always = self._way.rules is ComparedReplayRules.ALWAYS_ON
         for _ in range(self._terms.max_nodes if always else self._terms.min_nodes):
             self._machines.open(self._machines.add(self._now_s, self._now_s))
-        self._record_moment()
+        self._record_node_and_task_counts()
         while (now_s := self._next_event_s()) < math.inf:
             self._now_s = now_s
-            self._process_moment()
+            self._process_events_of_moment()
         nodes = len(self._machines.all)
-        self._counts.moments.append(ReplayClusterState(at_s=self._last_s(), nodes=nodes, waiting=0))
+        self._counts.moments.append(ReplayClusterState(at_s=self._end_of_last_task_s(), nodes=nodes, waiting=0))
         for machine in self._machines.all.values():
-            self._counts.off(machine.asked_s, self._last_s(), self._way.demand.billing_s)
+            self._counts.off(machine.asked_s, self._end_of_last_task_s(), self._way.demand.billing_s)
         return summarize_replay(self._tasks, self._terms, self._way, self._counts)
 
-    def _last_s(self) -> float:
+    def _end_of_last_task_s(self) -> float:
         """Return when the last task ended; node hours after this time are left out."""
         return max(self._counts.last_end_s, self._begin_s)
 
@@ -153,7 +153,7 @@ class WorkloadReplay:
             return math.inf
         return min(submitted_s, self._events[0][0] if self._events else math.inf, self._round_s)
 
-    def _process_moment(self) -> None:
+    def _process_events_of_moment(self) -> None:
         """Process all events of the present moment, and run a round if one is due."""
         happened = False
         while self._events and self._events[0][0] <= self._now_s:
@@ -162,23 +162,23 @@ class WorkloadReplay:
                 self._machines.open(subject)
                 self._changed_s = self._now_s
             else:
-                self._end_task(number, subject)
+                self._end_simulated_task(number, subject)
             happened = True
         while self._next < len(self._tasks) and self._tasks[self._next].submitted_s <= self._now_s:
             self._line.submit(self._next)
             self._next, happened = self._next + 1, True
         if happened:
-            self._start_tasks()
-            self._round_s = min(self._round_s, self._round_time_after(self._now_s))
+            self._start_simulated_tasks()
+            self._round_s = min(self._round_s, self._first_round_time_after(self._now_s))
         if self._round_s <= self._now_s:
-            self._run_round()
-        self._record_moment()
+            self._run_simulated_round()
+        self._record_node_and_task_counts()
 
-    def _round_time_after(self, seconds: float) -> float:
+    def _first_round_time_after(self, seconds: float) -> float:
         """Return the time of the first round at or after a moment."""
         return self._begin_s + math.ceil((seconds - self._begin_s) / ROUND_S) * ROUND_S
 
-    def _start_tasks(self) -> None:
+    def _start_simulated_tasks(self) -> None:
         for number, placement in self._line.pop_startable_tasks(self._machines):
             task = self._tasks[number]
             self._counts.starts[number] = self._now_s
@@ -196,7 +196,7 @@ class WorkloadReplay:
         task, since = self._tasks[number], replay_seconds_to_datetime(self._counts.starts[number])
         return RunningTaskGroup(owner=task.owner, name=task.name, slots=slots, since=since)
 
-    def _end_task(self, number: int, placement: Places) -> None:
+    def _end_simulated_task(self, number: int, placement: Places) -> None:
         for machine, slots in placement:
             machine.free += slots
             machine.running.remove(slots)
@@ -210,7 +210,7 @@ class WorkloadReplay:
         total_s, count = self._ended.get((task.owner, task.name), (0.0, 0))
         self._ended[task.owner, task.name] = total_s + task.run_s, count + 1
 
-    def _run_round(self) -> None:
+    def _run_simulated_round(self) -> None:
         self._round_s = math.inf
         if self._decide is None:
             return
@@ -218,12 +218,12 @@ class WorkloadReplay:
         situation = self._round_situation()
         plan = self._decide(situation)
         if plan.add or plan.remove:
-            self._apply_plan(plan)
+            self._apply_plan_to_simulated_nodes(plan)
             self._round_s = self._now_s + ROUND_S
             return
         wait_s = ROUND_S if self._is_dense else seconds_to_next_rule_timeout(situation, self._way)
         if wait_s < math.inf:
-            self._round_s = max(self._round_time_after(self._now_s + wait_s), self._now_s + ROUND_S)
+            self._round_s = max(self._first_round_time_after(self._now_s + wait_s), self._now_s + ROUND_S)
 
     def _round_situation(self) -> BalanceSituation:
         runtimes = {kind: total / count for kind, (total, count) in self._ended.items()}
@@ -235,7 +235,7 @@ class WorkloadReplay:
             runtimes=runtimes if self._is_named else {},
         )
 
-    def _apply_plan(self, plan: BalancePlan) -> None:
+    def _apply_plan_to_simulated_nodes(self, plan: BalancePlan) -> None:
         self._changed_s = self._now_s
         for _ in range(plan.add):
             ready_s = self._now_s + self._terms.boot_s
@@ -247,7 +247,7 @@ class WorkloadReplay:
         self._counts.added += plan.add
         self._counts.removed += len(plan.remove)
 
-    def _record_moment(self) -> None:
+    def _record_node_and_task_counts(self) -> None:
         nodes, waiting = len(self._machines.all), len(self._line)
         self._counts.most_nodes = max(self._counts.most_nodes, nodes)
         last = self._counts.moments[-1] if self._counts.moments else None

@@ -45,7 +45,7 @@ def read_workload_file(path: str) -> ReplayWorkload:
     try:
         with open(path, "rb") as file:
             too_long = list[int]()
-            file_lines = iterate_bounded_lines(_decompressed_file(file, path), path, too_long)
+            file_lines = iterate_bounded_lines(_open_decompressed_workload_file(file, path), path, too_long)
             begin = _lines_up_to_first_content(file_lines)
             is_standard = is_standard_workload_line(begin[-1])
             parse = parse_standard_workload_tasks if is_standard else parse_accounting_tasks
@@ -69,13 +69,13 @@ def read_workload_file(path: str) -> ReplayWorkload:
     return workload
 
 
-def _decompressed_file(file: BufferedReader, path: str) -> BufferedIOBase:
+def _open_decompressed_workload_file(file: BufferedReader, path: str) -> BufferedIOBase:
     """Return the content of a plain or gzip or xz file; raises ParseError for other compressions and tar."""
     begin = file.peek(AT_TAR + len(TAR))
     if begin.startswith(GZIP):
-        return _decompressed_file(BufferedReader(gzip.GzipFile(fileobj=file)), path)
+        return _open_decompressed_workload_file(BufferedReader(gzip.GzipFile(fileobj=file)), path)
     if begin.startswith(XZ):
-        return _decompressed_file(BufferedReader(lzma.LZMAFile(file)), path)
+        return _open_decompressed_workload_file(BufferedReader(lzma.LZMAFile(file)), path)
     packer = next((name for mark, name in OTHERS.items() if begin.startswith(mark)), "")
     if begin[AT_TAR:].startswith(TAR):
         packer = "tar"

@@ -171,9 +171,9 @@ class SimulatedTaskQueue:
     def rows(self, *, is_named: bool) -> tuple[grid_engine_cell.WaitingJobGroup, ...]:
         """Return the waiting tasks as groups of equal slots; with `is_named`, tasks are counted by owner and name."""
         lines = sorted((line for line in self._by_width.values() if line), key=lambda line: line[0])
-        return tuple(self._row(line, is_named=is_named) for line in lines)
+        return tuple(self._waiting_job_group_of_queue(line, is_named=is_named) for line in lines)
 
-    def _row(self, line: deque[int], *, is_named: bool) -> grid_engine_cell.WaitingJobGroup:
+    def _waiting_job_group_of_queue(self, line: deque[int], *, is_named: bool) -> grid_engine_cell.WaitingJobGroup:
         width, since = self._tasks[line[0]].slots, replay_seconds_to_datetime(self._tasks[line[0]].submitted_s)
         tasks = (self._tasks[number] for number in line if is_named)
         kinds = Counter((task.owner, task.name) for task in tasks)

@@ -177,11 +177,11 @@ class GanetiCluster:
     def aliases(self) -> Mapping[str, str]:
         """The name of each node and instance without the domain that all names share, by full name."""
         names = [node.name for node in self.nodes] + [instance.name for instance in self.instances]
-        cut = len(_shared_domain(names))
+        cut = len(_domain_shared_by_names(names))
         return {name: name[: len(name) - cut] for name in names}
 
 
-def _shared_domain(names: list[str]) -> str:
+def _domain_shared_by_names(names: list[str]) -> str:
     first = names[0] if names else ""
     ends = (first[at:] for at, letter in enumerate(first) if letter == ".")
     return next((end for end in ends if all(name.endswith(end) for name in names)), "")

@@ -76,7 +76,7 @@ class QueueAccessLists:
 
     def refusal(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> str:
         """Return the user, project or checkpointing environment that is not admitted; empty if the job is admitted."""
-        if identity.owner and not self._admits_user(identity, lists):
+        if identity.owner and not self._admits_job_owner(identity, lists):
             return f"user {identity.owner}"
         project = identity.project
         is_barred = project in self.barred_projects or (self.projects and project not in self.projects)
@@ -87,7 +87,7 @@ class QueueAccessLists:
             return f"checkpointing environment {checkpoint}"
         return ""
 
-    def _admits_user(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> bool:
+    def _admits_job_owner(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> bool:
         barring = (lists[name] for name in self.barred_users if name in lists)
         if any(not user_list.is_access or user_list.has(identity) for user_list in barring):
             return False

@@ -39,7 +39,7 @@ def plan_balance_by_demand(
     packing = _pack_waiting_tasks(facts, shapes)
     plan = BalancePlan(
         verdict=BalancePlanReason.NO_NEED,
-        figures=_demand_round_figures(facts, shapes),
+        figures=_figures_of_demand_policy_round(facts, shapes),
         refused=(*refused, *packing.refused),
         wake=None if situation.standby is None else (),
         watched=watched,
@@ -59,7 +59,7 @@ def plan_balance_by_demand(
     return scale_down.plan_node_removal(plan, facts, packing.blocks)
 
 
-def _demand_round_figures(facts: DemandPolicyRoundFacts, shapes: StartableDemand) -> BalancePlanFigures:
+def _figures_of_demand_policy_round(facts: DemandPolicyRoundFacts, shapes: StartableDemand) -> BalancePlanFigures:
     situation, nodes = facts.situation, balancer_node_and_job_counts.nodes_by_name_without_standby(facts.situation)
     instances = (instance for instances in facts.cell.queues_by_host.values() for instance in instances)
     usable = [instance for instance in instances if instance.is_usable]
@@ -108,7 +108,7 @@ def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: StartableDemand) 
     """
     blocks, fit, unplaced = (*facts.present, *facts.arriving), 0, DemandWithTaskCounts()
     for shape in sorted(
-        shapes, key=lambda shape: (not _has_waited_long_enough(shape, facts), _requirement_sort_key(shape.need))
+        shapes, key=lambda shape: (not _has_task_waited_long_enough(shape, facts), _requirement_sort_key(shape.need))
     ):
         placed, blocks = task_packing.pack_tasks_with_alternative_needs(shape.needs, shape.tasks, blocks)
         fit += placed
@@ -143,7 +143,7 @@ def _full_capacity_with_pool_by_host(
     return tuple((node.pool if (node := own.of_host(name)) else "", room) for name, room in rooms.items())
 
 
-def _has_waited_long_enough(shape: StartableTasksOfEqualRequests, facts: DemandPolicyRoundFacts) -> bool:
+def _has_task_waited_long_enough(shape: StartableTasksOfEqualRequests, facts: DemandPolicyRoundFacts) -> bool:
     return shape.waited_s >= facts.demand.wait_s
 
 
@@ -164,10 +164,10 @@ def _plan_new_nodes(
     since = plan.figures.unchanged_s
     if since is not None and since < facts.demand.grow_pause_s:
         return replace(plan, verdict=BalancePlanReason.NOT_STABLE)
-    ripe = [claim for claim in packing.left if _has_waited_long_enough(claim[0], facts)]
+    ripe = [claim for claim in packing.left if _has_task_waited_long_enough(claim[0], facts)]
     if not ripe and not is_lacking:
         return replace(plan, verdict=BalancePlanReason.NOT_YET)
-    plan, ripe = _leave_out_tasks_served_without_new_nodes(plan, facts, ripe, shapes)
+    plan, ripe = _drop_tasks_that_need_no_new_node(plan, facts, ripe, shapes)
     if plan.verdict in (BalancePlanReason.SOON, BalancePlanReason.ELSEWHERE) and not is_lacking:
         return plan
     if facts.offers:
@@ -180,7 +180,7 @@ def _plan_new_nodes(
     return replace(plan, verdict=verdict if room > 0 else BalancePlanReason.FULL, add=nodes)
 
 
-def _leave_out_tasks_served_without_new_nodes(
+def _drop_tasks_that_need_no_new_node(
     plan: BalancePlan, facts: DemandPolicyRoundFacts, ripe: DemandWithTaskCounts, shapes: StartableDemand
 ) -> tuple[BalancePlan, DemandWithTaskCounts]:
     """Remove from `ripe` tasks that finish soon without new nodes or start soon through a transfer queue."""
@@ -224,7 +224,7 @@ def _choose_nodes_of_one_pool_or_standby(
     plan = replace(plan, refused=tuple(refused))
     wake = tuple(name for name in facts.situation.standby or () if name in progress.woken)
     if len(wake) + sum(map(len, progress.bought.values())) < short:
-        return _fill_up_to_minimum(plan, facts, limits, short)
+        return _add_nodes_up_to_minimum(plan, facts, limits, short)
     if wake:
         return replace(plan, verdict=BalancePlanReason.MORE_WANTED, wake=wake)
     if not progress.bought:
@@ -243,7 +243,7 @@ def _choose_nodes_of_one_pool_or_standby(
     )
 
 
-def _fill_up_to_minimum(
+def _add_nodes_up_to_minimum(
     plan: BalancePlan, facts: DemandPolicyRoundFacts, limits: scale_up.NewNodeLimits, short: int
 ) -> BalancePlan:
     """Add as many nodes to a plan as the minimum lacks, or record why no node is added."""

@@ -38,7 +38,7 @@ def collect_cell_placement_rules(
 ) -> CellPlacementRules:
     """Collect the facts about the whole cell that decide where tasks with the given requests may run."""
     hosts = [host for host in situation.cell.hosts if host.left or host.values]
-    like_new = _hosts_like_new_nodes(hosts, situation)
+    like_new = _hosts_that_new_nodes_resemble(hosts, situation)
     texts_by_name = defaultdict[str, set[str]](set)
     for name, text in (value for host in like_new for value in host.values):
         texts_by_name[name].add(text)
@@ -47,16 +47,16 @@ def collect_cell_placement_rules(
     return CellPlacementRules(
         situation=situation,
         queue=queue,
-        patterns=_requested_host_patterns(tuple(shapes)),
+        patterns=_host_patterns_requested_by_tasks(tuple(shapes)),
         hosts={host.name: host for host in situation.cell.hosts},
         queues_by_host=ordinary_queues_by_host(situation),
         told={name: frozenset(texts) for name, texts in texts_by_name.items()},
-        common=_resource_names(like_new),
-        offered=_resource_names(hosts).union(*in_queues) - BUILT_IN if hosts else frozenset(),
+        common=_resource_names_of_hosts(like_new),
+        offered=_resource_names_of_hosts(hosts).union(*in_queues) - BUILT_IN if hosts else frozenset(),
         is_told=bool(hosts),
         is_reported=is_reported,
         is_new_silent=is_reported
-        and not any(map(_does_host_report_load, _hosts_like_new_nodes(situation.cell.hosts, situation))),
+        and not any(map(_does_host_report_load, _hosts_that_new_nodes_resemble(situation.cell.hosts, situation))),
         in_cell=frozenset(name for name, _ in situation.cell.left),
         closed=queues_closed_everywhere(situation),
         widest=max((instance.total for instance in situation.cell.instances), default=0),
@@ -67,7 +67,7 @@ def _does_host_report_load(host: CellExecutionHost) -> bool:
     return any(name == ARCH for name, _ in host.values)
 
 
-def _hosts_like_new_nodes(
+def _hosts_that_new_nodes_resemble(
     hosts: Sequence[CellExecutionHost], situation: BalanceSituation
 ) -> Sequence[CellExecutionHost]:
     """Return the hosts that new nodes resemble: the balancer's nodes; without nodes, all but the master."""
@@ -76,11 +76,11 @@ def _hosts_like_new_nodes(
     return nodes or [host for host in hosts if not is_same_host(host.name, situation.master)] or hosts
 
 
-def _resource_names(hosts: Iterable[CellExecutionHost]) -> frozenset[str]:
+def _resource_names_of_hosts(hosts: Iterable[CellExecutionHost]) -> frozenset[str]:
     return frozenset(name for host in hosts for name, _ in (*host.left, *host.values))
 
 
-def _requested_host_patterns(shapes: Sequence[TaskResourceRequests]) -> frozenset[str]:
+def _host_patterns_requested_by_tasks(shapes: Sequence[TaskResourceRequests]) -> frozenset[str]:
     """Return the host patterns that tasks request by -q QUEUE@HOST or -l hostname."""
     queues = (queue.partition(AT)[2] for shape in shapes for queue in shape.queues if AT in queue)
     requests = (pair for shape in shapes for pair in shape.requests)
@@ -245,7 +245,7 @@ def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | Non
         cell=cell,
         parts=tuple(queue_values_on_host(queue, slots, cell, groups) for queue, slots in kind),
         amounts=tuple(amount for amount in sorted(largest.items()) if amount[0] in cell.common),
-        values=next((host.values for host in _hosts_like_new_nodes(hosts, cell.situation) if host.values), ()),
+        values=next((host.values for host in _hosts_that_new_nodes_resemble(hosts, cell.situation) if host.values), ()),
         tags=matching_host_patterns("", groups, cell.patterns),
         is_told=any(host.left or host.values for host in hosts),
         is_silent=cell.is_new_silent,

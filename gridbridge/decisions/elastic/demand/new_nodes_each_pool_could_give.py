@@ -56,12 +56,12 @@ def offer_new_nodes_by_pool(
         offer = NewNodesOfPoolOrStandbyHosts(
             name=AS_USUAL, pool=NodePoolSection(), price=0.0, room=usual, most=UNLIMITED
         )
-        return (_without_closed_queues(offer),)
-    unordered = [_pool_offer(name, pool, cell, demand) for name, pool in pools.items()]
+        return (_drop_closed_queues_of_new_nodes(offer),)
+    unordered = [_new_nodes_of_pool(name, pool, cell, demand) for name, pool in pools.items()]
     return tuple(sorted(unordered, key=lambda offer: (-offer.pool.priority, offer.slot_price, offer.name)))
 
 
-def _without_closed_queues(offer: NewNodesOfPoolOrStandbyHosts) -> NewNodesOfPoolOrStandbyHosts:
+def _drop_closed_queues_of_new_nodes(offer: NewNodesOfPoolOrStandbyHosts) -> NewNodesOfPoolOrStandbyHosts:
     """Remove closed queues from an offer of new nodes; if no queue is left, the pool gives no node."""
     open_room = offer.room.without_closed_queues()
     if offer.room.parts and not open_room.parts:
@@ -69,7 +69,7 @@ def _without_closed_queues(offer: NewNodesOfPoolOrStandbyHosts) -> NewNodesOfPoo
     return replace(offer, room=open_room)
 
 
-def _pool_offer(
+def _new_nodes_of_pool(
     name: str, pool: NodePoolSection, cell: task_packing.CellPlacementRules, demand: DemandPolicySection
 ) -> NewNodesOfPoolOrStandbyHosts:
     situation, layout = cell.situation, cell.layout
@@ -78,7 +78,7 @@ def _pool_offer(
     of_groups = (queue for queue in layout.queues.values() if host_groups.intersection(queue.hosts))
     ordinary = tuple(queue.name for queue in of_groups if not queue.on("", host_groups).is_left_out)
     queues = tuple(pool.queues.split()) or ordinary
-    most, hindrance = _most_new_nodes(name, pool, nodes_by_group.total(), situation, demand)
+    most, hindrance = _largest_number_of_new_nodes_of_pool(name, pool, nodes_by_group.total(), situation, demand)
     is_known = layout.queues.keys() | layout.groups.keys() >= {*pool.queues.split(), *pool.hostgroups.split()}
     if layout.queues and not (queues and is_known):
         most, hindrance = 0, BalancePlanReason.NO_SUCH_PLACE
@@ -88,15 +88,15 @@ def _pool_offer(
         name=name,
         pool=pool,
         price=node_price_at_hour(pool, situation.local_now),
-        room=_capacity_of_new_node(pool, queues, host_groups, cell),
+        room=_capacity_of_new_node_of_pool(pool, queues, host_groups, cell),
         most=most,
         hindrance=hindrance,
         groups=nodes_by_group,
     )
-    return offer if hindrance else _without_closed_queues(offer)
+    return offer if hindrance else _drop_closed_queues_of_new_nodes(offer)
 
 
-def _most_new_nodes(
+def _largest_number_of_new_nodes_of_pool(
     name: str, pool: NodePoolSection, nodes: int, situation: BalanceSituation, demand: DemandPolicySection
 ) -> tuple[int, BalancePlanReason | None]:
     failed = situation.failed.get(name)
@@ -114,7 +114,7 @@ def is_pool_paused_after_failure(failed: datetime, now: datetime, retry_s: float
     return failed == now or 0 <= (now - failed).total_seconds() < retry_s
 
 
-def _capacity_of_new_node(
+def _capacity_of_new_node_of_pool(
     pool: NodePoolSection, queues: tuple[str, ...], host_groups: frozenset[str], cell: task_packing.CellPlacementRules
 ) -> task_packing.FreeHostCapacity:
     known = cell.layout.resources
@@ -161,11 +161,11 @@ def why_no_new_node_could_run_task(
     if need.also:
         parts = (why_no_new_node_could_run_task(part, offers, rooms) for part in need.parts)
         return next(filter(None, parts), None)
-    if any(_fits_with_more_nodes(need, offer, rooms) for offer in offers):
+    if any(_does_task_fit_with_more_nodes_of_pool(need, offer, rooms) for offer in offers):
         return None
     if any(task_packing.count_task_pieces_fitting_host(need, offer.room) for offer in offers):
         return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.TOO_SPREAD)
-    causes = [refusal for offer in offers if (refusal := next(_missing_on_host(need, offer.room), None))]
+    causes = [refusal for offer in offers if (refusal := next(_refusals_for_what_host_lacks(need, offer.room), None))]
     return max(causes, key=lambda refusal: ORDER.index(refusal.cause), default=None)
 
 
@@ -178,33 +178,33 @@ ORDER = (
 )
 
 
-def _fits_with_more_nodes(
+def _does_task_fit_with_more_nodes_of_pool(
     need: DemandTaskRequirement,
     offer: NewNodesOfPoolOrStandbyHosts,
     rooms: Sequence[tuple[str, task_packing.FreeHostCapacity]],
 ) -> bool:
-    pieces_each, pool = _pieces_of_one_task(need, offer.room), offer.pool
+    pieces_each, pool = _pieces_of_one_task_fitting_host(need, offer.room), offer.pool
     if not pieces_each or need.pieces == 1:
         return pieces_each > 0
     limits = [limit for limit in (pool.span, pool.limit) if limit]
     limits += [pool.quota // pool.slots] if pool.quota else []
     limits += [0] if offer.hosts else []  # an offer of powered-off hosts adds no node
     other_rooms = () if pool.span else (room for name, room in rooms if name != offer.name)
-    beside = sum(_pieces_of_one_task(need, room) for room in other_rooms)
+    beside = sum(_pieces_of_one_task_fitting_host(need, room) for room in other_rooms)
     return not limits or min(limits) * pieces_each + beside >= need.pieces
 
 
-def _pieces_of_one_task(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> int:
+def _pieces_of_one_task_fitting_host(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> int:
     pieces = task_packing.count_task_pieces_fitting_host(need, room)
     return min(pieces, 1) if need.is_apart else pieces
 
 
-def _missing_on_host(
+def _refusals_for_what_host_lacks(
     need: DemandTaskRequirement, room: task_packing.FreeHostCapacity
 ) -> Iterator[NodeAddOrRemoveRefusal]:
     parts = [part for part in room.parts if task_packing.queue_accepts_task(need, part, room)]
     if not parts:
-        yield _explain_missing_queue(need, room)
+        yield _refusal_of_all_queues(need, room)
     widest = max((part.free for part in parts), default=0)
     if widest < need.slots:
         cause = NodeAddOrRemoveRefusalCause.TOO_WIDE
@@ -222,7 +222,7 @@ def _missing_on_host(
         yield NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.NO_VALUE, name=name, wanted=text)
 
 
-def _explain_missing_queue(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> NodeAddOrRemoveRefusal:
+def _refusal_of_all_queues(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> NodeAddOrRemoveRefusal:
     """Return a refusal that names the user or project that a queue refuses, or the unmet queue requests."""
     anybodys, lists = replace(need, identity=ANYBODY), room.cell.layout.user_lists
     open_to_others = (part for part in room.parts if task_packing.queue_accepts_task(anybodys, part, room))

@@ -34,7 +34,7 @@ def _would_removal_waste_paid_time(node: ElasticNode, facts: DemandPolicyRoundFa
     return unit_s > BRIEF_S and left_s > unit_s * facts.demand.billing_window
 
 
-def _removable_idle_nodes(facts: DemandPolicyRoundFacts) -> set[str]:
+def _names_of_removable_idle_nodes(facts: DemandPolicyRoundFacts) -> set[str]:
     """Return the ready and idle nodes that may be removed, and whose paid time is nearly over."""
     return {
         node.name
@@ -57,7 +57,7 @@ def plan_node_removal(plan: BalancePlan, facts: DemandPolicyRoundFacts, packed: 
     spare = plan.figures.staying - facts.least
     refused, idle = list[NodeAddOrRemoveRefusal](), list[str]()
     for node in (nodes[name] for name in dict.fromkeys(facts.removal_order) if name in nodes):
-        cause = next(_removal_hindrances(node, facts, needed), None)
+        cause = next(_refusals_to_remove_node(node, facts, needed), None)
         if cause is None and len(idle) >= spare:
             at_minimum = NodeAddOrRemoveRefusalCause.AT_MINIMUM
             cause = NodeAddOrRemoveRefusal(host=node.name, cause=at_minimum, wanted=str(facts.least))
@@ -78,11 +78,11 @@ def _idle_nodes_above_maximum(
     over = min(plan.figures.nodes - plan.figures.leaving - facts.most, spare) - len(idle)
     if over <= 0:
         return ()
-    removable = _removable_idle_nodes(facts).difference(idle)
+    removable = _names_of_removable_idle_nodes(facts).difference(idle)
     return tuple(name for name in facts.removal_order if name in removable)[:over]
 
 
-def _removal_hindrances(
+def _refusals_to_remove_node(
     node: ElasticNode, facts: DemandPolicyRoundFacts, needed: set[str]
 ) -> Iterator[NodeAddOrRemoveRefusal]:
     """Yield why a node is not removed; if the idle time is unknown, the node counts as idle since its start."""
@@ -119,12 +119,12 @@ def month_budget_for_new_nodes(facts: DemandPolicyRoundFacts) -> float | None:
     """
     if not facts.demand.budget_month:
         return None
-    situation, unit_s = facts.situation, _billed_unit_s(facts)
-    costly = _priced_nodes(facts)
+    situation, unit_s = facts.situation, _billing_unit_s(facts)
+    costly = _nodes_with_hourly_price(facts)
     free = sum(not node.state.is_leaving for node in nodes_by_name_without_standby(situation)) - len(costly)
     cost, staying = 0.0, max(0, facts.least - free)
     for at, (node, price) in enumerate(costly):
-        over_s = _remaining_month_s(situation.now) - remaining_paid_time_s(node, situation, facts.demand)
+        over_s = _seconds_to_end_of_month(situation.now) - remaining_paid_time_s(node, situation, facts.demand)
         units = ceil(max(0.0, over_s) / unit_s)
         stays = node.is_kept or at < staying
         cost += price * unit_s / HOUR_S * (units if stays else min(units, 1))
@@ -139,25 +139,25 @@ def idle_nodes_beyond_month_budget(facts: DemandPolicyRoundFacts) -> tuple[str, 
     """
     if not facts.demand.budget_month:
         return ()
-    unit_s, situation = _billed_unit_s(facts), facts.situation
+    unit_s, situation = _billing_unit_s(facts), facts.situation
     ahead = {
         node.name: price * unit_s / HOUR_S
-        for node, price in _priced_nodes(facts)
-        if remaining_paid_time_s(node, situation, facts.demand) < _remaining_month_s(situation.now)
+        for node, price in _nodes_with_hourly_price(facts)
+        if remaining_paid_time_s(node, situation, facts.demand) < _seconds_to_end_of_month(situation.now)
     }
-    return _idle_nodes_beyond_limit(facts.demand.budget_month - situation.spent, ahead, facts)
+    return _idle_nodes_over_cost(facts.demand.budget_month - situation.spent, ahead, facts)
 
 
 def idle_nodes_over_hour_budget(facts: DemandPolicyRoundFacts) -> tuple[str, ...]:
     """Return the idle nodes to remove so that the remaining nodes cost no more than the hourly budget."""
     if not facts.demand.budget_hour:
         return ()
-    ahead = {node.name: price for node, price in _priced_nodes(facts)}
-    return _idle_nodes_beyond_limit(facts.demand.budget_hour + ROUNDING, ahead, facts)
+    ahead = {node.name: price for node, price in _nodes_with_hourly_price(facts)}
+    return _idle_nodes_over_cost(facts.demand.budget_hour + ROUNDING, ahead, facts)
 
 
-def _idle_nodes_beyond_limit(most: float, ahead: Mapping[str, float], facts: DemandPolicyRoundFacts) -> tuple[str, ...]:
-    idle, total, leaving = _removable_idle_nodes(facts), sum(ahead.values()), list[str]()
+def _idle_nodes_over_cost(most: float, ahead: Mapping[str, float], facts: DemandPolicyRoundFacts) -> tuple[str, ...]:
+    idle, total, leaving = _names_of_removable_idle_nodes(facts), sum(ahead.values()), list[str]()
     for name in facts.removal_order:
         if total > most and name in idle and name in ahead:
             leaving.append(name)
@@ -165,7 +165,7 @@ def _idle_nodes_beyond_limit(most: float, ahead: Mapping[str, float], facts: Dem
     return tuple(leaving)
 
 
-def _priced_nodes(facts: DemandPolicyRoundFacts) -> list[tuple[ElasticNode, float]]:
+def _nodes_with_hourly_price(facts: DemandPolicyRoundFacts) -> list[tuple[ElasticNode, float]]:
     """Return the nodes that cost money and their hourly prices, the cheapest first."""
     priced = [
         (node, price)
@@ -178,12 +178,12 @@ def _priced_nodes(facts: DemandPolicyRoundFacts) -> list[tuple[ElasticNode, floa
     return sorted(priced, key=lambda priced_node: (priced_node[1], priced_node[0].name))
 
 
-def _billed_unit_s(facts: DemandPolicyRoundFacts) -> float:
+def _billing_unit_s(facts: DemandPolicyRoundFacts) -> float:
     """Return the billing unit in seconds, but at least two intervals between rounds."""
     return max(facts.demand.billing_s, 2 * facts.rules.interval_s)
 
 
-def _remaining_month_s(now: datetime) -> float:
+def _seconds_to_end_of_month(now: datetime) -> float:
     """Return the seconds until the end of the current month in UTC."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     after = (today.replace(day=28) + timedelta(days=4)).replace(day=1)

@@ -97,8 +97,8 @@ def plan_nodes_for_tasks_without_room(need: DemandTaskRequirement, tasks: int, p
     def rank(offer: NewNodesOfPoolOrStandbyHosts) -> tuple[object, ...]:
         return -offer.pool.priority, offer.slot_price, offer.pool.spot, _unused_share(need, tasks, offer), offer.name
 
-    for offer in sorted(_usable_pool_offers(need, progress), key=rank):
-        for choice in _environment_choices(need, offer, progress):
+    for offer in sorted(_pools_whose_new_nodes_fit_task(need, progress), key=rank):
+        for choice in _requirement_by_parallel_environment(need, offer, progress):
             tasks -= _add_nodes_of_pool(offer, choice, tasks, progress) if tasks else 0
     return tasks
 
@@ -120,10 +120,10 @@ def refuse_task_that_needs_too_many_nodes(
     if need.pieces == 1:
         return None
     shortages = list[tuple[int, int]]()
-    for offer in (pool for pool in _usable_pool_offers(need, progress) if pool.hindrance is None):
-        for group, room_for in _groups_with_room(offer, need, progress):
-            fit, nodes = _fewest_nodes(offer, group, need, 1, progress, need.pieces)
-            may, _ = _most_nodes_in_group(offer, group, room_for, need, progress)
+    for offer in (pool for pool in _pools_whose_new_nodes_fit_task(need, progress) if pool.hindrance is None):
+        for group, room_for in _node_groups_with_room_for_task(offer, need, progress):
+            fit, nodes = _fewest_new_nodes_for_tasks(offer, group, need, 1, progress, need.pieces)
+            may, _ = _largest_number_of_new_nodes_in_group(offer, group, room_for, need, progress)
             if fit and nodes > may:
                 shortages.append((nodes, may))
     if not shortages:
@@ -132,21 +132,21 @@ def refuse_task_that_needs_too_many_nodes(
     return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
-def _usable_pool_offers(
+def _pools_whose_new_nodes_fit_task(
     need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> Iterator[NewNodesOfPoolOrStandbyHosts]:
     """Yield the pools whose new nodes could run a task, and the pools whose new nodes would be in no queue."""
     for offer in progress.offers:
         is_nowhere = offer.hindrance is BalancePlanReason.NO_SUCH_PLACE
-        if not offer.hosts and (is_nowhere or _fits_any_part(need, offer.room)):
+        if not offer.hosts and (is_nowhere or _does_any_task_part_fit_host(need, offer.room)):
             yield offer
 
 
-def _fits_any_part(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> bool:
+def _does_any_task_part_fit_host(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> bool:
     return any(task_packing.count_task_pieces_fitting_host(part, room) for part in need.parts)
 
 
-def _environment_choices(
+def _requirement_by_parallel_environment(
     need: DemandTaskRequirement, offer: NewNodesOfPoolOrStandbyHosts, progress: ChosenNewNodes
 ) -> list[DemandTaskRequirement]:
     """Return the requirement for each parallel environment; the environment with the most room is first."""
@@ -154,12 +154,12 @@ def _environment_choices(
     if len(choices) == 1:
         return [need]
     usable = [choice for choice in choices if task_packing.count_task_pieces_fitting_host(choice, offer.room)]
-    return sorted(usable, key=lambda choice: -_free_pieces(choice, progress.blocks)) or [need]
+    return sorted(usable, key=lambda choice: -_count_task_pieces_fitting_blocks(choice, progress.blocks)) or [need]
 
 
 def _wake_standby_hosts(need: DemandTaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
     """Plan to wake as few powered-off hosts for tasks as possible; return how many tasks fit."""
-    asleep = _wakeable_hosts(need, progress)
+    asleep = _wakeable_standby_hosts_for_task(need, progress)
     if not asleep:
         return 0
 
@@ -169,22 +169,22 @@ def _wake_standby_hosts(need: DemandTaskRequirement, tasks: int, progress: Chose
 
     fit, _ = pack(len(asleep), tasks)
     hosts = bisect_left(range(len(asleep)), True, key=lambda hosts: pack(hosts, fit)[0] == fit)
-    _record_woken_hosts(progress, pack(hosts, fit)[1], asleep)
+    _record_woken_standby_hosts(progress, pack(hosts, fit)[1], asleep)
     return fit
 
 
-def _wakeable_hosts(need: DemandTaskRequirement, progress: ChosenNewNodes) -> task_packing.HostBlocks:
+def _wakeable_standby_hosts_for_task(need: DemandTaskRequirement, progress: ChosenNewNodes) -> task_packing.HostBlocks:
     """Return the powered-off hosts that may be woken for a task, each host as a separate block."""
     blocks = (
         (offer.room, (host,))
         for offer in progress.offers
         for host in offer.hosts
-        if host not in progress.woken and _fits_any_part(need, offer.room)
+        if host not in progress.woken and _does_any_task_part_fit_host(need, offer.room)
     )
     return tuple(blocks)[: max(0, progress.limits.nodes_at_price(0.0)[0])]
 
 
-def _record_woken_hosts(
+def _record_woken_standby_hosts(
     progress: ChosenNewNodes, blocks: task_packing.HostBlocks, asleep: task_packing.HostBlocks
 ) -> None:
     """Record that hosts used by tasks are woken; drop the capacity of powered-off hosts without a task."""
@@ -206,13 +206,13 @@ def _add_nodes_of_pool(
         progress.hindrances.append(offer.hindrance)
         return 0
     placed = 0
-    for group, room_for in _groups_with_room(offer, need, progress):
+    for group, room_for in _node_groups_with_room_for_task(offer, need, progress):
         if placed < tasks:
-            placed += _add_nodes_to_group(offer, group, room_for, need, tasks - placed, progress)
+            placed += _add_new_nodes_to_node_group(offer, group, room_for, need, tasks - placed, progress)
     return placed
 
 
-def _groups_with_room(
+def _node_groups_with_room_for_task(
     offer: NewNodesOfPoolOrStandbyHosts, need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> list[tuple[str, int]]:
     """Return the node groups for a task, present groups first, and how many nodes each group may get."""
@@ -228,7 +228,7 @@ def _groups_with_room(
     return existing + [(name, span) for name in names if name not in sizes][:new]
 
 
-def _add_nodes_to_group(
+def _add_new_nodes_to_node_group(
     offer: NewNodesOfPoolOrStandbyHosts,
     group: str,
     room_for: int,
@@ -236,24 +236,24 @@ def _add_nodes_to_group(
     tasks: int,
     progress: ChosenNewNodes,
 ) -> int:
-    most, cause = _most_nodes_in_group(offer, group, room_for, need, progress)
-    fit, nodes = _fewest_nodes(offer, group, need, tasks, progress, most)
+    most, cause = _largest_number_of_new_nodes_in_group(offer, group, room_for, need, progress)
+    fit, nodes = _fewest_new_nodes_for_tasks(offer, group, need, tasks, progress, most)
     if fit < tasks and cause is not None:
         progress.hindrances.append(cause)
     if not fit:
         return 0
     asleep, bought = _shareable_standby_hosts(group, need, progress), progress.bought.setdefault(offer.name, [])
-    blocks = _with_new_nodes((*progress.blocks, *asleep), offer, group, nodes, first=len(bought))
+    blocks = _append_new_nodes((*progress.blocks, *asleep), offer, group, nodes, first=len(bought))
     if need.pieces > 1:  # pieces of one task run in one node group
         blocks = tuple(sorted(blocks, key=lambda block: block[0].group != group))
     blocks = task_packing.pack_tasks_first_fit(need, fit, blocks)[1]
     progress.limits = progress.limits.after_adding(nodes, offer.price)
     bought.extend([group] * nodes)
-    _record_woken_hosts(progress, blocks, asleep)
+    _record_woken_standby_hosts(progress, blocks, asleep)
     return fit
 
 
-def _most_nodes_in_group(
+def _largest_number_of_new_nodes_in_group(
     offer: NewNodesOfPoolOrStandbyHosts,
     group: str,
     room_for: int,
@@ -273,10 +273,10 @@ def _shareable_standby_hosts(
     group: str, need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> task_packing.HostBlocks:
     """Return the powered-off hosts that a parallel task may use beside new nodes."""
-    return _wakeable_hosts(need, progress) if need.pieces > 1 and not group else ()
+    return _wakeable_standby_hosts_for_task(need, progress) if need.pieces > 1 and not group else ()
 
 
-def _fewest_nodes(
+def _fewest_new_nodes_for_tasks(
     offer: NewNodesOfPoolOrStandbyHosts,
     group: str,
     need: DemandTaskRequirement,
@@ -292,27 +292,27 @@ def _fewest_nodes(
     if need.also or (need.pieces > 1 and (need.is_apart or need.is_exclusive)):  # pieces need separate hosts
 
         def count_placed(nodes: int, tasks: int) -> int:
-            return task_packing.pack_tasks_first_fit(need, tasks, _with_new_nodes(blocks, offer, group, nodes))[0]
+            return task_packing.pack_tasks_first_fit(need, tasks, _append_new_nodes(blocks, offer, group, nodes))[0]
 
         fit = count_placed(most, tasks)
         return fit, bisect_left(range(most), True, key=lambda nodes: count_placed(nodes, fit) == fit)
-    free, pieces_each = _free_pieces(need, blocks), _pieces_each(need, offer.room)
+    free, pieces_each = _count_task_pieces_fitting_blocks(need, blocks), _task_pieces_per_host(need, offer.room)
     if not pieces_each:
         return 0, 0
     fit = min(tasks, (free + pieces_each * most) // need.pieces)
     return fit, max(0, -(-(fit * need.pieces - free) // pieces_each))
 
 
-def _free_pieces(need: DemandTaskRequirement, blocks: task_packing.HostBlocks) -> int:
-    return sum(len(names) * _pieces_each(need, room) for room, names in blocks)
+def _count_task_pieces_fitting_blocks(need: DemandTaskRequirement, blocks: task_packing.HostBlocks) -> int:
+    return sum(len(names) * _task_pieces_per_host(need, room) for room, names in blocks)
 
 
-def _pieces_each(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> int:
+def _task_pieces_per_host(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> int:
     pieces = task_packing.count_task_pieces_fitting_host(need, room)
     return min(pieces, 1) if need.is_exclusive else pieces
 
 
-def _with_new_nodes(
+def _append_new_nodes(
     blocks: task_packing.HostBlocks, offer: NewNodesOfPoolOrStandbyHosts, group: str, nodes: int, first: int = 0
 ) -> task_packing.HostBlocks:
     names = tuple(f"{offer.name}+{number}" for number in range(first, first + nodes))

@@ -103,14 +103,14 @@ def count_task_pieces_fitting_host(need: DemandTaskRequirement, room: FreeHostCa
         return 0
     if need.is_exclusive and (room.is_used or not room.is_empty):
         return 0
-    if not all(_has_required_value(requirement, room) for requirement in need.values):
+    if not all(_does_host_have_required_value(requirement, room) for requirement in need.values):
         return 0
-    count = sum(_pieces_in_queue(need, part, room) for part in room.parts)
+    count = sum(_task_pieces_fitting_queue(need, part, room) for part in room.parts)
     amounts, spent = dict(room.amounts), _used_consumables(need)
-    return min((count, *(_whole_multiples(amounts[name], amount) for name, amount in spent if name in amounts)))
+    return min((count, *(_count_multiples(amounts[name], amount) for name, amount in spent if name in amounts)))
 
 
-def _pieces_in_queue(need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity) -> int:
+def _task_pieces_fitting_queue(need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity) -> int:
     if not queue_accepts_task(need, part, room) or requested_resources_queue_lacks(need, part, room):
         return 0
     own = dict(part.amounts)
@@ -119,14 +119,14 @@ def _pieces_in_queue(need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, ro
     if any(host_lacks_consumable(name, room) for name in demanded):
         return 0
     fit = part.free // need.slots
-    return min((fit, *(_whole_multiples(own[name], amount) for name, amount in _used_consumables(need) if name in own)))
+    return min((fit, *(_count_multiples(own[name], amount) for name, amount in _used_consumables(need) if name in own)))
 
 
 def _used_consumables(need: DemandTaskRequirement) -> tuple[tuple[str, float], ...]:
     return tuple(amount for amount in (*need.amounts, *need.usual) if amount[1] > 0)
 
 
-def _whole_multiples(available: float, amount: float) -> int:
+def _count_multiples(available: float, amount: float) -> int:
     return int(available / amount + 1e-9)  # subtractions may have left a rounding error
 
 
@@ -154,7 +154,7 @@ def requested_resources_queue_lacks(
     return lacking - room.cell.common if room.is_new else lacking
 
 
-def _has_required_value(requirement: RequiredHostValue, room: FreeHostCapacity) -> bool:
+def _does_host_have_required_value(requirement: RequiredHostValue, room: FreeHostCapacity) -> bool:
     """Say whether a host has a required value; a new node is assumed to have the values of similar hosts."""
     if requirement.name == HOSTNAME:  # no host reports its own name as a resource value
         return f"{HOSTNAME}={requirement.value}" in room.tags
@@ -171,7 +171,7 @@ def _has_required_value(requirement: RequiredHostValue, room: FreeHostCapacity) 
 
 def queue_accepts_task(need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity) -> bool:
     """Say whether a queue on a host admits a task, even if no slots are free."""
-    if not _is_queue_requested(need, part.queue, room):
+    if not _do_task_requests_allow_queue(need, part.queue, room):
         return False
     if not part.is_told:
         return True
@@ -186,7 +186,7 @@ def queue_accepts_task(need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, 
     return all(host_value_meets_requirement(value, own[value.name]) for value in need.values if value.name in own)
 
 
-def _is_queue_requested(need: DemandTaskRequirement, queue: str, room: FreeHostCapacity) -> bool:
+def _do_task_requests_allow_queue(need: DemandTaskRequirement, queue: str, room: FreeHostCapacity) -> bool:
     if not all(request_expression_matches(expression, (queue,)) for expression in need.named):
         return False
     if not need.queues:
@@ -205,17 +205,17 @@ def host_capacity_after_placement(need: DemandTaskRequirement, room: FreeHostCap
     unplaced, parts_left = pieces, list[QueueFreeSlotsOnHost]()
     spent = dict(_used_consumables(need))
     for part in room.parts:
-        fit = min(unplaced, _pieces_in_queue(need, part, room))
-        own = _subtract_amounts(part.amounts, spent, fit)
+        fit = min(unplaced, _task_pieces_fitting_queue(need, part, room))
+        own = _subtract_consumable_amounts(part.amounts, spent, fit)
         parts_left.append(replace(part, free=part.free - fit * need.slots, amounts=own))
         unplaced -= fit
     if not any(part.free for part in parts_left):  # full hosts are interchangeable
         return replace(room, parts=tuple(parts_left), amounts=(), is_used=True)
-    amounts = _subtract_amounts(room.amounts, spent, pieces)
+    amounts = _subtract_consumable_amounts(room.amounts, spent, pieces)
     return replace(room, parts=tuple(parts_left), amounts=amounts, is_used=True)
 
 
-def _subtract_amounts(
+def _subtract_consumable_amounts(
     amounts: tuple[tuple[str, float], ...], spent: Mapping[str, float], pieces: int
 ) -> tuple[tuple[str, float], ...]:
     return tuple((name, has - pieces * spent.get(name, 0.0)) for name, has in amounts)
@@ -238,29 +238,29 @@ def parse_consumable_amounts(values: Iterable[tuple[str, str]]) -> tuple[tuple[s
 def pack_tasks_first_fit(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
     """Place whole tasks on hosts; return how many tasks fit, and the capacity that remains free."""
     if need.also:
-        return _pack_joint_tasks(need, tasks, blocks)
+        return _pack_multi_part_tasks(need, tasks, blocks)
     if need.pieces == 1:
-        return _pack_into_blocks(need, tasks, blocks)
+        return _pack_tasks_into_host_blocks(need, tasks, blocks)
     placed = 0
     for choice in split_by_parallel_environment(need, (room for room, _ in blocks)):
         for group in dict.fromkeys(room.group for room, _ in blocks):
             own = tuple(block for block in blocks if block[0].group == group)
             other_groups = tuple(block for block in blocks if block[0].group != group)
-            fit, own = _pack_into_blocks(choice, tasks - placed, own)
+            fit, own = _pack_tasks_into_host_blocks(choice, tasks - placed, own)
             placed, blocks = placed + fit, (*own, *other_groups) if fit else blocks
     return placed, blocks
 
 
-def _pack_joint_tasks(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
+def _pack_multi_part_tasks(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
     """Place as many multi-part tasks as possible; all parts of a task start together."""
     without_room = bisect_left(
-        range(tasks), True, key=lambda left: _pack_all_parts(need, tasks - left, blocks) is not None
+        range(tasks), True, key=lambda left: _pack_all_parts_of_tasks(need, tasks - left, blocks) is not None
     )
     placed = tasks - without_room
-    return placed, (_pack_all_parts(need, placed, blocks) if placed else None) or blocks
+    return placed, (_pack_all_parts_of_tasks(need, placed, blocks) if placed else None) or blocks
 
 
-def _pack_all_parts(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> HostBlocks | None:
+def _pack_all_parts_of_tasks(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> HostBlocks | None:
     """Return the capacity that is left after all parts of the tasks are placed; None if a part does not fit."""
     for part in need.parts:
         placed, blocks = pack_tasks_first_fit(part, tasks, blocks)
@@ -298,7 +298,7 @@ def split_by_parallel_environment(
     return tuple(replace(need, environments=frozenset((name,))) for name in names)
 
 
-def _pack_into_blocks(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
+def _pack_tasks_into_host_blocks(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
     room_for = [count_task_pieces_fitting_host(need, room) for room, _ in blocks]
     if not tasks or not any(room_for):
         return 0, blocks
@@ -309,7 +309,7 @@ def _pack_into_blocks(need: DemandTaskRequirement, tasks: int, blocks: HostBlock
         tasks = _count_spread_tasks(need, tasks, counts, room_for)
         room_for = [min(room, tasks) for room in room_for]
     fit = min(tasks, sum(n * k for n, k in zip(counts, room_for, strict=True)) // need.pieces)
-    return fit, _subtract_pieces(need, fit * need.pieces, blocks, room_for)
+    return fit, _subtract_placed_task_pieces(need, fit * need.pieces, blocks, room_for)
 
 
 def _count_spread_tasks(need: DemandTaskRequirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]) -> int:
@@ -324,7 +324,7 @@ def _count_spread_tasks(need: DemandTaskRequirement, tasks: int, counts: Sequenc
     return tasks - bisect_left(range(tasks), True, key=lambda left: has_room(tasks - left))
 
 
-def _subtract_pieces(
+def _subtract_placed_task_pieces(
     need: DemandTaskRequirement, pieces: int, blocks: HostBlocks, room_for: Sequence[int]
 ) -> HostBlocks:
     filled = list[HostBlock]()
@@ -367,7 +367,7 @@ def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[in
     counted in one step.
     """
     unused, used, placed = Counter(by_size), Counter[int](), 0
-    while placed < tasks and (hosts := _choose_hosts_of_task(pieces, unused)):
+    while placed < tasks and (hosts := _choose_hosts_of_exclusive_task(pieces, unused)):
         times = min(tasks - placed, *(unused[size] // number for size, number in hosts.items()))
         for size, number in hosts.items():
             unused[size] -= times * number
@@ -376,7 +376,7 @@ def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[in
     return placed, used
 
 
-def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
+def _choose_hosts_of_exclusive_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
     """Choose the hosts of one exclusive task: the largest host first, then the hosts that leave the least unused.
 
     Between equally good choices, larger hosts are preferred. The result is empty if there are too few hosts.
@@ -389,7 +389,7 @@ def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int
     pieces_left = max(0, pieces - largest)
     sums = [1]  # sums[k]: bit n is set if some hosts of the first k sizes can together hold n pieces
     for size in sizes:
-        sums.append(_possible_sums(sums[-1], size, smaller_hosts[size], pieces_left + largest))
+        sums.append(_bit_set_of_possible_piece_sums(sums[-1], size, smaller_hosts[size], pieces_left + largest))
     enough = sums.pop() >> pieces_left
     if not enough:
         return {}
@@ -403,7 +403,7 @@ def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int
     return +hosts
 
 
-def _possible_sums(sums: int, size: int, hosts: int, most: int) -> int:
+def _bit_set_of_possible_piece_sums(sums: int, size: int, hosts: int, most: int) -> int:
     """Return a bit set: bit n is set if some of the hosts together hold exactly n task pieces."""
     hosts, number = min(hosts, most // size), 1
     while hosts > 0:

@@ -35,7 +35,7 @@ def request_expression_matches(expression: str, names: Iterable[str]) -> bool:
     if not 0 < len(tokens) <= MOST:
         return False
     try:
-        is_match = _match_expression(tokens, tuple(name.lower() for name in names))
+        is_match = _match_request_expression(tokens, tuple(name.lower() for name in names))
     except (IndexError, ValueError):
         return False
     return is_match and not tokens
@@ -46,30 +46,30 @@ def drop_domains_from_expression(expression: str, host: str) -> str:
     return expression if "." in host else DOMAIN.sub("", expression)
 
 
-def _match_expression(tokens: list[str], names: tuple[str, ...], operators: str = "|&") -> bool:
+def _match_request_expression(tokens: list[str], names: tuple[str, ...], operators: str = "|&") -> bool:
     """Remove an expression from the front of `tokens`; return whether the expression matches a name.
 
     `operators` has the operators that the expression may contain, the loosest operator first.
     """
     if not operators:
-        return _match_expression_term(tokens, names)
-    is_match = _match_expression(tokens, names, operators[1:])
+        return _match_request_expression_term(tokens, names)
+    is_match = _match_request_expression(tokens, names, operators[1:])
     while tokens[:1] == [operators[0]]:
         del tokens[0]
-        is_next = _match_expression(tokens, names, operators[1:])
+        is_next = _match_request_expression(tokens, names, operators[1:])
         is_match = is_match or is_next if operators[0] == "|" else is_match and is_next
     return is_match
 
 
-def _match_expression_term(tokens: list[str], names: tuple[str, ...]) -> bool:
+def _match_request_expression_term(tokens: list[str], names: tuple[str, ...]) -> bool:
     first = tokens.pop(0)
     if first == "!":
-        return not _match_expression_term(tokens, names)
+        return not _match_request_expression_term(tokens, names)
     if first in ("&", "|", ")"):
         raise ValueError(first)
     if first != "(":
         return any(fnmatchcase(name, first) for name in names)
-    is_match = _match_expression(tokens, names)
+    is_match = _match_request_expression(tokens, names)
     if tokens.pop(0) != ")":
         raise ValueError(first)
     return is_match
@@ -149,8 +149,10 @@ def requirement_of_task_requests(
     long_names = [(layout.long_name(name), text) for name, text in shape.requests]
     requested = [(known[name], text) for name, text in long_names if name in known]
     values = [(resource, text) for resource, text in requested if resource.counted is ConsumableKind.NO]
-    environments = [pe for pe in _admitting_environments(shape, layout) if _can_split_slots(pe, shape)]
-    slots, pieces, is_apart = _split_slots(shape, environments, widest)
+    environments = [
+        pe for pe in _environments_that_admit_task(shape, layout) if _can_environment_split_slots(pe, shape)
+    ]
+    slots, pieces, is_apart = _split_task_slots_into_pieces(shape, environments, widest)
     names = frozenset(resource.name for resource, _ in requested)
     all_resources = {resource.name: resource for resource in layout.resources.values()}.values()
     unrequested = [(resource, resource.default) for resource in all_resources if resource.name not in names]
@@ -160,8 +162,8 @@ def requirement_of_task_requests(
         is_apart=is_apart,
         is_exclusive=any(resource.relation is EXCLUSIVE and text.lower() in TRUE for resource, text in requested),
         is_on_all=shape.is_on_all,
-        amounts=_consumables_per_piece(requested, slots, pieces),
-        usual=tuple(amount for amount in _consumables_per_piece(unrequested, slots, pieces) if amount[1] > 0),
+        amounts=_consumables_per_task_piece(requested, slots, pieces),
+        usual=tuple(amount for amount in _consumables_per_task_piece(unrequested, slots, pieces) if amount[1] > 0),
         values=tuple(
             RequiredHostValue(name=resource.name, relation=resource.relation, value=text)
             for resource, text in values
@@ -179,20 +181,20 @@ def environment_that_cannot_split_slots(
     shape: TaskResourceRequests, layout: CellConfiguration
 ) -> ParallelEnvironment | None:
     """Return an environment that admits a task but can't split its slots; None if some environment can."""
-    environments = _admitting_environments(shape, layout)
-    can_any = any(_can_split_slots(environment, shape) for environment in environments)
+    environments = _environments_that_admit_task(shape, layout)
+    can_any = any(_can_environment_split_slots(environment, shape) for environment in environments)
     return None if can_any else next(iter(environments), None)
 
 
 def environment_and_why_it_refuses_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
     """Return an environment and why it refuses the job; empty texts if some environment admits the job."""
-    named = _matching_environments(shape.pe, layout)
-    if not named or _admitting_environments(shape, layout):
+    named = _requested_parallel_environments(shape.pe, layout)
+    if not named or _environments_that_admit_task(shape, layout):
         return "", ""
     return named[0].name, named[0].access.refusal(shape.identity, layout.user_lists)
 
 
-def _can_split_slots(environment: ParallelEnvironment, shape: TaskResourceRequests) -> bool:
+def _can_environment_split_slots(environment: ParallelEnvironment, shape: TaskResourceRequests) -> bool:
     """Say whether a parallel environment can give a task its slots; a slot range is assumed to fit."""
     return (
         environment.spread is not ParallelSlotDistribution.FIXED
@@ -201,16 +203,16 @@ def _can_split_slots(environment: ParallelEnvironment, shape: TaskResourceReques
     )
 
 
-def _admitting_environments(shape: TaskResourceRequests, layout: CellConfiguration) -> list[ParallelEnvironment]:
-    matching = _matching_environments(shape.pe, layout)
+def _environments_that_admit_task(shape: TaskResourceRequests, layout: CellConfiguration) -> list[ParallelEnvironment]:
+    matching = _requested_parallel_environments(shape.pe, layout)
     return [pe for pe in matching if not pe.access.refusal(shape.identity, layout.user_lists)]
 
 
-def _matching_environments(pe: str, layout: CellConfiguration) -> list[ParallelEnvironment]:
+def _requested_parallel_environments(pe: str, layout: CellConfiguration) -> list[ParallelEnvironment]:
     return [environment for name, environment in sorted(layout.environments.items()) if pe and fnmatchcase(name, pe)]
 
 
-def _split_slots(
+def _split_task_slots_into_pieces(
     shape: TaskResourceRequests, environments: list[ParallelEnvironment], widest: int
 ) -> tuple[int, int, bool]:
     """Return the slots of a piece, the number of pieces, and whether pieces need different hosts."""
@@ -225,7 +227,7 @@ def _split_slots(
     return 1, shape.slots, False
 
 
-def _consumables_per_piece(
+def _consumables_per_task_piece(
     requested: Iterable[tuple[CellResourceDefinition, str]], slots: int, pieces: int
 ) -> tuple[tuple[str, float], ...]:
     """Return the consumables of one piece of a task; amounts for the whole job are divided evenly."""
@@ -250,7 +252,7 @@ def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> b
     """Say whether the value of a host meets a requirement, which may be an expression such as `!lx-x86`."""
     relation = requirement.relation
     if relation in (RequestedValueComparison.EQUAL, RequestedValueComparison.OTHER):
-        return _matches_value(requirement.value, text) == (relation is RequestedValueComparison.EQUAL)
+        return _does_host_value_match_request(requirement.value, text) == (relation is RequestedValueComparison.EQUAL)
     amount, has = parse_amount_or_default(requirement.value, BEYOND), parse_amount_or_default(text)
     if grid_engine_amounts.is_unlimited_grid_engine_amount(text):
         return relation in (RequestedValueComparison.AT_MOST, RequestedValueComparison.LESS)
@@ -261,7 +263,7 @@ def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> b
     return amount < has if relation is RequestedValueComparison.LESS else amount > has
 
 
-def _matches_value(pattern: str, text: str) -> bool:
+def _does_host_value_match_request(pattern: str, text: str) -> bool:
     if request_expression_matches(pattern, (text,)):
         return True
     try:

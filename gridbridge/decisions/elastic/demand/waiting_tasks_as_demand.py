@@ -95,12 +95,12 @@ class CellWideFreeResources:
                 fit = affordable
                 cause = NodeAddOrRemoveRefusalCause.LICENCE
                 shortage = NodeAddOrRemoveRefusal(cause=cause, name=name, wanted=f"{amount:g}", has=f"{has:g}")
-        fit, full = self._take_environment_slots(need, fit)
+        fit, full = self._take_parallel_environment_slots(need, fit)
         for name, amount in licences.items():
             self._licences[name] -= fit * amount
         return fit, full or shortage
 
-    def _take_environment_slots(
+    def _take_parallel_environment_slots(
         self, need: DemandTaskRequirement, tasks: int
     ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
         """Take slots of parallel environments for tasks, beginning with the most free slots."""
@@ -201,7 +201,7 @@ def find_startable_demand(
     No nodes are added for jobs that did not start despite free slots.
     """
     situation, after_s = facts.situation, facts.demand.stuck_after_s
-    tasks = _waiting_tasks_by_row(situation)
+    tasks = _count_waiting_tasks_by_first_job(situation)
     still = {
         job: replace(history, at=situation.now)
         for job, history in situation.watched.items()
@@ -212,27 +212,27 @@ def find_startable_demand(
     }
     widest = max((facts.cell.widest, *(offer.room.free_in_largest_queue for offer in facts.offers)))
     demand, refused = startable_demand_and_refusals(situation, widest, still.keys())
-    histories = {**still, **(_update_histories(demand, tasks, facts) if after_s else {})}
+    histories = {**still, **(_update_waiting_job_histories(demand, tasks, facts) if after_s else {})}
     stuck = {job for job, history in histories.items() if history.stuck_since}
     startable = tuple(pending_shape for pending_shape in demand if pending_shape.first not in stuck)
     return startable, (*refused, *_stuck_job_refusals(situation, histories)), histories
 
 
-def _waiting_tasks_by_row(situation: BalanceSituation) -> Counter[int]:
+def _count_waiting_tasks_by_first_job(situation: BalanceSituation) -> Counter[int]:
     """Count the waiting tasks by the lowest job number of their group; equal groups are added up."""
     waiting = Counter[int]()
-    for row in _startable_rows(situation):
+    for row in _job_groups_that_may_start(situation):
         waiting[row.first] += row.tasks
     return waiting
 
 
-def _startable_rows(situation: BalanceSituation) -> Iterator[WaitingJobGroup]:
+def _job_groups_that_may_start(situation: BalanceSituation) -> Iterator[WaitingJobGroup]:
     return (
         row for row in situation.cell.waiting if why_no_node_is_added_for_jobs(row) is None and row.state.is_waiting
     )
 
 
-def _update_histories(
+def _update_waiting_job_histories(
     pending_shapes: Iterable[StartableTasksOfEqualRequests], tasks: Mapping[int, int], facts: DemandPolicyRoundFacts
 ) -> Mapping[int, WaitingJobsHistory]:
     """Return the history of waiting jobs, and mark each job that did not start despite free slots.
@@ -269,7 +269,7 @@ def _stuck_job_refusals(
     situation: BalanceSituation, rows: Mapping[int, WaitingJobsHistory]
 ) -> Iterator[NodeAddOrRemoveRefusal]:
     """Yield a refusal for each job that did not start despite free slots, with the minutes of free slots."""
-    for row in _startable_rows(situation):
+    for row in _job_groups_that_may_start(situation):
         history = rows.get(row.first)
         if history and history.stuck_since and history.room_since:
             has = f"{elapsed_s(history.room_since, history.stuck_since) / MINUTE_S:.0f}"
@@ -317,10 +317,10 @@ def first_tasks_that_fill_slots(
     """Return the first waiting tasks that together fill the given number of slots."""
     first = list[tuple[StartableTasksOfEqualRequests, int]]()
     for pending_shape, tasks in pending_shapes:
-        fitting = min(tasks, ceil(slots / _slots_per_task(pending_shape)))
+        fitting = min(tasks, ceil(slots / _slots_of_one_task(pending_shape)))
         if fitting > 0:
             first.append((pending_shape, fitting))
-            slots -= fitting * _slots_per_task(pending_shape)
+            slots -= fitting * _slots_of_one_task(pending_shape)
     return first
 
 
@@ -335,7 +335,7 @@ def tasks_no_transfer_queue_starts_sooner(
     unserved, last = list[tuple[StartableTasksOfEqualRequests, int]](), ("", 0.0)
     free, rooms = dict(facts.situation.elsewhere_free), free_capacity.full_capacity_by_transfer_queue(facts.cell)
     for shape, tasks in pending_shapes:
-        late_s, slots = shape.waited_s - facts.demand.wait_s - facts.rules.interval_s, _slots_per_task(shape)
+        late_s, slots = shape.waited_s - facts.demand.wait_s - facts.rules.interval_s, _slots_of_one_task(shape)
         queues = [
             (wait_s, queue)
             for queue, wait_s in facts.situation.elsewhere.items()
@@ -359,5 +359,5 @@ def _could_run_in_empty_queue(need: DemandTaskRequirement, rooms: Iterable[task_
     return sum(task_packing.count_task_pieces_fitting_host(need, room) for room in rooms) >= need.pieces
 
 
-def _slots_per_task(pending_shape: StartableTasksOfEqualRequests) -> int:
+def _slots_of_one_task(pending_shape: StartableTasksOfEqualRequests) -> int:
     return max(1, pending_shape.need.all_slots)
