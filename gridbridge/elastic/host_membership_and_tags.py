@@ -35,7 +35,7 @@ class ExecutionHostMembership(Protocol):
     """
 
     def join(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
-        """Do the missing steps of a machine's join; the host's queues are enabled once its daemon reports."""
+        """Do the steps that a joining machine still lacks; queues are enabled once the daemon reports."""
 
     def close(self, host: str) -> None:
         """Disable all queue instances of a host, so that no further task starts on the host."""

@@ -104,7 +104,7 @@ class NodeActRunner:
         return replace(works, up_since=works.up_since or self.now())
 
     def _power_off_unreachable_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
-        """Switch off a host that did not come up or did not go off; the host keeps its tags.
+        """Switch off a host that failed to boot or to go off; the host keeps its tags.
 
         The host counts as up until a provider reports that it is off. Raises SilentHostMayRunTasks while the cell
         lists a task on the host.
@@ -144,7 +144,7 @@ class NodeActRunner:
         )
 
     def _join_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
-        """Continue the steps by which a node joins; a machine with a wrong host key is destroyed."""
+        """Continue to add a node to the cell; a machine with a wrong host key is destroyed."""
         try:
             step = self.membership.join(self._machine_to_join(node))
         except errors.SshAccessRejected:

@@ -105,7 +105,7 @@ class OarNodeMembership:
 
 
 def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
-    """Return the commands that root runs for a verb about an OAR node; empty for an unknown verb."""
+    """Return the commands with which root carries out a verb on an OAR node; empty for an unknown verb."""
     if len(words) == 2 and words[0] in oar_node_power_and_tags.SETTINGS:
         return (oar_node_power_and_tags.oar_node_state_command(*words),)
     if len(words) in (2, 3) and words[0] == "tag":

@@ -68,7 +68,7 @@ def _umask_file_mode() -> int:
 
 
 def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
-    """Read a round's inputs; raise ParseError with each missing or invalid value.
+    """Read a round's inputs; raises a ParseError that lists missing and invalid values.
 
     Without state.json, the round's time is the modification time of qstat.xml, and the balancer has no nodes.
     """

@@ -165,7 +165,7 @@ def may_not_read_balancer_nodes() -> bool:
 def explain_balance_of_job_or_host(
     subject: str, now: datetime, nodes: tuple[BalancerOwnedNode, ...] = (), folder: str = "", path: str = CONFIG
 ) -> BalancerJobOrHostExplanation:
-    """Explain what a round would do about a job or host; `nodes` is empty if they are unreadable."""
+    """Explain what a round would do about a job or host; `nodes` is empty if the nodes are unreadable."""
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     situation = _load_or_observe_situation(policy, folder, now)
     if nodes and not folder:

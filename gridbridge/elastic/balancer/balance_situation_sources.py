@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gridbridge.elastic.balancer_state_file import BalancerStateRows
 
 
-STARTS_S = 30.0  # start delay of a transferred job: two scheduler cycles at home, one remote
+STARTS_S = 30.0  # seconds until a transferred job starts: two scheduler cycles at home, one at the remote cluster
 LATELY = timedelta(seconds=60)
 
 

@@ -61,7 +61,7 @@ class ReloadingBalancer(ReloadingDaemon):
         return super().has_news()
 
     def _balancer_options(self, policy: Policy) -> BalancerRunOptions:
-        """Return the options for a new configuration; log why the balancer can't act, if so."""
+        """Return the options for a new configuration; log the reason if the balancer can't act with the options."""
         service_cycle.set_log_level(policy)
         try:
             options = self._renew(policy)

@@ -148,7 +148,7 @@ class BalancerDaemon:
         self._clock = clock
         self._life_sign = life_sign
         self._database: StateFile | None = None
-        self._unknown: TemporaryDirectory[str] | None = None  # the folder of the empty state file of a dry run
+        self._unknown: TemporaryDirectory[str] | None = None  # the folder of the empty state file that a dry run uses
 
     @property
     def pause_s(self) -> float:

@@ -116,7 +116,7 @@ def list_wakeable_own_hosts(
 def drop_acts_replaced_by_squeeze(
     plan: BalancePlan, standby_plan: StandbyOrWakePlan | None, own: Set[str]
 ) -> BalancePlan:
-    """Return the plan without acts that a squeeze carries out; no round both wakes hosts and adds nodes."""
+    """Remove acts from a plan that the squeeze replaces; no round both wakes hosts and adds nodes."""
     if standby_plan is None:
         return plan
     remaining = tuple(name for name in plan.remove if name not in own and name != standby_plan.last)

@@ -41,7 +41,7 @@ class BalancerStatisticsPaths:
     """The accounting file from which statistics are read, and files that store statistics."""
 
     accounting: str
-    kept: str  # the balancer's file with recent ends of tasks
+    kept: str  # the balancer's file that stores recently ended tasks
     lookback: timedelta = LOOKBACK
     stats: str = ""  # the statistics file; empty: no statistics are written
 
@@ -169,7 +169,7 @@ def publish_balancer_round(
     outcome: BalancerRoundNodeChanges,
     folder: str = BALANCE_PUBLISHED,
 ) -> None:
-    """Publish a round that observed the whole cell; an unwritable file is logged."""
+    """Publish the figures of a round that read the whole cell; an unwritable file is logged."""
     _publish_balancer_figures(
         lambda last: balancer_figures_if_cell_observed(last, cluster, situation, plan, numbers, outcome), folder
     )
@@ -178,7 +178,7 @@ def publish_balancer_round(
 def publish_round_without_cell_answer(
     cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED
 ) -> None:
-    """Publish that a round could not query the cell, with the reason."""
+    """Publish that a round could not read the cell, and the reason."""
     _publish_balancer_figures(lambda last: balancer_figures_if_cell_unobserved(last, cluster, now, trouble), folder)
 
 

@@ -52,7 +52,7 @@ def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
 
 
 def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
-    """Write the remaining nodes into a request file, whose time stays, or delete a file without nodes."""
+    """Write the remaining nodes into a request file and keep the file's time; delete a file without nodes."""
     path = f"{folder}/{before.file}"
     try:
         if not after.hosts:

@@ -99,7 +99,7 @@ class Ec2MachineProvider:
             self.client.terminate_instances(InstanceIds=[machine.id])
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines with the owner tag, recently terminated machines included."""
+        """Return all machines with the owner tag, including recently terminated machines."""
         ours = [{"Name": "tag-key", "Values": [OWNER_TAG]}]
         with translate_ec2_errors("list"):
             pages = self.client.get_paginator("describe_instances").paginate(
@@ -137,7 +137,7 @@ class Ec2MachineProvider:
         }
 
     def _request_ec2_machine(self, request: Mapping[str, object], token: str) -> ProviderMachine | None:
-        """Return the machine of a client token; None if the machine was terminated."""
+        """Return the machine that was created with a client token; None if the machine was terminated."""
         from botocore.exceptions import ClientError
 
         try:

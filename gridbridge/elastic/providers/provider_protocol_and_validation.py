@@ -53,7 +53,7 @@ class HostPowerControl(MachineLister, Protocol):
 SHOWN = 60  # limit of characters that a message shows of an invalid value
 TEXTS = ("id", "name", "address", "state", "host_key")
 ID = re.compile("[!-~]{1,255}")
-LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # RFC 1123, 2.1; the qmaster lowers host names
+LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # RFC 1123, 2.1; the qmaster changes host names to lower case
 HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){LABEL}(\.{LABEL})*")
 MOST_TAGS = 100
 TAG = 1024  # limit of characters in a tag's name or value
@@ -134,7 +134,7 @@ def _require_creation_time(created: datetime) -> None:
 def require_valid_provider_machines(
     machines: Iterable[ProviderMachine], cluster: str = ""
 ) -> tuple[ProviderMachine, ...]:
-    """Return checked machines, or raise ParseError; other clusters' machines only get their texts cleaned."""
+    """Return valid machines, else raise ParseError; other clusters' machines may have unprintable text."""
     printable = (
         machine if not cluster or machine.belongs_to(cluster) else _printable_machine(machine) for machine in machines
     )

@@ -12,7 +12,7 @@ from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ProviderMachine
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.shell import local_host_facts, program_runs, safe_files
 
-LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
+LATER, NO_CAPACITY = 75, 69  # exit statuses EX_TEMPFAIL and EX_UNAVAILABLE
 MOST_BYTES = 16 << 20  # size limit of output; enough for 20,000 nodes
 WORDS = 200  # limit of characters that are shown of a program's message
 

@@ -102,7 +102,7 @@ def compare_policies_by_replay(
     *,
     is_swept: bool = False,
 ) -> ReplayPolicyComparison:
-    """Replay a workload by each policy, without tasks that need more slots than the largest cluster has."""
+    """Replay a workload by each policy; tasks that need more slots than the cluster can have are left out."""
     most = terms.max_nodes * terms.slots
     narrow = tuple(task for task in workload.tasks if task.slots <= most)
     fit = _workload_without_tasks(workload, narrow, ReplayExclusionReason.TOO_WIDE)

@@ -108,7 +108,7 @@ class SimulatedNodes:
         return machine
 
     def place(self, slots: int) -> list[tuple[SimulatedNode, int]]:
-        """Return the nodes for a task and the slots on each; empty if the task does not fit."""
+        """Return the nodes on which a task fits, with the task's slots on each node; empty if it does not fit."""
         if slots <= self.terms.slots:
             fit = [machine for machine in self.ready if machine.free >= slots]
             if not fit:

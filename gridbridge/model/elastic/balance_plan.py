@@ -25,7 +25,7 @@ class WaitingJobsHistory:
     at: datetime  # time of the last balancer round
     tasks: int  # number of waiting tasks
     room_since: datetime | None = None  # when slots became free for the jobs; None: no free slots
-    stuck_since: datetime | None = None  # when nodes were last refused to the jobs; None: nodes may be added
+    stuck_since: datetime | None = None  # when the balancer stopped adding nodes for the jobs; None: nodes may be added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class SavedBalancerRoundInput:
     master: str = ""  # the qmaster's host, which is never removed
     last_change: datetime | None = None  # time at which a node was last added or removed; None: never
     nodes: tuple[ElasticNode, ...] = ()
-    best_effort: frozenset[str] = frozenset()  # best-effort queues that the cell's configuration does not mark
+    best_effort: frozenset[str] = frozenset()  # best-effort queues that the configuration does not mark as such
     eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # time from which each job could start
     # histories of waiting jobs, by the lowest job number of each group
     watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)

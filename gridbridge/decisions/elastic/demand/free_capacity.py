@@ -70,7 +70,7 @@ def _does_host_report_load(host: CellExecutionHost) -> bool:
 def _hosts_that_new_nodes_resemble(
     hosts: Sequence[CellExecutionHost], situation: BalanceSituation
 ) -> Sequence[CellExecutionHost]:
-    """Return the hosts that new nodes resemble: the balancer's nodes; without nodes, all but the master."""
+    """Return the hosts like new nodes: the balancer's nodes if any exist, else all hosts but the master."""
     ours = NodesByHostName(situation.nodes)
     nodes = [host for host in hosts if ours.of_host(host.name)]
     return nodes or [host for host in hosts if not is_same_host(host.name, situation.master)] or hosts
@@ -271,7 +271,7 @@ def capacity_of_arriving_nodes(
     situation: BalanceSituation,
     timeout_s: float,
 ) -> HostBlocks:
-    """Return the capacity of nodes that boot or join; `rooms` is by pool, and `own` by host of the site."""
+    """Return the capacity of nodes that boot or join, given the capacity by pool and by host of the site."""
     blocks = list[HostBlock]()
     for node in situation.nodes:
         room = rooms.get(node.pool) or own.get(node.name)

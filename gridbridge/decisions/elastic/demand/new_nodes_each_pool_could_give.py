@@ -235,7 +235,7 @@ def _refusal_of_all_queues(need: DemandTaskRequirement, room: task_packing.FreeH
 
 
 def _format_amount(number: float) -> str:
-    """Format an amount; large amounts are memory, and get a unit."""
+    """Format an amount; a large amount counts as memory and gets a unit."""
     for unit, size in (("G", 2**30), ("M", 2**20)):
         if number >= size:
             return f"{number / size:.4g}{unit}"

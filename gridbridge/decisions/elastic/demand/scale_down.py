@@ -26,7 +26,7 @@ from gridbridge.model.elastic.balance_plan import (
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
-BRIEF_S = 60.0  # a billing unit up to this length is not worth waiting for
+BRIEF_S = 60.0  # the end of a billing unit of at most this length is not awaited
 
 
 def _would_removal_waste_paid_time(node: ElasticNode, facts: DemandPolicyRoundFacts) -> bool:

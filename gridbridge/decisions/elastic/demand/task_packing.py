@@ -363,7 +363,7 @@ def _pack_exclusive_tasks(
 def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[int, int]) -> tuple[int, Counter[int]]:
     """Return how many exclusive tasks fit, and how many hosts of each size the tasks use.
 
-    The size of a host is how many pieces of one task fit on the host. Tasks on hosts of the same sizes are
+    The size of a host is the number of pieces of one task that fit on the host. Tasks on hosts of the same sizes are
     counted in one step.
     """
     unused, used, placed = Counter(by_size), Counter[int](), 0

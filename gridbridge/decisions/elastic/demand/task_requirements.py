@@ -180,14 +180,14 @@ def requirement_of_task_requests(
 def environment_that_cannot_split_slots(
     shape: TaskResourceRequests, layout: CellConfiguration
 ) -> ParallelEnvironment | None:
-    """Return an environment that admits a task but can't split its slots; None if some environment can."""
+    """Return a parallel environment that admits a task but can't split its slots; None if another can."""
     environments = _environments_that_admit_task(shape, layout)
     can_any = any(_can_environment_split_slots(environment, shape) for environment in environments)
     return None if can_any else next(iter(environments), None)
 
 
 def environment_and_why_it_refuses_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
-    """Return an environment and why it refuses the job; empty texts if some environment admits the job."""
+    """Return a parallel environment and why it refuses the job; empty texts if any admits the job."""
     named = _requested_parallel_environments(shape.pe, layout)
     if not named or _environments_that_admit_task(shape, layout):
         return "", ""
@@ -241,7 +241,7 @@ def _consumables_per_task_piece(
 
 
 def parse_amount_or_default(text: str, default: float = 0.0) -> float:
-    """Parse an amount; text that is no amount gives the default."""
+    """Parse an amount; return the default if the text is not an amount."""
     try:
         return grid_engine_amounts.parse_grid_engine_amount(text)
     except ParseError:

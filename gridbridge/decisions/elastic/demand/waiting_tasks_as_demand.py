@@ -31,7 +31,7 @@ from gridbridge.model.elastic.grid_engine_cell import WaitingJobGroup
 from gridbridge.model.grid_engine_amounts import MINUTE_S
 
 GAP_S = 3600.0  # after a longer gap between rounds, the time with free slots is counted anew
-AGAIN = 10  # nodes may be added again for a job that ignored free slots after stuck_after_s times this number
+AGAIN = 10  # after stuck_after_s times this number, nodes may be added again for a job that ignored free slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class CellWideFreeResources:
     def take_licences_and_slots(
         self, need: DemandTaskRequirement, tasks: int
     ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
-        """Take licences and environment slots for tasks; return how many tasks fit, and a refusal of the rest.
+        """Take licences and environment slots for tasks; return how many fit, and why the other tasks are refused.
 
         A job without a licence request uses the licence's default amount.
         """
@@ -219,7 +219,7 @@ def find_startable_demand(
 
 
 def _count_waiting_tasks_by_first_job(situation: BalanceSituation) -> Counter[int]:
-    """Count the waiting tasks by the lowest job number of their group; equal groups are added up."""
+    """Count the waiting tasks by the lowest job number of their group, which several groups may share."""
     waiting = Counter[int]()
     for row in _job_groups_that_may_start(situation):
         waiting[row.first] += row.tasks
