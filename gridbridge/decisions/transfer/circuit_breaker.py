@@ -93,7 +93,7 @@ def breaker_evidence_of_transfer(
 
 
 def fast_failure_cause(before: Transfer | None, transfer: Transfer, policy: BreakerSection) -> str:
-    """Return the cause if a transfer failed fast by a fault of its remote cluster; else ''."""
+    """Return the cause if a transfer failed fast because of a fault of its remote cluster; else ''."""
     fast = timedelta(seconds=policy.fast_s)
     is_news = before is None or before.cause != transfer.cause
     if not is_news or transfer.cause not in CLUSTER_FAULTS or has_remote_job_run(transfer):

@@ -1,4 +1,4 @@
-"""Derive a remote job's result, which its starter reports, and its usage from its accounting records."""
+"""Derive from a remote job's accounting records its usage, and the result that the starter reports."""
 
 from collections.abc import Iterable
 from math import isfinite

@@ -83,7 +83,7 @@ class ClusterFailureBreakers:
         self._publish_breakers()
 
     def clusters_with_closed_queues(self, transfers: Iterable[Transfer]) -> frozenset[str]:
-        """Return the clusters whose transfer queues are closed because of job failures."""
+        """Return the clusters whose transfer queues are closed now because of job failures."""
         now, everyone = self._clock.now(), self._transfers_with_task_seen_in_queue(transfers)
         return frozenset(
             name

@@ -204,7 +204,7 @@ class CopiedGuardRemover:
 
 FIRST_SUSPENSION_REQUEST_PAUSE_S = 60.0  # first pause between two requests to a starter
 LONGEST_SUSPENSION_REQUEST_PAUSE_S = 3600.0  # longest pause between two requests to a starter
-REQUESTS_BEFORE_WARNING = 3  # after this number of requests the history says that the starter does nothing
+REQUESTS_BEFORE_WARNING = 3  # after so many requests the transfer's history tells that the starter does not act
 UNHEEDED_SUSPENSION_WARNING = (
     "the starter does not act on suspension requests; later requests come less often, at most hourly;"
     " qdel of the local job still deletes the remote job, after half a minute"

@@ -97,7 +97,7 @@ class OrphanRemoteJobCleaner:
         return False
 
     def _stop_watching_ended_transfer(self, ended: Transfer) -> None:
-        """Remove a transfer's message file before the database row: a message without a row would look new."""
+        """Remove a transfer's message file first, then its row: a message without a row would look new."""
         self._inbox.remove_stored_message(ended.record)
         self._ledger.stop_watching_remote_job(ended)
 

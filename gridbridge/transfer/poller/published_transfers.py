@@ -189,7 +189,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
             publish_file(path, names_offered_by_cluster.encode_offered_names(answer.vocabulary))
 
     def read_published_breakers(self) -> tuple[reports.PublishedClusterBreaker, ...]:
-        """Return the breakers that an earlier process published; no breaker if the file is unreadable."""
+        """Return the failure counts (breakers) that an earlier process published; none if the file is unreadable."""
         try:
             return published_json.read_published_breakers(self.folder).breakers
         except StateError:

@@ -247,7 +247,7 @@ class RemoteUsageService:
             self.views.publish_accounting_progress(self.readings.values())
 
     def will_file_show_end(self, transfer: Transfer) -> bool:
-        """Return whether the job's end will be read from the cluster's accounting file, without a call of qacct."""
+        """Return whether the accounting file will show how the job ended, so that no call of qacct is needed."""
         reading = self.readings.get(transfer.remote)
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 

@@ -162,7 +162,7 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
         return self.ledger.remote_clusters() - self.policy.clusters.keys()
 
     def record_home_deletions(self, transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> None:
-        """Record since when the home cluster deletes the tasks of transfers or no longer lists the tasks."""
+        """Record for each transfer since when home has been deleting the task, or has not listed the task."""
         for transfer in transfers:
             if transfer_act_decisions.is_home_task_deleted(transfer, situation):
                 self.deleted_at_home.setdefault(transfer.name, situation.now)

@@ -185,7 +185,7 @@ class TransferLedger:
         self._log_withheld_lines(transfer)
 
     def reopen_transfer(self, ended: Transfer) -> None:
-        """Open a closed transfer again because home missed its end, unless the task was sent again since."""
+        """Open a closed transfer again because home missed the task's end, unless the task was sent again since."""
         names = [attempt.name for attempt in self.attempts_of_task(ended.name, ended.uid)]
         if names[-1:] == [ended.name] and ended.key not in self.open:
             self.store_transfer(ended.but(closed_at=None, updated_at=self._clock.now()))

@@ -35,7 +35,7 @@ class PollRoundSteps:
 
     def gather(self) -> PollRoundInput:
         """Gather a round's input; after an answer of any cluster the round decides about all open transfers."""
-        came = self._parts.answers.collect_results()  # first, so that no answer is newer than the messages
+        came = self._parts.answers.collect_results()  # before the messages are read, so that no answer is newer
         transfers = self._parts.mail.apply_new_messages(at_once=bool(came))
         for transfer in transfers:
             if transfer.is_over:

@@ -55,7 +55,7 @@ class TransferService(PollerComponents):
 
     @contextmanager
     def open_round(self) -> Iterator[PollRoundSteps]:
-        """Store all changes of a round in one transaction; afterwards send its commands and queries."""
+        """Store all changes of a round in one transaction, and then send the round's commands and queries."""
         self._shift_times_after_clock_change()
         with self.ledger.transaction():
             yield PollRoundSteps(self)

@@ -86,8 +86,8 @@ def _is_job_deleted_or_unknown(task: LocalTask) -> bool:
 def delete_job_of_killed_starter(task: LocalTask) -> None:
     """Delete the remote job of a starter that was killed; do nothing if the starter ended regularly.
 
-    If the deletion fails, the service deletes the remote job. The service also removes the remote folder of an ended
-    job, because the folder may have outputs that are not at home yet.
+    If the deletion fails, the service deletes the remote job. An ended job with a remote folder is left to the service,
+    because the folder may have outputs that are not at home yet.
     """
     record = task.read_record()
     if not record or task.read_closing_note() or task.is_deleted():

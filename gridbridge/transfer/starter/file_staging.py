@@ -1,7 +1,7 @@
 """Copy a job's files to a cluster without a shared filesystem, and the job's outputs back home.
 
-Each step may be killed anywhere and is then repeated. Inputs go into a remote folder with the transfer's name before
-the job is released. Once the outputs are home, the folder is removed.
+Each step may be killed at any point and is then repeated. Inputs go into a remote folder with the transfer's name
+before the job is released. Once the outputs are home, the folder is removed.
 """
 
 import errno

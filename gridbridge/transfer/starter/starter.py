@@ -143,7 +143,7 @@ class DueStarterStep(StarterStepContext):
         return starter_step_context.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
 
     def resend_record(self) -> str:
-        """Send the record again, and restore the FIFO and the claim's key, in case the spool was wiped."""
+        """Send the note about the transfer again, and restore FIFO and claim key, in case the spool was wiped."""
         spool.ensure_starter_wake_fifo(self.record.wake, self.task.our_spool)
         self.save_and_send_record()
         remote_job_submission_step.write_claim_key(self)
