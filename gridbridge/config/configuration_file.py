@@ -1,6 +1,6 @@
 """Parses gridbridge.toml into a Policy.
 
-All mistakes are reported at once, a line each: `FILE: [section] key = value: what is wrong;
+All mistakes are reported at once, each in a line: `FILE: [section] key = value: what is wrong;
 expected WHAT`. The file is TOML 1.0. Each module in CAPABILITIES defines sections.
 """
 

@@ -1,6 +1,6 @@
 """The steps that all requests of gridbridge-as-user share, such as becoming the file's owner.
 
-Root runs all code up to `switch_to_user`; the owner runs the rest, within a time limit.
+Root runs all code up to `switch_to_user`; the owner runs all later code, within a time limit.
 """
 
 import os

@@ -121,7 +121,7 @@ ROOT = 0
 def require_owner_retry_request(token: str, campaign: int, uid: int) -> str:
     """Return the identity of an owner's request file, which stays the same when the file is renamed.
 
-    Raises AsUserRequestRefusal unless the owner or root wrote the request, and the request asks to resubmit tasks.
+    Raises AsUserRequestRefusal if another user wrote the request, or if the request does not ask to resubmit tasks.
     """
     if not (token.isascii() and token.isalnum()):
         raise AsUserRequestRefusal(f"{token!r} is not the name of a request")

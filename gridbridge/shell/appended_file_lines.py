@@ -1,7 +1,7 @@
 """Reads lines that other programs append to a file, in spite of rotation and truncation.
 
-The checksum of the last bytes that were read, not the file's name, says where to continue. A file that logrotate
-renamed or copied is read to its end before the new file.
+Reading continues after the bytes with the checksum of the last bytes read, whatever the file's name is.
+A file that logrotate renamed or copied is read to its end before the new file.
 """
 
 import os

@@ -274,7 +274,7 @@ def collect_published_metrics(
     """Return all metrics, and an error message for each capability whose files are unreadable.
 
     A capability without published files has no metrics. If files are unreadable, gridbridge_published_readable is 0.
-    Raises StateError if neither folder exists.
+    Raises StateError if none of the folders with published files exists.
     """
     parts: dict[str, Measure] = {}
     if os.path.isdir(folder):

@@ -186,7 +186,7 @@ def _queue_order_notes(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple
 def _remote_folder_of_staged_job(ours: TransferRoute, request: JobRequest, account: str, name: str) -> str:
     """Return the remote folder of a job with staged files; empty for other jobs.
 
-    A relative folder is in the account's home. Raises UnstageablePaths for an invalid file list.
+    A relative folder is below the remote account's home folder. Raises UnstageablePaths for an invalid file list.
     """
     if not ours.declares_staged_files(request.context):
         return ""

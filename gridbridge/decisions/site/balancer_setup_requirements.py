@@ -132,7 +132,7 @@ def qmaster_host_if_other(facts: BalancerFacts) -> str:
 def balancer_rights_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
     """Yield the edits that remove the balancer's rights, and the cron file or systemd unit that starts the balancer.
 
-    The manager right is removed only on the master host, because a balancer on the master uses the same account name.
+    On a host that is not the master host the manager right stays, because the master's balancer may use the account.
     """
     if facts.has_unit:
         stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"

@@ -1,8 +1,8 @@
 """Findings about Grid Engine's scheduler, sched_conf(5), and the transfer host's part of sge_conf(5).
 
-Existing load sensors are kept: a host's own list replaces the global list, so the global list is copied. An execd that
-started without a host configuration never reads a new host configuration (tried on 8.1.9). Such an execd has to be
-restarted, which leaves its jobs running.
+Existing load sensors are kept: the global list is copied to the host, because a host's own list replaces the global
+list. An execd that started without a host configuration never reads a new host configuration (tried on 8.1.9).
+Such an execd has to be restarted, which leaves its jobs running.
 """
 
 import re

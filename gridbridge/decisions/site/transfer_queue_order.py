@@ -78,8 +78,8 @@ def is_queue_order_set_up(
 ) -> bool:
     """Say whether the queues' seq_no follow the order; `former` has the original seq_no.
 
-    Expected waits change every minute, so an order by waits is accepted for ever once setup has made it. An order by
-    cost is compared each time, because costs change only with gridbridge.toml.
+    Expected waits change every minute, so after setup has made an order by waits, this order is always accepted.
+    An order by cost is compared each time, because costs change only with gridbridge.toml.
     """
     all_offers = tuple(offers)
     if order is QueueOrder.SEQ_NO:

@@ -94,8 +94,8 @@ class CheckReportItem:
 def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
     """Check the site that a configuration describes, if the configuration is valid and the service accepts the file.
 
-    Otherwise only the configuration's faults are reported, because the service uses an older configuration. Only for
-    the default path the check asks whether programs have read the file.
+    Otherwise only the configuration's faults are reported, because a running service still uses an older
+    configuration. Only for the default path the check asks whether programs have read the file.
     """
     sha256 = "" if path == CONFIG else None
     try:
