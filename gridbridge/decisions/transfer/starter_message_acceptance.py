@@ -191,7 +191,7 @@ def _apply_record_message(
         return fresh
     if transfer.is_over or PHASE_ORDER.index(message.phase) < PHASE_ORDER.index(transfer.phase):
         return _reject_wrong_route(message, "the message is older than the stored transfer")
-    if _is_same_record(transfer, fresh):
+    if _is_record_message_without_news(transfer, fresh):
         latest = fresh if message.reason else transfer
         return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
     return fresh.but(
@@ -203,7 +203,7 @@ def _apply_record_message(
     )
 
 
-def _is_same_record(transfer: Transfer, fresh: Transfer) -> bool:
+def _is_record_message_without_news(transfer: Transfer, fresh: Transfer) -> bool:
     facts = (fresh.phase, fresh.wake, fresh.claim, fresh.remote_id or transfer.remote_id, fresh.rerun or transfer.rerun)
     return facts == (transfer.phase, transfer.wake, transfer.claim, transfer.remote_id, transfer.rerun)
 

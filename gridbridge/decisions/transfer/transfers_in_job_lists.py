@@ -46,18 +46,20 @@ class TransferDecisionInputs:
         if remote is None or transfer.key in self.reused_ids:
             return None
         if transfer.remote_id:
-            return _row_of_transfer_owner(remote.find(transfer.remote_id), transfer)
+            return _row_if_transfer_owner_matches(remote.find(transfer.remote_id), transfer)
         rows = (row for rows in remote.jobs.values() for row in rows)
-        return next((row for row in rows if row.name == transfer.name and _row_of_transfer_owner(row, transfer)), None)
+        return next(
+            (row for row in rows if row.name == transfer.name and _row_if_transfer_owner_matches(row, transfer)), None
+        )
 
 
 def find_home_task_of_transfer(transfer: Transfer, local: ClusterSnapshot) -> ClusterJobListRow | None:
     """Return the row of a transfer's task in the home job list, if the owners match; else None."""
     name = parse_transfer_name(transfer.name)
-    return _row_of_transfer_owner(local.find(name.job, name.task), transfer)
+    return _row_if_transfer_owner_matches(local.find(name.job, name.task), transfer)
 
 
-def _row_of_transfer_owner(row: ClusterJobListRow | None, transfer: Transfer) -> ClusterJobListRow | None:
+def _row_if_transfer_owner_matches(row: ClusterJobListRow | None, transfer: Transfer) -> ClusterJobListRow | None:
     return row if row and row.owner == transfer.owner else None
 
 

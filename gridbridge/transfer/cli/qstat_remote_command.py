@@ -74,7 +74,7 @@ def qstat_remote(
     """
     now = datetime.now(UTC)
     if jobs:
-        _print_jobs(owner_remote_job_access.parse_job_list(jobs), now, path, folder, is_json)
+        _print_details_of_named_jobs(owner_remote_job_access.parse_job_list(jobs), now, path, folder, is_json)
         return
     named = tuple(name for words in users for name in words.split(",") if name)
     owners = tuple(own_login_name() if name == CALLING_USER else name for name in named or (CALLING_USER,))
@@ -95,7 +95,7 @@ def main() -> None:
     output_and_errors.run_command_reporting_errors(qstat_remote, "qstat_remote")
 
 
-def _print_jobs(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool) -> None:
+def _print_details_of_named_jobs(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool) -> None:
     asking = service.SingleRemoteJobQueries(path)
     tasks: list[TaskWithRemoteMessages] = []
     alarm, unknown = "", []
@@ -109,23 +109,23 @@ def _print_jobs(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is
     if is_json:
         output_and_errors.print_json({"notes": [alarm] if alarm else [], "tasks": to_json_types(tuple(tasks))})
     else:
-        _print_task_details(tasks, alarm, now)
+        _print_details_of_all_tasks(tasks, alarm, now)
     for problem in unknown:
         output_and_errors.print_error(f"qstat_remote: {problem}")
     if unknown:
         raise SystemExit(UNKNOWN)
 
 
-def _print_task_details(tasks: Sequence[TaskWithRemoteMessages], alarm: str, now: datetime) -> None:
+def _print_details_of_all_tasks(tasks: Sequence[TaskWithRemoteMessages], alarm: str, now: datetime) -> None:
     if alarm:
         output_and_errors.print_line(f"{alarm}\n")
     for count, task in enumerate(tasks):
         if count:
             output_and_errors.print_line()
-        _print_task_detail(task, now)
+        _print_details_of_one_task(task, now)
 
 
-def _print_task_detail(task: TaskWithRemoteMessages, now: datetime) -> None:
+def _print_details_of_one_task(task: TaskWithRemoteMessages, now: datetime) -> None:
     transfer = task.attempt.transfer
     output_and_errors.print_line(task.attempt.where)
     facts = (

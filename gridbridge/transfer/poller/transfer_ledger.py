@@ -82,9 +82,9 @@ class TaskHistoryPublisher:
         transfers = tuple(attempt.transfer for attempt in attempts.values())
         unproved = transfers_in_job_lists.uids_claiming_unproved_task(transfers)
         if proved := transfers_in_job_lists.proved_owner_uids(transfers):
-            self._views.publish_proved_history(local, _histories_of_uids(attempts, proved))
+            self._views.publish_proved_history(local, _transfer_histories_of_uids(attempts, proved))
         for uid in {transfer.uid for transfer in transfers}:
-            self._views.publish_unproved_history(local, uid, _histories_of_uids(attempts, unproved & {uid}))
+            self._views.publish_unproved_history(local, uid, _transfer_histories_of_uids(attempts, unproved & {uid}))
         if not all(attempt.transfer.is_over for attempt in attempts.values()):
             self._known[local] = attempts
 
@@ -94,7 +94,9 @@ class TaskHistoryPublisher:
         self._views.remove_old_histories(before, living)
 
 
-def _histories_of_uids(attempts: "dict[TransferKey, _TransferWithEvents]", uids: frozenset[int]) -> list[History]:
+def _transfer_histories_of_uids(
+    attempts: "dict[TransferKey, _TransferWithEvents]", uids: frozenset[int]
+) -> list[History]:
     theirs = (attempt for attempt in attempts.values() if attempt.transfer.uid in uids)
     listed = (attempt for attempt in theirs if attempt.transfer.listed != OwnerSeenInHomeJobList.NO)
     return [(attempt.transfer, attempt.events) for attempt in listed]

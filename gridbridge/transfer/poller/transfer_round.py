@@ -96,7 +96,7 @@ class PollRoundSteps:
             self._parts.actions.do_or_begin_act(action)
         if round_input.came:
             self._compare_tasks_with_remote_jobs(round_input.came)
-        self._publish(round_input.is_news)
+        self._publish_load_values_and_transfers(round_input.is_news)
 
     def _store_changed_transfers(self, concerned: tuple[Transfer, ...], planned: tuple[Transfer, ...]) -> None:
         for before, transfer in zip(concerned, planned, strict=True):
@@ -119,7 +119,7 @@ class PollRoundSteps:
         parts.moves.continue_moves(everything)
         parts.suspensions.request_suspension_changes(everything, parts.recalls.transfers_being_recalled())
 
-    def _publish(self, is_news: bool) -> None:
+    def _publish_load_values_and_transfers(self, is_news: bool) -> None:
         parts, views = self._parts, self._parts.resources.views
         closed = parts.breakers.clusters_with_closed_queues(parts.ledger.open_transfers())
         closed |= parts.answers.silent_clusters()
