@@ -112,7 +112,7 @@ class ClusterSnapshot:
     copies: tuple[ClusterJobListRow, ...] = ()  # rows of copies that OAR made of gridbridge's jobs
     pending: int  # number of waiting tasks that may start, without tasks of campaigns
     free_slots: int  # free slots in ordinary queues; fewer if consumable resources are short
-    besteffort_slots: int | None = None  # free slots for preemptible jobs; None: the cluster has none of these
+    besteffort_slots: int | None = None  # free slots for preemptible jobs; None: no preemptible jobs here
     _by_task: dict[int, _Rows] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property

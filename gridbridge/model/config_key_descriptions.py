@@ -114,7 +114,7 @@ def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
 
 
 class RemoteAccounts(dict[str, str]):
-    """Maps each user whose account has another name at a remote cluster to this name."""
+    """Account names at a remote cluster, for those users whose account has another name there."""
 
     def account_of(self, person: str) -> str:
         """Return a user's account name at the remote cluster, by default the user's name at home."""
@@ -129,4 +129,4 @@ class RemoteAccounts(dict[str, str]):
 
 
 class QueueDefaultRequests(dict[str, str]):
-    """Maps resources that a queue requests for its jobs by default to amounts, under the names at home."""
+    """Default requests of a queue for its jobs: home's name of each resource, and the amount."""

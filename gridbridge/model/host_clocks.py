@@ -50,13 +50,13 @@ def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings)
 
 
 def shift_past_time_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
-    """Return which time the clock as it is set now would have shown at a stored time."""
+    """Return a stored time, corrected by all forward jumps of the clock since then."""
     later_s = sum(jump.by_s for jump in leaps if jump.at > since)
     return since + timedelta(seconds=later_s)
 
 
 def sum_clock_jumps(leaps: Iterable[ClockJump]) -> timedelta:
-    """Return the sum of all clock jumps: by at most this sum a stored time looks older than it is."""
+    """Return the sum of all clock jumps; a stored time looks older than it is by at most this sum."""
     return timedelta(seconds=sum(jump.by_s for jump in leaps))
 
 

@@ -1,6 +1,6 @@
 """The state of a job or queue instance, as a set of facts such as `running` and `suspended`."""
 
-TYPE_CHECKING = False  # spares the import of typing, which takes as long as the import of json
+TYPE_CHECKING = False  # avoids an import of typing, which takes as long as an import of json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -5,7 +5,7 @@ from gridbridge.model import light_dataclass
 OURS = "gridbridge_"  # name prefix of gridbridge's variables in the context of a job (`qsub -ac`)
 OWN_QUEUES = f"{OURS}queues"  # the owner's queue list, while the service has replaced it by another list
 OWN_START = f"{OURS}start"  # the owner's start time, while the service defers the job; 0: none
-OWN_JOB = f"{OURS}job"  # job number of a deferred job, which tells it from a copy made by qresub
+OWN_JOB = f"{OURS}job"  # job number of a deferred job; a copy made by qresub has another number
 OWN_HOLD = f"{OURS}hold"  # set if the service, and not the starter, held the task
 BALANCE = f"{OURS}balance"  # with value `no`, rebalancing must not move the job
 YIELDS = "besteffort"  # OAR's type of preemptible jobs
@@ -99,7 +99,7 @@ class JobRequest:
 
     @property
     def odd_start(self) -> str:
-        """The text in the job's context that should be the owner's start time, if it is no time; else ''."""
+        """The owner's start time in the job's context, if the text there is no valid time; '' if it is valid."""
         text = dict(self.context).get(OWN_START, "")
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
         return text if text and not (is_number and int(text) <= LATEST_S) else ""

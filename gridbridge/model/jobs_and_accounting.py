@@ -36,7 +36,7 @@ class JobRequestAndSubmitOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayEndQuery:
-    """Asks a cluster's accounting how the tasks of an array have ended."""
+    """A query to the accounting of a cluster about how the tasks of an array ended."""
 
     job_id: int
     account: str

@@ -6,7 +6,7 @@ it is submitted. Only starters of jobs with requests load this module.
 
 from gridbridge.model import light_dataclass, transfer_messages_in_spool
 
-TYPE_CHECKING = False  # spares the import of typing, which takes as long as the import of json
+TYPE_CHECKING = False  # avoids an import of typing, which takes as long as an import of json
 if TYPE_CHECKING:
     from gridbridge.model.job_request import JobRequest
 

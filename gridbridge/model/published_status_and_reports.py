@@ -1,4 +1,4 @@
-"""What the JSON files contain that the service publishes for all users, and reports made from them.
+"""Contents of the JSON files that the service publishes for all users, and reports made from them.
 
 The files contain nothing that qstat hides: no arguments and no environment of a job.
 """
@@ -262,7 +262,7 @@ def format_duration(passed: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatusReport:
-    """What `gridbridge status` says of a cluster: does it answer, how many tasks wait and slots are free."""
+    """What `gridbridge status` says of a cluster: whether it answers, its waiting tasks and free slots."""
 
     cluster: str
     answers: bool
@@ -274,7 +274,7 @@ class ClusterStatusReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueReport:
-    """What `gridbridge status` says of a transfer queue: is it open or, with the reason, closed."""
+    """What `gridbridge status` says of a transfer queue: whether it is open, or why it is closed."""
 
     queue: str
     cluster: str
@@ -307,7 +307,7 @@ class SiteStatusReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferAttemptExplanation:
-    """What `gridbridge why` says of a transfer: where, in what states at both clusters, waiting for what."""
+    """What `gridbridge why` says of a transfer: where it is, its state at both clusters, what it awaits."""
 
     transfer: PublishedTransfer
     where: str

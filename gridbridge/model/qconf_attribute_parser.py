@@ -19,7 +19,7 @@ class QconfValuesByHost:
     others: tuple[tuple[str, str], ...] = ()  # pairs (host or host group, value)
 
     def on(self, host: str, groups: Container[str]) -> str:
-        """Return the value at a host: its own, without one the value of its group, without both the default.
+        """Return the value at a host: its own value, or that of its group, or the default value.
 
         If the value is a list, the value at a host replaces the default list, and does not extend it (queue_conf(5)).
         """
@@ -36,7 +36,10 @@ def parse_qconf_values_by_host(text: str) -> QconfValuesByHost:
 
 
 def qconf_queue_value_by_host(text: str) -> tuple[tuple[str, str], ...]:
-    """Return pairs (suffix, value) of a queue attribute; the suffix '', `@HOST` or `@@GROUP` follows QUEUE."""
+    """Return a queue attribute as pairs (suffix to the queue's name, value).
+
+    The suffix is '' for the default value, `@HOST` for a host, and `@@GROUP` for a host group.
+    """
     values = parse_qconf_values_by_host(text)
     return (("", values.usual), *((f"@{where}", value) for where, value in values.others))
 

@@ -66,7 +66,7 @@ class JobEndPushKind(StrEnum):
 
 
 class JobClaimKind(StrEnum):
-    """How home and a remote job agree who runs a task that home may have recalled: the holder of a claim."""
+    """How home and a remote job agree which of them runs a task that home may have recalled."""
 
     NONE = "none"
     FILE = "file"

@@ -15,7 +15,7 @@ def encode_key_value_lines(values: dict[str, str]) -> bytes:
 
 
 def decode_key_value_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
-    """Decode lines `key=value`; raise ParseError for a key that is repeated or, unless None, not in `keys`."""
+    """Decode lines `key=value`; raise ParseError for invalid lines, and for keys not in `keys` (None: any)."""
     if not data.endswith(b"\n"):
         raise ParseError("the last line is incomplete")
     values: dict[str, str] = {}
@@ -75,7 +75,7 @@ class StarterPhase:
 
 
 class TransferOutcome:
-    """What a starter must do: end like the remote job, or do something to the remote job first."""
+    """What the starter must do next: end as the remote job ended, or first act on the remote job."""
 
     EXIT = "exit"  # the remote job exited with `exit_status`
     SIGNAL = "signal"  # signal `signal` killed the remote job
@@ -164,7 +164,7 @@ class TransferMessage:
         return TransferMessage(**(vars(self) | values))
 
     def tells_end(self) -> bool:
-        """Say whether the message has all values of its outcome; a message that was cut short lacks one."""
+        """Say whether the message has the complete outcome of a job; a message that was cut lacks a part."""
         parts = {TransferOutcome.EXIT: self.exit_status, TransferOutcome.SIGNAL: self.signal}
         return bool(parts.get(self.outcome, self.outcome))
 

@@ -7,7 +7,7 @@ part consists of letters, digits and `-`, because Grid Engine forbids some chara
 from gridbridge.errors import ParseError
 
 PREFIX = "gb"
-WRAP = 1 << 32  # added to negative task numbers: so Grid Engine 8.1.9 prints numbers from 2**31 on
+WRAP = 1 << 32  # added to negative task numbers, as which Grid Engine 8.1.9 prints numbers from 2**31 on
 NO_TASK = 0  # task number of a job that is no array job
 
 

@@ -6,7 +6,7 @@ checked here, because only root writes gridbridge.toml, and `gridbridge check` l
 
 from gridbridge.model import light_dataclass, transfer_messages_in_spool
 
-TYPE_CHECKING = False  # spares the import of typing, which takes as long as the import of json
+TYPE_CHECKING = False  # avoids an import of typing, which takes as long as an import of json
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
@@ -156,7 +156,7 @@ class TransferRoute:
         return self._access_to_embedded("remote") if self.remote_kind == EMBEDDED else self._access_to_cell("remote")
 
     def declares_staged_files(self, context: tuple[tuple[str, str], ...]) -> bool:
-        """Say whether files are to be copied to or from the cluster, by the job's context or its queue.
+        """Say whether the job's context or its queue names files to copy to or from the cluster.
 
         With copied files, the remote job runs in a folder for its transfer; without, in the home of the account.
         """

@@ -135,7 +135,7 @@ def delete_rows_of_attempts(
 
 
 def delete_rows_of_ended_attempts(database: StateFile, table: sa.Table) -> None:
-    """Delete the rows about ended attempts from a table, array by array, because attempts have an index for that."""
+    """Delete the rows about ended attempts from a table, with an indexed query for each array."""
     indices_by_array: dict[tuple[int, int], list[int]] = {}
     for row in database.rows(sa.select(*(table.c[name] for name in PLACE))):
         indices_by_array.setdefault((row["campaign"], row["array"]), []).append(row["place"])

@@ -12,7 +12,7 @@ from gridbridge.model.published_status_and_reports import JournalledProgramDecis
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
 
-KEPT_BYTES = 64 << 20  # the journal keeps at most this many bytes of decisions, the newest
+KEPT_BYTES = 64 << 20  # the journal keeps at most this many bytes: the newest decisions
 ROWS = 100  # an entry has at most this many transfers, tasks or nodes
 MOST_TOLD = 20  # the sentence of an entry names at most this many actions
 

@@ -1,6 +1,6 @@
 """Paths and formats of published files that starters, load sensors and epilogs read.
 
-Only the service account can write the files. Everybody can read the files, for they have nothing that `qstat` hides.
+Only the service account can write the files. Everybody can read the files: they have nothing that `qstat` hides.
 """
 
 import os
@@ -20,7 +20,7 @@ USAGE = "usage"  # folder of usage that epilogs add to home's accounting; a subf
 FETCHED = ("verdicts", USAGE)  # folders of files that only programs of one job read, and only once
 JOBS_A_FOLDER = 1000  # number of jobs in a subfolder, because a site may have a million files
 LATEST_S = 32503680000  # the year 3000; a comparison refuses later times and also NaN
-WORDS_MAX_BYTES = 64 << 20  # much, because the names that a cluster offers include its hosts
+WORDS_MAX_BYTES = 64 << 20  # largest size; high, because the names that a cluster offers include its hosts
 LOAD_MAX_BYTES = 4096  # PIPE_BUF, so that the sensor can write all values in one piece
 
 
@@ -35,7 +35,7 @@ def request_mapping_path(queue: str, published: str = PUBLISHED) -> str:
 
 
 def offered_names_path(cluster: str, published: str = PUBLISHED) -> str:
-    """Return the path of the names of resources, queues and other objects that a remote cluster offers."""
+    """Return the path of the published names of objects that a remote cluster offers to jobs."""
     return f"{published}/vocabularies/{cluster}"
 
 
@@ -60,7 +60,7 @@ def verified_job_history_path(local: str, published: str = PUBLISHED) -> str:
 
 
 def unverified_history_path(local: str, uid: int | str, published: str = PUBLISHED) -> str:
-    """Return the path of the history of a job or task that a person claims to own, not verified yet."""
+    """Return the path of an unverified history: that of a job or task which user `uid` claims to own."""
     return f"{published}/{TOLD}/{uid}/{local}.json"
 
 

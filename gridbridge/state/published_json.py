@@ -203,7 +203,7 @@ MOST = 1000  # at most this many unverified histories of one user are kept
 
 
 def unverified_history_paths(folder: str, local: str) -> Iterator[str]:
-    """Yield the paths that the unverified histories of a task have, one for each user with such histories."""
+    """Yield the path of a task's unverified history for each user who may have one."""
     for uid in safe_files.list_folder_or_empty(f"{folder}/{published_file_formats.TOLD}"):
         yield published_file_formats.unverified_history_path(local, uid, folder)
 

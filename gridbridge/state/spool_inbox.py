@@ -23,7 +23,7 @@ MESSAGES_A_SCAN = 200  # a scan reads at most this many messages of a uid, so th
 UIDS_TOLD = 5  # a log line names at most this many uids
 NAMES_A_SCAN = 20_000  # a scan reads at most this many names: 50,000 names took up to 4 s on a busy host
 REMOVALS_A_SCAN = 10_000  # a scan removes at most this many files, in a tenth of a second on ext4
-ASLEEP_S = 86400  # seconds after its last change a FIFO may be removed, because its starter is gone
+ASLEEP_S = 86400  # this many seconds after its last change a FIFO is removed, because its starter is gone
 
 _log = logging.getLogger(__name__)
 

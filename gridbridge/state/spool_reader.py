@@ -19,7 +19,7 @@ from gridbridge.shell import safe_files
 from gridbridge.state.spool import IN_PLACE
 
 UNFINISHED_S = 3600  # seconds after which the writer of an unfinished file counts as dead
-MOST = 5000  # names in a portion; the removal of 5000 files takes a tenth of a second
+MOST = 5000  # largest number of names in a portion; the removal of 5000 files takes 0.1 s
 WHOLE = b"\n\n"  # a complete message from a shell ends like this
 OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (TransferMessageKind.ENDED, TransferMessageKind.CLOSED))
 
@@ -217,7 +217,7 @@ class ResumableFolderScan:
         return self._entries is not None
 
     def next_portion(self, folder: str) -> list[os.DirEntry[str]]:
-        """Return the next names of the folder, or after the last name the first again; raise OSError on failure."""
+        """Return the next names; after the folder's last name a new pass begins. Raises OSError on failure."""
         entries, self._entries = self._entries or os.scandir(folder), None
         portion = list(islice(entries, self._most))
         if len(portion) == self._most:

@@ -134,11 +134,11 @@ def _extend_survival_curve(times: list[float], shares: list[float], count: int, 
 
 FEWEST = 3  # a cluster gets its own survival curve after at least this many ended tasks
 RATED = 20  # a rate of ended tasks is computed from at least this many ended tasks
-WATCHED = 4  # such a rate covers at least this many mean run times, because similar tasks end together
+WATCHED = 4  # a rate of ended tasks covers at least this many mean run times, because similar tasks end together
 SAMPLE = 60  # at most this many of a cluster's running tasks are used, as a sample
 NORMAL = (-1.62, -0.98, -0.55, -0.18, 0.18, 0.55, 0.98, 1.62)  # medians of the eighths of the normal distribution
 HALVINGS = 24
-CAUTION = 2.0  # P90 assumes a tail of run times with a scale of this many longest times; from simulations
+CAUTION = 2.0  # P90 assumes that run times may exceed the longest known time by about this factor (simulations)
 LONGEST_S = 10 * 365 * 86400.0  # a forecast end that is further away counts as unknown
 
 Weighed = tuple[RunTimeSurvivalCurve, float, float]  # survival curve, elapsed time and number of tasks
@@ -204,7 +204,7 @@ def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> ShownFore
 class _CompletionChance:
     """The probability that all tasks of a campaign have ended, as a function of time.
 
-    Each unsent task starts when a running task ends, at the present rate of ended tasks.
+    Unsent tasks are assumed to start as running tasks end, at the present rate of ended tasks.
     """
 
     def __init__(self, running: Sequence[Weighed], curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> None:

@@ -250,7 +250,7 @@ def update_success_records(
 def _add_attempts_to_success_record(
     record: CampaignSuccessAtCluster, ended: Sequence[TaskAttempt], untimed: Container[tuple[int, int]]
 ) -> CampaignSuccessAtCluster:
-    """Add ended attempts to a record; a success ends the row of errors, a start the row of deleted tasks."""
+    """Add ended attempts to a record; a success resets the errors in a row, a start the deleted tasks."""
     outcomes = [attempt.outcome for attempt in ended]
     is_started = STARTED_OUTCOMES.intersection(outcomes)
     good = [attempt for attempt in ended if attempt.outcome is TaskAttemptOutcome.SUCCESS]

@@ -122,7 +122,7 @@ def _last_attempts_of_arrays(arrays: Iterable[RootLedgerArray], first: Mapping[i
 
 
 def _is_array_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
-    """Say whether the tasks of an array were sent again: all, or without a job id of the array, some."""
+    """Say whether all tasks of an array were sent again; if the array has no job id, some are enough."""
     old = [attempt < first.get(task, 0) for task, attempt in array.tasks]
     return all(old) or (not array.job_id and any(old))
 
@@ -212,7 +212,7 @@ def _does_array_differ_from_root_ledger(
 def _array_of_ledger_entry(
     campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]
 ) -> CampaignArray:
-    """Return a ledger entry's array to store; if given up, RELEASED, so that its job is found and deleted."""
+    """Return the array to store; if it is given up, as RELEASED, so that its job is found and deleted."""
     is_given_up = _is_array_given_up(entry, first)
     sent = ArraySubmissionState.SUBMITTED if entry.job_id else ArraySubmissionState.INTENDED
     return CampaignArray(

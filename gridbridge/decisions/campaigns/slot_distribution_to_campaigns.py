@@ -105,7 +105,7 @@ class TaskAllotmentToClusters:
                 )
 
     def _share_free_slots_among_campaigns(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Share ordinary, then best-effort slots; campaigns rank clusters, and the best average rank is first."""
+        """Share ordinary, then best-effort slots, first of the cluster that campaigns rank best on average."""
         offered = defaultdict[tuple[str, bool], list[Campaign]](list)
         ranks = defaultdict[tuple[str, bool], list[int]](list)
         for campaign, clusters in turn:

@@ -40,7 +40,7 @@ class CampaignNearEnd:
     sent_s: float  # seconds since the campaign's last task was sent
     free: Mapping[str, int]  # cluster: number of tasks that fit into its free slots; the best cluster first
     durations_s: Sequence[float]  # run times of ended tasks
-    live: Sequence[RunningTaskAttempt]  # all live attempts of some tasks
+    live: Sequence[RunningTaskAttempt]  # live attempts; of each task either all or none
     made: Mapping[int, int]  # task: number of its speculative attempts so far
     limits: FinalizeSpeculationSection
     failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # task: clusters where it failed
@@ -103,7 +103,7 @@ class _TaskCountsForSpeculation:
         self.unsent = Counter(situation.waiting)
         self.ended = defaultdict[int, list[TaskAttempt]](list)
         self.made = defaultdict[int, dict[int, int]](dict)  # campaign: task: number of its speculative attempts
-        self.there = Counter({view.pair: view.listed for view in situation.there})  # listed tasks and tasks to send
+        self.there = Counter({view.pair: view.listed for view in situation.there})  # tasks that are listed or sent
         self.in_vain = count_starved_tasks_by_cluster(situation)
         for send in sends:
             self.unsent[send.campaign] -= send.tasks
@@ -186,7 +186,7 @@ def _count_fitting_tasks_by_cluster(
     remaining: RemainingClusterCapacity,
     counted: _TaskCountsForSpeculation,
 ) -> Mapping[str, int]:
-    """Return how many tasks fit at each cluster, fastest first; clusters where tasks starved come last."""
+    """Return how many tasks fit at each cluster: fastest first, last where tasks waited in vain."""
     number, mean_s = campaign.number, situation.sharing.mean_s.get(campaign.number, {})
     room = dict[str, int]()
     for name, request in campaign.jdl.clusters.items():

@@ -85,7 +85,7 @@ MIN_RUN_TIME_CAP_S = 60.0  # a shorter run time in an accounting record is alway
 class ArrayWithMissingTasks:
     """An array with tasks that are missing in the job list of the cluster."""
 
-    is_listed: bool  # the cluster lists at least one task of the array
+    is_listed: bool  # whether the cluster lists at least one task of the array
     lives: frozenset[int] | None  # array indices of live tasks; None: the cluster does not know the array
     ran: Set[int] = frozenset()  # array indices of tasks that were running when a job list last showed them
     sent_s: float = inf  # seconds since the array was submitted
@@ -136,7 +136,7 @@ class MissingAttemptOutcomeDecider:
     def list_attempts_missing_too_long(
         self, missing: Mapping[TaskAttempt, float], ends: ReportedEnds
     ) -> tuple[TaskAttempt, ...]:
-        """Return attempts that are missing too long and have no accounting record, or one with a future end."""
+        """Return attempts missing too long that have no accounting record, or one with an end in the future."""
         return tuple(
             attempt
             for attempt, missed_s in missing.items()
@@ -172,7 +172,7 @@ class MissingAttemptOutcomeDecider:
         )
 
     def may_lack_deletion_marks(self, array: CampaignArray, attempts: Iterable[TaskAttempt]) -> bool:
-        """Say whether nikita may have deleted some of the attempts, with marks that a restored state file lacks."""
+        """Say whether nikita may have deleted attempts although a restored state file lacks their marks."""
         is_killed = any(attempt.outcome in DELETION_OUTCOMES for attempt in attempts)
         return is_killed and not self._is_campaign_cancelled(array)
 
@@ -201,7 +201,7 @@ def _correct_ended_attempt(attempt: TaskAttempt, most_s: float, lost_job: int, *
 def close_attempts_without_end(
     attempts: Iterable[TaskAttempt], outcome: TaskAttemptOutcome, marks: Mapping[int, TaskDeletionMark]
 ) -> tuple[TaskAttempt, ...]:
-    """Give `outcome` to attempts without a reported end; the mark UNWANTED gives outcome UNWANTED."""
+    """Give attempts without a reported end outcome `outcome`, or UNWANTED if their deletion mark says so."""
     unwanted = {index for index, mark in marks.items() if mark.wiped_for is NikitaDeletionReason.UNWANTED}
     return tuple(
         replace(attempt, outcome=TaskAttemptOutcome.UNWANTED if attempt.place in unwanted else outcome)

@@ -68,7 +68,7 @@ def choose_clusters_retry_avoids(
 
 
 def list_walltime_overrun_clusters(attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]) -> tuple[str, ...]:
-    """Return the clusters that never get a task again after a walltime overrun; empty if no other is left."""
+    """Return the clusters that never get a task again after a walltime overrun; empty if these are all."""
     overran = _clusters_with_overrun_walltime(attempts) & clusters
     return () if clusters <= overran else tuple(sorted(overran))
 
@@ -133,8 +133,8 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
     """Give outcome COPY to each ended attempt whose task has another attempt that counts.
 
     An attempt with outcome COPY is neither a success nor a failure, and causes no retry. Field `is_overrun` records
-    an overrun walltime, so that the task avoids the cluster. If two attempts
-    succeeded in one cycle, the smaller attempt number counts, because nobody knows which was first.
+    an overrun walltime, so that the task avoids the cluster. If two attempts succeeded in one cycle, the smaller
+    attempt number counts, because nobody knows which was first.
     """
     now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
     for attempt in ended:
@@ -153,7 +153,7 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
 
 
 def _attempt_that_decides_task_outcome(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
-    """Return the number of the ended attempt that decides a task; 0 if another succeeded or still may."""
+    """Return the number of the attempt that decides a task; 0 if another succeeded or still may succeed."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskAttemptOutcome.SUCCESS in outcomes.values():
         return 0

@@ -68,7 +68,7 @@ def _job_ratio_for_one_task_at_cluster(terms: JobRatioInputs) -> float:
 
 
 def _share_of_submitted_tasks_within_limit(_: float, terms: JobRatioInputs) -> float:
-    """Return (S - E) / S for S submitted tasks and E waiting tasks more than are allowed."""
+    """Return (S - E) / S: of S submitted tasks, E tasks wait above the allowed number."""
     excess = terms.waiting - terms.allowed
     return max(0.0, (terms.submitted - excess) / terms.submitted) if terms.submitted else 0.0
 
@@ -108,7 +108,7 @@ INCREASES: Mapping[JobRatioRule, RatioChange] = {
 
 
 def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluster, JobRatioUpdate]:
-    """Return the job ratio of each campaign with unsent tasks at each cluster; not of test campaigns."""
+    """Return the job ratios of campaigns with unsent tasks, except test campaigns, at their clusters."""
     predictor = _JobRatioPredictor(situation)
     sending = (campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT)
     return {

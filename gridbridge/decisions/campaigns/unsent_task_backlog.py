@@ -78,7 +78,7 @@ class UnsentTaskBacklog:
                 self._tasks_taken[campaign, cluster][kind] += tasks_taken
 
     def _task_groups_that_may_go_to_cluster(self, campaign: int, cluster: str) -> list[TaskClusterExclusions]:
-        """Return the groups of tasks for a cluster; tasks that avoid the cluster go there only as last resort."""
+        """Return the groups of tasks for a cluster; tasks that avoid it go there only as a last resort."""
         unsent = self._unsent.get(campaign, {})
         able = [kind for kind in unsent if unsent[kind] and cluster not in kind.never]
         gladly = [kind for kind in able if cluster not in kind.avoid]
@@ -108,7 +108,7 @@ def _count_unsent_tasks_by_exclusions(
 def has_unplaceable_tasks(
     campaign: Campaign, situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> bool | None:
-    """Say whether unsent tasks can go to no cluster; None if a cluster may take the tasks later."""
+    """Say whether some unsent tasks have no cluster to go to; None if a cluster may take them later."""
     if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(campaign.number):
         return False
     waiting = [kind for kind, tasks in _count_unsent_tasks_by_exclusions(situation, campaign.number).items() if tasks]

@@ -179,7 +179,7 @@ class CampaignTaskEndCounts:
     cancelled: int = 0  # number of cancelled tasks, which do not count in `failed` and `timed`
 
     def negated(self) -> "CampaignTaskEndCounts":
-        """Return the counts with opposite sign, so that a sum no longer has ended tasks that run again."""
+        """Return the counts with opposite sign, to subtract ended tasks that run again from a sum."""
         return CampaignTaskEndCounts(
             at=self.at, cluster=self.cluster, **{name: -getattr(self, name) for name in COUNTS}
         )
@@ -207,7 +207,7 @@ def counts_of_one_ended_task(
 def sum_task_end_counts_by_cluster(
     ends: Iterable[CampaignTaskEndCounts], at: datetime
 ) -> tuple[CampaignTaskEndCounts, ...]:
-    """Return the sums of counts of ended tasks at each cluster, dated `at`, without sums that are all 0."""
+    """Add up the counts of ended tasks for each cluster; a cluster with only zeros is left out."""
     sums: dict[str, dict[str, int]] = {}
     for end in ends:
         of_cluster = sums.setdefault(end.cluster, dict.fromkeys(COUNTS, 0))

@@ -6,7 +6,7 @@ import this module.
 
 from gridbridge.errors import ParseError
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # avoids an import of typing, which takes as long as an import of json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -300,7 +300,7 @@ def _nodes() -> None:
 
 
 def _statistics() -> None:
-    """Write statistics for SQLite, which else would read a whole campaign to find the attempts of an array."""
+    """Write statistics, because without them SQLite reads a whole campaign to find an array's attempts."""
     op.execute("ANALYZE alembic_version")
     op.execute("DELETE FROM sqlite_stat1")
     statistic = sa.text("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (:tbl, :idx, :stat)")
