@@ -54,7 +54,7 @@ class _EndedTasksAndRetries:
     steps: PrologueAndEpilogueProgress
     rivals: AttemptsByTask
     again: tuple[TaskRetry, ...]
-    over: Counter[int]  # number of finally ended tasks of each campaign
+    over: Counter[int]  # campaign: number of tasks that have ended and do not run again
     reached: tuple[CampaignArray, ...]  # unfinished arrays at clusters that answered
     busy: frozenset[int]  # campaigns that may have a live task
     lost: tuple[SupersededAttempts, ...]

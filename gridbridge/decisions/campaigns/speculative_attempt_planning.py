@@ -125,8 +125,8 @@ def plan_speculative_attempts(
 ) -> Iterator[SpeculativeAttemptsAtCluster]:
     """Yield the speculative attempts that a cycle sends after all ordinary tasks.
 
-    `over` has the number of finally ended tasks of each campaign. `barred` has the clusters that get no speculative
-    attempt of a campaign: closed clusters, probed clusters, and clusters whose prologue must run first.
+    `over` has for each campaign the number of tasks that have ended and do not run again. `barred` has the clusters
+    that get no speculative attempt: closed clusters, probed clusters, and clusters whose prologue must run first.
     """
     if not situation.tails:
         return

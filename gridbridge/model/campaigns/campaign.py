@@ -76,7 +76,7 @@ class Campaign:
     state: CampaignState
     submitted_at: datetime
     tasks: int
-    ended: int = 0  # number of finally ended tasks
+    ended: int = 0  # number of tasks that have ended and do not run again
     failed: int = 0
     cancelled: int = 0  # number of tasks that the owner cancelled; not counted in `failed`
     digest: str  # checksum of the submitted campaign file
@@ -176,7 +176,7 @@ class WaitingTaskRange:
     first: int
     last: int
     attempt: int = 1
-    priority: int = PRIORITY_USUAL  # a higher priority is sent first
+    priority: int = PRIORITY_USUAL  # tasks with a higher priority are sent first
     avoid: tuple[str, ...] = ()  # clusters that the tasks avoid while another cluster is open
     never: tuple[str, ...] = ()  # clusters that never get the tasks, because of an overrun walltime
 

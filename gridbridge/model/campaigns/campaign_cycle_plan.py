@@ -63,7 +63,7 @@ class JobRatio:
     cluster: str
     ratio: float  # tasks sent per free slot
     free: int = 0  # number of free slots when the ratio was last used
-    submitted: int = 0  # number of tasks sent since their starts were last judged
+    submitted: int = 0  # number of sent tasks of which it is not known yet whether they start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class JobRatioUpdate:
     law: JobRatioRule
     terms: JobRatioInputs
     ratio: float
-    submitted: int  # number of tasks sent since their starts were last judged
+    submitted: int  # number of sent tasks of which it is not known yet whether they start
 
 
 NO_LIMITS = ClusterArrayLimits()
@@ -115,7 +115,7 @@ class ClusterCapacityForCampaigns:
     slots: int = 0  # slots of all batch queues
     used: int = 0  # slots in use by all users
     limits: ClusterArrayLimits = NO_LIMITS  # the cluster's limits on array jobs
-    is_drained: bool = False  # drained by `gridbridge drain`
+    is_drained: bool = False  # whether `gridbridge drain` has drained the cluster
 
     @property
     def free_for_besteffort(self) -> int:

@@ -16,7 +16,7 @@ class ShownCampaignAtCluster:
     cluster: str
     waiting: int = 0
     running: int = 0
-    ended: int | None = None  # number of finally ended tasks; None in lists of many campaigns
+    ended: int | None = None  # number of tasks that ended and do not run again; None in lists of many campaigns
     failed: int | None = None
     job_ratio: float | None = None  # tasks sent for each free slot
     ended_per_h: float | None = None  # number of tasks that end per hour
@@ -44,7 +44,7 @@ class ShownCampaign:
     state: CampaignState
     clusters: tuple[str, ...]
     tasks: int
-    ended: int  # number of finally ended tasks
+    ended: int  # number of tasks that have ended and do not run again
     failed: int
     cancelled: int = 0  # number of tasks that the owner cancelled
     waiting: int = 0  # number of unsent tasks
