@@ -156,12 +156,12 @@ def text_key_columns(*names: str) -> list[sa.Column[Any]]:
 
 
 def integer_columns(*names: str, nullable: bool = False, default: str | None = None) -> list[sa.Column[Any]]:
-    """Return integer columns; rows from an older schema get `default`."""
+    """Return integer columns."""
     return [sa.Column(name, sa.BigInteger, nullable=nullable, server_default=default) for name in names]
 
 
 def text_columns(*names: str, default: str | None = None) -> list[sa.Column[Any]]:
-    """Return text columns; rows from an older schema get `default`."""
+    """Return text columns."""
     return [sa.Column(name, PrintableTextColumn, nullable=False, server_default=default) for name in names]
 
 

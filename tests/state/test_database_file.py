@@ -30,8 +30,8 @@ MIGRATION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003"
-down_revision = "0002"
+revision = "0002"
+down_revision = "0001"
 
 def upgrade():
     op.add_column("transfers", sa.Column("colour", sa.Text, nullable=False, server_default="red"))
@@ -98,9 +98,9 @@ def earlier(tmp_path: Path, a_transfer: Build) -> Path:
 def with_another_migration(folder: Path, patch: pytest.MonkeyPatch, then: str = "") -> None:
     """Add a migration to the program, which adds a column and continues with `then`."""
     folder = shutil.copytree(state_file.MIGRATIONS, folder / "versions")
-    (folder / "v0003_colour.py").write_text(MIGRATION.format(then=then))
+    (folder / "v0002_colour.py").write_text(MIGRATION.format(then=then))
     patch.setattr(state_file, "MIGRATIONS", str(folder))
-    patch.setattr(state_file, "HEAD", "0003")
+    patch.setattr(state_file, "HEAD", "0002")
 
 
 def columns(path: Path) -> list[str]:
@@ -114,7 +114,7 @@ def test_a_program_that_acts_migrates_a_file_of_an_earlier_schema(
     before = earlier.read_bytes()
     with_another_migration(tmp_path, monkeypatch)
 
-    with pytest.raises(StateError, match="wrong schema 0002; expected 0003"):
+    with pytest.raises(StateError, match="wrong schema 0001; expected 0002"):
         StateFile.open(url_of(earlier), is_unchanged=True)
     assert earlier.read_bytes() == before
     assert transfers_in(earlier).open_transfers() == (a_transfer(),)
@@ -128,7 +128,7 @@ def test_a_state_file_that_a_newer_program_migrated_is_refused(tmp_path: Path, e
         StateFile.open(url_of(earlier))
     before = earlier.read_bytes()
 
-    with pytest.raises(StateError, match="schema 0003 is too new; expected at most 0002"):
+    with pytest.raises(StateError, match="schema 0002 is too new; expected at most 0001"):
         StateFile.open(url_of(earlier))
     assert earlier.read_bytes() == before
 

@@ -57,8 +57,7 @@ CREATE TABLE ended (
 );
 CREATE INDEX ended_array ON ended (array) WHERE array > 0;
 """
-STEPS = (TABLES,)  # SQL statements that upgrade the schema, one text for each version
-VERSION = len(STEPS)
+VERSION = 1  # of the SQLite file's tables
 MOST_JOBS = 2**63 - 1  # SQLite's largest integer
 END = "exit_status, signal, reason, user_s, system_s, max_rss_kb, killed_for"
 ONE = f"SELECT account, {END} FROM ended WHERE id = ?"  # noqa: S608 - constants
@@ -102,20 +101,19 @@ def open_embedded_job_store_file(folder: str, create: bool) -> sqlite3.Connectio
         raise StateError(f"{path}: written by a newer version of gridbridge")
     if version == 0 and not create:
         raise StateError(f"{folder}: not an embedded cluster")
-    if version < VERSION:
-        _upgrade_database_schema(db)
+    if version == 0:
+        _create_tables(db)
     return db
 
 
-def _upgrade_database_schema(db: sqlite3.Connection) -> None:
-    """Upgrade the SQLite file to the current schema; concurrent calls upgrade the file once."""
+def _create_tables(db: sqlite3.Connection) -> None:
+    """Create the tables of the SQLite file; concurrent calls create the tables once."""
     db.execute("BEGIN IMMEDIATE")
     try:
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        for step in STEPS[version:]:
-            for statement in filter(str.strip, step.split(";")):
+        if not db.execute("PRAGMA user_version").fetchone()[0]:
+            for statement in filter(str.strip, TABLES.split(";")):
                 db.execute(statement)
-        db.execute(f"PRAGMA user_version = {VERSION}")
+            db.execute(f"PRAGMA user_version = {VERSION}")
         db.execute("COMMIT")
     finally:
         if db.in_transaction:

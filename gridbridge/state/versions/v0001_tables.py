@@ -139,7 +139,7 @@ def _campaigns() -> None:
         *columns.integer_columns("uid"),
         *columns.text_columns("owner", "state"),
         *columns.time_columns("submitted_at"),
-        *columns.integer_columns("tasks", "ended", "failed"),
+        *columns.integer_columns("tasks", "ended", "failed", "cancelled"),
         *columns.text_columns("token", "digest", "jdl"),
         *columns.time_columns("ended_at", nullable=True),
         *columns.flag_columns("is_end_noted"),

@@ -130,7 +130,8 @@ def test_invalid_messages_are_rejected_with_the_reason(
 def test_an_end_message_before_the_remote_id_is_recorded_is_rejected() -> None:
     begun = take(None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""))
 
-    assert isinstance(tell(begun, ENDED.but(remote_id="0")), RejectedStarterMessage)
+    rejection = RejectedStarterMessage(what=NAME, reason="remote job 0 is not the recorded job")
+    assert tell(begun, ENDED.but(remote_id="0")) == rejection
 
 
 @pytest.mark.parametrize(
