@@ -1,16 +1,15 @@
 """Tests of an embedded cluster's transfer queues."""
 
 import os
-import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import embedded_job_start, embedded_job_store, submit
+from gridbridge.batch.embedded import embedded_job_start, submit
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedTransferQueue
-from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore, EmbeddedRequestRefusal
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedRequestRefusal
 from gridbridge.errors import ParseError
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from tests.batch.embedded.site import Site
@@ -154,18 +153,6 @@ def test_a_missing_load_sensor_closes_the_transfer_queue(site: Site) -> None:
     opened = embedded_job_start.open_embedded_transfer_queues(site.database)
 
     assert opened == frozenset()
-
-
-def test_a_database_of_an_earlier_version_is_upgraded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    EmbeddedJobStore(str(tmp_path), create=True)
-    second = "ALTER TABLE script ADD COLUMN words INTEGER NOT NULL DEFAULT 0"
-    monkeypatch.setattr(embedded_job_store, "STEPS", (embedded_job_store.TABLES, second))
-    monkeypatch.setattr(embedded_job_store, "VERSION", 2)
-    database = EmbeddedJobStore(str(tmp_path))
-
-    with sqlite3.connect(tmp_path / "jobs.db") as file:
-        columns = [row[1] for row in file.execute("PRAGMA table_info(script)")]
-    assert (columns, database.live_jobs()) == (["job", "text", "words"], [])
 
 
 def test_a_job_request_of_an_embedded_cluster_is_empty(site: Site) -> None:
