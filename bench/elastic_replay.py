@@ -24,7 +24,7 @@ from pathlib import Path
 
 from bench.brief import judged, sized
 from gridbridge.elastic.simulation import replay_policy_comparison
-from gridbridge.elastic.simulation.replay_engine import WorkloadReplay, make_replay_policy
+from gridbridge.elastic.simulation.replay_engine import ReplaySimulation, make_replay_policy
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings, generate_synthetic_workload
 from gridbridge.model.elastic.balancer_config_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_tasks_and_results import (
@@ -91,7 +91,7 @@ def replayed(tasks: tuple[RecordedReplayTask, ...]) -> dict[str, PolicyReplayRes
     """Replay one week by every policy."""
     filled = {name: (ComparedReplayRules.DEMAND, demand) for name, demand in FILLED.items()}
     return {
-        name: WorkloadReplay(tasks, terms, make_replay_policy(rules, terms, demand)).run()
+        name: ReplaySimulation(tasks, terms, make_replay_policy(rules, terms, demand)).run()
         for terms, ways in ((TERMS, WAYS), (SPREAD, SPREADS), (TERMS, filled))
         for name, (rules, demand) in ways.items()
     }
@@ -104,7 +104,7 @@ def month() -> float:
         SyntheticWorkloadSettings(seed="ash", days=MONTH_DAYS, tasks_a_day=TASKS_A_DAY, load=0.5, slots=slots)
     ).tasks
     begun = time.process_time()
-    WorkloadReplay(tasks, TERMS, make_replay_policy(ComparedReplayRules.DEMAND, TERMS, DemandPolicySection())).run()
+    ReplaySimulation(tasks, TERMS, make_replay_policy(ComparedReplayRules.DEMAND, TERMS, DemandPolicySection())).run()
     return time.process_time() - begun
 
 

@@ -43,18 +43,18 @@ import sys
 from datetime import datetime, timezone
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedCampaignList
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
 from gridbridge.campaigns.store import published_campaign_files as campaign_files
 from gridbridge.state import published_files as publishing
 folder, number, tasks = "{PUBLISHED}", {NUMBER}, int(sys.argv[1])
 publishing.make_published_folder(folder)
 at = datetime.now(timezone.utc)
-campaign = ShownCampaign(
+campaign = PublishedCampaign(
     number=number, name="look", owner="alice", submitted_at=at, type=CampaignType.DEFAULT,
     state=CampaignState.IN_TREATMENT, clusters=("beta",), tasks=tasks + 1, ended=tasks, failed=0,
 )
-campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=at, campaigns=(campaign,)), folder)
+campaign_files.publish_campaign_file(PublishedCampaignList(at=at, campaigns=(campaign,)), folder)
 for part in range(0, tasks, campaign_files.A_FILE):
     ended = (
         PublishedCampaignTask(

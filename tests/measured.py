@@ -15,16 +15,16 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
     CampaignEventSubject,
-    ShownCampaignEvents,
+    PublishedCampaignEvents,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    ShownCampaign,
-    ShownCampaignAtCluster,
-    ShownCampaignCluster,
-    ShownCampaignClusters,
-    ShownCampaigns,
-    ShownForecastErrors,
+    CampaignProgressAtCluster,
+    PublishedCampaign,
+    PublishedCampaignList,
+    PublishedClusterSlots,
+    PublishedClusterSlotsList,
+    PublishedForecastErrors,
 )
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
@@ -67,7 +67,7 @@ def site(folder: Path) -> tuple[str, str]:
     lost = transfer(transfer="gb.alpha.15.0.1", remote_state="r", missing_since=ago(60))
     publish(folder / "published", shown(transfer(), waiting, going, lost))
     for value in (campaigns(), grid(), events()):
-        published_campaign_files.publish_campaign_value_by_class(value, str(folder / "published"))
+        published_campaign_files.publish_campaign_file(value, str(folder / "published"))
     published_json.publish_rebalance_round_begin(RebalanceRoundKind.TASKS, ago(7200), str(folder / "published"))
     published_json.publish_rebalance_round_begin(RebalanceRoundKind.DATASETS, ago(7200), str(folder / "published"))
     published_json.publish_rebalance_round_end(RebalanceRoundKind.DATASETS, ago(3600), str(folder / "published"))
@@ -75,9 +75,9 @@ def site(folder: Path) -> tuple[str, str]:
     return str(folder / "published"), str(folder / "balance")
 
 
-def campaigns() -> ShownCampaigns:
+def campaigns() -> PublishedCampaignList:
     """Return a running and a cancelled campaign."""
-    one = ShownCampaign(
+    one = PublishedCampaign(
         number=1,
         name="bag",
         owner="alice",
@@ -90,24 +90,24 @@ def campaigns() -> ShownCampaigns:
         failed=3,
         waiting=50,
         at=(
-            ShownCampaignAtCluster(cluster="beta", waiting=1, running=4, ended_per_h=30.0),
-            ShownCampaignAtCluster(cluster="gamma", waiting=0, running=5),
+            CampaignProgressAtCluster(cluster="beta", waiting=1, running=4, ended_per_h=30.0),
+            CampaignProgressAtCluster(cluster="gamma", waiting=0, running=5),
         ),
     )
     over = replace(one, number=2, owner="bob", state=CampaignState.CANCELLED)
-    errors = ShownForecastErrors(forecasts=4, p90_held=3, median_error=0.125)
-    return ShownCampaigns(at=ago(5), campaigns=(one, over), errors=errors)
+    errors = PublishedForecastErrors(forecasts=4, p90_held=3, median_error=0.125)
+    return PublishedCampaignList(at=ago(5), campaigns=(one, over), errors=errors)
 
 
-def grid() -> ShownCampaignClusters:
+def grid() -> PublishedClusterSlotsList:
     """Return a cluster that answers, and one that does not."""
-    beta = ShownCampaignCluster(
+    beta = PublishedClusterSlots(
         name="beta", kind="gridengine", answered_at=ago(5), slots=4, used=4, free=0, waiting=1, running=4
     )
-    return ShownCampaignClusters(at=ago(5), clusters=(beta, ShownCampaignCluster(name="gamma", kind="oar")))
+    return PublishedClusterSlotsList(at=ago(5), clusters=(beta, PublishedClusterSlots(name="gamma", kind="oar")))
 
 
-def events() -> ShownCampaignEvents:
+def events() -> PublishedCampaignEvents:
     """Return an open and a closed event."""
     one = CampaignEvent(
         kind=CampaignEventSubject.CAMPAIGN,
@@ -117,7 +117,7 @@ def events() -> ShownCampaignEvents:
         opened_at=ago(300),
         last_at=ago(60),
     )
-    return ShownCampaignEvents(at=ago(5), events=(one, replace(one, closed_at=ago(10))))
+    return PublishedCampaignEvents(at=ago(5), events=(one, replace(one, closed_at=ago(10))))
 
 
 def balance() -> PublishedBalancerFigures:

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from bench import campaign, cycle, elastic_replay, kept_tasks, ledger, locks, reading, sending
 from bench.rows import Row
-from gridbridge.elastic.simulation.replay_engine import WorkloadReplay, make_replay_policy
+from gridbridge.elastic.simulation.replay_engine import ReplaySimulation, make_replay_policy
 from gridbridge.model.elastic.balancer_config_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
@@ -74,7 +74,7 @@ def test_a_setting_is_off_the_frontier_by_what_another_is_better_in_both(
     cost: float, wait_s: float, off: float
 ) -> None:
     task = RecordedReplayTask(submitted_s=0, run_s=100, slots=1)
-    ran = WorkloadReplay(
+    ran = ReplaySimulation(
         (task,),
         ReplayNodePropertiesAndPrices(),
         make_replay_policy(ComparedReplayRules.SQUEEZE, ReplayNodePropertiesAndPrices(), DemandPolicySection()),

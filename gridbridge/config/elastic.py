@@ -22,10 +22,10 @@ from gridbridge.model.elastic.balancer_config_sections import (
     WORD,
     BalanceSection,
     DemandPolicySection,
+    HostPowerSection,
     MachineBootstrapSection,
     MachineProviderSection,
     NodePoolSection,
-    PoweredHostSection,
     PowerSwitchMethod,
     ProviderKind,
     SqueezeSection,
@@ -166,7 +166,7 @@ GROUPS: tuple[SectionGroupOfOneName, ...] = (
     UnnamedSection(name="bootstrap", kind=MachineBootstrapSection),
     NamedSections(name="pool", field="pools", kind=NodePoolSection, form=OBJECT_NAME),
     NamedSections(name="provider", field="providers", kind=MachineProviderSection, form=OBJECT_NAME),
-    NamedSections(name="power", field="powered", kind=PoweredHostSection, form=HOST_NAME),
+    NamedSections(name="power", field="powered", kind=HostPowerSection, form=HOST_NAME),
 )
 
 

@@ -26,10 +26,10 @@ from gridbridge.model.config_key_descriptions import (
 from gridbridge.model.elastic.balancer_config_sections import (
     BalanceSection,
     DemandPolicySection,
+    HostPowerSection,
     MachineBootstrapSection,
     MachineProviderSection,
     NodePoolSection,
-    PoweredHostSection,
     SqueezeSection,
 )
 from gridbridge.model.fixed_paths import SPOOL
@@ -141,7 +141,7 @@ class Policy:
     storage: Mapping[str, StorageAreaSection] = field(default_factory=dict)
     pools: Mapping[str, NodePoolSection] = field(default_factory=dict)
     providers: Mapping[str, MachineProviderSection] = field(default_factory=dict)
-    powered: Mapping[str, PoweredHostSection] = field(default_factory=dict)
+    powered: Mapping[str, HostPowerSection] = field(default_factory=dict)
     maps: Mapping[str, Rules] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from gridbridge.batch import load_home_job_control
 from gridbridge.batch.configured_cluster_addresses import configured_home_address
-from gridbridge.decisions.site.service_fault_findings import why_a_folder_takes_no_files
+from gridbridge.decisions.site.service_fault_findings import first_full_folder_reason
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.model.site.site_check_facts import FolderFreeSpace
 from gridbridge.model.site_configuration import Policy
@@ -44,7 +44,7 @@ class FullServiceFolderWatch:
 
     def _test_free_space_of_folders(self) -> None:
         rooms = {folder: local_host_facts.free_space_by_test_write(folder) for folder in self._folders}
-        shortage = why_a_folder_takes_no_files(rooms) or why_a_folder_takes_no_files(
+        shortage = first_full_folder_reason(rooms) or first_full_folder_reason(
             free_space_of_starter_tmpdirs(self._tmpdirs())
         )
         if bool(shortage) != bool(self._lacks):

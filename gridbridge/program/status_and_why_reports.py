@@ -112,13 +112,13 @@ def _warning_about_whole_site(shown: PublishedFilesSnapshot, now: datetime, fold
     parts = [transfer_status_explanation.poller_silence_alarm(shown, now)]
     if parts[0]:
         room = local_host_facts.free_bytes_and_files_of_folder(folder)
-        parts += [service_fault_findings.why_folder_takes_no_files(folder, room), _refused_configuration_reason(path)]
+        parts += [service_fault_findings.full_folder_reason(folder, room), _refused_configuration_reason(path)]
     else:
         parts.append(
             transfer_status_explanation.full_folder_warning(shown)
             or transfer_status_explanation.refused_configuration_warning(shown)
         )
-    parts.append(service_fault_findings.why_a_folder_takes_no_files(free_space_of_campaign_filesystem()))
+    parts.append(service_fault_findings.first_full_folder_reason(free_space_of_campaign_filesystem()))
     return "; ".join(filter(None, parts))
 
 

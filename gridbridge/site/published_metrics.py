@@ -14,13 +14,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gridbridge.campaigns.store.published_campaign_files import read_campaign_value_by_class
+from gridbridge.campaigns.store.published_campaign_files import read_published_campaign_file
 from gridbridge.decisions.site.service_fault_findings import is_rebalance_round_late
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.elastic.balancer import balancer_statistics_and_publication
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaignClusters, ShownCampaigns
+from gridbridge.model.campaigns.campaign_events import PublishedCampaignEvents
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList, PublishedClusterSlotsList
 from gridbridge.model.elastic.published_balance import PublishedBalancerFigures
 from gridbridge.model.fixed_paths import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
 from gridbridge.model.published_status_and_reports import PublishedFilesSnapshot, PublishedTransfer
@@ -218,9 +218,9 @@ def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[Metric]
 
 def campaign_metric_families(folder: str) -> Iterator[Metric]:
     """Yield metrics of campaigns, and of the clusters that campaigns use, if their files are published."""
-    campaigns = read_campaign_value_by_class(ShownCampaigns, folder)
-    grid = read_campaign_value_by_class(ShownCampaignClusters, folder)
-    events = read_campaign_value_by_class(ShownCampaignEvents, folder)
+    campaigns = read_published_campaign_file(PublishedCampaignList, folder)
+    grid = read_published_campaign_file(PublishedClusterSlotsList, folder)
+    events = read_published_campaign_file(PublishedCampaignEvents, folder)
     if campaigns:
         yield from _campaign_metric_families(campaigns)
     if grid:
@@ -230,7 +230,7 @@ def campaign_metric_families(folder: str) -> Iterator[Metric]:
         yield metric_family("campaign_events", "Open events of campaigns and clusters, by code", "code cluster", counts)
 
 
-def _campaign_metric_families(shown: ShownCampaigns) -> Iterator[Metric]:
+def _campaign_metric_families(shown: PublishedCampaignList) -> Iterator[Metric]:
     alive = [campaign for campaign in shown.campaigns if campaign.state.is_alive]
     published = "When the campaign runner last published its campaigns"
     yield metric_family("campaign_cycle_timestamp_seconds", published, "", [((), _epoch_s(shown.at))])
@@ -253,7 +253,7 @@ def _campaign_metric_families(shown: ShownCampaigns) -> Iterator[Metric]:
     yield metric_family("campaign_forecast_median_error_ratio", error, "", [((), median)])
 
 
-def _campaign_cluster_metric_families(grid: ShownCampaignClusters) -> Iterator[Metric]:
+def _campaign_cluster_metric_families(grid: PublishedClusterSlotsList) -> Iterator[Metric]:
     answered = "When a cluster last answered the campaign runner"
     counted = "Slots of a cluster, as the campaign runner counts them"
     yield from _metrics_of_rows(

@@ -15,8 +15,8 @@ from gridbridge.decisions.site import account_and_file_findings, service_fault_f
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected
 from gridbridge.model import fixed_paths
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaigns
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList
+from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site_configuration import Policy
@@ -132,8 +132,8 @@ def check_runner_activity(
 ) -> Iterator[CheckFinding]:
     """Check whether a runner runs while campaigns or requests wait; paused campaigns need no runner."""
     with suppress(OSError, GridbridgeError):
-        shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder)
-        cycle = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
+        shown = published_campaign_files.read_published_campaign_file(PublishedCampaignList, folder)
+        cycle = published_campaign_files.read_published_campaign_file(PublishedTaskSendExplanations, folder)
         campaigns = shown.campaigns if shown else ()
         going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
         last = cycle.at if cycle else None

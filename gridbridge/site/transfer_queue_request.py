@@ -10,7 +10,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.config_key_descriptions import OBJECT_NAME
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.qconf_attribute_parser import is_transfer_queue
-from gridbridge.model.site.setup_findings_and_edits import WantedTransferQueue, queue_runs_gridbridge_starter
+from gridbridge.model.site.setup_findings_and_edits import TransferQueuePlan, queue_runs_gridbridge_starter
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfer_config_sections import (
     MAX_SLOTS,
@@ -28,7 +28,7 @@ QUARTER, TENTH = 4, 10  # divisors of the remote cluster's slots, from the Trans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferQueueRequest:
+class TransferQueueOptions:
     """The transfer queue requested on the command line; setup chooses values that are None."""
 
     cluster: str
@@ -40,8 +40,8 @@ class TransferQueueRequest:
 
 
 def complete_queue_request(
-    policy: Policy, options: TransferQueueRequest, must_exist: bool = False
-) -> WantedTransferQueue:
+    policy: Policy, options: TransferQueueOptions, must_exist: bool = False
+) -> TransferQueuePlan:
     """Fill in the missing values: from gridbridge.toml, an existing queue, or the remote cluster's size."""
     refuse_setup_of_embedded_site(policy)
     if policy.why_no_queues:
@@ -63,7 +63,7 @@ def complete_queue_request(
     pe_rules = {
         name: rule for name, rule in rules if isinstance(rule, PeMappingRule) and setup_adapter.HAS_ENVIRONMENTS
     }
-    return WantedTransferQueue(
+    return TransferQueuePlan(
         home=policy.site.cluster,
         remote=options.cluster,
         queue=name,
@@ -81,7 +81,7 @@ def complete_queue_request(
     )
 
 
-def _request_like_existing_queue(policy: Policy, options: TransferQueueRequest, name: str) -> TransferQueueRequest:
+def _request_like_existing_queue(policy: Policy, options: TransferQueueOptions, name: str) -> TransferQueueOptions:
     if options.short_jobs:
         return options
     home = configured_cluster_address(policy, policy.site.cluster)
@@ -109,7 +109,7 @@ def require_configured_cluster(policy: Policy, cluster: str) -> None:
 
 
 def _refuse_invalid_queue_request(
-    policy: Policy, options: TransferQueueRequest, queue: str, section: TransferQueueSection | None
+    policy: Policy, options: TransferQueueOptions, queue: str, section: TransferQueueSection | None
 ) -> None:
     require_configured_cluster(policy, options.cluster)
     if options.cluster == policy.site.cluster:
@@ -121,7 +121,7 @@ def _refuse_invalid_queue_request(
             raise ConfigError((f"{name!r}: wrong name; expected {OBJECT_NAME.right}",))
 
 
-def _default_slots_and_limit(policy: Policy, options: TransferQueueRequest) -> tuple[int, int]:
+def _default_slots_and_limit(policy: Policy, options: TransferQueueOptions) -> tuple[int, int]:
     """Return slots and pending limit: by default 1/4 and 1/10 of the cluster's slots; for short jobs 1/10 and 0."""
 
     def part(divisor: int) -> int:

@@ -27,8 +27,8 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SetupEdit,
     SetupEditVerb,
     SharedSettingUndo,
+    TransferQueuePlan,
     TransferSetupSituation,
-    WantedTransferQueue,
 )
 from gridbridge.model.site.site_section import QueueOrder, TransferQueueWithClusterLoad
 from gridbridge.model.site_configuration import Policy
@@ -37,7 +37,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.site import setup_edits
 from gridbridge.site.site_inspection import inspect_local_host, inspect_ssh_stage_dirs
 from gridbridge.site.transfer_queue_request import (
-    TransferQueueRequest,
+    TransferQueueOptions,
     complete_queue_request,
     home_queue_setup_adapter,
     refuse_setup_of_embedded_site,
@@ -60,7 +60,7 @@ class SetupStep:
     undo: tuple[SharedSettingUndo, ...] = ()
 
 
-def plan_transfer_queue_setup(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
+def plan_transfer_queue_setup(policy: Policy, options: TransferQueueOptions) -> tuple[SetupStep, ...]:
     """Return the steps that make a transfer queue's missing parts, in order."""
     request = complete_queue_request(policy, options)
     situation = _read_setup_of_own_queue(policy, request)
@@ -71,7 +71,7 @@ def plan_transfer_queue_setup(policy: Policy, options: TransferQueueRequest) -> 
     return setup_steps_of_findings(policy, require_correctable_findings(findings))
 
 
-def uncorrectable_queue_warnings(policy: Policy, options: TransferQueueRequest) -> tuple[str, ...]:
+def uncorrectable_queue_warnings(policy: Policy, options: TransferQueueOptions) -> tuple[str, ...]:
     """Return warnings about faults of a transfer queue that no step of setup can correct."""
     request = complete_queue_request(policy, options)
     stages = inspect_ssh_stage_dirs(policy, options.cluster).items()
@@ -91,7 +91,7 @@ def uncorrectable_queue_warnings(policy: Policy, options: TransferQueueRequest) 
 
 
 def plan_transfer_queue_removal(
-    policy: Policy, options: TransferQueueRequest, warn: Callable[[str], None]
+    policy: Policy, options: TransferQueueOptions, warn: Callable[[str], None]
 ) -> tuple[SetupStep, ...]:
     """Return the steps that remove a transfer queue's set-up; raise GridbridgeError if the queue does not exist.
 
@@ -111,7 +111,7 @@ def plan_transfer_queue_removal(
     return _queue_removal_steps(policy, situation)
 
 
-def plan_queue_leftover_removal(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
+def plan_queue_leftover_removal(policy: Policy, options: TransferQueueOptions) -> tuple[SetupStep, ...]:
     """Return the steps that remove what a removed transfer queue left behind."""
     request = complete_queue_request(policy, options, must_exist=True)
     return _queue_removal_steps(policy, _read_setup_of_own_queue(policy, request, unheard=lambda _: None))
@@ -196,7 +196,7 @@ def read_home_queue_setup(policy: Policy, of_host: str) -> HomeTransferQueueSett
 
 def read_transfer_queue_setup(
     policy: Policy,
-    request: WantedTransferQueue,
+    request: TransferQueuePlan,
     home: HomeTransferQueueSettings,
     unheard: Callable[[str], None] | None = None,
 ) -> TransferSetupSituation:
@@ -227,7 +227,7 @@ def read_transfer_queue_setup(
 
 
 def _read_setup_of_own_queue(
-    policy: Policy, request: WantedTransferQueue, unheard: Callable[[str], None] | None = None
+    policy: Policy, request: TransferQueuePlan, unheard: Callable[[str], None] | None = None
 ) -> TransferSetupSituation:
     keep_ssh_connections_open(policy)
     situation = read_transfer_queue_setup(policy, request, read_home_queue_setup(policy, request.host), unheard)

@@ -5,9 +5,9 @@ import pytest
 from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balancer_config_sections import (
+    HostPowerSection,
     MachineProviderSection,
     NodePoolSection,
-    PoweredHostSection,
     PowerSwitchMethod,
     ProviderKind,
 )
@@ -45,7 +45,7 @@ def test_a_provider_of_each_kind_is_read() -> None:
         "bmc": MachineProviderSection(kind=ProviderKind.POWER, way=PowerSwitchMethod.WAKE, broadcast="10.0.0.255"),
     } == policy.providers
     assert {"a": NodePoolSection(provider="cloud", image="ami-1", size="m5.large")} == policy.pools
-    assert {"n1": PoweredHostSection(provider="bmc", mac="52:54:00:12:34:56")} == policy.powered
+    assert {"n1": HostPowerSection(provider="bmc", mac="52:54:00:12:34:56")} == policy.powered
 
 
 def test_a_pool_may_take_its_image_from_its_provider() -> None:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.decisions.site.service_fault_findings import why_a_folder_takes_no_files
+from gridbridge.decisions.site.service_fault_findings import first_full_folder_reason
 from gridbridge.program import service_disk_space, status_and_why_reports
 from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell import local_host_facts
@@ -103,7 +103,7 @@ def test_a_full_campaign_filesystem_is_reported_by_check_and_status(
     full = f"{folder} is full: 64 KiB are free, 1024 are needed"
     assert str(folder) not in before[0]
     assert full not in before[1]
-    assert why_a_folder_takes_no_files({str(folder): seen}) == full
+    assert first_full_folder_reason({str(folder): seen}) == full
     assert full in alarm
 
 

@@ -11,7 +11,7 @@ from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import local_host_facts
 from gridbridge.site import transfer_queue_request, transfer_queue_setup
-from gridbridge.site.transfer_queue_request import TransferQueueRequest
+from gridbridge.site.transfer_queue_request import TransferQueueOptions
 
 QCONF = """#!/bin/sh
 [ "$SGE_QMASTER_PORT" = 1 ] || { echo "unable to send message to qmaster" >&2; exit 1; }
@@ -62,7 +62,7 @@ def test_the_queue_to_a_silent_cluster_is_removed_at_home(policy: Policy) -> Non
     warned: list[str] = []
 
     steps = transfer_queue_setup.plan_transfer_queue_removal(
-        policy, TransferQueueRequest(cluster="beta", short_jobs=True), warned.append
+        policy, TransferQueueOptions(cluster="beta", short_jobs=True), warned.append
     )
 
     cells = {step.edit.cell for step in steps}
@@ -70,7 +70,7 @@ def test_the_queue_to_a_silent_cluster_is_removed_at_home(policy: Policy) -> Non
     assert cells == {"alpha", ""}
     assert warned == ["beta was not queried and is not changed: qconf: unable to send message to qmaster"]
     assert (
-        transfer_queue_setup.plan_queue_leftover_removal(policy, TransferQueueRequest(cluster="beta"))[0].line
+        transfer_queue_setup.plan_queue_leftover_removal(policy, TransferQueueOptions(cluster="beta"))[0].line
         == steps[0].line
     )
 
@@ -91,7 +91,7 @@ def test_removal_warns_of_a_queue_with_running_jobs(policy: Policy, tmp_path: Pa
     warned: list[str] = []
 
     transfer_queue_setup.plan_transfer_queue_removal(
-        policy, TransferQueueRequest(cluster="beta", short_jobs=True), warned.append
+        policy, TransferQueueOptions(cluster="beta", short_jobs=True), warned.append
     )
 
     assert warned[1:] == [
@@ -127,14 +127,14 @@ def test_a_queue_without_a_section_keeps_its_slots_and_limit(
     monkeypatch.setattr(transfer_queue_request, "count_remote_batch_slots", lambda *_: 100)
     without = replace(policy, queues={})
 
-    wanted = transfer_queue_request.complete_queue_request(without, TransferQueueRequest(cluster="beta", **options))
+    wanted = transfer_queue_request.complete_queue_request(without, TransferQueueOptions(cluster="beta", **options))
 
     assert (wanted.queue, wanted.slots, wanted.pending_limit) == ("transfer-beta", *expected)
 
 
 def test_setup_of_a_queue_to_a_silent_cluster_is_refused(policy: Policy) -> None:
     with pytest.raises(GridbridgeError, match="unable to send message"):
-        transfer_queue_setup.plan_transfer_queue_setup(policy, TransferQueueRequest(cluster="beta"))
+        transfer_queue_setup.plan_transfer_queue_setup(policy, TransferQueueOptions(cluster="beta"))
 
 
 @pytest.mark.parametrize("home", ['[cluster.alpha]\nkind = "oar"\n', ""], ids=["OAR", "none"])
@@ -144,4 +144,4 @@ def test_setup_of_a_queue_without_a_grid_engine_home_is_refused(home: str) -> No
     policy = configuration_file.parse_configuration("FILE", toml.encode())
 
     with pytest.raises(ConfigError, match="a transfer queue needs a Grid Engine home"):
-        transfer_queue_setup.plan_transfer_queue_setup(policy, TransferQueueRequest(cluster="beta"))
+        transfer_queue_setup.plan_transfer_queue_setup(policy, TransferQueueOptions(cluster="beta"))

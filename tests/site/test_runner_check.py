@@ -9,8 +9,8 @@ import pytest
 
 from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaigns
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList
+from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.shell.clock import Clock
 from gridbridge.site import storage_provider_and_runner_checks
@@ -37,7 +37,7 @@ def _look(tmp_path: Path) -> Look:
 
 def show(published: Path, state: CampaignState) -> None:
     """Publish a campaign in a state."""
-    publish(ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, state=state),)), published)
+    publish(PublishedCampaignList(at=NOON, campaigns=(replace(SWEEP, state=state),)), published)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_an_old_last_cycle_is_a_warning_while_campaigns_are_unfinished(
 ) -> None:
     show(tmp_path, CampaignState.IN_TREATMENT)
     if minutes is not None:
-        publish(ShownTaskSendExplanations(at=NOON - timedelta(minutes=minutes)), tmp_path)
+        publish(PublishedTaskSendExplanations(at=NOON - timedelta(minutes=minutes)), tmp_path)
 
     assert look() == [(state, f"1 unfinished, last cycle of gridbridge-runner: {when}")]
 

@@ -20,9 +20,9 @@ from gridbridge.model.elastic.elastic_nodes import short_host_name
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
     CellExecutionHost,
+    CellQueueInstance,
     GridEngineCellSnapshot,
     JobAccessIdentity,
-    QueueInstance,
     RequestedValueComparison,
     RunningTaskGroup,
     TaskResourceRequests,
@@ -107,7 +107,7 @@ class _QstatRowCollector:
     """Collects jobs, hosts and queue instances from the rows of qstat's list."""
 
     def __init__(self, document: bytes, zone: tzinfo, laid_out: CellConfiguration) -> None:
-        self.instances: list[QueueInstance] = []
+        self.instances: list[CellQueueInstance] = []
         self.granted: Counter[str] = Counter()
         self._zone = zone
         self._laid_out = laid_out
@@ -174,9 +174,9 @@ class _QstatRowCollector:
             names = (child.get("name") or "" for child in element.iterfind("hard_request"))
             self._is_taken |= any(self._laid_out.long_name(name) in self._exclusive for name in names)
 
-    def _queue_instance_of_row(self, leafs: Mapping[str, str]) -> QueueInstance:
+    def _queue_instance_of_row(self, leafs: Mapping[str, str]) -> CellQueueInstance:
         queue, _, host = leafs["name"].partition("@")
-        return QueueInstance(
+        return CellQueueInstance(
             queue=queue,
             host=host,
             used=int(leafs["slots_used"]),

@@ -23,10 +23,10 @@ from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
     CellExecutionHost,
     CellQueue,
+    CellQueueInstance,
     GridEngineCellSnapshot,
     ParallelEnvironment,
     ParallelSlotDistribution,
-    QueueInstance,
     RequestedValueComparison,
     RunningTaskGroup,
     TaskResourceRequests,
@@ -164,7 +164,7 @@ def _queue_instances_of_nodes(
     jobs: Iterable[oar_output_parser.OarJob],
     facts: Mapping[str, frozenset[str]],
     queue: str,
-) -> Iterator[QueueInstance]:
+) -> Iterator[CellQueueInstance]:
     """Yield each node's queue for ordinary jobs and queue for best-effort jobs.
 
     Resources of an accepted advance reservation count as reserved, because the balancer would otherwise wake nodes too
@@ -188,7 +188,7 @@ def _queue_instances_of_nodes(
         for kind in (queue, oar_output_parser.BEST_EFFORT):
             begun = tuple(running[kind, host])
             tasks = tuple(start.slots for start in begun)
-            yield QueueInstance(
+            yield CellQueueInstance(
                 queue=kind,
                 host=host,
                 used=sum(tasks),

@@ -14,10 +14,10 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventCode,
     CampaignEventSubject,
 )
-from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask, ShownCampaign
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedCampaignTask
 from gridbridge.model.campaigns.send_reasons import (
     CampaignPrecedenceReason,
-    ShownTaskSendExplanations,
+    PublishedTaskSendExplanations,
     TaskSendExplanation,
     TaskSentOrUnsentCause,
 )
@@ -85,7 +85,7 @@ STATES = {
 class CampaignExplanation:
     """Sentences that explain why a campaign, or one task of the campaign, waits or has ended."""
 
-    campaign: ShownCampaign
+    campaign: PublishedCampaign
     task: PublishedCampaignTask | None = None
     at: datetime | None = None  # time of the runner's last cycle; None if no task waits for a cycle
     reasons: tuple[TaskSendExplanation, ...] = ()
@@ -106,7 +106,7 @@ def explain_campaign_or_task(text: str, folder: str = PUBLISHED) -> CampaignExpl
     return _explain_task(shown, task, folder) if task else None
 
 
-def _explain_campaign(campaign: ShownCampaign, folder: str) -> CampaignExplanation:
+def _explain_campaign(campaign: PublishedCampaign, folder: str) -> CampaignExplanation:
     sent = max(0, campaign.tasks - campaign.ended - campaign.waiting) if campaign.state.is_alive else 0
     are = number_with_noun(sent, "is at a cluster or on its way", "are at clusters or on their way")
     sent_text = f"{are} there, " if sent else ""
@@ -116,14 +116,14 @@ def _explain_campaign(campaign: ShownCampaign, folder: str) -> CampaignExplanati
     return replace(explanation, sentences=(*explanation.sentences, *_describe_failed_tasks(campaign, folder)))
 
 
-def _explain_task(campaign: ShownCampaign, task: PublishedCampaignTask, folder: str) -> CampaignExplanation:
+def _explain_task(campaign: PublishedCampaign, task: PublishedCampaignTask, folder: str) -> CampaignExplanation:
     explanation = _explain_waiting_from_last_cycle(
         campaign, task, _describe_task_state(task), folder, does_wait=task.is_waiting
     )
     return replace(explanation, sentences=(*explanation.sentences, *_describe_task_attempts(campaign, task)))
 
 
-def _describe_failed_tasks(campaign: ShownCampaign, folder: str) -> Iterator[str]:
+def _describe_failed_tasks(campaign: PublishedCampaign, folder: str) -> Iterator[str]:
     published = campaign_client.published_events(folder)
     events = [event for event in published if event.campaign == campaign.number and not event.closed_at]
     is_open = any(event.kind is CampaignEventSubject.TASK for event in events)
@@ -138,7 +138,7 @@ def _describe_failed_tasks(campaign: ShownCampaign, folder: str) -> Iterator[str
 
 
 def _explain_waiting_from_last_cycle(
-    campaign: ShownCampaign, task: PublishedCampaignTask | None, head: str, folder: str, *, does_wait: bool
+    campaign: PublishedCampaign, task: PublishedCampaignTask | None, head: str, folder: str, *, does_wait: bool
 ) -> CampaignExplanation:
     events = tuple(event for event in campaign_client.published_events(folder) if not event.closed_at)
     if not does_wait or campaign.state is not CampaignState.IN_TREATMENT:
@@ -151,7 +151,7 @@ def _explain_waiting_from_last_cycle(
         about = [event for event in events if clusters is None or event.cluster in clusters]
         sentences = (head, state, *(() if is_good else _describe_open_events(campaign, about)))
         return CampaignExplanation(campaign=campaign, task=task, sentences=tuple(filter(None, sentences)))
-    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
+    last = published_campaign_files.read_published_campaign_file(PublishedTaskSendExplanations, folder)
     published = last.reasons if last else ()
     reasons = tuple(reason for reason in published if reason.campaign == campaign.number)
     sentences = (head, *_describe_reasons_of_waiting_tasks(reasons, events), *_describe_open_events(campaign, events))
@@ -219,7 +219,7 @@ def _describe_campaigns_served_first(reason: TaskSendExplanation) -> str:
     return ORDERS[reason.order].format(before=before, are=are, cluster=reason.cluster, **numbers)
 
 
-def _describe_open_events(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[str]:
+def _describe_open_events(campaign: PublishedCampaign, events: Iterable[CampaignEvent]) -> Iterator[str]:
     for event in events:
         is_dropped = event.code is CampaignEventCode.DROPPED and event.cluster in campaign.clusters
         if event.campaign == campaign.number or is_dropped:
@@ -241,7 +241,7 @@ def _describe_task_state(task: PublishedCampaignTask) -> str:
     return f"the task ended at {task.cluster} ({job}): {task.state_word}{ended}"
 
 
-def _describe_task_attempts(campaign: ShownCampaign, task: PublishedCampaignTask) -> Iterator[str]:
+def _describe_task_attempts(campaign: PublishedCampaign, task: PublishedCampaignTask) -> Iterator[str]:
     if task.beyond_s is not None:
         yield f"this attempt is a copy{_describe_run_time_before_copy(task.beyond_s)}"
     for copy in task.copies:

@@ -21,7 +21,7 @@ from rich.text import Text
 from gridbridge.campaigns.cli.campaign_table import LETTERS, cigri_campaign_line
 from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.plot_files import label_local_time_axis, time_axis_position
-from gridbridge.model.campaigns.published_campaigns_and_tasks import CampaignTaskEndCounts, ShownCampaign
+from gridbridge.model.campaigns.published_campaigns_and_tasks import CampaignTaskEndCounts, PublishedCampaign
 from gridbridge.model.published_status_and_reports import replace_control_characters
 
 PAUSE_S = 1.0
@@ -37,7 +37,7 @@ REST = 50  # width of a campaign's counts and bar, in columns
 
 
 def watch_campaigns_until_end(
-    read_campaigns: Callable[[], Sequence[ShownCampaign]],
+    read_campaigns: Callable[[], Sequence[PublishedCampaign]],
     pause: Callable[[float], None] = time.sleep,
     print_line: Callable[[str], None] | None = None,
 ) -> None:
@@ -65,7 +65,7 @@ class _CampaignProgressBars(Progress):
         self._hidden = 0
         super().__init__(*COLUMNS, console=Console(), transient=False)
 
-    def show(self, campaigns: Sequence[ShownCampaign]) -> None:
+    def show(self, campaigns: Sequence[PublishedCampaign]) -> None:
         chosen = _choose_campaigns_fitting_terminal_height(campaigns, self.console.height)
         for campaign in campaigns:
             if campaign.number not in self._known:
@@ -78,7 +78,7 @@ class _CampaignProgressBars(Progress):
         if self._hidden:
             yield Text(f"and {self._hidden} more: gridstat shows all")
 
-    def _update_campaign_bar(self, campaign: ShownCampaign, *, is_visible: bool) -> None:
+    def _update_campaign_bar(self, campaign: PublishedCampaign, *, is_visible: bool) -> None:
         least, most = NAME
         width = max(least, min(most, self.console.width - REST))
         self.update(
@@ -93,7 +93,7 @@ class _CampaignProgressBars(Progress):
         )
 
 
-def _choose_campaigns_fitting_terminal_height(campaigns: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
+def _choose_campaigns_fitting_terminal_height(campaigns: Sequence[PublishedCampaign], lines: int) -> frozenset[int]:
     numbers = [campaign.number for campaign in campaigns]
     if len(numbers) < lines:  # one line of the terminal stays free for the cursor
         return frozenset(numbers)
@@ -112,7 +112,7 @@ class _ChangedCampaignLines:
         self._print_line = print_line
         self._before: dict[int, str] = {}
 
-    def show(self, campaigns: Sequence[ShownCampaign]) -> None:
+    def show(self, campaigns: Sequence[PublishedCampaign]) -> None:
         for campaign in campaigns:
             if self._before.get(campaign.number) != (line := cigri_campaign_line(campaign)):
                 self._print_line(line)
@@ -126,14 +126,18 @@ SIZE_INCHES, DOTS = (9.0, 5.0), 110
 
 
 def write_campaign_progress_plot(
-    campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime, band: tuple[datetime, ...], path: str
+    campaign: PublishedCampaign,
+    ends: Sequence[CampaignTaskEndCounts],
+    now: datetime,
+    band: tuple[datetime, ...],
+    path: str,
 ) -> None:
     """Write a plot of a campaign's progress into a file; raise StandardOutputUnwritable on failure."""
     plot_files.save_plot(campaign_progress_figure(campaign, ends, now, band), path, DOTS)
 
 
 def campaign_progress_figure(
-    campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime, band: tuple[datetime, ...]
+    campaign: PublishedCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime, band: tuple[datetime, ...]
 ) -> Figure:
     """Return the progress plot of a campaign with at least one ended task."""
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
@@ -148,7 +152,7 @@ def campaign_progress_figure(
 
 
 def _draw_ended_tasks_by_cluster(
-    axes: Axes, campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime
+    axes: Axes, campaign: PublishedCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime
 ) -> None:
     """Draw ended tasks as steps, one for each cycle, because the runner learns of ends only in cycles."""
     moments = sorted({end.at for end in ends})
@@ -174,7 +178,7 @@ def _cumulate_ended_tasks(times: Sequence[datetime], ends: Sequence[CampaignTask
     return list(accumulate(by_moment.pop(at, 0) for at in times))
 
 
-def _draw_axes_and_legend(axes: Axes, campaign: ShownCampaign) -> None:
+def _draw_axes_and_legend(axes: Axes, campaign: PublishedCampaign) -> None:
     axes.axhline(campaign.tasks, color="0.4", linewidth=0.8)
     axes.set_ylim(0, campaign.tasks * 1.05 or 1)
     axes.set_xlim(left=time_axis_position(campaign.submitted_at))

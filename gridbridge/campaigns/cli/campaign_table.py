@@ -11,9 +11,9 @@ from gridbridge.cli import output_and_errors
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     SENT,
+    PublishedCampaign,
     PublishedCampaignTask,
-    ShownCampaign,
-    ShownForecastErrors,
+    PublishedForecastErrors,
 )
 from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
 
@@ -35,7 +35,7 @@ TASK_CSV_HEAD = ("task", "state", "cluster", "attempt", "exit_status", "seconds"
 RANGE = re.compile(r"(\d{1,9}|\*)(?:-(\d{1,9}|\*))?", re.ASCII)
 
 
-def cigri_campaign_line(campaign: ShownCampaign) -> str:
+def cigri_campaign_line(campaign: PublishedCampaign) -> str:
     """Return a campaign's line in CiGri's format; long names are cut to the column width."""
     moment = campaign.submitted_at.astimezone().strftime(MOMENT)
     percent = 100 * campaign.ended // campaign.tasks if campaign.tasks else 100
@@ -44,7 +44,7 @@ def cigri_campaign_line(campaign: ShownCampaign) -> str:
     return ROW.format(campaign.number, name, owner, moment, state, campaign.ended, campaign.tasks, percent)
 
 
-def campaign_end_forecast_text(campaign: ShownCampaign) -> str:
+def campaign_end_forecast_text(campaign: PublishedCampaign) -> str:
     """Describe when a campaign will probably end, or the failed tasks of an ended campaign."""
     if not campaign.state.is_alive:
         return f"{campaign.failed} of {number_with_noun(campaign.ended, 'task')} that ended failed"
@@ -53,7 +53,7 @@ def campaign_end_forecast_text(campaign: ShownCampaign) -> str:
     return f"forecast of the end: {p50} (P50), {p90} (P90)"
 
 
-def end_forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
+def end_forecast_error_text(forecast_errors: PublishedForecastErrors) -> str:
     """Describe how wrong the forecasts of ended campaigns were."""
     whole = number_with_noun(forecast_errors.forecasts, "campaign")
     return (
@@ -63,14 +63,14 @@ def end_forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
     )
 
 
-def campaign_summary_row(campaign: ShownCampaign) -> tuple[str, ...]:
+def campaign_summary_row(campaign: PublishedCampaign) -> tuple[str, ...]:
     """Return the row of a campaign in the summary table."""
     to_fix = 0 if campaign.state is CampaignState.CANCELLED else campaign.failed
     numbers = (campaign.tasks_waiting, campaign.tasks_running, campaign.ended, to_fix)
     return (str(campaign.number), campaign.owner, campaign.state, campaign.type, *map(str, numbers))
 
 
-def cluster_progress_rows(campaign: ShownCampaign) -> list[tuple[str, ...]]:
+def cluster_progress_rows(campaign: PublishedCampaign) -> list[tuple[str, ...]]:
     """Return a progress row for each cluster of a campaign, and a row for the total."""
     live = (campaign.tasks_waiting, campaign.tasks_running)
     of_all = ("all", *live, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
@@ -118,7 +118,7 @@ def print_task_lines(
             output_and_errors.print_line(COPY_ROW.format("  copy", state, copy.cluster, copy.attempt))
 
 
-def print_campaigns_csv(campaigns: Iterable[ShownCampaign], is_headless: bool, *, is_summary: bool) -> None:
+def print_campaigns_csv(campaigns: Iterable[PublishedCampaign], is_headless: bool, *, is_summary: bool) -> None:
     """Print campaigns as comma-separated values; `is_summary` selects the columns that CiGri has."""
     head, row = (SUMMARY_HEAD, campaign_summary_row) if is_summary else (CSV_HEAD, _campaign_csv_row)
     _print_csv(head, map(row, campaigns), is_headless)
@@ -162,7 +162,7 @@ def _task_row_values(
     return (task.number, word, task.cluster or "-", task.attempt, status, wallclock, text)
 
 
-def _campaign_csv_row(campaign: ShownCampaign) -> tuple[object, ...]:
+def _campaign_csv_row(campaign: PublishedCampaign) -> tuple[object, ...]:
     moment = campaign.submitted_at.isoformat()
     numbers = (campaign.ended, campaign.failed, campaign.waiting, campaign.tasks)
     return (campaign.number, campaign.name, campaign.owner, moment, campaign.state.value, *numbers)

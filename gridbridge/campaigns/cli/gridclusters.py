@@ -11,7 +11,7 @@ from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaignCluster
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedClusterSlots
 from gridbridge.state import drains
 from gridbridge.state.published_json import to_json_types
 
@@ -63,7 +63,7 @@ def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, i
     return 0
 
 
-def _describe_cluster(cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
+def _describe_cluster(cluster: PublishedClusterSlots, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
     is_down, numbers = campaign_client.cluster_silence_and_closures(events, cluster.name)
     words = [cluster.kind, f"free:{_format_published_value(cluster.free)}/{_format_published_value(cluster.slots)}"]
     words += ["BLACKLISTED"] if is_down else []
@@ -73,7 +73,7 @@ def _describe_cluster(cluster: ShownCampaignCluster, events: tuple[CampaignEvent
     return f" ({', '.join(words)})"
 
 
-def _cluster_slot_usage(cluster: ShownCampaignCluster) -> dict[str, object]:
+def _cluster_slot_usage(cluster: PublishedClusterSlots) -> dict[str, object]:
     unavailable = None if cluster.slots is None else cluster.slots - (cluster.used or 0) - (cluster.free or 0)
     return {
         "max_resources": cluster.slots,
@@ -83,7 +83,7 @@ def _cluster_slot_usage(cluster: ShownCampaignCluster) -> dict[str, object]:
     }
 
 
-def _cluster_usage_bar(cluster: ShownCampaignCluster) -> str:
+def _cluster_usage_bar(cluster: PublishedClusterSlots) -> str:
     if not cluster.slots:
         return ""
     used = min(cluster.used or 0, cluster.slots)

@@ -17,7 +17,7 @@ from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import is_task_cancelled_by_owner
-from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask, ShownCampaign
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedCampaignTask
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.state.published_json import to_json_types
 
@@ -40,7 +40,7 @@ class GridstatOutputFormat:
     is_csv: bool = False
 
 
-def _print_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputFormat, *, is_summary: bool) -> None:
+def _print_campaigns(campaigns: Sequence[PublishedCampaign], view: GridstatOutputFormat, *, is_summary: bool) -> None:
     if view.is_json:
         output_and_errors.print_json([_campaign_as_json(campaign) for campaign in campaigns])
     elif view.is_csv:
@@ -54,7 +54,7 @@ def _print_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputFor
             output_and_errors.print_line(line)
 
 
-def _print_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputFormat) -> None:
+def _print_campaign_with_clusters(campaign: PublishedCampaign, view: GridstatOutputFormat) -> None:
     campaign = campaign_client.campaign_with_cluster_progress(campaign, view.folder)
     _print_campaigns([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
@@ -62,13 +62,13 @@ def _print_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputF
         output_and_errors.print_table(head, campaign_table.cluster_progress_rows(campaign), numbers=head[1:])
 
 
-def _campaign_as_json(campaign: ShownCampaign) -> dict[str, object]:
+def _campaign_as_json(campaign: PublishedCampaign) -> dict[str, object]:
     fields = to_json_types(campaign)
     assert isinstance(fields, dict)
     return fields | {"running": campaign.tasks_running}
 
 
-def _print_campaign_with_tasks(campaign: ShownCampaign, first: int, view: GridstatOutputFormat) -> None:
+def _print_campaign_with_tasks(campaign: PublishedCampaign, first: int, view: GridstatOutputFormat) -> None:
     parameters = campaign_client.own_task_parameters(campaign.number)
     tasks = campaign_client.list_published_tasks(campaign, first, view.folder)
     counted = campaign_client.campaign_with_cluster_progress(campaign, view.folder)
@@ -86,7 +86,7 @@ def _print_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridst
         campaign_table.print_task_lines(tasks, parameters, view.is_headless)
 
 
-def _print_failed_tasks(campaign: ShownCampaign, view: GridstatOutputFormat) -> None:
+def _print_failed_tasks(campaign: PublishedCampaign, view: GridstatOutputFormat) -> None:
     bad = campaign_client.finally_failed_tasks(campaign, view.folder)
     tasks = tuple(task for task in bad if not is_task_cancelled_by_owner(task.outcome, campaign.state))
     parameters = campaign_client.own_task_parameters(campaign.number)
@@ -107,7 +107,7 @@ def _print_failed_tasks(campaign: ShownCampaign, view: GridstatOutputFormat) -> 
         output_and_errors.print_error(f"gridstat: {problem}")
 
 
-def _print_open_events(campaign: ShownCampaign, view: GridstatOutputFormat) -> None:
+def _print_open_events(campaign: PublishedCampaign, view: GridstatOutputFormat) -> None:
     published = campaign_client.published_events(view.folder)
     chosen = campaign_client.select_published_events(published, campaign.number, None, is_global=False, is_all=False)
     gridevents.print_events(chosen, {campaign.number: campaign.state}, view.is_json)
@@ -138,7 +138,7 @@ def _print_task_or_task_output(
     return 0
 
 
-def _plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutputFormat) -> None:
+def _plot_campaign_task_ends(shown: PublishedCampaign, path: str, view: GridstatOutputFormat) -> None:
     ends = campaign_client.task_end_times_and_clusters(shown, view.folder)
     if not ends:
         raise NoSuchCampaignOrTask(f"campaign {shown.number}: no task has ended yet")
@@ -261,7 +261,7 @@ def gridstat(
     except ValueError as error:
         raise click.UsageError(f"-s {error}") from error
 
-    def read_campaigns() -> list[ShownCampaign]:
+    def read_campaigns() -> list[PublishedCampaign]:
         return [
             shown
             for shown in campaign_client.published_campaigns(folder)
@@ -281,7 +281,7 @@ def gridstat(
 
 def _print_view_chosen_by_options(
     options: Mapping[str, Any],
-    read_campaigns: Callable[[], list[ShownCampaign]],
+    read_campaigns: Callable[[], list[PublishedCampaign]],
     chosen: int | None,
     view: GridstatOutputFormat,
 ) -> None:

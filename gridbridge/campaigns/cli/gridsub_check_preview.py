@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.admission import CampaignAdmissionResult
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
+from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.published_status_and_reports import (
     PublishedClusterAnswer,
@@ -75,7 +75,7 @@ def preview_tasks_by_cluster(
     is_test = admission.jdl.type is CampaignType.TEST
     tasks = min(tasks, len(admission.jdl.clusters)) if is_test else tasks
     requests = admission.jdl.clusters.items()
-    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
+    last = published_campaign_files.read_published_campaign_file(PublishedTaskSendExplanations, folder)
     free = {name: _published_free_slots(name, folder, request.is_besteffort, last) for name, request in requests}
     drained, stressed = drains.list_drained_clusters(folder), last.stressed if last else ()
     slots = {cluster.name: cluster.slots or 0 for cluster in campaign_client.published_campaign_clusters(folder)}
@@ -146,7 +146,7 @@ def _situation_of_previewed_campaign(
 
 
 def _published_free_slots(
-    cluster: str, folder: str, is_besteffort: bool, last: ShownTaskSendExplanations | None
+    cluster: str, folder: str, is_besteffort: bool, last: PublishedTaskSendExplanations | None
 ) -> int | None:
     if last and is_besteffort and cluster in last.besteffort_slots:
         return last.besteffort_slots[cluster]

@@ -10,7 +10,7 @@ from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.shell.retry import poll_until
@@ -59,7 +59,7 @@ def wait_for_campaign_end(
     return REFUSED
 
 
-def _report_campaign_end(program: str, campaign: ShownCampaign) -> int:
+def _report_campaign_end(program: str, campaign: PublishedCampaign) -> int:
     bad = {"failed": campaign.failed, "were cancelled": campaign.cancelled}
     of_them = "".join(f", {tasks} of them {how}" for how, tasks in bad.items() if tasks)
     tasks = number_with_noun(campaign.tasks, "task")

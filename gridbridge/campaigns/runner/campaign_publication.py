@@ -16,9 +16,9 @@ from gridbridge.decisions.campaigns import task_send_explanation
 from gridbridge.model.campaigns import published_campaigns_and_tasks as publications
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, CampaignCycleSituation
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, ShownCampaignEvents
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, PublishedCampaignEvents
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
+from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED
@@ -67,21 +67,21 @@ class CampaignPublisher:
             for campaign in self._campaigns.campaigns_with_outlines(self._outlines)
             if campaign.state is not CampaignState.PURGED
         )
-        errors = self._forecasts.summarize_errors_of_forecasts()
-        whole = publications.ShownCampaigns(at=self._clock.now(), campaigns=shown, errors=errors)
-        published_campaign_files.publish_campaign_value_by_class(whole, self._folder)
+        errors = self._forecasts.published_forecast_accuracy()
+        whole = publications.PublishedCampaignList(at=self._clock.now(), campaigns=shown, errors=errors)
+        published_campaign_files.publish_campaign_file(whole, self._folder)
 
     def publish_send_explanations(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Publish the free slots that a cycle found, and the reasons of the cycle's decisions."""
         room = situation.room.items()
-        cycle = ShownTaskSendExplanations(
+        cycle = PublishedTaskSendExplanations(
             at=self._clock.now(),
             free_slots={name: capacity.free_slots for name, capacity in room},
             besteffort_slots={name: capacity.free_for_besteffort for name, capacity in room},
             reasons=task_send_explanation.explain_campaign_task_sends(situation, plan),
             stressed=tuple(name for name, capacity in room if capacity.is_stressed),
         )
-        published_campaign_files.publish_campaign_value_by_class(cycle, self._folder)
+        published_campaign_files.publish_campaign_file(cycle, self._folder)
 
     def mark_campaigns_before_change(self, campaigns: Iterable[int]) -> None:
         """Record which campaigns a cycle may change; after a kill all their tasks are published again."""
@@ -157,10 +157,10 @@ def _count_open_events(opened: Iterable[CampaignEvent], open_clusters: Mapping[i
 
 def _campaign_for_publication(
     campaign: Campaign, *, events: int, waiting: int, sinks: tuple[str, ...], open_clusters: Set[str]
-) -> publications.ShownCampaign:
+) -> publications.PublishedCampaign:
     is_cancelled = campaign.state is CampaignState.CANCELLED
     same = ("number", "owner", "submitted_at", "state", "tasks", "ended", "failed", "cancelled")
-    return publications.ShownCampaign(
+    return publications.PublishedCampaign(
         **{name: getattr(campaign, name) for name in same},
         name=campaign.jdl.name,
         type=campaign.jdl.type,
@@ -188,9 +188,7 @@ class EventAndCapacityPublisher:
         """Publish open and recently closed events; return the open events."""
         now = self._clock.now()
         events = self._events.events_to_show(now - CLOSED_SHOWN)
-        published_campaign_files.publish_campaign_value_by_class(
-            ShownCampaignEvents(at=now, events=events), self._folder
-        )
+        published_campaign_files.publish_campaign_file(PublishedCampaignEvents(at=now, events=events), self._folder)
         return tuple(event for event in events if not event.closed_at)
 
     def publish_cluster_slots(
@@ -198,12 +196,12 @@ class EventAndCapacityPublisher:
     ) -> None:
         """Publish the slots of clusters; `other_snapshots` are of clusters that this cycle did not query."""
         shown = tuple(self._clusters_for_publication(situation, other_snapshots or {}))
-        grid = publications.ShownCampaignClusters(at=self._clock.now(), clusters=shown)
-        published_campaign_files.publish_campaign_value_by_class(grid, self._folder)
+        grid = publications.PublishedClusterSlotsList(at=self._clock.now(), clusters=shown)
+        published_campaign_files.publish_campaign_file(grid, self._folder)
 
     def _clusters_for_publication(
         self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot]
-    ) -> Iterator[publications.ShownCampaignCluster]:
+    ) -> Iterator[publications.PublishedClusterSlots]:
         rooms = {**room_of(self._policy, other_snapshots, {}, {}), **situation.room}
         moments = {name: snapshot.taken_at for name, snapshot in other_snapshots.items()}
         moments |= dict.fromkeys(situation.room, situation.at)
@@ -215,7 +213,7 @@ class EventAndCapacityPublisher:
             used = (
                 view.used_slots(jdls[view.campaign].slots_at(name) if view.campaign in jdls else 1) for view in views
             )
-            yield publications.ShownCampaignCluster(
+            yield publications.PublishedClusterSlots(
                 name=name,
                 kind=cluster.kind,
                 answered_at=moments.get(name),

@@ -81,7 +81,7 @@ class CampaignRunnerCycle:
         self._predictions = predictions = CampaignStatisticsRows(self.database)
         self._forecasts = CampaignCompletionForecasts(campaigns, predictions, clock, policy.runner.interval_s)
         self._shares = FairShareUsageAccounting(policy, campaigns, CampaignSlotUsageRows(self.database), clock)
-        self._updator = CampaignSituationGatherer(policy, self.database, clock, is_dry=is_dry)
+        self._situation_gatherer = CampaignSituationGatherer(policy, self.database, clock, is_dry=is_dry)
         observations, most = CycleStatisticsRecorder(self.database), policy.runner.max_tasks
         self._campaigns = campaigns
         self._actions = CampaignPlanExecutor(
@@ -120,7 +120,7 @@ class CampaignRunnerCycle:
     def gather(self) -> CampaignCycleSituation:
         """Query the clusters and read the state file; return the input of the cycle's decision."""
         self.is_urgent = False
-        situation = self._updator.gather_situation()
+        situation = self._situation_gatherer.gather_situation()
         return replace(situation, sharing=self._shares.read_fair_share_inputs(situation.campaigns))
 
     def decide(self, situation: CampaignCycleSituation) -> CampaignCyclePlan:
@@ -133,18 +133,18 @@ class CampaignRunnerCycle:
 
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Carry out the plan, then publish campaigns, tasks and events."""
-        for answer in self._updator.list_unpublished_snapshots():
+        for answer in self._situation_gatherer.list_unpublished_snapshots():
             # submissions read the list of queues, so the list is published before the plan is carried out
             cluster_observer.publish_local_only_queues(answer, self._policy.queues_at(answer.cluster))
         self._shares.add_usage_of_ended_tasks(situation, plan)
         self._publication.mark_campaigns_before_change(campaign.number for campaign in situation.campaigns)
         self._actions.execute_plan(plan)
-        self._forecasts.update_forecasts(situation, plan, self._updator.elapsed)
+        self._forecasts.update_forecasts(situation, plan, self._situation_gatherer.elapsed)
         self._publication.publish_changed_tasks(self._actions.take_changed_attempts())
         self._publication.publish_send_explanations(situation, plan)
         self._delete_old_records_hourly()
         self._publication.publish_campaigns(self._showing.publish_events())
-        self._showing.publish_cluster_slots(situation, self._updator.others)
+        self._showing.publish_cluster_slots(situation, self._situation_gatherer.others)
         self._notifier.send_due_notifications()
         self.is_urgent = plan.is_urgent
 

@@ -36,9 +36,9 @@ from gridbridge.model.campaigns.campaign_end_forecast import (
     HalfwayForecast,
 )
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    ShownCampaign,
-    ShownCampaignAtCluster,
-    ShownForecastErrors,
+    CampaignProgressAtCluster,
+    PublishedCampaign,
+    PublishedForecastErrors,
 )
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.grid_engine_amounts import HOUR_S
@@ -227,7 +227,7 @@ class CampaignCompletionForecasts:
             self._made.pop(number, None)
             self._kept.pop(number, None)
 
-    def add_forecast_to_campaign(self, shown: ShownCampaign) -> ShownCampaign:
+    def add_forecast_to_campaign(self, shown: PublishedCampaign) -> PublishedCampaign:
         """Add task counts by cluster to a published campaign, and a forecast to a running campaign."""
         latest = self._made.get(shown.number)
         stored = self._kept.get(shown.number)
@@ -245,14 +245,14 @@ class CampaignCompletionForecasts:
         )
 
     def _campaign_progress_by_cluster(
-        self, shown: ShownCampaign, services: tuple[CampaignRunTimesAtCluster, ...]
-    ) -> tuple[ShownCampaignAtCluster, ...]:
+        self, shown: PublishedCampaign, services: tuple[CampaignRunTimesAtCluster, ...]
+    ) -> tuple[CampaignProgressAtCluster, ...]:
         if not (shown.state.is_alive or shown.number in self._there):
             return ()
         by_name = {service.cluster: service for service in services}
         return tuple(self._campaign_progress_at(shown.number, name, by_name.get(name)) for name in shown.clusters)
 
-    def summarize_errors_of_forecasts(self) -> ShownForecastErrors | None:
+    def published_forecast_accuracy(self) -> PublishedForecastErrors | None:
         """Return the errors of the stored forecasts of all ended campaigns."""
         return summarize_forecast_errors(self._kept.values())
 
@@ -286,12 +286,12 @@ class CampaignCompletionForecasts:
 
     def _campaign_progress_at(
         self, number: int, cluster: str, service: CampaignRunTimesAtCluster | None
-    ) -> ShownCampaignAtCluster:
+    ) -> CampaignProgressAtCluster:
         views = [view for view in self._there.get(number, ()) if view.cluster == cluster]
         waiting = sum(view.waiting for view in views)
         took = service.durations_s if service else ()
         rate = service.ended / service.watched_s if service and service.watched_s else 0.0
-        return ShownCampaignAtCluster(
+        return CampaignProgressAtCluster(
             cluster=cluster,
             waiting=waiting,
             running=sum(view.listed for view in views) - waiting,

@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
     CampaignEventSubject,
-    ShownCampaignEvents,
+    PublishedCampaignEvents,
 )
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
@@ -31,12 +31,12 @@ from gridbridge.model.campaigns.notification_subscriptions import IDENTITIES, No
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     DROPPED,
     CampaignTaskEndCounts,
+    PublishedCampaign,
+    PublishedCampaignList,
     PublishedCampaignTask,
-    ShownCampaign,
-    ShownCampaignCluster,
-    ShownCampaignClusters,
-    ShownCampaigns,
-    ShownForecastErrors,
+    PublishedClusterSlots,
+    PublishedClusterSlotsList,
+    PublishedForecastErrors,
 )
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
@@ -173,15 +173,15 @@ def require_published_files(folder: str = PUBLISHED) -> None:
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}, {BY_SSH}")
 
 
-def published_campaigns(folder: str = PUBLISHED) -> tuple[ShownCampaign, ...]:
+def published_campaigns(folder: str = PUBLISHED) -> tuple[PublishedCampaign, ...]:
     """Return all published campaigns, sorted by number."""
-    shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder)
+    shown = published_campaign_files.read_published_campaign_file(PublishedCampaignList, folder)
     return shown.campaigns if shown else ()
 
 
-def published_forecast_errors(folder: str = PUBLISHED) -> ShownForecastErrors | None:
+def published_forecast_errors(folder: str = PUBLISHED) -> PublishedForecastErrors | None:
     """Return the errors of forecasts for ended campaigns; None if no campaign has ended."""
-    shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder)
+    shown = published_campaign_files.read_published_campaign_file(PublishedCampaignList, folder)
     return shown.errors if shown else None
 
 
@@ -220,7 +220,7 @@ TAIL_BYTES, TAIL_LINES = 4096, 5  # at most this many last bytes and lines of a 
 
 def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
     """Return all published events, sorted by number."""
-    shown = published_campaign_files.read_campaign_value_by_class(ShownCampaignEvents, folder)
+    shown = published_campaign_files.read_published_campaign_file(PublishedCampaignEvents, folder)
     return shown.events if shown else ()
 
 
@@ -229,10 +229,10 @@ def describe_event_to_user(event: CampaignEvent, states: Mapping[int, CampaignSt
     return describe_campaign_event(event, states.get(event.campaign))
 
 
-def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignCluster, ...]:
+def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[PublishedClusterSlots, ...]:
     """Return the clusters that campaigns may use; slots unknown to the runner come from the poller."""
-    grid = published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, folder)
-    clusters = list[ShownCampaignCluster]()
+    grid = published_campaign_files.read_published_campaign_file(PublishedClusterSlotsList, folder)
+    clusters = list[PublishedClusterSlots]()
     for cluster in grid.clusters if grid else ():
         path = f"{folder}/{published_json.CLUSTERS}/{cluster.name}.json"
         polled = published_json.read_published_value(path, PublishedClusterAnswer) if cluster.slots is None else None
@@ -317,13 +317,13 @@ def _replace_unprintable_characters(line: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
-def find_published_campaign(number: int, folder: str = PUBLISHED) -> ShownCampaign | None:
+def find_published_campaign(number: int, folder: str = PUBLISHED) -> PublishedCampaign | None:
     """Return a published campaign; None if the campaign does not exist."""
     return next((campaign for campaign in published_campaigns(folder) if campaign.number == number), None)
 
 
 def list_published_tasks(
-    campaign: ShownCampaign, first: int = 0, folder: str = PUBLISHED
+    campaign: PublishedCampaign, first: int = 0, folder: str = PUBLISHED
 ) -> Iterator[PublishedCampaignTask]:
     """Yield a campaign's tasks from number `first` on, including tasks that were never sent."""
     for part in range(first // A_FILE, (campaign.tasks - 1) // A_FILE + 1):
@@ -335,25 +335,29 @@ def list_published_tasks(
             yield replace(task, is_suspect=True) if is_suspect else task
 
 
-def find_published_task(campaign: ShownCampaign, number: int, folder: str = PUBLISHED) -> PublishedCampaignTask | None:
+def find_published_task(
+    campaign: PublishedCampaign, number: int, folder: str = PUBLISHED
+) -> PublishedCampaignTask | None:
     """Return a task of a campaign; None if the task does not exist."""
     return next(list_published_tasks(campaign, number, folder), None) if number < campaign.tasks else None
 
 
-def finally_failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[PublishedCampaignTask, ...]:
+def finally_failed_tasks(campaign: PublishedCampaign, folder: str = PUBLISHED) -> tuple[PublishedCampaignTask, ...]:
     """Return a campaign's tasks that failed and are not retried."""
     is_over = campaign.state is CampaignState.TERMINATED
     all_tasks = list_published_tasks(campaign, 0, folder)
     return tuple(task for task in all_tasks if task.has_failed or (is_over and task.state_word == DROPPED))
 
 
-def campaign_with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
+def campaign_with_cluster_progress(campaign: PublishedCampaign, folder: str = PUBLISHED) -> PublishedCampaign:
     """Return a campaign with the number of ended tasks at each cluster."""
     ends = task_end_times_and_clusters(campaign, folder)
     return campaign_progress_and_forecast.add_ended_task_counts_to_campaign(campaign, ends)
 
 
-def task_end_times_and_clusters(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[CampaignTaskEndCounts, ...]:
+def task_end_times_and_clusters(
+    campaign: PublishedCampaign, folder: str = PUBLISHED
+) -> tuple[CampaignTaskEndCounts, ...]:
     """Return the published counts of a campaign's ended tasks for each time and cluster."""
     return published_campaign_files.read_published_task_end_counts(campaign.number, folder)
 

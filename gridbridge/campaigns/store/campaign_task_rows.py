@@ -17,7 +17,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     RebalancedTaskAttempt,
     TaskPreemption,
 )
-from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttempt
+from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAttempt
 from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK
 from gridbridge.state import column_types
 from gridbridge.state.campaign_tables import (
@@ -263,7 +263,7 @@ def _task_for_publication(attempts: list[dict[str, Any]], *, is_waiting: bool) -
         job_id=row["job_id"] or 0,
         is_waiting=is_waiting,
         copies=tuple(
-            ShownCompetingAttempt(
+            PublishedCompetingAttempt(
                 **_select_columns_of_row(attempt, "attempt", "cluster", "outcome"), beyond_s=attempt["copies_beyond_s"]
             )
             for attempt in lesser

@@ -9,26 +9,26 @@ from typing import TypeVar
 
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
+from gridbridge.model.campaigns.campaign_events import PublishedCampaignEvents
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     CampaignTaskEndCounts,
+    PublishedCampaignList,
     PublishedCampaignTask,
+    PublishedClusterSlotsList,
     RebalancedTaskAttempt,
-    ShownCampaignClusters,
-    ShownCampaigns,
     TaskPreemption,
 )
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
-from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttempt
+from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
+from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAttempt
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.shell import safe_files
 from gridbridge.state import published_files, published_json
 
 NAMES: Mapping[type, str] = {
-    ShownCampaigns: "campaigns.json",
-    ShownTaskSendExplanations: "campaign_cycle.json",
-    ShownCampaignEvents: "campaign-events.json",
-    ShownCampaignClusters: "campaign-clusters.json",
+    PublishedCampaignList: "campaigns.json",
+    PublishedTaskSendExplanations: "campaign_cycle.json",
+    PublishedCampaignEvents: "campaign-events.json",
+    PublishedClusterSlotsList: "campaign-clusters.json",
 }
 
 T = TypeVar("T")
@@ -39,14 +39,14 @@ TOUCHING = "campaigns/touching"
 NONE = "-"
 
 
-def publish_campaign_value_by_class(value: object, folder: str = PUBLISHED) -> None:
+def publish_campaign_file(value: object, folder: str = PUBLISHED) -> None:
     """Publish a value in the file for the value's class, such as `campaigns.json`."""
     safe_files.replace_file_atomically(
         f"{folder}/{NAMES[type(value)]}", published_json.encode_published_value(value), durable=False
     )
 
 
-def read_campaign_value_by_class(kind: type[T], folder: str = PUBLISHED) -> T | None:
+def read_published_campaign_file(kind: type[T], folder: str = PUBLISHED) -> T | None:
     """Read the published value of a class; None if the class's file does not exist."""
     return published_json.read_published_value(f"{folder}/{NAMES[kind]}", kind)
 
@@ -183,11 +183,11 @@ def _parse_moved_attempt(words: str) -> RebalancedTaskAttempt:
     return RebalancedTaskAttempt(attempt=int(attempt), cluster=cluster, to=to)
 
 
-def _parse_competing_attempt(text: str) -> ShownCompetingAttempt:
+def _parse_competing_attempt(text: str) -> PublishedCompetingAttempt:
     attempt, cluster, outcome, beyond = text.split(":")
     beyond_s = None if beyond == NONE else int(beyond)
     ended = TaskAttemptOutcome(outcome)
-    return ShownCompetingAttempt(attempt=int(attempt), cluster=cluster, outcome=ended, beyond_s=beyond_s)
+    return PublishedCompetingAttempt(attempt=int(attempt), cluster=cluster, outcome=ended, beyond_s=beyond_s)
 
 
 def _parse_end_counts(lines: Iterable[str]) -> Iterator[CampaignTaskEndCounts]:

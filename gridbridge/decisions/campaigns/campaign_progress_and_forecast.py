@@ -19,10 +19,10 @@ from gridbridge.model.campaigns.campaign_end_forecast import (
     HalfwayForecast,
 )
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    CampaignProgressAtCluster,
     CampaignTaskEndCounts,
-    ShownCampaign,
-    ShownCampaignAtCluster,
-    ShownForecastErrors,
+    PublishedCampaign,
+    PublishedForecastErrors,
     sum_task_end_counts_by_cluster,
 )
 
@@ -187,7 +187,7 @@ def forecast_error_share(stored: HalfwayForecast) -> float | None:
     return late_s / took_s if took_s > 0 else None
 
 
-def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> ShownForecastErrors | None:
+def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> PublishedForecastErrors | None:
     """Summarize the errors of the forecasts of ended campaigns; None if no campaign has ended."""
     with_errors = [(forecast, forecast_error_share(forecast)) for forecast in forecasts]
     errors = [abs(error) for _, error in with_errors if error is not None]
@@ -198,7 +198,7 @@ def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> ShownFore
         for forecast, error in with_errors
         if error is not None
     )
-    return ShownForecastErrors(forecasts=len(errors), p90_held=sum(held), median_error=median(errors))
+    return PublishedForecastErrors(forecasts=len(errors), p90_held=sum(held), median_error=median(errors))
 
 
 class _CompletionChance:
@@ -291,7 +291,9 @@ def _sample_running_tasks(throughput: CampaignRunTimesAtCluster, curve: RunTimeS
 HOUR = timedelta(hours=1)
 
 
-def add_ended_task_counts_to_campaign(campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts]) -> ShownCampaign:
+def add_ended_task_counts_to_campaign(
+    campaign: PublishedCampaign, ends: Sequence[CampaignTaskEndCounts]
+) -> PublishedCampaign:
     """Add the number of ended tasks and the mean run time at each cluster to a shown campaign.
 
     `ends` are sorted by time. The rate of ended tasks of an ended campaign is computed over its whole
@@ -315,12 +317,12 @@ def add_ended_task_counts_to_campaign(campaign: ShownCampaign, ends: Sequence[Ca
 
 
 def _ended_task_counts_by_cluster(
-    campaign: ShownCampaign, sums: dict[str, CampaignTaskEndCounts], per_h: dict[str, float]
-) -> Iterator[ShownCampaignAtCluster]:
+    campaign: PublishedCampaign, sums: dict[str, CampaignTaskEndCounts], per_h: dict[str, float]
+) -> Iterator[CampaignProgressAtCluster]:
     """Yield the counts of ended tasks at each cluster; cluster "" has the tasks that were never sent."""
     by_cluster = {at.cluster: at for at in campaign.at}
     for cluster in dict.fromkeys((*campaign.clusters, *sums)):
-        at = by_cluster.get(cluster, ShownCampaignAtCluster(cluster=cluster))
+        at = by_cluster.get(cluster, CampaignProgressAtCluster(cluster=cluster))
         end = sums.get(cluster) or CampaignTaskEndCounts(at=campaign.submitted_at, cluster=cluster, tasks=0, failed=0)
         yield replace(
             at,

@@ -16,7 +16,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     count_starved_tasks_by_cluster,
 )
-from gridbridge.decisions.campaigns.tasks_offered_to_schedulers import TasksPerClusterByScheduler
+from gridbridge.decisions.campaigns.tasks_offered_to_schedulers import SchedulerTaskCounter
 from gridbridge.decisions.campaigns.unsent_task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
@@ -43,7 +43,7 @@ def distribute_slots_to_campaigns(
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
     distribution = TaskAllotmentToClusters(
-        situation, unsent, TasksPerClusterByScheduler(situation, predicted, campaigns, begun)
+        situation, unsent, SchedulerTaskCounter(situation, predicted, campaigns, begun)
     )
     offered = rank_campaigns_for_clusters(situation)
     for turn in offered:
@@ -66,7 +66,7 @@ class TaskAllotmentToClusters:
     """The tasks of campaigns that one cycle gives to clusters."""
 
     def __init__(
-        self, situation: CampaignCycleSituation, unsent: UnsentTaskBacklog, matching: TasksPerClusterByScheduler
+        self, situation: CampaignCycleSituation, unsent: UnsentTaskBacklog, matching: SchedulerTaskCounter
     ) -> None:
         self.given: Counter[CampaignCluster] = Counter()
         self._situation = situation

@@ -11,7 +11,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
 )
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
-from gridbridge.decisions.campaigns.tasks_offered_to_schedulers import TasksPerClusterByScheduler
+from gridbridge.decisions.campaigns.tasks_offered_to_schedulers import SchedulerTaskCounter
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
 from gridbridge.decisions.campaigns.unsent_task_backlog import UnsentTaskBacklog
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
@@ -41,7 +41,7 @@ class _TaskSendExplainer:
         self._situation = situation
         self._free = FreeClusterSlots(situation.room)
         self._predicted = predict_job_ratios(situation)
-        self._matching = TasksPerClusterByScheduler(situation, self._predicted)
+        self._matching = SchedulerTaskCounter(situation, self._predicted)
         self._views = {view.pair: view for view in situation.there}
         self._waiting = Counter[str]()
         for view in situation.there:

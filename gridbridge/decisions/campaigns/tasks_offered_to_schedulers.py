@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import NO_TASKS, CampaignCyc
 from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
 
 
-class TasksPerClusterByScheduler:
+class SchedulerTaskCounter:
     """Asks the scheduler of each campaign how many tasks go to each cluster in one cycle."""
 
     def __init__(

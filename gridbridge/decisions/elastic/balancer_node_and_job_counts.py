@@ -15,7 +15,7 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
-from gridbridge.model.elastic.grid_engine_cell import QueueInstance, TaskResourceRequests, WaitingJobGroup
+from gridbridge.model.elastic.grid_engine_cell import CellQueueInstance, TaskResourceRequests, WaitingJobGroup
 from gridbridge.model.job_and_queue_states import QueueStartBlocker
 from gridbridge.model.job_request import QNAME, resource_long_name
 
@@ -130,7 +130,7 @@ def elapsed_s(since: datetime, now: datetime) -> float:
     return (now - since).total_seconds()
 
 
-def _most_frequent_slots_per_host(own: Iterable[QueueInstance], master: str) -> int:
+def _most_frequent_slots_per_host(own: Iterable[CellQueueInstance], master: str) -> int:
     """Return the most frequent number of slots per host, the largest in a tie, ignoring the master."""
     with_slots = [instance for instance in own if instance.total]
     counts = Counter(instance.total for instance in with_slots if not is_same_host(instance.host, master))
@@ -157,7 +157,7 @@ def are_too_many_hosts_unready(situation: BalanceSituation) -> bool:
     return unready > UNREADY_HOSTS and unready > UNREADY_PART * hosts
 
 
-def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
+def is_host_silent_or_in_error(instances: list[CellQueueInstance]) -> bool:
     """Say whether a host is silent, or all queues of the host are in error."""
     return bool(instances) and all(instance.state.facts & BROKEN for instance in instances)
 

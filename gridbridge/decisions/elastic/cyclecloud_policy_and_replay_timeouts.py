@@ -15,9 +15,9 @@ from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
     RecordedReplayTask,
+    RecordedWorkload,
     ReplayExclusionReason,
     ReplayPolicy,
-    ReplayWorkload,
 )
 from gridbridge.model.grid_engine_amounts import HOUR_S, MINUTE_S
 
@@ -182,7 +182,7 @@ class MinutesWithConstantSlotUse(NamedTuple):
     used: int
 
 
-def drop_waits_unexplained_by_slots(workload: ReplayWorkload) -> ReplayWorkload:
+def drop_waits_unexplained_by_slots(workload: RecordedWorkload) -> RecordedWorkload:
     """Return the workload without the waiting times that a lack of slots can't explain.
 
     Accounting records no holds, start times or dependencies. If enough slots for a task were free for a whole

@@ -116,7 +116,7 @@ class _NodeLifecycleCase:
 
 def _act_of_own_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
     act = site_host_power_lifecycle.due_act_of_powered_host(
-        site_host_power_lifecycle.PoweredHostFacts(
+        site_host_power_lifecycle.PowerManagedHostFacts(
             node=case.node,
             machine=case.machine,
             host=case.host,

@@ -37,7 +37,7 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoweredHostFacts:
+class PowerManagedHostFacts:
     """The power state and the cell state of one of the site's own hosts at one moment."""
 
     node: BalancerOwnedNode
@@ -77,7 +77,7 @@ class PoweredHostFacts:
         return self.node.with_state(state, self.now, cause)
 
 
-def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
+def due_act_of_powered_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Return the act that is due for one of the site's own hosts; None if no act is due.
 
     A host that is no longer configured is deleted from the state file; a host that is being powered on or off is
@@ -163,7 +163,7 @@ def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]
     return due_ if has_standby_tag(due_.node.name, tags) else replace(due_, tag=STANDBY_AUTO)
 
 
-def _act_of_ready_host(case: PoweredHostFacts) -> DueNodeAct | None:
+def _act_of_ready_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Record the start of a host's idle time, or that a person powered the host off.
 
     A host with disabled queues is reopened once no queue is disabled on all hosts.
@@ -178,14 +178,14 @@ def _act_of_ready_host(case: PoweredHostFacts) -> DueNodeAct | None:
     return DueNodeAct(node=node) if node != case.node else None
 
 
-def _act_of_draining_host(case: PoweredHostFacts) -> DueNodeAct | None:
+def _act_of_draining_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Repeat the power-off until the host is off."""
     if case.is_off:
         return _act_to_record_standby(case, case.node.cause)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.REST)
 
 
-def _host_with_task_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
+def _host_with_task_cause(case: PowerManagedHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
     """Set or clear cause UNDER_TASKS of a powered-off host; a cause that prevents waking is kept unchanged."""
     if node.cause is NodeStateCause.DRAINED or node.cause.is_boot_failure:
         return node
@@ -194,14 +194,14 @@ def _host_with_task_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> Ba
     return replace(node, cause=NodeStateCause.NONE) if node.cause is NodeStateCause.UNDER_TASKS else node
 
 
-def _act_to_record_standby(case: PoweredHostFacts, cause: NodeStateCause = NodeStateCause.NONE) -> DueNodeAct:
+def _act_to_record_standby(case: PowerManagedHostFacts, cause: NodeStateCause = NodeStateCause.NONE) -> DueNodeAct:
     """Record that a host is off, without its start time, so that a later power-on by a person is recognised."""
     return DueNodeAct(
         node=replace(_host_with_task_cause(case, case.node_in_state(ElasticNodeState.STANDBY, cause)), up_since=None)
     )
 
 
-def _act_of_standby_host(case: PoweredHostFacts) -> DueNodeAct | None:
+def _act_of_standby_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Reopen a powered-off host that a person powered on, after the time that a power-off may take.
 
     A host that never went off after the power-off request is powered off again. Any other silent host with
@@ -218,7 +218,7 @@ def _act_of_standby_host(case: PoweredHostFacts) -> DueNodeAct | None:
     return None
 
 
-def _act_of_booting_host(case: PoweredHostFacts) -> DueNodeAct | None:
+def _act_of_booting_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Open a host once the host's daemon reports; power off a host whose daemon never reports.
 
     A power-on request may be lost, so the request is repeated until the host has power. After the boot time,
@@ -233,21 +233,21 @@ def _act_of_booting_host(case: PoweredHostFacts) -> DueNodeAct | None:
     return DueNodeAct(node=case.node, act=BalancerNodeAct.WAKE) if case.is_told_off else None
 
 
-def _act_of_joining_host(case: PoweredHostFacts) -> DueNodeAct | None:
+def _act_of_joining_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Repeat the opening of a host's queues, unless the host is powered off meanwhile."""
     if case.is_off:
         return _act_to_record_standby(case)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
 
 
-def _act_of_failed_host(case: PoweredHostFacts) -> DueNodeAct | None:
+def _act_of_failed_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Repeat the power-off of a failed host, unless the host's daemon reports by now."""
     if case.is_up:
         return DueNodeAct(node=case.node_in_state(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
 
 
-RULES: Mapping[ElasticNodeState, Callable[[PoweredHostFacts], DueNodeAct | None]] = {
+RULES: Mapping[ElasticNodeState, Callable[[PowerManagedHostFacts], DueNodeAct | None]] = {
     ElasticNodeState.READY: _act_of_ready_host,
     ElasticNodeState.DRAINING: _act_of_draining_host,
     ElasticNodeState.STANDBY: _act_of_standby_host,

@@ -237,7 +237,7 @@ MIN_FREE_FILES = 256
 KIB = 1024
 
 
-def why_folder_takes_no_files(folder: str, room: FolderFreeSpace) -> str:
+def full_folder_reason(folder: str, room: FolderFreeSpace) -> str:
     """Return why a folder accepts no more files; empty if the folder accepts files."""
     if room.free_bytes is not None and room.free_bytes < MIN_FREE_BYTES:
         figures = f"{room.free_bytes // KIB} KiB are free, {MIN_FREE_BYTES // KIB} are needed"
@@ -247,9 +247,9 @@ def why_folder_takes_no_files(folder: str, room: FolderFreeSpace) -> str:
     return f"nothing can be written to {folder}: {room.trouble}" if room.trouble else ""
 
 
-def why_a_folder_takes_no_files(rooms: Mapping[str, FolderFreeSpace]) -> str:
+def first_full_folder_reason(rooms: Mapping[str, FolderFreeSpace]) -> str:
     """Return why the first full folder accepts no more files; empty if no folder is full."""
-    return next(filter(None, (why_folder_takes_no_files(folder, room) for folder, room in rooms.items())), "")
+    return next(filter(None, (full_folder_reason(folder, room) for folder, room in rooms.items())), "")
 
 
 OWNERS_SHOWN = 3
@@ -260,7 +260,7 @@ def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckF
     """Check the free bytes and inodes of each folder, and report folders in the spool, which is for messages only."""
     for folder, room in rooms.items():
         item = f"room in {folder}"
-        if lacking := why_folder_takes_no_files(folder, room):
+        if lacking := full_folder_reason(folder, room):
             right = f"{MIN_FREE_BYTES // KIB} KiB and {MIN_FREE_FILES} files"
             until = NO_CAMPAIGNS if folder == CAMPAIGNS else "the queues are closed until then"
             hint = f"remove files from the folder's filesystem; {until}"

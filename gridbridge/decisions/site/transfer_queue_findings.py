@@ -29,8 +29,8 @@ from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
     SetupEdit,
     SetupEditVerb,
+    TransferQueuePlan,
     TransferSetupSituation,
-    WantedTransferQueue,
     queue_runs_gridbridge_starter,
 )
 from gridbridge.model.site_configuration import Policy
@@ -136,7 +136,7 @@ def _missing_transfer_queue_finding(situation: TransferSetupSituation, right: Ma
     return CheckFinding.broken(f"queue {request.queue}", "missing", right_words, AWAIT_RELOAD_EDIT, edit)
 
 
-def _queue_attribute_finding(request: WantedTransferQueue, name: str, actual: str, right: str) -> CheckFinding:
+def _queue_attribute_finding(request: TransferQueuePlan, name: str, actual: str, right: str) -> CheckFinding:
     wrong = [
         where
         for where, value in qconf_queue_value_by_host(actual)
@@ -157,11 +157,11 @@ def _canonical_attribute_value(value: str) -> str:
     return str(hours * 3600 + minutes * 60 + seconds)
 
 
-def _transfer_queue_edit(request: WantedTransferQueue, verb: SetupEditVerb, attribute: str, value: str) -> SetupEdit:
+def _transfer_queue_edit(request: TransferQueuePlan, verb: SetupEditVerb, attribute: str, value: str) -> SetupEdit:
     return SetupEdit.of_queue(verb, request.home, request.queue, attribute, value)
 
 
-def _queue_remote_complex_value_finding(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFinding:
+def _queue_remote_complex_value_finding(request: TransferQueuePlan, queue: Mapping[str, str]) -> CheckFinding:
     item = f"queue {request.queue}: remote"
     values_by_host = parse_qconf_pairs_by_host(queue.get("complex_values", ""))
     wrong = [(where, values) for where, values in values_by_host if not is_true_in_qconf(values.get("remote", ""))]
@@ -220,7 +220,7 @@ def _parallel_environment_findings(
 MESSAGES_A_SLOT = 4  # files in the spool at once for one job: record, intent, end and closing
 
 
-def queue_section_finding(policy: Policy, request: WantedTransferQueue) -> CheckFinding:
+def queue_section_finding(policy: Policy, request: TransferQueuePlan) -> CheckFinding:
     """Check the values that setup writes into a transfer queue's section; the section's further keys are kept."""
     section = policy.queues.get(request.queue)
     before = section or TransferQueueSection(cluster="", pending_limit=-1, slots=0)
@@ -253,13 +253,13 @@ def user_spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
     return CheckFinding.judge(needed <= limit, item, actual, right, is_warning=True, hint=hint)
 
 
-def total_transfer_slots(policy: Policy, request: WantedTransferQueue | None = None) -> int:
+def total_transfer_slots(policy: Policy, request: TransferQueuePlan | None = None) -> int:
     """Return the slots of all transfer queues, including the requested queue."""
     slots = {name: queue.slots for name, queue in policy.queues.items()}
     return sum({**slots, **({request.queue: request.slots} if request else {})}.values())
 
 
-def queue_section_removal_edits(policy: Policy, request: WantedTransferQueue) -> tuple[SetupEdit, ...]:
+def queue_section_removal_edits(policy: Policy, request: TransferQueuePlan) -> tuple[SetupEdit, ...]:
     """Return the edit that removes a transfer queue's section from gridbridge.toml."""
     return (_queue_section_edit("drop", request.queue),) if request.queue in policy.queues else ()
 

@@ -27,8 +27,8 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SetupEdit,
     SetupEditVerb,
     SharedSettingUndo,
+    TransferQueuePlan,
     TransferSetupSituation,
-    WantedTransferQueue,
 )
 from gridbridge.model.transfer.transfer_queue_load_values import FREE, PENDING, UP, load_value_complex_attribute
 
@@ -130,7 +130,7 @@ REMOTE = "remote"
 BOTH = ("YES", "FORCED")  # the site may choose FORCED: only jobs that request `remote` are transferred
 
 
-def complexes_of_transfer_queue(request: WantedTransferQueue) -> tuple[QconfComplexRow, ...]:
+def complexes_of_transfer_queue(request: TransferQueuePlan) -> tuple[QconfComplexRow, ...]:
     """Return the complexes of a transfer queue: `remote` and three load values."""
     up, pending, free = (load_value_complex_attribute(request.remote, value) for value in (UP, PENDING, FREE))
     return (

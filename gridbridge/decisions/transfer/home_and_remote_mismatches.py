@@ -10,7 +10,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, find_home_task_of_transfer
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation, find_home_task_of_transfer
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState
@@ -34,9 +34,7 @@ EPILOG_GRACE = timedelta(minutes=10)  # the epilog of a job's first run may copy
 ORPHAN_AGE = timedelta(seconds=60)  # no starter is still submitting a held job of this age
 
 
-def plan_outliving_job_deletions(
-    ended: Iterable[Transfer], situation: TransferDecisionInputs
-) -> Iterator[TransferAction]:
+def plan_outliving_job_deletions(ended: Iterable[Transfer], situation: TransferSituation) -> Iterator[TransferAction]:
     """Plan to delete each remote job that its cluster still lists after the job's recorded end."""
     for transfer in ended:
         remote = _remote_job_list_after_last_change(transfer, situation)
@@ -53,7 +51,7 @@ def plan_outliving_job_deletions(
             yield TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=transfer, why=why)
 
 
-def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> Iterator[OrphanRemoteJob]:
+def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferSituation) -> Iterator[OrphanRemoteJob]:
     """Find orphans: held remote jobs under a transfer's name that no transfer has recorded.
 
     A starter that is killed during submission leaves an orphan. Nothing proves the job's owner, so the service deletes
@@ -75,7 +73,7 @@ def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionI
                 yield OrphanRemoteJob(cluster=cluster, job_id=job, name=row.name, owner=row.owner, why=why)
 
 
-def is_remote_job_unlisted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+def is_remote_job_unlisted(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether a remote job list that was queried after the transfer's last change lacks the job."""
     remote = _remote_job_list_after_last_change(transfer, situation)
     return remote is not None and _remote_job_or_copy_row(transfer, remote, situation) is None
@@ -87,13 +85,13 @@ def may_remote_folder_have_outputs(transfer: Transfer) -> bool:
     return may_have_run and transfer.desired != DesiredLocalJobState.DEAD
 
 
-def _remote_job_list_after_last_change(transfer: Transfer, situation: TransferDecisionInputs) -> ClusterSnapshot | None:
+def _remote_job_list_after_last_change(transfer: Transfer, situation: TransferSituation) -> ClusterSnapshot | None:
     remote = situation.snapshots.get(transfer.remote)
     return remote if remote and transfer.is_older_than(remote.taken_at) else None
 
 
 def _remote_job_or_copy_row(
-    transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs
+    transfer: Transfer, remote: ClusterSnapshot, situation: TransferSituation
 ) -> ClusterJobListRow | None:
     """Return the row of the remote job, or of the copy that OAR made after a failed launch."""
     if transfer.remote_id and (row := situation.remote_job_row(transfer)):
@@ -129,7 +127,7 @@ class SuspensionMismatch:
 
 
 def find_suspension_mismatch(
-    transfer: Transfer, situation: TransferDecisionInputs, shows: Container[str]
+    transfer: Transfer, situation: TransferSituation, shows: Container[str]
 ) -> SuspensionMismatch | None:
     """Return the mismatch if a remote job does not follow its suspended or resumed home job; else None."""
     home, state = situation.snapshots.get(situation.home), transfer.local_state
@@ -148,7 +146,7 @@ def find_suspension_mismatch(
     return None
 
 
-def _may_starter_follow_suspension(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+def _may_starter_follow_suspension(transfer: Transfer, situation: TransferSituation) -> bool:
     is_free = not transfer.is_over and transfer.verdict is None and transfer.desired != DesiredLocalJobState.DEAD
     has_remote_job = transfer.phase in (StarterPhase.HELD, StarterPhase.RELEASED)
     return is_free and has_remote_job and transfer.wake in situation.asleep

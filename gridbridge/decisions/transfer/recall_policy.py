@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, find_home_task_of_transfer
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation, find_home_task_of_transfer
 from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.job_and_queue_states import JobStateFact
 from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
@@ -37,7 +37,7 @@ class TaskRecall:
 
 def plan_recalls_into_home_slots(
     transfers: Iterable[Transfer],
-    situation: TransferDecisionInputs,
+    situation: TransferSituation,
     queues: Mapping[str, TransferQueueSection],
     troubles: Mapping[str, str],
     free: int,
@@ -58,7 +58,7 @@ def plan_recalls_into_home_slots(
 
 def _tasks_to_recall_in_turn(
     transfers: Iterable[Transfer],
-    situation: TransferDecisionInputs,
+    situation: TransferSituation,
     queues: Mapping[str, TransferQueueSection],
     troubles: Mapping[str, str],
 ) -> list[RecallCandidate]:
@@ -75,7 +75,7 @@ def _tasks_to_recall_in_turn(
 
 
 def _recall_slots_and_reason(
-    transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None, trouble: str
+    transfer: Transfer, situation: TransferSituation, queue: TransferQueueSection | None, trouble: str
 ) -> tuple[int, str, str]:
     """Return slots, reason and load text for the recall of a task; 0 slots or an empty reason mean no recall."""
     if why := _why_cluster_is_silent_too_long(transfer, situation, queue):
@@ -90,7 +90,7 @@ def _recall_slots_and_reason(
     return slots, why, state
 
 
-def _waiting_remote_job_row(transfer: Transfer, situation: TransferDecisionInputs) -> ClusterJobListRow | None:
+def _waiting_remote_job_row(transfer: Transfer, situation: TransferSituation) -> ClusterJobListRow | None:
     """Return the remote job's row if a fresh job list shows the job as waiting and its starter sleeps; else None."""
     row = situation.remote_job_row(transfer)
     if row is None or not transfer.since or not _does_starter_sleep(transfer, situation, (StarterPhase.RELEASED,)):
@@ -99,14 +99,14 @@ def _waiting_remote_job_row(transfer: Transfer, situation: TransferDecisionInput
     return row if is_fresh and row.state.word == JobStateFact.WAITING else None
 
 
-def is_waiting_task_recallable(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+def is_waiting_task_recallable(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether a fresh job list shows a task as waiting at its remote cluster, so that the task may return home."""
     is_settled = transfer.since is not None and situation.now - transfer.since >= START_DELAY_AFTER_RELEASE
     return is_settled and _waiting_remote_job_row(transfer, situation) is not None
 
 
 def _why_task_waited_too_long(
-    transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None, trouble: str
+    transfer: Transfer, situation: TransferSituation, queue: TransferQueueSection | None, trouble: str
 ) -> str:
     assert transfer.since
     waited = situation.now - transfer.since
@@ -127,7 +127,7 @@ def does_claim_allow_recall(transfer: Transfer) -> bool:
 
 
 def _why_cluster_is_silent_too_long(
-    transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None
+    transfer: Transfer, situation: TransferSituation, queue: TransferQueueSection | None
 ) -> str:
     if queue is None or not queue.recall_wait_s or not does_claim_allow_recall(transfer):
         return ""
@@ -141,13 +141,13 @@ def _why_cluster_is_silent_too_long(
     return f"{transfer.remote} has not answered for {passed}, {format_duration(limit)} is the limit"
 
 
-def _does_starter_sleep(transfer: Transfer, situation: TransferDecisionInputs, phases: tuple[str, ...]) -> bool:
+def _does_starter_sleep(transfer: Transfer, situation: TransferSituation, phases: tuple[str, ...]) -> bool:
     is_wanted = transfer.desired in ("", DesiredLocalJobState.RUNNING) and not (transfer.verdict or transfer.is_over)
     is_there = transfer.phase in phases and transfer.missed_polls == 0
     return is_wanted and is_there and transfer.wake in situation.asleep
 
 
-def does_job_wait_for_claim_grant(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+def does_job_wait_for_claim_grant(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether a remote job has started and waits for permission from home to run."""
     if not does_claim_need_home_grant(transfer.claim) or transfer.claimed or transfer.verdict or transfer.is_over:
         return False
@@ -161,7 +161,7 @@ MOVE_DEADLINE = timedelta(seconds=120)  # a move that has not begun after this t
 RETURN_LIMIT = timedelta(seconds=600)  # time in which a task must start after its return home
 
 
-def why_task_move_is_impossible(transfer: Transfer, situation: TransferDecisionInputs) -> str:
+def why_task_move_is_impossible(transfer: Transfer, situation: TransferSituation) -> str:
     """Return why a waiting task can't move to another cluster any more; '' for a movable task."""
     if transfer.is_over or transfer.verdict:
         return "the task has ended there"
@@ -173,7 +173,7 @@ def why_task_move_is_impossible(transfer: Transfer, situation: TransferDecisionI
     return ""
 
 
-def describe_move_end_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> str:
+def describe_move_end_at_home(transfer: Transfer, situation: TransferSituation) -> str:
     """Describe the end of a move whose task started or ended at home; '' while the task waits."""
     local = situation.snapshots.get(situation.home)
     if local is None or transfer.closed_at is None or local.taken_at <= transfer.closed_at:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
 from gridbridge.decisions.transfer.transfers_in_job_lists import (
-    TransferDecisionInputs,
+    TransferSituation,
     find_home_task_of_transfer,
     prove_transfer_owner_by_home,
 )
@@ -36,7 +36,7 @@ NUMBER_REUSED = "another job at home has the job number by now"
 
 
 def update_and_plan_transfers(
-    transfers: Iterable[Transfer], situation: TransferDecisionInputs, policy: PollerSection
+    transfers: Iterable[Transfer], situation: TransferSituation, policy: PollerSection
 ) -> TransferRoundPlan:
     """Return all transfers as the newest job lists show them, and the acts due for each transfer."""
     observed, actions = [], []
@@ -49,7 +49,7 @@ def update_and_plan_transfers(
 
 
 def update_transfer_from_snapshots(
-    transfer: Transfer, situation: TransferDecisionInputs, home_row: ClusterJobListRow | None
+    transfer: Transfer, situation: TransferSituation, home_row: ClusterJobListRow | None
 ) -> Transfer:
     """Return a transfer as the newest job lists show it; `home_row` is its task's row in the home job list."""
     local = situation.snapshots.get(situation.home)
@@ -71,7 +71,7 @@ def update_transfer_from_snapshots(
     return transfer if transfer.cause != TransferFailureCause.DROPPED else transfer.but(cause="")
 
 
-def _update_remote_state(transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs) -> Transfer:
+def _update_remote_state(transfer: Transfer, remote: ClusterSnapshot, situation: TransferSituation) -> Transfer:
     row = situation.remote_job_row(transfer)
     if row is None:
         return transfer.but(
@@ -101,7 +101,7 @@ def _describe_remote_job_state(row: ClusterJobListRow, remote: ClusterSnapshot) 
 
 
 def decide_transfer_actions(
-    transfer: Transfer, situation: TransferDecisionInputs, policy: PollerSection, home_row: ClusterJobListRow | None
+    transfer: Transfer, situation: TransferSituation, policy: PollerSection, home_row: ClusterJobListRow | None
 ) -> list[TransferAction]:
     """Return the act that is due for a transfer; usually none."""
     home, remote = situation.snapshots.get(situation.home), situation.snapshots.get(transfer.remote)
@@ -153,7 +153,7 @@ def decide_transfer_actions(
 
 
 def _may_home_still_run_task(
-    transfer: Transfer, situation: TransferDecisionInputs, home_row: ClusterJobListRow | None
+    transfer: Transfer, situation: TransferSituation, home_row: ClusterJobListRow | None
 ) -> bool:
     """Say whether home may still run the task of a transfer that is being deleted.
 
@@ -169,7 +169,7 @@ def _may_home_still_run_task(
     return is_running and not _runs_in_ordinary_home_queue(transfer, home_row, situation.queues)
 
 
-def is_home_task_deleted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+def is_home_task_deleted(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether the home job list shows a transfer's task as being deleted, or no longer shows the task."""
     home = situation.snapshots.get(situation.home)
     return transfer.local_state.is_deleting or _is_task_gone_from_home(transfer, home)

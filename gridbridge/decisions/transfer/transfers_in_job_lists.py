@@ -20,7 +20,7 @@ BEGINNING_OF_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferDecisionInputs:
+class TransferSituation:
     """The inputs of decisions about transfers: each cluster's last complete job list, and the time."""
 
     home: str
@@ -63,9 +63,7 @@ def _row_if_transfer_owner_matches(row: ClusterJobListRow | None, transfer: Tran
     return row if row and row.owner == transfer.owner else None
 
 
-def keep_rows_deciding_transfers(
-    transfers: Collection[Transfer], situation: TransferDecisionInputs
-) -> TransferDecisionInputs:
+def keep_rows_deciding_transfers(transfers: Collection[Transfer], situation: TransferSituation) -> TransferSituation:
     """Reduce decision inputs to the rows that concern the transfers; job and slot counts stay."""
     local_ids = {parse_transfer_name(transfer.name).job for transfer in transfers}
     names = {transfer.name for transfer in transfers}
@@ -172,7 +170,7 @@ def drop_middle_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
 
 
 def transfers_with_listed_remote_job(
-    transfers: Iterable[Transfer], cluster: str, situation: TransferDecisionInputs
+    transfers: Iterable[Transfer], cluster: str, situation: TransferSituation
 ) -> Iterator[tuple[Transfer, ClusterJobListRow]]:
     """Yield each transfer whose remote job `cluster` lists, with the row of this job."""
     for transfer in transfers:

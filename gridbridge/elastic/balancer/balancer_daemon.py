@@ -18,8 +18,8 @@ from gridbridge.elastic import host_membership_and_tags, oar_node_power
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_statistics_and_publication
 from gridbridge.elastic.balancer.administrator_alerts_and_requests import describe_nodes_without_provider
 from gridbridge.elastic.balancer.balancer_round_decision import (
-    BalancerRoundInputs,
     BalancerRoundPlan,
+    BalancerRoundSituation,
     SiteBalancerSettings,
 )
 from gridbridge.elastic.balancer.balancer_round_runner import AT_ONCE, BalancerRoundRunner
@@ -254,9 +254,9 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
         )
         self._wanted = options
         self._began_s = clock.steady_s()
-        self._decided: tuple[BalancerRoundInputs, BalancerRoundPlan] | None = None
+        self._decided: tuple[BalancerRoundSituation, BalancerRoundPlan] | None = None
 
-    def gather(self) -> BalancerRoundInputs:
+    def gather(self) -> BalancerRoundSituation:
         """Gather the inputs; with --kill-master raise ConfigError unless exactly one machine has the master's tag."""
         view = super().gather()
         is_checked = self._wanted.kills_master and view.world.machines.keys() == self._providers.keys()
@@ -265,16 +265,16 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
             raise ConfigError((f"{tag}: --kill-master needs exactly one machine with this tag",))
         return view
 
-    def entry(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
+    def entry(self, view: BalancerRoundSituation, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
         """Return the round's journal entry; None for a dry run."""
         return super().entry(view, plan) if self._wanted.is_acting else None
 
-    def apply(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> None:
+    def apply(self, view: BalancerRoundSituation, plan: BalancerRoundPlan) -> None:
         """Carry out the plan, unless this is a dry run."""
         if self._wanted.is_acting:
             super().apply(view, plan)
 
-    def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
+    def decide(self, view: BalancerRoundSituation) -> BalancerRoundPlan:
         """Decide the plan of a round, and store the plan for the report."""
         plan = super().decide(view)
         self._decided = view, plan
@@ -308,7 +308,7 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
         self._wanted.after()
 
     def _count_node_changes_of_round(
-        self, view: BalancerRoundInputs, plan: BalancerRoundPlan
+        self, view: BalancerRoundSituation, plan: BalancerRoundPlan
     ) -> balancer_round_reports.BalancerRoundNodeChanges:
         """Return the node changes of the round, and the present hourly cost of nodes, including failed nodes."""
         pools = (owned.pool for owned in view.world.kept if owned.machine and owned.node.counts)

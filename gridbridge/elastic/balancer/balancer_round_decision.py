@@ -167,7 +167,7 @@ class SiteBalancerSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalancerRoundInputs:
+class BalancerRoundSituation:
     """The inputs of a balancer round: the cell's situation, the nodes, and pending requests."""
 
     situation: BalanceSituation

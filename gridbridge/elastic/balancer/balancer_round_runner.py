@@ -30,8 +30,8 @@ from gridbridge.elastic import machine_bootstrap
 from gridbridge.elastic.balancer import balance_journal, balance_situation_sources, balancer_round_decision
 from gridbridge.elastic.balancer.administrator_alerts_and_requests import log_alerts_for_administrators
 from gridbridge.elastic.balancer.balancer_round_decision import (
-    BalancerRoundInputs,
     BalancerRoundPlan,
+    BalancerRoundSituation,
     SiteBalancerSettings,
 )
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
@@ -87,7 +87,7 @@ class BalancerRoundRunner:
             needs_key=self._site.needs_key,
         )
 
-    def gather(self) -> BalancerRoundInputs:
+    def gather(self) -> BalancerRoundSituation:
         """Gather the cell's state, machine lists and stored facts; raise ClusterStateUnknown without an answer."""
         cell = self._look()
         world, requests = self._collect_nodes_snapshot(cell), self._memory.administrator_requests()
@@ -117,7 +117,7 @@ class BalancerRoundRunner:
             self._acts.membership,
             self.patience.silent_s,
         )
-        return BalancerRoundInputs(
+        return BalancerRoundSituation(
             situation=situation, world=world, asked=requests, movable=self._query_rerunnable_tasks(world)
         )
 
@@ -168,7 +168,7 @@ class BalancerRoundRunner:
             silent=machine_list_reconciliation.silent_since_by_host(world, self._memory.silence_start_times()),
         )
 
-    def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
+    def decide(self, view: BalancerRoundSituation) -> BalancerRoundPlan:
         """Decide by the configured policy and by each node's lifecycle."""
         site = self._site
         plan = balancer_round_decision.decide_balance_plan(
@@ -196,7 +196,7 @@ class BalancerRoundRunner:
         return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
 
     def _plan_squeeze_of_own_hosts(
-        self, plan: BalancePlan, view: BalancerRoundInputs
+        self, plan: BalancePlan, view: BalancerRoundSituation
     ) -> standby_and_wake_plan.StandbyOrWakePlan | None:
         site = self._site
         if site.squeeze is None or not site.switched:
@@ -216,13 +216,13 @@ class BalancerRoundRunner:
         """Return the hosts with power control that may be switched off or on now."""
         return self._names_of_own_hosts(world) - hosts_in_unclear_power_state(world)
 
-    def entry(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
+    def entry(self, view: BalancerRoundSituation, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
         """Return the round's journal entry; None for a round without acts."""
         return balance_journal.balancer_round_journal_entry(
             view.world, plan, self._site.rules, self.patience, view.asked
         )
 
-    def apply(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> None:
+    def apply(self, view: BalancerRoundSituation, plan: BalancerRoundPlan) -> None:
         """Record the intended states, act on the nodes in parallel, and record the outcomes."""
         with self._memory.database.transaction():
             dues = node_acts_from_balance_plan.reopen_nodes_asked_to_be_kept(
@@ -265,7 +265,7 @@ class BalancerRoundRunner:
             raise ClusterStateUnknown("no provider gave a whole list of its machines")
         return machines
 
-    def _limit_plan_to_available_pools(self, plan: BalancePlan, view: BalancerRoundInputs) -> BalancePlan:
+    def _limit_plan_to_available_pools(self, plan: BalancePlan, view: BalancerRoundSituation) -> BalancePlan:
         """Reduce a plan to nodes that available providers can create."""
         now, left_out = view.world.now, view.situation.failed
         if not plan.pool and not self._site.pools:
@@ -282,7 +282,7 @@ class BalancerRoundRunner:
 
     def _store_balancer_round_results(
         self,
-        view: BalancerRoundInputs,
+        view: BalancerRoundSituation,
         after: Sequence[elastic_nodes.BalancerOwnedNode],
         changes: Sequence[tuple[elastic_nodes.BalancerOwnedNode | None, elastic_nodes.BalancerOwnedNode]],
         watched: Mapping[int, WaitingJobsHistory],
@@ -307,7 +307,7 @@ class BalancerRoundRunner:
             self._memory.store_round_time_and_cost(now, changed, self._month_cost_after_round(view, after))
 
     def _month_cost_after_round(
-        self, view: BalancerRoundInputs, after: Sequence[elastic_nodes.BalancerOwnedNode]
+        self, view: BalancerRoundSituation, after: Sequence[elastic_nodes.BalancerOwnedNode]
     ) -> float:
         now, site = view.world.now, self._site
         cost = node_costs_since_last_round(

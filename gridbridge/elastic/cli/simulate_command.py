@@ -16,8 +16,8 @@ from gridbridge.model.elastic.balancer_config_sections import DemandPolicySectio
 from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
     PolicyReplayResult,
+    RecordedWorkload,
     ReplayNodePropertiesAndPrices,
-    ReplayWorkload,
     WorkloadLineFault,
 )
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -178,7 +178,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
 def _compare_replay_policies(options: ReplaySimulationOptions) -> list[replay_policy_comparison.ReplayPolicyComparison]:
     """Replay the recorded workload or the synthetic workloads by all policies."""
     rules = [ComparedReplayRules(name) for name in dict.fromkeys(options.policies)] or list(ComparedReplayRules)
-    workloads = dict[str, ReplayWorkload]()
+    workloads = dict[str, RecordedWorkload]()
     if options.path:
         workloads[options.path] = replay_policy_comparison.load_workload_to_replay(
             options.path, _seconds_since_1970(options.begin), _seconds_since_1970(options.end)

@@ -11,8 +11,8 @@ from typing import Protocol
 from gridbridge.elastic.providers import site_program_provider
 from gridbridge.errors import ProviderOutcomeUnknown, ProviderOutOfMachines, ProviderPermanentFailure, describe_error
 from gridbridge.model.elastic.balancer_config_sections import (
+    HostPowerSection,
     MachineProviderSection,
-    PoweredHostSection,
     PowerSwitchMethod,
 )
 from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, POOL_TAG, ProviderMachine, ProviderMachineState
@@ -194,7 +194,7 @@ def wake_on_lan_packet(mac: str) -> bytes:
 
 def make_host_power_provider(
     section: MachineProviderSection,
-    hosts: Mapping[str, PoweredHostSection],
+    hosts: Mapping[str, HostPowerSection],
     cluster: str,
     pool: str,
     note_untold: ReportUnknownPower = log_unknown_power_state,
@@ -204,7 +204,7 @@ def make_host_power_provider(
     return HostPowerProvider(switches=switches, cluster=cluster, pool=pool, tell=note_untold)
 
 
-def _make_power_switch(section: MachineProviderSection, name: str, host: PoweredHostSection) -> SingleHostPowerSwitch:
+def _make_power_switch(section: MachineProviderSection, name: str, host: HostPowerSection) -> SingleHostPowerSwitch:
     limit_s = section.timeout_s
     if section.way is PowerSwitchMethod.IPMI:
         return IpmiPowerSwitch(bmc=host.bmc, user=host.user, password_file=host.password_file, timeout_s=limit_s)

@@ -104,7 +104,7 @@ def _percentile_of_waits(waits: Sequence[float], part: float) -> float:
     return waits[max(0, math.ceil(part * len(waits)) - 1)] if waits else 0.0
 
 
-class WorkloadReplay:
+class ReplaySimulation:
     """The replay of one workload by one policy; a dense replay has a round each minute."""
 
     def __init__(

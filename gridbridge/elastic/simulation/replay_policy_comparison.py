@@ -6,17 +6,17 @@ from itertools import product
 
 from gridbridge.decisions.elastic.cyclecloud_policy_and_replay_timeouts import drop_waits_unexplained_by_slots
 from gridbridge.elastic.simulation import replay_workload, synthetic_workload
-from gridbridge.elastic.simulation.replay_engine import WorkloadReplay, make_replay_policy
+from gridbridge.elastic.simulation.replay_engine import ReplaySimulation, make_replay_policy
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balancer_config_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_tasks_and_results import (
     ComparedReplayRules,
     PolicyReplayResult,
     RecordedReplayTask,
+    RecordedWorkload,
     ReplayExclusionReason,
     ReplayNodePropertiesAndPrices,
     ReplayPolicy,
-    ReplayWorkload,
 )
 from gridbridge.model.published_status_and_reports import number_with_noun
 
@@ -30,7 +30,7 @@ def replay_by_each_policy(
     tasks: Sequence[RecordedReplayTask], terms: ReplayNodePropertiesAndPrices, ways: Iterable[ReplayPolicy]
 ) -> tuple[PolicyReplayResult, ...]:
     """Replay the same tasks by each policy."""
-    return tuple(WorkloadReplay(tasks, terms, way).run() for way in ways)
+    return tuple(ReplaySimulation(tasks, terms, way).run() for way in ways)
 
 
 def vary_policy_settings(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
@@ -66,12 +66,12 @@ class ReplayPolicyComparison:
     """A workload with the replay outcome of each policy."""
 
     name: str
-    workload: ReplayWorkload
+    workload: RecordedWorkload
     outcomes: tuple[PolicyReplayResult, ...]
     frontier: tuple[PolicyReplayResult, ...] = ()  # outcomes of a sweep that no other outcome beats in cost and wait
 
 
-def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | None) -> ReplayWorkload:
+def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | None) -> RecordedWorkload:
     """Load the recorded tasks that were submitted in a time range; raises ParseError if no task remains."""
     read = drop_waits_unexplained_by_slots(replay_workload.read_workload_file(path))
     tasks = tuple(
@@ -84,7 +84,7 @@ def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | Non
     return _workload_without_tasks(read, tasks, ReplayExclusionReason.OUTSIDE)
 
 
-def generate_workload_to_replay(distribution: synthetic_workload.SyntheticWorkloadSettings) -> ReplayWorkload:
+def generate_workload_to_replay(distribution: synthetic_workload.SyntheticWorkloadSettings) -> RecordedWorkload:
     """Generate a synthetic workload; raises ParseError for a workload without a task."""
     workload = synthetic_workload.generate_synthetic_workload(distribution)
     if not workload.tasks:
@@ -95,7 +95,7 @@ def generate_workload_to_replay(distribution: synthetic_workload.SyntheticWorklo
 
 def compare_policies_by_replay(
     name: str,
-    workload: ReplayWorkload,
+    workload: RecordedWorkload,
     terms: ReplayNodePropertiesAndPrices,
     policies: Sequence[ComparedReplayRules],
     demand: DemandPolicySection,
@@ -118,8 +118,8 @@ def compare_policies_by_replay(
 
 
 def _workload_without_tasks(
-    workload: ReplayWorkload, tasks: tuple[RecordedReplayTask, ...], why: ReplayExclusionReason
-) -> ReplayWorkload:
+    workload: RecordedWorkload, tasks: tuple[RecordedReplayTask, ...], why: ReplayExclusionReason
+) -> RecordedWorkload:
     missing = len(workload.tasks) - len(tasks)
     left_out = {**workload.left_out, **({why: missing} if missing else {})}
     return replace(workload, tasks=tasks, left_out=left_out)

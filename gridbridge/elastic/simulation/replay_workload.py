@@ -14,8 +14,8 @@ from gridbridge.batch.gridengine import accounting_record_parser
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.replay_tasks_and_results import (
     RecordedReplayTask,
+    RecordedWorkload,
     ReplayExclusionReason,
-    ReplayWorkload,
     WorkloadLineFault,
 )
 from gridbridge.model.jobs_and_accounting import LATEST_S, RESCHEDULED, queue_wait_s
@@ -40,7 +40,7 @@ PARTS = (2, 3, 4)
 CANCELLED = 5
 
 
-def read_workload_file(path: str) -> ReplayWorkload:
+def read_workload_file(path: str) -> RecordedWorkload:
     """Read a recorded workload; raises StateError if unreadable, and ParseError without a usable line."""
     try:
         with open(path, "rb") as file:
@@ -94,7 +94,7 @@ def _lines_up_to_first_content(file_lines: Iterator[bytes]) -> list[bytes]:
     return [*beginning, b""]
 
 
-def _collect_workload(numbered_lines: Iterable[tuple[int, ParsedLine]]) -> ReplayWorkload:
+def _collect_workload(numbered_lines: Iterable[tuple[int, ParsedLine]]) -> RecordedWorkload:
     """Collect the tasks of a file; give up after 100,000 bad lines without a task."""
     tasks, bad = list[RecordedReplayTask](), dict[int, WorkloadLineFault]()
     left_out = Counter[ReplayExclusionReason]()
@@ -108,7 +108,7 @@ def _collect_workload(numbered_lines: Iterable[tuple[int, ParsedLine]]) -> Repla
         else:
             tasks.append(row)
     tasks.sort(key=lambda task: task.submitted_s)
-    return ReplayWorkload(tasks=tuple(tasks), left_out=dict(left_out), bad_lines=bad)
+    return RecordedWorkload(tasks=tuple(tasks), left_out=dict(left_out), bad_lines=bad)
 
 
 def parse_accounting_tasks(lines: Iterable[bytes]) -> Iterator[tuple[int, ParsedLine]]:

@@ -36,7 +36,7 @@ class SimulatedNode:
         default_factory=list
     )  # running tasks by owner, if the policy needs owners
     node: ElasticNode | None = None
-    instance: grid_engine_cell.QueueInstance | None = None
+    instance: grid_engine_cell.CellQueueInstance | None = None
 
     def changed(self) -> None:
         """Drop the node's cached values."""
@@ -55,10 +55,10 @@ class SimulatedNode:
             )
         return self.node
 
-    def as_instance(self, slots: int) -> grid_engine_cell.QueueInstance:
+    def as_instance(self, slots: int) -> grid_engine_cell.CellQueueInstance:
         """Return the queue instance of the node; `slots` is the number of all slots."""
         if self.instance is None:
-            self.instance = grid_engine_cell.QueueInstance(
+            self.instance = grid_engine_cell.CellQueueInstance(
                 queue=QUEUE,
                 host=self.name,
                 used=slots - self.free,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 
-from gridbridge.model.elastic.replay_tasks_and_results import RecordedReplayTask, ReplayWorkload
+from gridbridge.model.elastic.replay_tasks_and_results import RecordedReplayTask, RecordedWorkload
 from gridbridge.model.grid_engine_amounts import DAY_S
 
 BEGIN = datetime.fromisoformat("2026-03-02T00:00:00+00:00")  # a Monday
@@ -32,7 +32,7 @@ class SyntheticWorkloadSettings:
     slots: int = 0  # slots of the largest cluster
 
 
-def generate_synthetic_workload(distribution: SyntheticWorkloadSettings) -> ReplayWorkload:
+def generate_synthetic_workload(distribution: SyntheticWorkloadSettings) -> RecordedWorkload:
     """Generate a workload; with a load, run times are scaled to this share of all slot time."""
     random = Random(f"gridbridge {distribution.seed}")
     kinds = [random.lognormvariate(math.log(MEDIAN_S), KIND_SIGMA) for _ in range(KINDS)]
@@ -43,7 +43,7 @@ def generate_synthetic_workload(distribution: SyntheticWorkloadSettings) -> Repl
         is_busy = at.weekday() < 5 and 8 <= at.hour < 20
         if random.random() < (BUSY if is_busy else QUIET) / BUSY:
             tasks.extend(_generate_burst(random, now_s, kinds, distribution))
-    return ReplayWorkload(tasks=_scale_run_times_to_load(tasks, distribution))
+    return RecordedWorkload(tasks=_scale_run_times_to_load(tasks, distribution))
 
 
 def _generate_burst(

@@ -102,7 +102,7 @@ class EventsChangedInCycle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCampaignEvents:
+class PublishedCampaignEvents:
     """The open events and recently closed events, as published for all users."""
 
     at: datetime

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome, is_task_cancelled_by_owner
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttempt
+from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAttempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCampaignAtCluster:
+class CampaignProgressAtCluster:
     """How many tasks of a campaign wait, run and have ended at one cluster, as published for all users."""
 
     cluster: str
@@ -24,7 +24,7 @@ class ShownCampaignAtCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownForecastErrors:
+class PublishedForecastErrors:
     """How accurate forecasts were, according to campaigns that have ended."""
 
     forecasts: int
@@ -33,7 +33,7 @@ class ShownForecastErrors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCampaign:
+class PublishedCampaign:
     """A campaign, as published for all users."""
 
     number: int
@@ -53,7 +53,7 @@ class ShownCampaign:
     p50_at: datetime | None = None  # with a probability of 50 %, all tasks have ended by this time
     p90_at: datetime | None = None
     forecast_error: float | None = None  # (end - P50) / (end - time of the forecast); None: not ended
-    at: tuple[ShownCampaignAtCluster, ...] = ()
+    at: tuple[CampaignProgressAtCluster, ...] = ()
     events: int = 0  # number of open events
     sinks: tuple[str, ...] = ()  # clusters that look like black holes, unless the owner confirmed the results
     ending_at: tuple[str, ...] = ()  # clusters at which tasks of a cancelled campaign may still run
@@ -71,16 +71,16 @@ class ShownCampaign:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCampaigns:
+class PublishedCampaignList:
     """All campaigns, sorted by number, as published for all users."""
 
     at: datetime
-    campaigns: tuple[ShownCampaign, ...] = ()
-    errors: ShownForecastErrors | None = None
+    campaigns: tuple[PublishedCampaign, ...] = ()
+    errors: PublishedForecastErrors | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCampaignCluster:
+class PublishedClusterSlots:
     """The numbers of slots and campaign tasks at a cluster; slots are None without a recent answer."""
 
     name: str
@@ -96,11 +96,11 @@ class ShownCampaignCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCampaignClusters:
+class PublishedClusterSlotsList:
     """All clusters that campaigns may use, sorted by name, as published for all users."""
 
     at: datetime
-    clusters: tuple[ShownCampaignCluster, ...] = ()
+    clusters: tuple[PublishedClusterSlots, ...] = ()
 
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # words for the states of tasks that have no outcome
@@ -141,7 +141,7 @@ class PublishedCampaignTask:
     exit_status: int | None = None
     wallclock_s: int | None = None
     beyond_s: int | None = None  # run time after which the task got this attempt; None: not speculative
-    copies: tuple[ShownCompetingAttempt, ...] = ()  # attempts that ran beside the last attempt
+    copies: tuple[PublishedCompetingAttempt, ...] = ()  # attempts that ran beside the last attempt
     made_way: tuple[TaskPreemption, ...] = ()  # attempts that were preempted for local jobs
     moved: tuple[RebalancedTaskAttempt, ...] = ()  # attempts that rebalancing deleted while they waited
     is_suspect: bool = False  # whether the task succeeded at a cluster that looks like a black hole

@@ -69,7 +69,7 @@ class TaskSendExplanation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTaskSendExplanations:
+class PublishedTaskSendExplanations:
     """Why the last cycle sent tasks or sent none, as published for all users."""
 
     at: datetime

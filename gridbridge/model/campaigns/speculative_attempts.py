@@ -61,7 +61,7 @@ class SupersededAttempts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCompetingAttempt:
+class PublishedCompetingAttempt:
     """An attempt that runs beside the last attempt of the same task, as published for all users."""
 
     attempt: int

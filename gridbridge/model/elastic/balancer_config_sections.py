@@ -232,7 +232,7 @@ class MachineProviderSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoweredHostSection:
+class HostPowerSection:
     """Section [power.NAME]: how a host of the site is switched on and off."""
 
     provider: str = setting("", "the name of the provider that switches the host, of kind power", form=PROVIDER)

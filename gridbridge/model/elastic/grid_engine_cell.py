@@ -313,7 +313,7 @@ class RunningTaskGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueInstance:
+class CellQueueInstance:
     """A Grid Engine queue on one host, with slots, state and running tasks."""
 
     queue: str
@@ -407,7 +407,7 @@ class GridEngineCellSnapshot:
     """The hosts, queue instances and waiting jobs of a cell at one moment."""
 
     hosts: tuple[CellExecutionHost, ...]
-    instances: tuple[QueueInstance, ...]
+    instances: tuple[CellQueueInstance, ...]
     waiting: tuple[WaitingJobGroup, ...]  # in the order of the scheduler's list
     granted: tuple[tuple[str, int], ...] = ()  # number of slots in use, by parallel environment
     left: tuple[tuple[str, str], ...] = ()  # free consumables of the cell as a whole, such as licences

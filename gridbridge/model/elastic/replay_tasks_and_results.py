@@ -54,7 +54,7 @@ class RecordedReplayTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayWorkload:
+class RecordedWorkload:
     """The tasks to replay, in the order of their submission."""
 
     tasks: tuple[RecordedReplayTask, ...]

@@ -180,7 +180,7 @@ class CellQconfSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedTransferQueue:
+class TransferQueuePlan:
     """The requested settings of a transfer queue."""
 
     home: str
@@ -218,7 +218,7 @@ class RunningExecd:
 class TransferSetupSituation:
     """The input of set-up decisions: the wanted transfer queue, settings of the home and remote cell, and execd."""
 
-    wanted: WantedTransferQueue
+    wanted: TransferQueuePlan
     home: CellQconfSettings
     away: CellQconfSettings
     gids: frozenset[int] = frozenset()  # group ids in use on the transfer host

@@ -56,7 +56,7 @@ from gridbridge.site.site_inspection import (
     query_cell_version_and_clock,
     transfer_queue_states,
 )
-from gridbridge.site.transfer_queue_request import TransferQueueRequest, complete_queue_request
+from gridbridge.site.transfer_queue_request import TransferQueueOptions, complete_queue_request
 from gridbridge.site.transfer_queue_setup import (
     HomeTransferQueueSettings,
     read_home_queue_setup,
@@ -249,7 +249,7 @@ def _check_transfer_queue(
 def _read_transfer_queue_setup_situation(
     policy: Policy, queue: str, home: Future[HomeTransferQueueSettings]
 ) -> TransferSetupSituation:
-    options = TransferQueueRequest(cluster=policy.queues[queue].cluster, queue=queue)
+    options = TransferQueueOptions(cluster=policy.queues[queue].cluster, queue=queue)
     request = complete_queue_request(policy, options)
     situation = read_transfer_queue_setup(policy, request, home.result())
     hosts = parse_qconf_words(situation.home.queues.get(queue, {}).get("hostlist", ""))

@@ -16,7 +16,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfer_config_sections import MAX_SLOTS
 from gridbridge.shell import local_host_facts, program_lock_file, safe_files
 from gridbridge.site import balancer_setup, besteffort_setup, configuration_wait, transfer_queue_setup
-from gridbridge.site.transfer_queue_request import TransferQueueRequest
+from gridbridge.site.transfer_queue_request import TransferQueueOptions
 from gridbridge.site.transfer_queue_setup import (
     SetupStep,
     apply_setup_steps,
@@ -127,7 +127,7 @@ def transfer(
     if short_jobs and pending_limit:
         raise click.UsageError("--short-jobs and --pending-limit exclude each other; expected one option")
     policy = configuration_file.load_configuration(CONFIG)
-    options = TransferQueueRequest(
+    options = TransferQueueOptions(
         cluster=cluster, queue=queue, host=host, slots=slots, pending_limit=pending_limit, short_jobs=short_jobs
     )
     steps = _plan_transfer_queue_setup_or_removal(policy, options, is_removed)
@@ -230,7 +230,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
 
 
 def _plan_transfer_queue_setup_or_removal(
-    policy: Policy, options: TransferQueueRequest, is_removed: bool
+    policy: Policy, options: TransferQueueOptions, is_removed: bool
 ) -> Sequence[SetupStep]:
     if is_removed:
         return transfer_queue_setup.plan_transfer_queue_removal(policy, options, _print_warning)

@@ -19,7 +19,7 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     is_ended_task_gone_from_home,
     is_home_answer_after_task_end,
 )
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job_request import JobRequest
@@ -228,7 +228,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
         """Forget all differences between a job at home and its remote job, after the clock was set."""
         self._seen.clear()
 
-    def request_suspension_changes(self, situation: TransferDecisionInputs, busy: Container[TransferKey]) -> None:
+    def request_suspension_changes(self, situation: TransferSituation, busy: Container[TransferKey]) -> None:
         """Ask starters to follow each suspension that two job lists show, and withdraw outdated requests.
 
         Starters of the transfers in `busy` are left alone.

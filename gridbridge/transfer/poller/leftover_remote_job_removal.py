@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import home_and_remote_mismatches
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import OrphanRemoteJob, Transfer, TransferAction, TransferKey
 from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
@@ -44,7 +44,7 @@ class OrphanRemoteJobCleaner:
         self._unstaging: dict[TransferKey, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
-    def delete_leftover_jobs(self, situation: TransferDecisionInputs, waiting: Container[tuple[str, str]] = ()) -> None:
+    def delete_leftover_jobs(self, situation: TransferSituation, waiting: Container[tuple[str, str]] = ()) -> None:
         """Delete remote jobs that still run after their reported end, and remote jobs that belong to no transfer.
 
         Jobs without a transfer stay if `waiting`, a set of pairs (name, owner), has the job.

@@ -8,7 +8,7 @@ from typing import Any
 from gridbridge.decisions.transfer import recall_policy, transfer_act_decisions
 from gridbridge.decisions.transfer.recall_policy import TaskRecall
 from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, keep_rows_deciding_transfers
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation, keep_rows_deciding_transfers
 from gridbridge.model.transfer import transfers_and_actions
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind, TransferKey
@@ -32,7 +32,7 @@ class TransferPlanJournal:
     def entry_of_new_decisions(
         self,
         concerned: Sequence[Transfer],
-        situation: TransferDecisionInputs,
+        situation: TransferSituation,
         policy: PollerSection,
         plan: transfers_and_actions.TransferRoundPlan,
     ) -> DecisionJournalEntry | None:
@@ -58,7 +58,7 @@ class TransferPlanJournal:
         self._last.pop(over, None)
 
 
-def encode_transfer_journal_rows(transfers: Sequence[Transfer], situation: TransferDecisionInputs) -> dict[str, object]:
+def encode_transfer_journal_rows(transfers: Sequence[Transfer], situation: TransferSituation) -> dict[str, object]:
     """Encode at most ROWS transfers for the journal, with the rows of job lists that concern these transfers."""
     first = transfers[:ROWS]
     return {
@@ -68,9 +68,9 @@ def encode_transfer_journal_rows(transfers: Sequence[Transfer], situation: Trans
     }
 
 
-def decode_transfer_journal_row(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferDecisionInputs]:
+def decode_transfer_journal_row(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferSituation]:
     """Decode the transfers and the inputs of a decision from a journal row."""
-    situation = model_value_from_json(row["situation"], TransferDecisionInputs)
+    situation = model_value_from_json(row["situation"], TransferSituation)
     return [model_value_from_json(encoded, Transfer) for encoded in row["transfers"]], situation
 
 
@@ -113,7 +113,7 @@ RECALL_PROGRAM = "poller recall"
 def recall_journal_entry(
     candidates: Sequence[Transfer],
     due: Sequence[TaskRecall],
-    situation: TransferDecisionInputs,
+    situation: TransferSituation,
     queues: Mapping[str, TransferQueueSection],
     troubles: Mapping[str, str],
     free: int,

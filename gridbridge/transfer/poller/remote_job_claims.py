@@ -17,7 +17,7 @@ from functools import partial
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.batch.remote_job_claim_script import GRANTS
 from gridbridge.decisions.transfer.recall_policy import does_job_wait_for_claim_grant
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import SPOOL
 from gridbridge.model.site_configuration import Policy
@@ -192,7 +192,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
             if needs_grant and transfer.claimed == claim_and_guard.JOB and not transfer.verdict:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
-    def record_due_grants(self, situation: TransferDecisionInputs) -> None:
+    def record_due_grants(self, situation: TransferSituation) -> None:
         """Record a grant, the permission to run, for each remote job that waits for a grant."""
         for transfer in tuple(self._ledger.open_transfers()):
             if transfer.claim and does_job_wait_for_claim_grant(transfer, situation):

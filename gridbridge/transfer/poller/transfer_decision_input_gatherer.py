@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import transfer_act_decisions, transfers_in_job_lists
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
 from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
@@ -46,7 +46,7 @@ class ReusedRemoteJobIdDetector:
         transfers.clear()
 
     def detect_reused_ids(
-        self, came: tuple[ClusterQueryResult, ...], policy: Policy, situation: Callable[[], TransferDecisionInputs]
+        self, came: tuple[ClusterQueryResult, ...], policy: Policy, situation: Callable[[], TransferSituation]
     ) -> None:
         """Detect remote job ids that now belong to other jobs, before decisions use the new job lists."""
         for answer in came:
@@ -65,7 +65,7 @@ class ReusedRemoteJobIdDetector:
         for key in self._known.keys() - living:
             del self._known[key]
 
-    def _query_accounts_of_doubtful_jobs(self, cluster: str, situation: TransferDecisionInputs) -> None:
+    def _query_accounts_of_doubtful_jobs(self, cluster: str, situation: TransferSituation) -> None:
         doubtful: dict[TransferKey, ClusterJobListRow] = {}
         for transfer, job in transfers_in_job_lists.transfers_with_listed_remote_job(
             self._ledger.open_transfers(), cluster, situation
@@ -138,12 +138,12 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
             self.since_s = now_s
         self.looked_at_s = now_s
 
-    def gather_inputs(self, concerned: Iterable[Transfer]) -> TransferDecisionInputs:
+    def gather_inputs(self, concerned: Iterable[Transfer]) -> TransferSituation:
         """Return the inputs of a decision about the given transfers."""
         transfers = tuple(concerned)
         is_asleep = spool.is_starter_asleep
         asleep = (each.wake for each in transfers if is_asleep(each.wake, each.uid, self.spool))
-        return TransferDecisionInputs(
+        return TransferSituation(
             home=self.policy.site.cluster,
             now=self.clock.now(),
             snapshots=dict(self.answers.good),
@@ -161,7 +161,7 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
         """Return the clusters that have open transfers and are missing in gridbridge.toml."""
         return self.ledger.remote_clusters() - self.policy.clusters.keys()
 
-    def record_home_deletions(self, transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> None:
+    def record_home_deletions(self, transfers: Iterable[Transfer], situation: TransferSituation) -> None:
         """Record for each transfer since when home has been deleting the task, or has not listed the task."""
         for transfer in transfers:
             if transfer_act_decisions.is_home_task_deleted(transfer, situation):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gridbridge.decisions.transfer import transfer_act_decisions
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferRoundPlan
 from gridbridge.model.transfer_messages_in_spool import TransferFailureCause
@@ -13,13 +13,13 @@ from gridbridge.transfer.poller.poller_components import PollerComponents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PollRoundInput:
+class PollRoundSituation:
     """A round's input: new answers of clusters, and the transfers to decide about."""
 
     came: tuple[ClusterQueryResult, ...]
     is_news: bool  # whether a cluster has answered or a transfer has changed
     concerned: tuple[Transfer, ...]
-    situation: TransferDecisionInputs | None  # None: nothing to decide
+    situation: TransferSituation | None  # None: nothing to decide
 
 
 class PollRoundSteps:
@@ -33,7 +33,7 @@ class PollRoundSteps:
         """The journal of the service's decisions."""
         return self._parts.journal
 
-    def gather(self) -> PollRoundInput:
+    def gather(self) -> PollRoundSituation:
         """Gather a round's input; after an answer of any cluster the round decides about all open transfers."""
         came = self._parts.answers.collect_results()  # before the messages are read, so that no answer is newer
         transfers = self._parts.mail.apply_new_messages(at_once=bool(came))
@@ -49,7 +49,7 @@ class PollRoundSteps:
         ledger = self._parts.ledger
         concerned = tuple(ledger.open_transfers()) if came else ledger.open_transfers_with_keys(changed)
         situation = self._parts.situations.gather_inputs(concerned) if concerned else None
-        return PollRoundInput(came=came, is_news=bool(came or changed), concerned=concerned, situation=situation)
+        return PollRoundSituation(came=came, is_news=bool(came or changed), concerned=concerned, situation=situation)
 
     def _handle_cluster_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
         parts = self._parts
@@ -72,14 +72,14 @@ class PollRoundSteps:
         parts.late_guards.remove_stale_guards(snapshot)
         parts.mail.judge_waiting_transfers(snapshot, parts.answers.good)
 
-    def decide(self, round_input: PollRoundInput) -> TransferRoundPlan:
+    def decide(self, round_input: PollRoundSituation) -> TransferRoundPlan:
         """Plan the acts for the transfers that a round's input concerns."""
         if round_input.situation is None:
             return TransferRoundPlan()
         poller = self._parts.policy.poller
         return transfer_act_decisions.update_and_plan_transfers(round_input.concerned, round_input.situation, poller)
 
-    def entry(self, round_input: PollRoundInput, plan: TransferRoundPlan) -> DecisionJournalEntry | None:
+    def entry(self, round_input: PollRoundSituation, plan: TransferRoundPlan) -> DecisionJournalEntry | None:
         """Return a journal entry of the round's new decisions; None if nothing new was decided."""
         if round_input.situation is None:
             return None
@@ -87,7 +87,7 @@ class PollRoundSteps:
         concerned, journal = round_input.concerned, self._parts.plan_journal
         return journal.entry_of_new_decisions(concerned, round_input.situation, poller, plan)
 
-    def apply(self, round_input: PollRoundInput, plan: TransferRoundPlan) -> None:
+    def apply(self, round_input: PollRoundSituation, plan: TransferRoundPlan) -> None:
         """Store changed transfers, do the planned acts, compare tasks with remote jobs, and publish."""
         if round_input.situation:
             self._parts.situations.record_home_deletions(plan.transfers, round_input.situation)

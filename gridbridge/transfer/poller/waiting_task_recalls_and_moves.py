@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.recall_policy import TaskRecall, does_claim_allow_recall
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import transfers_and_actions
 from gridbridge.model.transfer.claim_and_guard import HOME
@@ -78,7 +78,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         """Return the keys of the transfers whose tasks are being brought home."""
         return self._out.keys()
 
-    def recall_due_tasks(self, situation: TransferDecisionInputs, troubles: dict[str, str]) -> None:
+    def recall_due_tasks(self, situation: TransferSituation, troubles: dict[str, str]) -> None:
         """Withdraw requests that came too late, and begin to bring home the tasks that are due."""
         home = situation.snapshots.get(situation.home)
         if home and home.taken_at > self._free_at.get(home.cluster, NEVER):
@@ -94,7 +94,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         self._begin_recalls_into_home_slots(candidates, situation, troubles, free)
 
     def _begin_recalls_into_home_slots(
-        self, candidates: tuple[Transfer, ...], situation: TransferDecisionInputs, troubles: dict[str, str], free: int
+        self, candidates: tuple[Transfer, ...], situation: TransferSituation, troubles: dict[str, str], free: int
     ) -> None:
         queues = self.policy.queues
         due = tuple(recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, free))
@@ -128,7 +128,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         before = self._ledger.attempts_of_task(transfer.name, transfer.uid)
         return sum(attempt.cause == TransferFailureCause.RECALLED for attempt in before) < queue.recall_limit
 
-    def _recall_tasks_with_finished_queue_check(self, situation: TransferDecisionInputs) -> None:
+    def _recall_tasks_with_finished_queue_check(self, situation: TransferSituation) -> None:
         for key in [key for key, (_, check) in self._checking.items() if check.done()]:
             recall, check = self._checking.pop(key)
             transfer = self._ledger.open.get(key)
@@ -152,7 +152,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         action = transfers_and_actions.TransferAction(act=act, transfer=transfer, why=recall.why, verdict=message)
         self._verdicts.publish_verdict_and_wake(action)
 
-    def _forget_or_withdraw_task_recall(self, key: TransferKey, situation: TransferDecisionInputs) -> None:
+    def _forget_or_withdraw_task_recall(self, key: TransferKey, situation: TransferSituation) -> None:
         """Forget a finished return home; withdraw a request if the remote job runs or the starter does not act."""
         transfer = self._ledger.open.get(key)
         if transfer is None or (transfer.verdict and transfer.claimed != HOME):
@@ -172,7 +172,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         self._wished_at_s.pop(key, None)
 
 
-def _does_remote_job_run(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+def _does_remote_job_run(transfer: Transfer, situation: TransferSituation) -> bool:
     row = situation.remote_job_row(transfer)
     return row is not None and row.state.is_running
 
@@ -208,7 +208,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         """Return the ids of the local jobs that the next home job list must show."""
         return {parse_transfer_name(move.name).job for move in self._move_rows.moves_in_flight()}
 
-    def continue_moves(self, situation: TransferDecisionInputs) -> None:
+    def continue_moves(self, situation: TransferSituation) -> None:
         """Do the next step of each move."""
         self._record_moves_with_restored_queue_list(situation)
         moves = [move for move in self._move_rows.moves_in_flight() if move.key not in self._ending]
@@ -223,9 +223,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         if moves:
             self._move_rows.delete_ended_moves(self._clock.now() - ENDED_MOVE_AGE)
 
-    def _bring_moved_task_home(
-        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
-    ) -> None:
+    def _bring_moved_task_home(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferSituation) -> None:
         """Bring home a task that is to move to another cluster; give up the move if the task can't come home."""
         keeping = self._keeping.get(transfer.key)
         if keeping and not keeping.done():
@@ -247,7 +245,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
             self._recall_moved_task(move, transfer, situation)
 
     def _begin_excluding_old_cluster_queues(
-        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
+        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferSituation
     ) -> None:
         if not self._recalls.may_recall(transfer):
             self._give_up_task_move(move, transfer, situation, "the recall limit of the task's queue is reached")
@@ -257,7 +255,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
             exclude = self._tasks.exclude_old_cluster_queues
             self._keeping[transfer.key] = self._workers.do(transfer.owner, exclude, transfer)
 
-    def _recall_moved_task(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
+    def _recall_moved_task(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferSituation) -> None:
         if error := self._keeping.pop(transfer.key).exception():
             self._give_up_task_move(move, transfer, situation, str(error))
             return
@@ -266,7 +264,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         if not self._recalls.recall_moved_task(transfer, why):
             self._give_up_task_move(move, transfer, situation, "the recall can't begin now")
 
-    def _end_move_at_home(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
+    def _end_move_at_home(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferSituation) -> None:
         """Restore a job's queue list once its task has started, ended or waited too long."""
         newest = self._ledger.attempts_of_task(move.name, move.uid)[-1]
         if newest.name != move.name:
@@ -276,7 +274,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
             self._restore_queue_list(move, transfer.owner, TaskMoveStage.DONE, ended)
 
     def _give_up_task_move(
-        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str
+        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferSituation, why: str
     ) -> None:
         """Give up a move, and restore the job's queue list unless a rescheduled task waits for a new starter."""
         if parse_transfer_name(move.name).job in situation.requeued_jobs:
@@ -295,7 +293,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         giving = self._workers.do(owner, self._tasks.restore_queues_of_transfer, move.name)
         self._ending[move.key] = ended, giving
 
-    def _record_moves_with_restored_queue_list(self, situation: TransferDecisionInputs) -> None:
+    def _record_moves_with_restored_queue_list(self, situation: TransferSituation) -> None:
         for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
             move, giving = self._ending.pop(key)
             error, transfer = giving.exception(), self._ledger.find_transfer(key)

@@ -8,20 +8,20 @@ from click import Command
 from click.testing import CliRunner, Result
 
 from gridbridge.campaigns.store.campaign_files_of_owners import encode_campaign_file
-from gridbridge.campaigns.store.published_campaign_files import publish_campaign_value_by_class
+from gridbridge.campaigns.store.published_campaign_files import publish_campaign_file
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
     CampaignEventSubject,
-    ShownCampaignEvents,
+    PublishedCampaignEvents,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    ShownCampaign,
-    ShownCampaignCluster,
-    ShownCampaignClusters,
-    ShownCampaigns,
+    PublishedCampaign,
+    PublishedCampaignList,
+    PublishedClusterSlots,
+    PublishedClusterSlotsList,
 )
 from tests.builders.campaigns import NOON
 
@@ -30,16 +30,16 @@ def run_command(command: Command, *words: str, stdin: str | None = None) -> Resu
     return CliRunner().invoke(command, words, input=stdin, standalone_mode=False)
 
 
-def publish_campaigns(folder: object, *campaigns: ShownCampaign, **values: Any) -> None:
-    publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=campaigns, **values), str(folder))
+def publish_campaigns(folder: object, *campaigns: PublishedCampaign, **values: Any) -> None:
+    publish_campaign_file(PublishedCampaignList(at=NOON, campaigns=campaigns, **values), str(folder))
 
 
 def publish_events(folder: object, *events: CampaignEvent) -> None:
-    publish_campaign_value_by_class(ShownCampaignEvents(at=NOON, events=events), str(folder))
+    publish_campaign_file(PublishedCampaignEvents(at=NOON, events=events), str(folder))
 
 
-def publish_clusters(folder: object, *clusters: ShownCampaignCluster) -> None:
-    publish_campaign_value_by_class(ShownCampaignClusters(at=NOON, clusters=clusters), str(folder))
+def publish_clusters(folder: object, *clusters: PublishedClusterSlots) -> None:
+    publish_campaign_file(PublishedClusterSlotsList(at=NOON, clusters=clusters), str(folder))
 
 
 def jdl_for_beta(**values: Any) -> Jdl:
@@ -53,11 +53,11 @@ def write_campaign_file(folder: Path, jdl: Jdl, *parameters: str) -> None:
     path.chmod(0o640)
 
 
-def make_shown_campaign(**values: Any) -> ShownCampaign:
+def make_shown_campaign(**values: Any) -> PublishedCampaign:
     """Return alice's campaign 7 of two tasks, in treatment, with these values of its fields."""
     usual: dict[str, Any] = {"number": 7, "name": "sweep", "owner": "alice", "submitted_at": NOON, "tasks": 2}
     usual |= {"type": CampaignType.DEFAULT, "state": CampaignState.IN_TREATMENT, "clusters": ("beta", "gamma")}
-    return ShownCampaign(**usual | {"ended": 0, "failed": 0} | values)
+    return PublishedCampaign(**usual | {"ended": 0, "failed": 0} | values)
 
 
 def make_event(number: int, kind: CampaignEventSubject, code: CampaignEventCode, **values: Any) -> CampaignEvent:

@@ -24,7 +24,7 @@ from gridbridge.cli import output_and_errors
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownForecastErrors
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedForecastErrors
 from tests.builders.campaigns import NOON
 from tests.campaigns.cli.published_builder import make_shown_campaign, publish_campaigns, run_command
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("utc")
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 
 
-def shown(number: int, ended: int, state: CampaignState, **other: object) -> ShownCampaign:
+def shown(number: int, ended: int, state: CampaignState, **other: object) -> PublishedCampaign:
     at = NOON + timedelta(seconds=number)
     known = {"number": number, "ended": ended, "state": state, "submitted_at": at, "clusters": ("beta",), "tasks": 300}
     return make_shown_campaign(**known | other)
@@ -91,7 +91,7 @@ def test_unreadable_published_files_are_reported_in_one_line(
 
 def test_gridstat_shows_the_accuracy_of_earlier_forecasts(tmp_path: Path) -> None:
     listed = (shown(1, 3, CampaignState.IN_TREATMENT), shown(2, 3, CampaignState.CANCELLED))
-    errors = ShownForecastErrors(forecasts=12, p90_held=11, median_error=0.08)
+    errors = PublishedForecastErrors(forecasts=12, p90_held=11, median_error=0.08)
     publish_campaigns(tmp_path, *listed, errors=errors)
     told = (
         "earlier forecasts: 11 of 12 campaigns ended by their P90, "

@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_file_and_array_names import campaign_file_name
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaignCluster
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedClusterSlots
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer, PublishedClusterDrain
 from gridbridge.state import drains
 from gridbridge.state import published_json as shown
@@ -45,10 +45,10 @@ REFUSED = make_event(4, CampaignEventSubject.CAMPAIGN, CampaignEventCode.RUNNER_
 DOWN = make_event(5, CampaignEventSubject.CLUSTER, CampaignEventCode.GET_JOBS, cluster="gamma")
 OVER = replace(REFUSED, number=6, cluster="beta", closed_at=NOON)
 GRID = (
-    ShownCampaignCluster(
+    PublishedClusterSlots(
         name="beta", kind="gridengine", slots=8, used=4, free=2, running=1, waiting=1, used_by_campaigns=2
     ),
-    ShownCampaignCluster(name="gamma", kind="oar"),
+    PublishedClusterSlots(name="gamma", kind="oar"),
 )
 
 

@@ -21,12 +21,12 @@ from gridbridge.campaigns.store import campaign_client, published_campaign_files
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    CampaignProgressAtCluster,
     CampaignTaskEndCounts,
+    PublishedCampaign,
     PublishedCampaignTask,
-    ShownCampaign,
-    ShownCampaignAtCluster,
 )
-from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttempt
+from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAttempt
 from tests.builders.campaigns import NOON
 from tests.campaigns.cli.published_builder import (
     jdl_for_beta,
@@ -45,8 +45,8 @@ SWEEP = make_shown_campaign(
     failed=1,
     waiting=1999,
     at=(
-        ShownCampaignAtCluster(cluster="beta", waiting=1),
-        ShownCampaignAtCluster(cluster="gamma", running=1, ended_per_h=12.0),
+        CampaignProgressAtCluster(cluster="beta", waiting=1),
+        CampaignProgressAtCluster(cluster="gamma", running=1, ended_per_h=12.0),
     ),
     ended_per_h=12.0,
 )
@@ -75,7 +75,7 @@ class Site:
         more = CampaignTaskEndCounts(at=later, cluster="gamma", tasks=1, failed=1, timed=1, wallclock_s=30)
         published_campaign_files.append_published_task_end_counts(7, (*ends, more), self.published)
 
-    def show(self, *campaigns: ShownCampaign) -> None:
+    def show(self, *campaigns: PublishedCampaign) -> None:
         """Publish campaigns."""
         publish_campaigns(self.published, *campaigns)
 
@@ -296,7 +296,7 @@ def test_a_summary_counts_the_tasks_of_selected_campaigns(site: Site) -> None:
 
 def test_sent_tasks_without_a_slot_count_as_waiting(site: Site) -> None:
     """46 tasks were sent to 14 slots."""
-    there = ShownCampaignAtCluster(cluster="beta", waiting=30, running=14)
+    there = CampaignProgressAtCluster(cluster="beta", waiting=30, running=14)
     site.show(replace(SWEEP, tasks=46, ended=0, failed=0, waiting=0, at=(there,)))
 
     assert site.lines("-s", "7")[1][4:6] == ["32", "14"]
@@ -480,7 +480,7 @@ def test_a_campaign_without_ended_tasks_has_no_plot(site: Site) -> None:
 
 
 def test_each_speculative_attempt_has_its_own_line(site: Site) -> None:
-    lost = ShownCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
+    lost = PublishedCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
     published_campaign_files.publish_campaign_task_file(7, 0, (won,), site.published)
 

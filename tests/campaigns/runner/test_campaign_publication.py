@@ -24,12 +24,12 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode, Campai
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    PublishedCampaignList,
     PublishedCampaignTask,
-    ShownCampaignClusters,
-    ShownCampaigns,
+    PublishedClusterSlotsList,
     TaskPreemption,
 )
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
+from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_tables
@@ -197,7 +197,7 @@ def test_a_black_hole_is_published_until_its_owner_trusts_it(site: Site) -> None
         events.store_events([replace(sink, closed_at=NOON)])
         events.store_success_records(record)
         site.publication.publish_campaigns([])
-        whole = files.read_campaign_value_by_class(ShownCampaigns, site.folder)
+        whole = files.read_published_campaign_file(PublishedCampaignList, site.folder)
         shown.append(whole.campaigns[0].sinks)
 
     assert shown == [("beta",), ()]
@@ -212,7 +212,7 @@ def test_stressed_clusters_and_free_slots_are_published(site: Site) -> None:
 
     site.publication.publish_send_explanations(seen, campaign_cycle_plan.CampaignCyclePlan())
 
-    shown = files.read_campaign_value_by_class(ShownTaskSendExplanations, site.folder)
+    shown = files.read_published_campaign_file(PublishedTaskSendExplanations, site.folder)
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
 
@@ -225,7 +225,7 @@ def test_slots_of_running_tasks_are_published_by_cluster(site: Site) -> None:
 
     EventAndCapacityPublisher(made_policy("beta"), site.database, Clock(), site.folder).publish_cluster_slots(seen)
 
-    shown = files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
+    shown = files.read_published_campaign_file(PublishedClusterSlotsList, site.folder)
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
 
@@ -238,7 +238,7 @@ def test_slots_of_a_cluster_without_campaigns_come_from_other_programs(site: Sit
 
     EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).publish_cluster_slots(seen, {"beta": beta})
 
-    shown = files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
+    shown = files.read_published_campaign_file(PublishedClusterSlotsList, site.folder)
     assert [(one.name, one.free_for_normal, one.slots) for one in shown.clusters] == [
         ("beta", 3, 4),
         ("gamma", None, None),
@@ -251,7 +251,7 @@ def test_no_parameter_or_command_is_published(site: Site) -> None:
     site.publication.publish_campaigns([])
 
     texts = [path.read_text() for path in Path(site.folder).rglob("*") if path.is_file()]
-    assert files.read_campaign_value_by_class(ShownCampaigns, site.folder)
+    assert files.read_published_campaign_file(PublishedCampaignList, site.folder)
     assert not any(re.search(r"\brun\b", text) for text in texts)
 
 
@@ -313,7 +313,7 @@ def test_the_jdl_of_each_campaign_is_decoded_once(site: Site, monkeypatch: pytes
     site.campaigns.set_campaign_state(1, CampaignState.PAUSED)
     site.publication.publish_campaigns(())
 
-    shown = files.read_campaign_value_by_class(ShownCampaigns, site.folder)
+    shown = files.read_published_campaign_file(PublishedCampaignList, site.folder)
     names = [(one.name, one.state, one.clusters) for one in shown.campaigns]
     paused, going = CampaignState.PAUSED, CampaignState.IN_TREATMENT
     assert names == [("sweep", paused, ("beta",)), ("later", going, ("beta",))]

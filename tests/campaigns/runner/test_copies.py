@@ -36,8 +36,8 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode, Campai
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.speculative_attempts import (
     CampaignLateTasks,
+    PublishedCompetingAttempt,
     RunningTaskAttempt,
-    ShownCompetingAttempt,
     SpeculativeAttemptsAtCluster,
 )
 from gridbridge.model.cluster_snapshot import ClusterJobListRow
@@ -254,11 +254,11 @@ def test_a_task_is_published_with_its_competing_attempts(site: Site, tmp_path: P
 
     assert (both.attempt, both.copies) == (
         1,
-        (ShownCompetingAttempt(attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=60),),
+        (PublishedCompetingAttempt(attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=60),),
     )
     assert (won.attempt, won.cluster, won.beyond_s) == (2, "gamma", 60)
     assert won.copies == (
-        ShownCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING, beyond_s=None),
+        PublishedCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING, beyond_s=None),
     )
     published_campaign_files.publish_campaign_task_file(1, 0, found, str(tmp_path))
     assert published_campaign_files.read_published_task_file(1, 0, str(tmp_path)) == {one.number: one for one in found}

@@ -18,7 +18,7 @@ from gridbridge.model.campaigns import campaign_cycle_plan
 from gridbridge.model.campaigns.campaign import AdditionalCampaignTasks, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
 from gridbridge.model.campaigns.campaign_end_forecast import HalfwayForecast
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownForecastErrors
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedForecastErrors
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import NOON, made_campaign, made_situation, site_fixture
@@ -76,7 +76,7 @@ class Site:
         self.forecasts.update_forecasts(seen, plan, {BETA: elapsed_s})
         CycleStatisticsRecorder(self.database).count_ended_tasks(plan, self.now)
 
-    def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> ShownCampaign:
+    def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> PublishedCampaign:
         """Return the published campaign."""
         return self.forecasts.add_forecast_to_campaign(make_shown_campaign(number=1, state=state, clusters=("beta",)))
 
@@ -141,8 +141,8 @@ def test_the_first_forecast_after_half_of_the_tasks_is_compared_with_the_end(sit
     assert again == (replace(kept, ended_at=site.now),)
     assert told.forecast_error == forecast_error_share(again[0])
     assert told.p50_at is None
-    assert site.forecasts.summarize_errors_of_forecasts() is not None
-    assert site.made().summarize_errors_of_forecasts() == site.forecasts.summarize_errors_of_forecasts()
+    assert site.forecasts.published_forecast_accuracy() is not None
+    assert site.made().published_forecast_accuracy() == site.forecasts.published_forecast_accuracy()
 
 
 def test_added_tasks_delete_the_stored_forecast(site: Site) -> None:
@@ -170,7 +170,7 @@ def test_a_forecast_error_is_a_share_of_the_predicted_time(minutes: int, error: 
 
     assert forecast_error_share(kept) is None
     assert forecast_error_share(ended) == error
-    assert summarize_forecast_errors([kept, ended]) == ShownForecastErrors(
+    assert summarize_forecast_errors([kept, ended]) == PublishedForecastErrors(
         forecasts=1, p90_held=held, median_error=abs(error)
     )
     assert summarize_forecast_errors([kept]) is None
@@ -235,4 +235,4 @@ def test_the_first_end_of_a_campaign_decides_its_forecast_error(site: Site) -> N
     assert first is not None
     assert first == site.shown(CampaignState.TERMINATED).forecast_error
     assert kept == site.predictions.read_forecasts()
-    assert site.made().summarize_errors_of_forecasts() == site.forecasts.summarize_errors_of_forecasts()
+    assert site.made().published_forecast_accuracy() == site.forecasts.published_forecast_accuracy()

@@ -34,10 +34,10 @@ def instance(
     queue: str = "all.q",
     begun: Iterable[grid_engine_cell.RunningTaskGroup] = (),
     promised: int = 0,
-) -> grid_engine_cell.QueueInstance:
+) -> grid_engine_cell.CellQueueInstance:
     """Return a queue on a host; `running` has the slots of each running task."""
     used = tuple(running)
-    return grid_engine_cell.QueueInstance(
+    return grid_engine_cell.CellQueueInstance(
         queue=queue,
         host=host,
         used=sum(used),
@@ -108,7 +108,7 @@ def node(
 
 
 def situation(
-    *instances: grid_engine_cell.QueueInstance,
+    *instances: grid_engine_cell.CellQueueInstance,
     wait: Iterable[grid_engine_cell.WaitingJobGroup] = (),
     nodes: Iterable[ElasticNode] = (),
     changed: float | None = None,

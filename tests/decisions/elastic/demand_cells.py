@@ -14,6 +14,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
     CellExecutionHost,
     CellQueue,
+    CellQueueInstance,
     CellResourceDefinition,
     ConsumableKind,
     GridEngineCellSnapshot,
@@ -21,7 +22,6 @@ from gridbridge.model.elastic.grid_engine_cell import (
     JobAccessIdentity,
     ParallelEnvironment,
     ParallelSlotDistribution,
-    QueueInstance,
     RequestedValueComparison,
     WaitingJobGroup,
     parse_access_lists,
@@ -88,7 +88,7 @@ RULES = BalanceSection(max_nodes=200)
 
 
 def cell(
-    *instances: QueueInstance,
+    *instances: CellQueueInstance,
     wait: Iterable[WaitingJobGroup] = (),
     nodes: Iterable[ElasticNode] = (),
     left: Mapping[str, str] | None = None,
@@ -140,14 +140,14 @@ def plan_in_big(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, mos
     return plan(replace(seen, cell=none), pools, most=most)
 
 
-def with_standby(sizes: Mapping[str, int], *there: QueueInstance, **more: Any) -> BalanceSituation:
+def with_standby(sizes: Mapping[str, int], *there: CellQueueInstance, **more: Any) -> BalanceSituation:
     """Return a cell in which hosts of the given sizes are powered off."""
     silent = [instance(name, slots=slots, state="au") for name, slots in sizes.items()]
     nodes = [node(name, state="standby", pool="rack") for name in sizes]
     return cell(*there, *silent, nodes=nodes, **({"standby": tuple(sizes)} | more))
 
 
-def full(*names: str) -> tuple[QueueInstance, ...]:
+def full(*names: str) -> tuple[CellQueueInstance, ...]:
     """Return hosts with four slots, all in use."""
     return tuple(instance(name, (4,)) for name in names)
 

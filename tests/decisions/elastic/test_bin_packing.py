@@ -18,9 +18,9 @@ from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
     CellQueue,
+    CellQueueInstance,
     ParallelEnvironment,
     ParallelSlotDistribution,
-    QueueInstance,
     RunningTaskGroup,
     WaitingJobGroup,
 )
@@ -695,7 +695,7 @@ def test_leaving_nodes_reserve_no_part_of_the_month_budget() -> None:
     },
 )
 def test_no_node_is_added_to_a_queue_that_is_disabled_on_all_hosts(
-    instances: tuple[QueueInstance, ...], nodes: list[ElasticNode], expected: int, verdict: Reason
+    instances: tuple[CellQueueInstance, ...], nodes: list[ElasticNode], expected: int, verdict: Reason
 ) -> None:
     """An administrator who disables a queue on all hosts wants no task to start."""
     found = plan(cell(*instances, wait=[waiting(1)], nodes=nodes))

@@ -14,7 +14,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.grid_engine_cell import QueueInstance, WaitingJobGroup
+from gridbridge.model.elastic.grid_engine_cell import CellQueueInstance, WaitingJobGroup
 from tests.decisions.elastic.cells import MASTER, NOON, ago, cases, instance, situation, waiting
 
 OWN = ProviderMachine(
@@ -28,7 +28,7 @@ def ended(
     *machines: ProviderMachine,
     rules: BalanceSection = RULES,
     wait: tuple[WaitingJobGroup, ...] = (),
-    there: tuple[QueueInstance, ...] = (instance(MASTER),),
+    there: tuple[CellQueueInstance, ...] = (instance(MASTER),),
     best_effort: frozenset[str] = frozenset(),
     hosts: tuple[str, ...] = (),
     kept: tuple[BalancerOwnedNode, ...] = (),

@@ -10,12 +10,12 @@ from gridbridge.model.site.setup_findings_and_edits import (
     CellQconfSettings,
     QconfComplexRow,
     RunningExecd,
+    TransferQueuePlan,
     TransferSetupSituation,
-    WantedTransferQueue,
 )
 
 SENSOR = "/opt/gridbridge/sge-methods/sensor"
-WANTED = WantedTransferQueue(home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=10, pending_limit=4)
+WANTED = TransferQueuePlan(home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=10, pending_limit=4)
 
 
 def a_cell(
@@ -55,7 +55,7 @@ def a_cell(
 
 
 def a_situation(
-    home: CellQconfSettings | None = None, away: CellQconfSettings | None = None, wanted: WantedTransferQueue = WANTED
+    home: CellQconfSettings | None = None, away: CellQconfSettings | None = None, wanted: TransferQueuePlan = WANTED
 ) -> TransferSetupSituation:
     """Return a situation before any set-up."""
     return TransferSetupSituation(
@@ -66,7 +66,7 @@ def a_situation(
     )
 
 
-def a_ready_situation(wanted: WantedTransferQueue = WANTED, **queue: str) -> TransferSetupSituation:
+def a_ready_situation(wanted: TransferQueuePlan = WANTED, **queue: str) -> TransferSetupSituation:
     """Return a complete set-up, with the given attributes of the transfer queue changed."""
     right = {**transfer_queue_attributes(a_situation(wanted=wanted)), "pe_list": "NONE"}
     transfer = {**right, "complex_values": "remote=TRUE", **queue}

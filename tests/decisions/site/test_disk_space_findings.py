@@ -4,8 +4,8 @@ import pytest
 
 from gridbridge.decisions.site.service_fault_findings import (
     disk_space_findings,
-    why_a_folder_takes_no_files,
-    why_folder_takes_no_files,
+    first_full_folder_reason,
+    full_folder_reason,
 )
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_check_facts import FolderFreeSpace
@@ -48,7 +48,7 @@ def test_user_made_folders_are_reported_by_owner() -> None:
 def test_a_folder_without_bytes_files_or_write_access_is_broken(room: FolderFreeSpace, told: str) -> None:
     [finding] = disk_space_findings({SPOOL: room})
 
-    assert why_folder_takes_no_files(SPOOL, room) == why_a_folder_takes_no_files({"/wide": WIDE, SPOOL: room}) == told
+    assert full_folder_reason(SPOOL, room) == first_full_folder_reason({"/wide": WIDE, SPOOL: room}) == told
     assert finding.item == f"room in {SPOOL}"
     assert (finding.state, finding.found) == (
         (FindingSeverity.BROKEN, told) if told else (FindingSeverity.OK, finding.found)

@@ -24,8 +24,8 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SetupEdit,
     SetupEditVerb,
     SharedSettingUndo,
+    TransferQueuePlan,
     TransferSetupSituation,
-    WantedTransferQueue,
 )
 from gridbridge.model.site.site_check_facts import PollerProcessFacts, ServiceConfigurationFacts
 from tests.decisions.site.setups import SENSOR, WANTED, a_cell, a_ready_situation, a_situation, at_home
@@ -152,7 +152,7 @@ def test_a_pending_complex_with_the_wrong_relation_is_broken() -> None:
 
 
 def test_a_dash_in_a_cluster_name_becomes_an_underscore_in_complex_names() -> None:
-    wanted = WantedTransferQueue(home="a", remote="big-one", queue="q", host="tee", slots=1, pending_limit=1)
+    wanted = TransferQueuePlan(home="a", remote="big-one", queue="q", host="tee", slots=1, pending_limit=1)
 
     assert (
         transfer_queue_load_thresholds(wanted.remote, wanted.pending_limit)
@@ -176,7 +176,7 @@ def test_job_load_adjustments_of_every_transfer_queue_are_set_together() -> None
 
 
 def test_a_short_job_queue_has_no_pending_threshold() -> None:
-    short = WantedTransferQueue(home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0)
+    short = TransferQueuePlan(home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0)
 
     assert transfer_queue_load_thresholds(short.remote, short.pending_limit) == "gb_b_up=false"
     assert "damping" not in wrong(a_situation(wanted=short))
@@ -362,7 +362,7 @@ def test_a_widened_gid_range_avoids_existing_groups(gids: str, needed: int, used
 
 
 def test_a_gid_range_smaller_than_the_slots_is_broken() -> None:
-    wanted = WantedTransferQueue(
+    wanted = TransferQueuePlan(
         home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=90, pending_limit=4
     )
 

@@ -20,7 +20,7 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     qresub_jobs_with_copied_guard,
     transfers_lacking_home_hold,
 )
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_request import FAR_S, OWN_JOB, JobRequest
 from gridbridge.model.transfer.claim_and_guard import FENCED, HomeStartGuard
@@ -134,9 +134,9 @@ def test_the_remote_folder_may_hold_outputs_unless_the_job_was_deleted_or_fenced
     assert may_remote_folder_have_outputs(ENDED.but(desired=desired, verdict=verdict)) == expected
 
 
-def a_held(**values: object) -> TransferDecisionInputs:
+def a_held(**values: object) -> TransferSituation:
     row = a_row(40, "hqw", **({"name": NAME} | values))
-    return TransferDecisionInputs(
+    return TransferSituation(
         home="alpha", now=second(61), snapshots={"beta": a_snapshot("beta", 60, row)}, asleep=frozenset()
     )
 
@@ -162,7 +162,7 @@ def a_held(**values: object) -> TransferDecisionInputs:
     ],
 )
 def test_a_held_job_under_a_transfer_name_that_no_transfer_recorded_is_an_orphan(
-    transfers: list[Transfer], situation: TransferDecisionInputs, why: str
+    transfers: list[Transfer], situation: TransferSituation, why: str
 ) -> None:
     assert [each.why for each in find_orphan_jobs(transfers, situation)] == ([why] if why else [])
 
@@ -192,7 +192,7 @@ def shown(
     """Return the mismatch that a home job list of second `at_s` shows, if any."""
     home = ClusterSnapshot(cluster="alpha", taken_at=second(at_s), jobs={}, pending=0, free_slots=0)
     wakes = frozenset({"f0"} if asleep else ())
-    situation = TransferDecisionInputs(home="alpha", now=second(at_s), snapshots={"alpha": home}, asleep=wakes)
+    situation = TransferSituation(home="alpha", now=second(at_s), snapshots={"alpha": home}, asleep=wakes)
     return find_suspension_mismatch(one, situation, shows)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.remote_accounting_verdicts import FENCED_STATUS, home_verdict_from_accounting
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.jobs_and_accounting import JobEnd
@@ -52,7 +52,7 @@ def due(
         for one in transfers
     }
     beta = ClusterSnapshot(cluster="beta", taken_at=NOW - timedelta(seconds=age_s), jobs=rows, pending=40, free_slots=0)
-    situation = TransferDecisionInputs(
+    situation = TransferSituation(
         home="alpha", now=NOW, snapshots={"beta": beta}, asleep=frozenset(f"w{one.remote_id}" for one in transfers)
     )
     troubles = {"beta": trouble} if trouble else {}
@@ -125,22 +125,20 @@ def claimed(**values: object) -> Transfer:
     return waiting(minutes=1).but(**({"claim": BY_FILE, "updated_at": NOW} | values))
 
 
-def silent_situation(
-    one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1
-) -> TransferDecisionInputs:
+def silent_situation(one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1) -> TransferSituation:
     """Return inputs in which beta answered `silent_s` seconds ago."""
     there = ClusterJobListRow(job_id=7, name="x", owner="alice", state=job_state(letters))
     here = ClusterJobListRow(job_id=7, name="x", owner="alice", state=job_state("hr"), slots=slots)
     silent_since = NOW - timedelta(seconds=silent_s)
     beta = ClusterSnapshot(cluster="beta", taken_at=silent_since, jobs={7: (there,)}, pending=0, free_slots=0)
     alpha = ClusterSnapshot(cluster="alpha", taken_at=NOW, jobs={7: (here,)}, pending=0, free_slots=9)
-    return TransferDecisionInputs(
+    return TransferSituation(
         home="alpha", now=NOW, snapshots={"alpha": alpha, "beta": beta}, asleep=frozenset({one.wake})
     )
 
 
 def due_from_silent_cluster(
-    one: Transfer, free: int = 9, queue: TransferQueueSection = QUEUE, seen: TransferDecisionInputs | None = None
+    one: Transfer, free: int = 9, queue: TransferQueueSection = QUEUE, seen: TransferSituation | None = None
 ) -> list[str]:
     old = one.but(created_at=NOW - timedelta(hours=1))
     queues = {"transfer-beta": queue}
@@ -231,11 +229,11 @@ def test_exit_status_199_means_fenced_only_for_a_job_without_a_grant(who: str, c
 HOME_ROW = {"job_id": 7, "name": "x", "owner": "alice"}
 
 
-def listed_situation(there: str = "qw", here: str = "", queue: str = "", age_s: float = 1) -> TransferDecisionInputs:
+def listed_situation(there: str = "qw", here: str = "", queue: str = "", age_s: float = 1) -> TransferSituation:
     """Return job lists of beta and home with the task's states; no letters: unlisted."""
     beta = {7: (ClusterJobListRow(**HOME_ROW, state=job_state(there)),)} if there else {}
     home = {7: (ClusterJobListRow(**HOME_ROW, state=job_state(here), queue=queue),)} if here else {}
-    return TransferDecisionInputs(
+    return TransferSituation(
         home="alpha",
         now=NOW,
         snapshots={

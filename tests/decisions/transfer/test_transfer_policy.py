@@ -19,7 +19,7 @@ from gridbridge.decisions.transfer.transfer_act_decisions import (
     update_transfer_from_snapshots,
 )
 from gridbridge.decisions.transfer.transfer_queue_closing import remote_cluster_load_values
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
@@ -65,7 +65,7 @@ def a_transfer(**values: object) -> Transfer:
     return Transfer(**read_states(known | values))
 
 
-def observed(transfer: Transfer, situation: TransferDecisionInputs) -> Transfer:
+def observed(transfer: Transfer, situation: TransferSituation) -> Transfer:
     return update_transfer_from_snapshots(transfer, situation, situation.home_task_row(transfer))
 
 
@@ -85,19 +85,19 @@ def a_snapshot(
 
 def a_situation(
     *, local: str | None = "r", remote: str | None = "r", at_s: float = 60, asleep: bool = True, name: str = "x"
-) -> TransferDecisionInputs:
+) -> TransferSituation:
     """Return job lists of both clusters at `at_s`; letters "": the job is unlisted, None: no job list."""
     snapshots = {}
     for cluster, job, state in (("alpha", 7, local), ("beta", 40, remote)):
         if state is not None:
             rows = [a_row(job, state, name=name)] if state else []
             snapshots[cluster] = a_snapshot(cluster, at_s, *rows)
-    return TransferDecisionInputs(
+    return TransferSituation(
         home="alpha", now=second(at_s + 1), snapshots=snapshots, asleep=frozenset({"f0"} if asleep else ())
     )
 
 
-def acts(transfer: Transfer, situation: TransferDecisionInputs) -> list[TransferActKind]:
+def acts(transfer: Transfer, situation: TransferSituation) -> list[TransferActKind]:
     return [action.act for action in update_and_plan_transfers([transfer], situation, POLICY).actions]
 
 
@@ -221,7 +221,7 @@ def test_a_home_task_that_is_deleting_or_unlisted_counts_as_deleted(local: str |
     ],
 )
 def test_the_states_at_both_clusters_decide_the_act_for_a_transfer(
-    transfer: Transfer, situation: TransferDecisionInputs, expected: list[TransferActKind]
+    transfer: Transfer, situation: TransferSituation, expected: list[TransferActKind]
 ) -> None:
     assert acts(transfer, situation) == expected
 

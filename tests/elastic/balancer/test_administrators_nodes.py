@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.balancer import administrator_alerts_and_requests
-from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundInputs, BalancerRoundPlan
+from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan, BalancerRoundSituation
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
@@ -149,7 +149,7 @@ def test_a_node_kept_while_a_round_decides_its_removal_stays(world: World, monke
     world.limits["min_nodes"] = 0
     decide, removed = BalancerRoundRunner.decide, list[str]()
 
-    def decided(balancer: BalancerRoundRunner, seen: BalancerRoundInputs) -> BalancerRoundPlan:
+    def decided(balancer: BalancerRoundRunner, seen: BalancerRoundSituation) -> BalancerRoundPlan:
         plan = decide(balancer, seen)
         removed.extend(plan.plan.remove)
         for name in plan.plan.remove:

@@ -17,9 +17,9 @@ from gridbridge.elastic.providers.provider_registry import (
 from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.errors import FileWritableByOthers, ProviderPermanentFailure
 from gridbridge.model.elastic.balancer_config_sections import (
+    HostPowerSection,
     MachineProviderSection,
     NodePoolSection,
-    PoweredHostSection,
     PowerSwitchMethod,
     ProviderKind,
 )
@@ -116,7 +116,7 @@ def test_a_provider_that_cannot_be_set_up_does_not_affect_other_providers(tmp_pa
             "rental": replace(SECTION, program=str(program)),
             "rack": MachineProviderSection(kind=ProviderKind.POWER, way=PowerSwitchMethod.COMMAND, program=str(switch)),
         },
-        powered={"n1": PoweredHostSection(provider="rack")},
+        powered={"n1": HostPowerSection(provider="rack")},
     )
 
     found: dict[str, MachineLister] = {

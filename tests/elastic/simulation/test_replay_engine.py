@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridbridge.elastic.simulation.replay_engine import WorkloadReplay, make_replay_policy
+from gridbridge.elastic.simulation.replay_engine import ReplaySimulation, make_replay_policy
 from gridbridge.elastic.simulation.replay_policy_comparison import find_cost_wait_frontier, vary_policy_settings
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings, generate_synthetic_workload
 from gridbridge.model.elastic.balancer_config_sections import DemandPolicySection
@@ -31,7 +31,7 @@ def replay(
     tasks: tuple[RecordedReplayTask, ...], terms: Terms, rules: Rules, demand: DemandPolicySection | None = None
 ) -> PolicyReplayResult:
     """Replay tasks under a policy with default settings."""
-    return WorkloadReplay(tasks, terms, make_replay_policy(rules, terms, demand or DemandPolicySection())).run()
+    return ReplaySimulation(tasks, terms, make_replay_policy(rules, terms, demand or DemandPolicySection())).run()
 
 
 FULL_NODE = (task(0, 600, 2), task(30, 60))
@@ -147,7 +147,10 @@ def test_a_replay_may_skip_rounds_in_which_nothing_changed(made: list[RecordedRe
     terms = Terms(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
     way = make_replay_policy(rules, terms, DemandPolicySection(billing_s=600))
-    sparse, dense = (WorkloadReplay(tasks, terms, way).run(), WorkloadReplay(tasks, terms, way, is_dense=True).run())
+    sparse, dense = (
+        ReplaySimulation(tasks, terms, way).run(),
+        ReplaySimulation(tasks, terms, way, is_dense=True).run(),
+    )
 
     assert sparse == replace(dense, rounds=sparse.rounds)
     assert sparse.rounds <= dense.rounds
@@ -157,7 +160,7 @@ def test_no_result_beats_a_result_on_the_frontier() -> None:
     terms = Terms(max_nodes=4)
     tasks = generate_synthetic_workload(SyntheticWorkloadSettings(seed="ash", days=0.5, load=0.5, slots=32)).tasks
     ways = list(vary_policy_settings(make_replay_policy(Rules.SQUEEZE, terms, DemandPolicySection())))
-    found = [WorkloadReplay(tasks, terms, way).run() for way in ways]
+    found = [ReplaySimulation(tasks, terms, way).run() for way in ways]
     best = find_cost_wait_frontier(found)
 
     assert best

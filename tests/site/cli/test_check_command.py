@@ -27,12 +27,12 @@ from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    ShownCampaign,
-    ShownCampaignCluster,
-    ShownCampaignClusters,
-    ShownCampaigns,
+    PublishedCampaign,
+    PublishedCampaignList,
+    PublishedClusterSlots,
+    PublishedClusterSlotsList,
 )
-from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
+from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.published_status_and_reports import PublishedClusterDrain
 from gridbridge.state import drains
@@ -60,7 +60,7 @@ def calm(candidate):
 def small(candidate):
     return AdmissionRefusal(reason="at most 10 tasks") if candidate.tasks > 10 else None
 """
-SWEEP = ShownCampaign(
+SWEEP = PublishedCampaign(
     number=7,
     name="sweep",
     owner="bob",
@@ -78,7 +78,7 @@ JDL = "gridsub: the JDL of -j:1"
 
 def publish(value: object, folder: Path | str) -> None:
     """Publish what the runner knows."""
-    published_campaign_files.publish_campaign_value_by_class(value, str(folder))
+    published_campaign_files.publish_campaign_file(value, str(folder))
 
 
 def jdl(**keys: object) -> str:
@@ -94,8 +94,8 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     (tmp_path / "rules/10.py").write_text(RULES)
     published = str(tmp_path / "published")
-    publish(ShownTaskSendExplanations(at=NOON, free_slots={"beta": 3}), published)
-    publish(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
+    publish(PublishedTaskSendExplanations(at=NOON, free_slots={"beta": 3}), published)
+    publish(PublishedCampaignList(at=NOON, campaigns=(SWEEP,)), published)
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
     monkeypatch.setattr(site_admission_rules.apply_site_admission_rules, "__defaults__", rules)
@@ -193,7 +193,7 @@ def test_best_effort_tasks_ignore_the_jdl_queue_at_a_cluster_with_best_effort_qu
 @pytest.mark.parametrize(("type_", "free"), [("best-effort", 1), ("normal", 3)])
 def test_gridsub_check_counts_free_slots_by_campaign_type(site: Path, type_: str, free: int) -> None:
     """Ordinary tasks preempt best-effort tasks, so more slots are free for them."""
-    cycle = ShownTaskSendExplanations(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
+    cycle = PublishedTaskSendExplanations(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
     publish(cycle, site / "published")
     array = ("--array", "1-9", "--clusters", "beta", "--type", type_)
 
@@ -203,8 +203,8 @@ def test_gridsub_check_counts_free_slots_by_campaign_type(site: Path, type_: str
 
 
 def test_gridsub_check_names_a_cluster_too_small_for_one_task(site: Path) -> None:
-    small = ShownCampaignCluster(name="beta", kind="gridengine", answered_at=NOON, slots=2)
-    publish(ShownCampaignClusters(at=NOON, clusters=(small,)), site / "published")
+    small = PublishedClusterSlots(name="beta", kind="gridengine", answered_at=NOON, slots=2)
+    publish(PublishedClusterSlotsList(at=NOON, clusters=(small,)), site / "published")
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "-l", "/core=3", "--", "run")
 
@@ -226,7 +226,7 @@ def test_gridsub_check_sends_nothing_to_a_drained_or_stressed_cluster(site: Path
     if is_drained:
         drains.make_cluster_drains_folder(published)
         drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published)
-    cycle = ShownTaskSendExplanations(at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",))
+    cycle = PublishedTaskSendExplanations(at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",))
     publish(cycle, published)
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "--", "run")
@@ -336,14 +336,14 @@ def test_gridsub_submits_the_campaign_as_changed_by_the_rules(site: Path, monkey
     ids=["well", "failed", "a task cancelled", "cancelled"],
 )
 def test_waiting_for_a_campaign_returns_0_only_if_every_task_succeeded(
-    tmp_path: Path, last: ShownCampaign, status: int
+    tmp_path: Path, last: PublishedCampaign, status: int
 ) -> None:
     """A paused campaign has not ended."""
-    publish(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), tmp_path)
+    publish(PublishedCampaignList(at=NOON, campaigns=(SWEEP,)), tmp_path)
     steps = [(SWEEP,), (replace(SWEEP, state=CampaignState.PAUSED),), (last,)]
 
     def pause(_: float) -> None:
-        shown = ShownCampaigns(at=NOON, campaigns=steps.pop(0))
+        shown = PublishedCampaignList(at=NOON, campaigns=steps.pop(0))
         publish(shown, tmp_path)
 
     assert gridwait_module.wait_for_campaign_end("gridwait", 7, str(tmp_path), pause) == status
@@ -359,18 +359,18 @@ def test_gridwait_refuses_an_unknown_campaign(tmp_path: Path, monkeypatch: pytes
 
 
 def test_waiting_begins_before_the_campaign_is_published(tmp_path: Path) -> None:
-    shown = ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, state=CampaignState.CANCELLED),))
+    shown = PublishedCampaignList(at=NOON, campaigns=(replace(SWEEP, state=CampaignState.CANCELLED),))
     Timer(0.5, publish, [shown, str(tmp_path)]).start()
 
     assert gridwait_module.wait_for_campaign_end("gridsub", 7, str(tmp_path)) == 1
-    assert published_campaign_files.read_campaign_value_by_class(ShownCampaigns, str(tmp_path))
+    assert published_campaign_files.read_published_campaign_file(PublishedCampaignList, str(tmp_path))
 
 
 def test_waiting_ends_with_1_when_the_campaign_was_purged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    publish(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), tmp_path)
+    publish(PublishedCampaignList(at=NOON, campaigns=(SWEEP,)), tmp_path)
 
     def pause(_: float) -> None:
-        publish(ShownCampaigns(at=NOON, campaigns=()), tmp_path)
+        publish(PublishedCampaignList(at=NOON, campaigns=()), tmp_path)
 
     assert gridwait_module.wait_for_campaign_end("gridwait", 7, str(tmp_path), pause) == 1
     assert capsys.readouterr().err.startswith("gridwait: campaign 7 no longer exists: it was purged")
@@ -380,7 +380,7 @@ def test_waiting_ends_with_1_when_the_campaign_was_purged(tmp_path: Path, capsys
 def test_gridwait_returns_1_if_a_task_of_any_campaign_failed(tmp_path: Path, failed: int, status: int) -> None:
     good = replace(SWEEP, state=CampaignState.TERMINATED, ended=SWEEP.tasks)
     other = replace(good, number=8, failed=failed)
-    publish(ShownCampaigns(at=NOON, campaigns=(good, other)), tmp_path)
+    publish(PublishedCampaignList(at=NOON, campaigns=(good, other)), tmp_path)
 
     asked = ["8", "7", "--published", str(tmp_path)]
     done = CliRunner().invoke(gridwait, asked, standalone_mode=False)

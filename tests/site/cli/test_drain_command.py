@@ -12,7 +12,7 @@ from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.transfer.transfer_status_explanation import report_transfer_queue_status
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaignCluster, ShownCampaignClusters
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedClusterSlots, PublishedClusterSlotsList
 from gridbridge.site.cli.drain_command import MAX_CHARACTERS
 from gridbridge.state import drains
 from gridbridge.state import published_json as files
@@ -82,9 +82,9 @@ def test_a_wrong_cluster_or_reason_drains_nothing(folder: str, words: tuple[str,
 def test_a_cluster_of_campaigns_can_be_drained_without_a_transfer_queue(tmp_path: Path) -> None:
     folder = publish(tmp_path, shown(service=None, clusters={}))
     drains.make_cluster_drains_folder(folder)
-    gamma = ShownCampaignCluster(name="gamma", kind="oar")
-    published_campaign_files.publish_campaign_value_by_class(
-        ShownCampaignClusters(at=datetime.now(UTC), clusters=(gamma,)), folder
+    gamma = PublishedClusterSlots(name="gamma", kind="oar")
+    published_campaign_files.publish_campaign_file(
+        PublishedClusterSlotsList(at=datetime.now(UTC), clusters=(gamma,)), folder
     )
 
     drained = run(folder, "drain", "gamma", "--reason", "new disks")

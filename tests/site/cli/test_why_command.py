@@ -16,22 +16,22 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
     CampaignEventSubject,
-    ShownCampaignEvents,
+    PublishedCampaignEvents,
 )
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    PublishedCampaign,
+    PublishedCampaignList,
     PublishedCampaignTask,
     RebalancedTaskAttempt,
-    ShownCampaign,
-    ShownCampaigns,
     TaskPreemption,
 )
 from gridbridge.model.campaigns.send_reasons import (
     CampaignPrecedenceReason,
-    ShownTaskSendExplanations,
+    PublishedTaskSendExplanations,
     TaskSendExplanation,
     TaskSentOrUnsentCause,
 )
-from gridbridge.model.campaigns.speculative_attempts import ShownCompetingAttempt
+from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAttempt
 from gridbridge.site.cli import why_command
 from gridbridge.site.cli.why_command import UntransferredHomeJob
 from tests.site.cli.test_check_command import SWEEP as PUBLISHED_SWEEP
@@ -81,17 +81,17 @@ def _published(tmp_path: Path) -> Path:
     )
     fourth = replace(SENT, number=4, attempt=2, outcome=TaskAttemptOutcome.MOVED, moved=moves)
     published_campaign_files.publish_campaign_task_file(7, 0, (SENT, ended, again, third, fourth), str(tmp_path))
-    publish(ShownTaskSendExplanations(at=NOON, reasons=REASONS), tmp_path)
+    publish(PublishedTaskSendExplanations(at=NOON, reasons=REASONS), tmp_path)
     return tmp_path
 
 
-def show(published: Path, one: ShownCampaign) -> None:
+def show(published: Path, one: PublishedCampaign) -> None:
     """Publish a campaign."""
-    publish(ShownCampaigns(at=NOON, campaigns=(one,)), published)
+    publish(PublishedCampaignList(at=NOON, campaigns=(one,)), published)
 
 
 def test_why_of_a_recent_cycle_does_not_suspect_the_runner(published: Path) -> None:
-    publish(ShownTaskSendExplanations(at=datetime.now(UTC), reasons=REASONS), published)
+    publish(PublishedTaskSendExplanations(at=datetime.now(UTC), reasons=REASONS), published)
 
     assert "may not run" not in why(published, "7").output
 
@@ -184,7 +184,7 @@ def test_why_of_failed_tasks_names_the_command_that_retries_them(published: Path
     """Open events are retried by gridevents; afterwards gridsub submits a new campaign."""
     told = "  1 task failed: gridstat 7 --failed shows how, and "
     show(published, replace(SWEEP, state=CampaignState.TERMINATED, waiting=0))
-    events = ShownCampaignEvents(at=NOON, events=(EXIT_ERROR,))
+    events = PublishedCampaignEvents(at=NOON, events=(EXIT_ERROR,))
 
     assert why(published, "7").output.splitlines()[-1] == (
         f"{told}gridsub --retry-failed 7 submits them as a new campaign"
@@ -200,7 +200,7 @@ def test_why_of_failed_tasks_names_the_command_that_retries_them(published: Path
 
 def test_why_of_an_ended_task_shows_only_events_of_its_cluster(published: Path) -> None:
     events = (EXIT_ERROR, replace(EXIT_ERROR, cluster="gamma"))
-    publish(ShownCampaignEvents(at=NOON, events=events), published)
+    publish(PublishedCampaignEvents(at=NOON, events=events), published)
 
     assert why(published, "7.1").output.splitlines()[2:] == [
         "  event 0, EXIT_ERROR: 1 task failed at beta",
@@ -287,8 +287,8 @@ SILENT = replace(
 )
 def test_why_names_the_cause_of_waiting_and_its_remedy(published: Path, reason: dict[str, object], told: str) -> None:
     known = {"campaign": 7, "cluster": "beta"} | reason
-    publish(ShownCampaignEvents(at=NOON, events=(BLACKLIST, SILENT)), published)
-    cycle = ShownTaskSendExplanations(at=NOON, reasons=(TaskSendExplanation(**known),))  # type: ignore[arg-type]
+    publish(PublishedCampaignEvents(at=NOON, events=(BLACKLIST, SILENT)), published)
+    cycle = PublishedTaskSendExplanations(at=NOON, reasons=(TaskSendExplanation(**known),))  # type: ignore[arg-type]
     publish(cycle, published)
 
     lines = why(published, "7.19").output.splitlines()
@@ -302,8 +302,8 @@ def test_every_precedence_reason_has_a_sentence() -> None:
 
 
 def test_why_of_a_task_shows_competing_attempts_and_their_reason(published: Path) -> None:
-    copy = ShownCompetingAttempt(attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=95)
-    lost = ShownCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
+    copy = PublishedCompetingAttempt(attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=95)
+    lost = PublishedCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
     won = replace(SENT, number=1, attempt=2, outcome=TaskAttemptOutcome.SUCCESS, beyond_s=95)
     tasks = (replace(SENT, copies=(copy,)), replace(won, copies=(lost,)))
     published_campaign_files.publish_campaign_task_file(7, 0, tasks, str(published))
@@ -327,9 +327,9 @@ def test_why_of_a_task_shows_competing_attempts_and_their_reason(published: Path
 def test_why_counts_tasks_in_singular_and_plural(tmp_path: Path, number: int, sentence: str) -> None:
     one = replace(SWEEP, tasks=number, ended=0, failed=0, waiting=number)
     known = {"cause": TaskSentOrUnsentCause.SENT, "sent": number, "free_slots": number}
-    publish(ShownCampaigns(at=NOON, campaigns=(one,)), tmp_path)
+    publish(PublishedCampaignList(at=NOON, campaigns=(one,)), tmp_path)
     reason = TaskSendExplanation(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
-    publish(ShownTaskSendExplanations(at=NOON, reasons=(reason,)), tmp_path)
+    publish(PublishedTaskSendExplanations(at=NOON, reasons=(reason,)), tmp_path)
 
     lines = why(tmp_path, "7").output.splitlines()
 
@@ -340,9 +340,9 @@ def test_why_counts_tasks_in_singular_and_plural(tmp_path: Path, number: int, se
 
 def test_why_of_tasks_that_a_cluster_refused_refers_to_the_event(published: Path) -> None:
     refused = replace(BLACKLIST, number=9, code=CampaignEventCode.SUBMIT_JOB, cluster="gamma")
-    publish(ShownCampaignEvents(at=NOON, events=(refused,)), published)
+    publish(PublishedCampaignEvents(at=NOON, events=(refused,)), published)
     reason = TaskSendExplanation(campaign=7, cluster="gamma", cause=TaskSentOrUnsentCause.SENT, sent=2, free_slots=2)
-    publish(ShownTaskSendExplanations(at=NOON, reasons=(reason,)), published)
+    publish(PublishedTaskSendExplanations(at=NOON, reasons=(reason,)), published)
 
     lines = why(published, "7").output.splitlines()
 

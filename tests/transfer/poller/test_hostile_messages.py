@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
@@ -315,7 +315,7 @@ def test_no_message_content_stops_the_poller(service: TransferService, contents:
             if len(encode_transfer_message(message)) <= 4096:
                 send(service, message, uid=BOB)
 
-    assert isinstance(service.situations.gather_inputs(()), TransferDecisionInputs)
+    assert isinstance(service.situations.gather_inputs(()), TransferSituation)
 
 
 def test_slow_acts_of_one_owner_delay_no_other_owner() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
 from gridbridge.decisions.transfer.transfer_act_decisions import update_and_plan_transfers
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, keep_rows_deciding_transfers
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation, keep_rows_deciding_transfers
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import (
@@ -63,7 +63,7 @@ def keep_news(
     database: StateFile,
     plan_journal: TransferPlanJournal,
     transfers: Sequence[Transfer],
-    situation: TransferDecisionInputs,
+    situation: TransferSituation,
 ) -> None:
     """Decide, and store a new decision in the journal."""
     planned = update_and_plan_transfers(transfers, situation, POLICY)
@@ -207,7 +207,7 @@ def waiting(job: int, slots: int) -> tuple[Transfer, int]:
     return one.but(wake=f"w{job}"), slots
 
 
-def a_waiting_situation(transfers: list[Transfer], slots: dict[Transfer, int]) -> TransferDecisionInputs:
+def a_waiting_situation(transfers: list[Transfer], slots: dict[Transfer, int]) -> TransferSituation:
     rows = [a_row(one.remote_id, "qw", slots=slots[one]) for one in transfers]
     beta = a_snapshot("beta", 60, *rows)
     asleep = frozenset(one.wake for one in transfers)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
 from gridbridge.model.site_configuration import ClusterSection, Policy, SiteSection
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.transfer.poller.transfer_decision_input_gatherer import ReusedRemoteJobIdDetector
@@ -49,7 +49,7 @@ class Asked:
         """Take a job list with these rows; without rows, a failed query."""
         snapshot = a_snapshot("beta", 9, *rows) if rows else None  # type: ignore[arg-type]
         snapshots = {"beta": snapshot} if snapshot else {}
-        situation = TransferDecisionInputs(home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset())
+        situation = TransferSituation(home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset())
         came = (ClusterQueryResult(cluster="beta", snapshot=snapshot),)
         self.reused_ids.detect_reused_ids(came, POLICY, lambda: situation)
 

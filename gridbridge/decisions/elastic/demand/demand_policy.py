@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from gridbridge.decisions.elastic import balancer_node_and_job_counts
 from gridbridge.decisions.elastic.demand import scale_down, scale_up, task_packing, waiting_tasks_as_demand
 from gridbridge.decisions.elastic.demand.demand_policy_round_facts import (
-    DemandPolicyRoundFacts,
+    DemandPolicySituation,
     collect_demand_round_facts,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import full_capacity_of_unopened_hosts, is_node_arriving_in_time
@@ -59,7 +59,7 @@ def plan_balance_by_demand(
     return scale_down.plan_node_removal(plan, facts, packing.blocks)
 
 
-def _figures_of_demand_policy_round(facts: DemandPolicyRoundFacts, shapes: StartableDemand) -> BalancePlanFigures:
+def _figures_of_demand_policy_round(facts: DemandPolicySituation, shapes: StartableDemand) -> BalancePlanFigures:
     situation, nodes = facts.situation, balancer_node_and_job_counts.nodes_by_name_without_standby(facts.situation)
     instances = (instance for instances in facts.cell.queues_by_host.values() for instance in instances)
     usable = [instance for instance in instances if instance.is_usable]
@@ -100,7 +100,7 @@ class WaitingTaskPacking:
     buffer: list[tuple[DemandTaskRequirement, int]]  # configured spare capacity for which no room is left
 
 
-def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: StartableDemand) -> WaitingTaskPacking:
+def _pack_waiting_tasks(facts: DemandPolicySituation, shapes: StartableDemand) -> WaitingTaskPacking:
     """Pack waiting tasks into free capacity, and then the configured spare nodes and spare slots.
 
     Tasks that have waited long enough for new nodes are packed before all other tasks. Among equals, tasks
@@ -135,7 +135,7 @@ def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: StartableDemand) 
 
 
 def _full_capacity_with_pool_by_host(
-    facts: DemandPolicyRoundFacts,
+    facts: DemandPolicySituation,
 ) -> tuple[tuple[str, task_packing.FreeHostCapacity], ...]:
     """Return each host's pool, and the host's capacity as if no task ran on the host."""
     own = NodesByHostName(facts.situation.nodes)
@@ -143,7 +143,7 @@ def _full_capacity_with_pool_by_host(
     return tuple((node.pool if (node := own.of_host(name)) else "", room) for name, room in rooms.items())
 
 
-def _has_task_waited_long_enough(shape: StartableTasksOfEqualRequests, facts: DemandPolicyRoundFacts) -> bool:
+def _has_task_waited_long_enough(shape: StartableTasksOfEqualRequests, facts: DemandPolicySituation) -> bool:
     return shape.waited_s >= facts.demand.wait_s
 
 
@@ -154,7 +154,7 @@ def _requirement_sort_key(need: DemandTaskRequirement) -> tuple[object, ...]:
 
 
 def _plan_new_nodes(
-    plan: BalancePlan, facts: DemandPolicyRoundFacts, packing: WaitingTaskPacking, shapes: StartableDemand
+    plan: BalancePlan, facts: DemandPolicySituation, packing: WaitingTaskPacking, shapes: StartableDemand
 ) -> BalancePlan:
     """Return the plan with the nodes to add, or with the reason why no node is added."""
     short = facts.least - plan.figures.useful
@@ -181,7 +181,7 @@ def _plan_new_nodes(
 
 
 def _drop_tasks_that_need_no_new_node(
-    plan: BalancePlan, facts: DemandPolicyRoundFacts, ripe: DemandWithTaskCounts, shapes: StartableDemand
+    plan: BalancePlan, facts: DemandPolicySituation, ripe: DemandWithTaskCounts, shapes: StartableDemand
 ) -> tuple[BalancePlan, DemandWithTaskCounts]:
     """Remove from `ripe` tasks that finish soon without new nodes or start soon through a transfer queue."""
     figures, target_s = plan.figures, facts.demand.target_wait_s
@@ -205,7 +205,7 @@ def _drop_tasks_that_need_no_new_node(
 
 def _choose_nodes_of_one_pool_or_standby(
     plan: BalancePlan,
-    facts: DemandPolicyRoundFacts,
+    facts: DemandPolicySituation,
     packing: WaitingTaskPacking,
     ripe: DemandWithTaskCounts,
     short: int,
@@ -244,7 +244,7 @@ def _choose_nodes_of_one_pool_or_standby(
 
 
 def _add_nodes_up_to_minimum(
-    plan: BalancePlan, facts: DemandPolicyRoundFacts, limits: scale_up.NewNodeLimits, short: int
+    plan: BalancePlan, facts: DemandPolicySituation, limits: scale_up.NewNodeLimits, short: int
 ) -> BalancePlan:
     """Add as many nodes to a plan as the minimum lacks, or record why no node is added."""
     plan = replace(plan, verdict=BalancePlanReason.BELOW_MINIMUM)

@@ -11,11 +11,11 @@ from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_count_l
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, is_same_host, short_host_name
-from gridbridge.model.elastic.grid_engine_cell import QueueInstance
+from gridbridge.model.elastic.grid_engine_cell import CellQueueInstance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DemandPolicyRoundFacts:
+class DemandPolicySituation:
     """The facts by which policy demand decides one balancer round."""
 
     situation: BalanceSituation
@@ -23,7 +23,7 @@ class DemandPolicyRoundFacts:
     demand: DemandPolicySection
     pools: Mapping[str, NodePoolSection]
     cell: CellPlacementRules
-    instances_by_node: Mapping[str, list[QueueInstance]]  # only nodes whose tasks the cell reports
+    instances_by_node: Mapping[str, list[CellQueueInstance]]  # only nodes whose tasks the cell reports
     removal_order: tuple[str, ...]  # node names; the first node is removed first
     offers: tuple[new_nodes_each_pool_could_give.NewNodesOfPoolOrStandbyHosts, ...]
     present: HostBlocks  # free capacity of hosts that accept tasks now
@@ -37,7 +37,7 @@ def collect_demand_round_facts(
     rules: BalanceSection,
     demand: DemandPolicySection,
     pools: Mapping[str, NodePoolSection],
-) -> DemandPolicyRoundFacts:
+) -> DemandPolicySituation:
     """Collect the facts by which policy demand decides a balancer round."""
     shapes = (row.shape for row in situation.cell.waiting)
     cell = free_capacity.collect_cell_placement_rules(situation, rules.queue, shapes)
@@ -51,7 +51,7 @@ def collect_demand_round_facts(
     poolless = (node.name for node in situation.nodes if node.state.is_coming and node.pool not in rooms)
     own = free_capacity.full_capacity_of_unopened_hosts((*poolless, *(situation.standby or ())), cell)
     least, most = node_count_limits_at_hour(rules, demand, situation.local_now)
-    return DemandPolicyRoundFacts(
+    return DemandPolicySituation(
         situation=situation,
         rules=rules,
         demand=demand,
@@ -67,11 +67,11 @@ def collect_demand_round_facts(
     )
 
 
-def _queue_instances_by_node(cell: CellPlacementRules) -> dict[str, list[QueueInstance]]:
+def _queue_instances_by_node(cell: CellPlacementRules) -> dict[str, list[CellQueueInstance]]:
     """Return the queue instances of each node whose tasks the cell reports."""
     listed = hosts_with_known_tasks(cell.situation)
     short = {short_host_name(name): name for name in cell.queues_by_host}
-    by_node = dict[str, list[QueueInstance]]()
+    by_node = dict[str, list[CellQueueInstance]]()
     for node in cell.situation.nodes:
         name = node.name if node.name in cell.queues_by_host else short.get(short_host_name(node.name), "")
         if name in listed and is_same_host(node.name, name):
@@ -81,7 +81,7 @@ def _queue_instances_by_node(cell: CellPlacementRules) -> dict[str, list[QueueIn
 
 def _rank_nodes_for_removal(
     situation: BalanceSituation,
-    by_node: Mapping[str, list[QueueInstance]],
+    by_node: Mapping[str, list[CellQueueInstance]],
     demand: DemandPolicySection,
     pools: Mapping[str, NodePoolSection],
 ) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     is_same_host,
     short_host_name,
 )
-from gridbridge.model.elastic.grid_engine_cell import ARCH, CellExecutionHost, QueueInstance, TaskResourceRequests
+from gridbridge.model.elastic.grid_engine_cell import ARCH, CellExecutionHost, CellQueueInstance, TaskResourceRequests
 from gridbridge.model.job_and_queue_states import QueueStartBlocker
 from gridbridge.model.job_request import HOSTNAME, resource_long_name
 
@@ -88,9 +88,9 @@ def _host_patterns_requested_by_tasks(shapes: Sequence[TaskResourceRequests]) ->
     return frozenset((*queues, *hosts))
 
 
-def ordinary_queues_by_host(situation: BalanceSituation) -> dict[str, list[QueueInstance]]:
+def ordinary_queues_by_host(situation: BalanceSituation) -> dict[str, list[CellQueueInstance]]:
     """Return each host's queue instances, without best-effort and transfer queues."""
-    by_host = {host.name: list[QueueInstance]() for host in situation.cell.hosts}
+    by_host = {host.name: list[CellQueueInstance]() for host in situation.cell.hosts}
     for instance in situation.cell.instances:
         if not is_best_effort_or_transfer_queue(instance.queue, situation, instance.host):
             by_host.setdefault(instance.host, []).append(instance)
@@ -129,7 +129,7 @@ def _count_hosts_by_closed_queue(situation: BalanceSituation, facts: frozenset[s
     return {name: hosts for name, hosts in closed.items() if name not in open_}
 
 
-def has_running_or_reserved_slots(instances: Iterable[QueueInstance]) -> bool:
+def has_running_or_reserved_slots(instances: Iterable[CellQueueInstance]) -> bool:
     """Say whether the queue instances have running tasks, starting tasks or reserved slots."""
     return any(instance.is_wanted for instance in instances)
 
@@ -168,7 +168,7 @@ def full_capacity_by_transfer_queue(cell: CellPlacementRules) -> Mapping[str, li
 
 
 def _capacity_of_host(
-    name: str, instances: Sequence[QueueInstance], cell: CellPlacementRules, *, is_whole: bool = False
+    name: str, instances: Sequence[CellQueueInstance], cell: CellPlacementRules, *, is_whole: bool = False
 ) -> FreeHostCapacity:
     """Return a host's free capacity in the given queues; with `is_whole`, as if no task ran."""
     host = cell.hosts.get(name, CellExecutionHost(name=name))

@@ -13,7 +13,7 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     nodes_by_name_without_standby,
     reasons_never_to_remove_node,
 )
-from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicyRoundFacts, remaining_paid_time_s
+from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicySituation, remaining_paid_time_s
 from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots
 from gridbridge.decisions.elastic.demand.task_packing import HostBlocks
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_price_at_hour
@@ -29,12 +29,12 @@ from gridbridge.model.grid_engine_amounts import HOUR_S
 BRIEF_S = 60.0  # the end of a billing unit of at most this length is not awaited
 
 
-def _would_removal_waste_paid_time(node: ElasticNode, facts: DemandPolicyRoundFacts) -> bool:
+def _would_removal_waste_paid_time(node: ElasticNode, facts: DemandPolicySituation) -> bool:
     unit_s, left_s = facts.demand.billing_s, remaining_paid_time_s(node, facts.situation, facts.demand)
     return unit_s > BRIEF_S and left_s > unit_s * facts.demand.billing_window
 
 
-def _names_of_removable_idle_nodes(facts: DemandPolicyRoundFacts) -> set[str]:
+def _names_of_removable_idle_nodes(facts: DemandPolicySituation) -> set[str]:
     """Return the ready and idle nodes that may be removed, and whose paid time is nearly over."""
     return {
         node.name
@@ -47,7 +47,7 @@ def _names_of_removable_idle_nodes(facts: DemandPolicyRoundFacts) -> set[str]:
     }
 
 
-def plan_node_removal(plan: BalancePlan, facts: DemandPolicyRoundFacts, packed: HostBlocks) -> BalancePlan:
+def plan_node_removal(plan: BalancePlan, facts: DemandPolicySituation, packed: HostBlocks) -> BalancePlan:
     """Add the nodes to remove to a plan; `packed` is the capacity after waiting tasks were placed."""
     since = plan.figures.unchanged_s
     if since is not None and since < facts.demand.shrink_pause_s:
@@ -72,7 +72,7 @@ def plan_node_removal(plan: BalancePlan, facts: DemandPolicyRoundFacts, packed: 
 
 
 def _idle_nodes_above_maximum(
-    plan: BalancePlan, facts: DemandPolicyRoundFacts, spare: int, idle: list[str]
+    plan: BalancePlan, facts: DemandPolicySituation, spare: int, idle: list[str]
 ) -> tuple[str, ...]:
     """Return the idle nodes to remove because the cluster has more nodes than allowed."""
     over = min(plan.figures.nodes - plan.figures.leaving - facts.most, spare) - len(idle)
@@ -83,7 +83,7 @@ def _idle_nodes_above_maximum(
 
 
 def _refusals_to_remove_node(
-    node: ElasticNode, facts: DemandPolicyRoundFacts, needed: set[str]
+    node: ElasticNode, facts: DemandPolicySituation, needed: set[str]
 ) -> Iterator[NodeAddOrRemoveRefusal]:
     """Yield why a node is not removed; if the idle time is unknown, the node counts as idle since its start."""
     situation, idle_timeout_s = facts.situation, facts.demand.idle_timeout_s
@@ -111,7 +111,7 @@ def _refusals_to_remove_node(
 ROUNDING = 1e-9  # tolerance for rounding errors of price sums
 
 
-def month_budget_for_new_nodes(facts: DemandPolicyRoundFacts) -> float | None:
+def month_budget_for_new_nodes(facts: DemandPolicySituation) -> float | None:
     """Return the part of the month's budget that is left for new nodes; None without a budget.
 
     The costs so far, and the further costs of present nodes, are subtracted. Nodes that must be kept, and the
@@ -131,7 +131,7 @@ def month_budget_for_new_nodes(facts: DemandPolicyRoundFacts) -> float | None:
     return facts.demand.budget_month - situation.spent - cost
 
 
-def idle_nodes_beyond_month_budget(facts: DemandPolicyRoundFacts) -> tuple[str, ...]:
+def idle_nodes_beyond_month_budget(facts: DemandPolicySituation) -> tuple[str, ...]:
     """Return the idle nodes to remove so that the month's budget pays for the remaining nodes.
 
     Nodes are taken in the order of removal, and only late in their billing unit. The result is empty while what is
@@ -148,7 +148,7 @@ def idle_nodes_beyond_month_budget(facts: DemandPolicyRoundFacts) -> tuple[str, 
     return _idle_nodes_over_cost(facts.demand.budget_month - situation.spent, ahead, facts)
 
 
-def idle_nodes_over_hour_budget(facts: DemandPolicyRoundFacts) -> tuple[str, ...]:
+def idle_nodes_over_hour_budget(facts: DemandPolicySituation) -> tuple[str, ...]:
     """Return the idle nodes to remove so that the remaining nodes cost no more than the hourly budget."""
     if not facts.demand.budget_hour:
         return ()
@@ -156,7 +156,7 @@ def idle_nodes_over_hour_budget(facts: DemandPolicyRoundFacts) -> tuple[str, ...
     return _idle_nodes_over_cost(facts.demand.budget_hour + ROUNDING, ahead, facts)
 
 
-def _idle_nodes_over_cost(most: float, ahead: Mapping[str, float], facts: DemandPolicyRoundFacts) -> tuple[str, ...]:
+def _idle_nodes_over_cost(most: float, ahead: Mapping[str, float], facts: DemandPolicySituation) -> tuple[str, ...]:
     idle, total, leaving = _names_of_removable_idle_nodes(facts), sum(ahead.values()), list[str]()
     for name in facts.removal_order:
         if total > most and name in idle and name in ahead:
@@ -165,7 +165,7 @@ def _idle_nodes_over_cost(most: float, ahead: Mapping[str, float], facts: Demand
     return tuple(leaving)
 
 
-def _nodes_with_hourly_price(facts: DemandPolicyRoundFacts) -> list[tuple[ElasticNode, float]]:
+def _nodes_with_hourly_price(facts: DemandPolicySituation) -> list[tuple[ElasticNode, float]]:
     """Return the nodes that cost money and their hourly prices, the cheapest first."""
     priced = [
         (node, price)
@@ -178,7 +178,7 @@ def _nodes_with_hourly_price(facts: DemandPolicyRoundFacts) -> list[tuple[Elasti
     return sorted(priced, key=lambda priced_node: (priced_node[1], priced_node[0].name))
 
 
-def _billing_unit_s(facts: DemandPolicyRoundFacts) -> float:
+def _billing_unit_s(facts: DemandPolicySituation) -> float:
     """Return the billing unit in seconds, but at least two intervals between rounds."""
     return max(facts.demand.billing_s, 2 * facts.rules.interval_s)
 

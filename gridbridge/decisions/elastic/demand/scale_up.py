@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gridbridge.decisions.elastic.demand import task_packing
-from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicyRoundFacts
+from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicySituation
 from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import UNLIMITED, NewNodesOfPoolOrStandbyHosts
 from gridbridge.decisions.elastic.demand.scale_down import month_budget_for_new_nodes
 from gridbridge.decisions.elastic.demand.task_requirements import DemandTaskRequirement
@@ -58,7 +58,7 @@ class NewNodeLimits:
         )
 
 
-def new_node_limits_by_budgets(facts: DemandPolicyRoundFacts, nodes: int) -> NewNodeLimits:
+def new_node_limits_by_budgets(facts: DemandPolicySituation, nodes: int) -> NewNodeLimits:
     """Return the limits on new nodes, given max_nodes and what present nodes leave of the budgets."""
     situation, demand, room = facts.situation, facts.demand, facts.most - nodes
     pools_of_nodes = (node.pool for node in situation.nodes if node.counts)

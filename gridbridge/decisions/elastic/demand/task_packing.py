@@ -45,7 +45,7 @@ class CellPlacementRules:
     queue: str  # the queue of tasks without a queue request, if the cell's configuration is unknown
     patterns: frozenset[str]  # host patterns that tasks request
     hosts: Mapping[str, grid_engine_cell.CellExecutionHost]
-    queues_by_host: Mapping[str, list[grid_engine_cell.QueueInstance]]  # all but best-effort and transfer queues
+    queues_by_host: Mapping[str, list[grid_engine_cell.CellQueueInstance]]  # all but best-effort and transfer queues
     common: frozenset[str]  # names of resources of the present hosts that new nodes resemble
     told: Mapping[str, frozenset[str]]  # values on hosts that new nodes resemble, by resource
     offered: frozenset[str]  # names of resources that some host or queue has; empty: unknown

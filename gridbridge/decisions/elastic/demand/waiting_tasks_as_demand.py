@@ -13,7 +13,7 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     why_no_node_is_added_for_jobs,
 )
 from gridbridge.decisions.elastic.demand import free_capacity, task_packing
-from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicyRoundFacts
+from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicySituation
 from gridbridge.decisions.elastic.demand.task_requirements import (
     DemandTaskRequirement,
     environment_and_why_it_refuses_job,
@@ -192,7 +192,7 @@ def _why_no_node_helps_jobs(row: WaitingJobGroup, situation: BalanceSituation) -
 
 
 def find_startable_demand(
-    facts: DemandPolicyRoundFacts,
+    facts: DemandPolicySituation,
 ) -> tuple[
     tuple[StartableTasksOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...], Mapping[int, WaitingJobsHistory]
 ]:
@@ -233,7 +233,7 @@ def _job_groups_that_may_start(situation: BalanceSituation) -> Iterator[WaitingJ
 
 
 def _update_waiting_job_histories(
-    pending_shapes: Iterable[StartableTasksOfEqualRequests], tasks: Mapping[int, int], facts: DemandPolicyRoundFacts
+    pending_shapes: Iterable[StartableTasksOfEqualRequests], tasks: Mapping[int, int], facts: DemandPolicySituation
 ) -> Mapping[int, WaitingJobsHistory]:
     """Return the history of waiting jobs, and mark each job that did not start despite free slots.
 
@@ -282,7 +282,7 @@ SCHEDULER_S = 15.0  # default scheduling interval of Grid Engine (sched_conf(5))
 
 
 def slot_seconds_of_all_tasks(
-    facts: DemandPolicyRoundFacts, pending_shapes: Iterable[StartableTasksOfEqualRequests]
+    facts: DemandPolicySituation, pending_shapes: Iterable[StartableTasksOfEqualRequests]
 ) -> float | None:
     """Return the slot-seconds that running and waiting tasks need; None if a run time is unknown.
 
@@ -325,7 +325,7 @@ def first_tasks_that_fill_slots(
 
 
 def tasks_no_transfer_queue_starts_sooner(
-    pending_shapes: Iterable[tuple[StartableTasksOfEqualRequests, int]], facts: DemandPolicyRoundFacts, boot_s: float
+    pending_shapes: Iterable[tuple[StartableTasksOfEqualRequests, int]], facts: DemandPolicySituation, boot_s: float
 ) -> tuple[list[tuple[StartableTasksOfEqualRequests, int]], tuple[str, float]]:
     """Return the tasks that no transfer queue starts before a new node would boot.
 
