@@ -294,7 +294,7 @@ HOUR = timedelta(hours=1)
 def add_ended_task_counts_to_campaign(
     campaign: PublishedCampaign, ends: Sequence[CampaignTaskEndCounts]
 ) -> PublishedCampaign:
-    """Add the number of ended tasks and the mean run time at each cluster to a shown campaign.
+    """Add the number of ended tasks and the mean run time at each cluster to a published campaign.
 
     `ends` are sorted by time. The rate of ended tasks of an ended campaign is computed over its whole
     life; a campaign that has not ended keeps the rate of the last hour. Tasks that their owner
