@@ -178,7 +178,7 @@ class RequestMappingSections:
     title = f"[{MAPS}.CLUSTER.KIND.NAME]"
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find a value that is no section in place of [map]; `config.transfer` checks the mapping rules."""
+        """Report an error if `map` is not a section; `config.transfer` checks the mapping rules inside."""
         if not isinstance(content, dict):
             yield f"[{MAPS}]: {NO_SECTION} {self.title}"
 

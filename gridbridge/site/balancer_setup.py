@@ -55,7 +55,7 @@ def qmaster_on_other_host(policy: Policy) -> str:
 
 
 def count_published_balancer_nodes() -> int:
-    """Count the nodes that the balancer has added; after the balancer's removal no program removes these nodes."""
+    """Count the nodes that the balancer has added; once the balancer is uninstalled, no program removes these nodes."""
     with suppress(StateError):
         published = balancer_statistics_and_publication.read_published_balance()
         rows = published.nodes if published else ()

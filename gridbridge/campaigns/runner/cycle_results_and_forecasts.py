@@ -155,7 +155,7 @@ class TaskAndCampaignEndRecorder:
     def plan_end_of_unfinished_attempts(
         self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
     ) -> CampaignCyclePlan:
-        """Return a plan that ends unfinished attempts with `outcome`, or COPY if another attempt is live."""
+        """Return a plan that ends unfinished attempts: with COPY if another attempt is live, else with `outcome`."""
         marks = self._marks.deletion_marks().get(array.key, NO_CANCELLATION_MARKS)
         attempts = close_attempts_without_end(self._campaigns.unfinished_attempts(array), outcome, marks)
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))

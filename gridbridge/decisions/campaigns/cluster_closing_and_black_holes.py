@@ -237,7 +237,7 @@ def update_success_records(
     ended: Iterable[tuple[TaskAttempt, str]],
     untimed: Container[tuple[int, int]] = (),
 ) -> tuple[CampaignSuccessAtCluster, ...]:
-    """Return the success records that ended tasks change; run times of arrays in `untimed` are ignored."""
+    """Return the changed success records of ended tasks; run times of arrays in `untimed` are ignored."""
     by_pair = {(record.campaign, record.cluster): record for record in records}
     of = defaultdict[CampaignCluster, list[TaskAttempt]](list)
     for attempt, cluster in ended:

@@ -56,7 +56,7 @@ class StartableStandardRequestCount:
             self.add(count_startable_standard_requests(host.free, host.amounts, squeeze))
 
     def add(self, requests: int, hosts: int = 1) -> None:
-        """Add hosts, on each of which `requests` standard requests could start; remove a host if `hosts` is -1."""
+        """Add `hosts` hosts, each with room for `requests` standard requests; -1 removes one host."""
         self.hosts += hosts
         self.requests += requests * hosts
         self._each[requests] = self._each.get(requests, 0) + hosts

@@ -51,7 +51,7 @@ class CellPlacementRules:
     offered: frozenset[str]  # names of resources that some host or queue has; empty: unknown
     is_told: bool  # whether hosts report their resource values
     is_reported: bool  # whether at least one host reports load values such as `arch`
-    is_new_silent: bool  # whether the hosts that new nodes resemble report no load values
+    is_new_silent: bool  # whether the present hosts that serve as models of new nodes lack load values
     in_cell: frozenset[str]  # names of consumables that the cell as a whole has
     closed: frozenset[str]  # queues that are disabled on all hosts
     widest: int  # largest number of slots that a queue has on one host
