@@ -94,8 +94,8 @@ def _shell_settings_header(job: RemoteJobScriptValues) -> str:
 def _shell_function_running_job(job: RemoteJobScriptValues) -> str:
     """Return the sh function gb_job, which runs the job's command with its environment and three streams.
 
-    The arguments of gb_job are variables that the remote execd made; gb_job passes the variables to env(1). gb_job is a subshell, so that messages
-    of the shell about signals go to the wrapper's standard error.
+    The arguments of gb_job are variables that the remote execd made; gb_job passes the variables to env(1). gb_job is a
+    subshell, so that messages of the shell about signals go to the wrapper's standard error.
     """
     words = ["env", '"$@"', *_env_arguments_of_job(job), *_job_command_words(job)]
     source = '"$gb_script"' if job.start == ShellStartMode.STDIN else '"$gb_stdin"'
