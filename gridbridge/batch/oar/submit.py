@@ -125,7 +125,7 @@ def query_job_state(server: OarServerAccess, job: str) -> "JobState":
 
 
 def rename_and_release(server: OarServerAccess, job: str, _name: str) -> None:
-    """Release a held job; OAR can't rename jobs."""
+    """Release a held job. OAR can't rename jobs, so the job keeps its submission name."""
     _run_oar_program(server, "oarresume", job).checked()
 
 

@@ -314,7 +314,7 @@ class CampaignOwnerRequestHandler:
     def _execute_request_for_closed_event(
         self, request: CampaignOwnerRequest, event: CampaignEvent
     ) -> CampaignOwnerRequestReply:
-        """Let a campaign use a black-hole cluster again, although the cluster's event is already closed."""
+        """Let a campaign use a cluster again that was a black hole, even if the event about the cluster is closed."""
         if self._events.token_of_closing_request(event.number) == request.token:
             return CampaignOwnerRequestReply.DONE  # the same request was executed before a kill
         is_suspect = (event.campaign, event.cluster) in self._events.list_black_holes()

@@ -80,7 +80,7 @@ def may_multislot_task_wait(max_slots: int, flood_rate: float, slots: int) -> bo
 
 
 SLOT_KEPT_S = 300.0  # for this time free slots are kept for a waiting task
-UNKNOWN_REQUEST = JdlSettingsAtCluster(exec_file="")  # settings at a cluster that the campaign's JDL does not name
+UNKNOWN_REQUEST = JdlSettingsAtCluster(exec_file="")  # settings for a cluster whose name is not in the campaign's JDL
 
 
 @dataclass(slots=True)

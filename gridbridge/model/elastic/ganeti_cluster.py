@@ -175,7 +175,7 @@ class GanetiCluster:
 
     @property
     def aliases(self) -> Mapping[str, str]:
-        """The name of each node and instance without the domain that all names share, by full name."""
+        """A dict from each node's and instance's full name to the name without the common domain."""
         names = [node.name for node in self.nodes] + [instance.name for instance in self.instances]
         cut = len(_domain_shared_by_names(names))
         return {name: name[: len(name) - cut] for name in names}

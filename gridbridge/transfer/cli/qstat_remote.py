@@ -38,7 +38,7 @@ class TransferFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskWithRemoteMessages:
-    """A task that is at another cluster, with this cluster's messages about the remote job."""
+    """A home task that runs at another cluster, with the home cluster's messages about the remote job."""
 
     attempt: TransferAttemptExplanation
     messages: tuple[str, ...] = ()  # errors of the remote job, and reasons why the remote job waits
