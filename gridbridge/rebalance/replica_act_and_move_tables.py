@@ -71,7 +71,7 @@ class RebalanceNoteRows:
         self._database = database
 
     def recent_move_times(self) -> RecentPlacementMoveTimes:
-        """Return the times at which hosts last received tasks, and at which jobs were last rebalanced."""
+        """Return when each host last received tasks, and when each job was last rebalanced."""
         return RecentPlacementMoveTimes(hosts=self._note_times_by_name(HOST), jobs=self._note_times_by_name(JOB))
 
     def record_tasks_marked_for_move(self, moved: Iterable[Place], at: datetime) -> None:

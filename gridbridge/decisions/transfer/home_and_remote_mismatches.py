@@ -222,7 +222,7 @@ def jobs_with_guard_besides_hold(transfers: Iterable[Transfer], local: ClusterSn
 
 
 def missing_home_start_guard(transfer: Transfer, request: JobRequest, transfer_queues: Collection[str]) -> str:
-    """Return the missing hold or start time that must keep a local task from starting; '' if none is missing."""
+    """Name the hold or start time that a local task lacks and that must keep it from starting; '' if it lacks none."""
     if request.owner != transfer.owner or (transfer.guard == HomeStartGuard.START and request.is_deferred):
         return ""
     is_array = bool(parse_transfer_name(transfer.name).task)

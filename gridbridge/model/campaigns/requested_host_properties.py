@@ -1,7 +1,7 @@
 """Parses host properties that a campaign requests at a cluster, such as `mem>=2000,gpu=YES;gpu=2`.
 
 The example has two conditions. In the second condition, `;` separates two alternatives. OAR gets all conditions in one
-`oarsub -p`; Grid Engine gets one `qsub -l` for each condition. Programs that start often import this module.
+`oarsub -p`; Grid Engine gets one `qsub -l` for each condition. Frequently started programs import this module.
 """
 
 from gridbridge.model.job_request import RELATIONS

@@ -37,7 +37,7 @@ def guard_running_local_task(step: "StarterStepContext") -> None:
 def remove_task_guard(step: "StarterStepContext") -> None:
     """Remove the hold or start time of a task without a remote job, so that the task may start."""
     how = step.record.guard or HomeStartGuard.HOLD
-    if how == HomeStartGuard.NONE:  # the service may have set a hold or start time later
+    if how == HomeStartGuard.NONE:  # the service may have set a hold or start time since the submission
         context = dict(step.request.context)
         how = HomeStartGuard.HOLD if OWN_HOLD in context else HomeStartGuard.NONE
         how = HomeStartGuard.START if OWN_START in context else how
