@@ -27,7 +27,7 @@ The lab stays up. Go on by hand:
   lab/lab on alpha-master -u alice -- gridbridge why {job}
   lab/lab down"""
 FOLDERS_NEXT = """
-Both clusters and all that gridbridge had are gone again. docs/how-to/embedded.md shows such a site
+Both clusters and all that gridbridge had are gone again. docs/tutorials/transfer.md shows such a site
 by hand; as root, make demo does the same with two Grid Engine clusters in a lab that stays up."""
 
 Report = Mapping[str, Any]

@@ -35,7 +35,7 @@ The lab and its campaign runner stay up. Go on by hand:
   lab/lab on alpha-master -u alice -- gridsub --array 1-100 -l h_rt=300 -- sleep 5
   lab/lab on alpha-master -u alice -- gridstat --watch"""
 FOLDERS_NEXT = """
-The clusters and all that gridbridge had are gone again. docs/how-to/embedded.md shows such a
+The clusters and all that gridbridge had are gone again. docs/tutorials/campaign.md shows such a
 campaign by hand; as root, make demo does the same over two Grid Engine clusters and one of OAR."""
 BIN = f"{PYTHON} -I /opt/gridbridge/venv/bin"
 OWN_SLOTS = {"alpha": 4, "beta": 6, "gamma": 4}

@@ -1,4 +1,4 @@
-"""The commands of pages for `lab/apart sh`, in a checkout, work and print the output shown there."""
+"""The commands of pages for `lab/apart bash`, in a checkout, work and print the output shown there."""
 
 from collections.abc import Iterator
 from pathlib import Path

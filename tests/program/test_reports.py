@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.decisions.transfer.transfer_status_explanation import NEVER_PUBLISHED
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.published_status_and_reports import PublishedConfigurationStatus
 from gridbridge.model.site.site_check_facts import FolderFreeSpace
@@ -62,7 +63,7 @@ def test_status_and_why_report_a_wrong_configuration_line(tmp_path: Path, is_sil
 def test_status_of_an_empty_folder_reports_that_no_poller_ever_ran(tmp_path: Path) -> None:
     told = build_site_status_report(NOW, str(tmp_path))
 
-    assert told.alarm == "gridbridge-poller has never published anything here"
+    assert told.alarm == NEVER_PUBLISHED
     assert (told.clusters, told.queues, told.transfers) == ((), (), ())
 
 

@@ -7,6 +7,7 @@ other exit status leaves open whether the verb was carried out.
 import argparse
 import os
 import pwd
+import signal
 import socket
 import sqlite3
 import sys
@@ -46,6 +47,8 @@ def main() -> int:
         return _print_error(error, os.EX_DATAERR)
     except (StateError, sqlite3.OperationalError) as error:
         return _print_error(error, os.EX_TEMPFAIL)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     sys.stdout.buffer.write(answer)
     sys.stdout.flush()
     embedded_job_keeper.start_embedded_keeper_if_needed(database)

@@ -97,7 +97,9 @@ def _send_campaign_file_to_runner(
     if not _is_file_answered(token, published, ANSWER_S) and campaign_files_of_owners.withdraw_campaign_file(
         token, folder
     ):
-        raise NoRunnerForRequest("no gridbridge-runner takes campaigns now; nothing was stored")
+        raise NoRunnerForRequest(
+            "no gridbridge-runner takes campaigns now; nothing was stored. Start gridbridge-runner --loop"
+        )
     answer = _wait_for_runner_answer(token, published)
     if "campaign" not in answer:
         raise CampaignSubmissionRefusal(str(answer["refused"]))

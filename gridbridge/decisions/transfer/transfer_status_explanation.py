@@ -31,10 +31,15 @@ CLOSED_QUEUE_REASONS = (  # reason for each fact; the first fact that a queue ha
 )
 
 
+NEVER_PUBLISHED = (
+    "gridbridge-poller has never published anything here; gridbridge check prints the command that starts the poller"
+)
+
+
 def poller_silence_alarm(shown: PublishedFilesSnapshot, now: datetime) -> str:
     """Return an alarm if the poller has published nothing for too long; else ''."""
     if shown.load is None:
-        return "gridbridge-poller has never published anything here"
+        return NEVER_PUBLISHED
     old = now - shown.load.taken_at
     if old <= shown.load.stale:
         return ""

@@ -74,6 +74,7 @@ def setup_host(is_applied: bool) -> None:
     """
     policy = configuration_file.load_configuration(CONFIG)
     steps = transfer_queue_setup.plan_host_setup(policy)
+    _require_root_to_apply(steps, is_applied=is_applied)
     if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
         policy = configuration_file.load_configuration(CONFIG)
         refuse_remaining_setup_steps(transfer_queue_setup.plan_host_setup(policy))
@@ -223,10 +224,14 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
     elif is_removed and (nodes := balancer_setup.count_published_balancer_nodes()):
         whom = "it" if nodes == 1 else "them"
         _print_warning(f"the last round saw {number_with_noun(nodes, 'node')} of pools: nobody will remove {whom}")
-    if is_applied and steps and os.geteuid() != safe_files.ROOT:
-        raise GridbridgeError("--apply: not root; expected root, or no --apply to print the changes")
+    _require_root_to_apply(steps, is_applied=is_applied)
     if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
         refuse_remaining_setup_steps(planned(policy))
+
+
+def _require_root_to_apply(steps: Sequence[SetupStep], *, is_applied: bool) -> None:
+    if is_applied and steps and os.geteuid() != safe_files.ROOT:
+        raise GridbridgeError("--apply: not root; expected root, or no --apply to print the changes")
 
 
 def _plan_transfer_queue_setup_or_removal(

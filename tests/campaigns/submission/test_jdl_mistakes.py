@@ -16,7 +16,7 @@ from gridbridge.campaigns.submission.campaigns_without_jdl import (
 from gridbridge.errors import CommandLineMistake, ConfigError
 from tests.campaigns.submission.jdl_builder import PLAIN, jdl_text, mistakes_of_jdl
 
-YEAR = 'expected "H:M:S", from "0:0:1" to "8760:0:0", a year'
+YEAR = 'expected "H", "H:M" or "H:M:S", from "0:0:1" to "8760:0:0", a year'
 COMMAND = "expected a command line"
 LAYOUT = (
     "expected /nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M, as oarsub -l takes it, with 1 to 100000 slots in all"

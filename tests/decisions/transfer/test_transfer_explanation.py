@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.transfer.transfer_status_explanation import (
+    NEVER_PUBLISHED,
     explain_transfer_attempt,
     explain_transfer_wait,
     full_folder_warning,
@@ -207,7 +208,7 @@ def test_a_transfer_queue_with_one_usable_host_or_without_pending_limit_is_open(
 
 
 def test_load_values_that_are_missing_or_older_than_the_limit_raise_the_silence_alarm() -> None:
-    assert poller_silence_alarm(PublishedFilesSnapshot(), NOW) == "gridbridge-poller has never published anything here"
+    assert poller_silence_alarm(PublishedFilesSnapshot(), NOW) == NEVER_PUBLISHED
     assert poller_silence_alarm(shown(load=load(age_s=30)), NOW) == ""
     assert poller_silence_alarm(shown(load=load(age_s=95)), NOW) == (
         "gridbridge-poller is silent for 95 s (30 s is the limit): the report below is as old, "

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from gridbridge.batch.gridengine.accounting_record_parser import JobRunAccounting
 from gridbridge.cli import output_and_errors
+from gridbridge.decisions.transfer.transfer_status_explanation import NEVER_PUBLISHED
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.transfer.cli import qacct_remote_command as qacct_command
@@ -306,7 +307,11 @@ def test_qstat_remote_reports_a_poller_that_never_published(tool: Tool, tmp_path
     (tmp_path / "empty").mkdir()
 
     told = tool("qstat_remote", folder=str(tmp_path / "empty"))
-    assert told == (0, "gridbridge-poller has never published anything here\n\n", "")
+    assert told == (
+        0,
+        f"{NEVER_PUBLISHED}\n\n",
+        "",
+    )
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
