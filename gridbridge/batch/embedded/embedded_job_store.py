@@ -99,9 +99,9 @@ def open_embedded_job_store_file(folder: str, create: bool) -> sqlite3.Connectio
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
         raise StateError(f"{path}: written by a newer version of gridbridge")
-    if version == 0 and not create:
-        raise StateError(f"{folder}: not an embedded cluster")
     if version == 0:
+        if not create:
+            raise StateError(f"{folder}: not an embedded cluster")
         _create_tables(db)
     return db
 

@@ -87,18 +87,56 @@ class OarJob:
             self.events = [(str(event["type"]), str(event["description"]).strip()) for event in events]
         except (KeyError, TypeError, ValueError) as error:
             raise ParseError(f"oarstat: a job is incomplete: {error!r}") from error
-        self.account = self.name  # name of the job's transfer or array
-        self.is_array_task = self.name.startswith(ARRAYS)  # whether the job's name is that of a campaign's array
-        self.is_besteffort = self.queue == BEST_EFFORT
-        self.has_ended = self.state in ENDED
-        self.is_waiting = self.state in WAITING  # True until OAR has carried out a requested hold or deletion
-        self.is_starting = self.state in (*WAITING, *STARTED)  # whether the state will soon change
-        self.is_running = self.state == "Running"  # also True for a job that keeper.pl has stopped
-        self.is_held = self.state == HELD
-        self.is_active = not (
-            self.has_ended or self.is_waiting or self.is_held
-        )  # whether the job has resources or gets resources soon
-        self.event_types = [kind for kind, _ in self.events]  # the oldest event first
+
+    @property
+    def account(self) -> str:
+        """The name of the job's transfer or array, which is the job's name."""
+        return self.name
+
+    @property
+    def is_array_task(self) -> bool:
+        """Whether the job's name is that of a campaign's array."""
+        return self.name.startswith(ARRAYS)
+
+    @property
+    def is_besteffort(self) -> bool:
+        """Whether the job is preemptible."""
+        return self.queue == BEST_EFFORT
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job has ended."""
+        return self.state in ENDED
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the job waits and may start; True until OAR has carried out a requested hold or deletion."""
+        return self.state in WAITING
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether the job waits or is starting, so that the job's state will soon change."""
+        return self.state in (*WAITING, *STARTED)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the job has resources or gets resources soon."""
+        return not (self.has_ended or self.is_waiting or self.is_held)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the job runs; a job that keeper.pl has stopped also counts as running."""
+        return self.state == "Running"
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the job is held."""
+        return self.state == HELD
+
+    @property
+    def event_types(self) -> list[str]:
+        """The types of the job's events, the oldest event first."""
+        return [kind for kind, _ in self.events]
 
     @property
     def script_file_name(self) -> str:
@@ -151,13 +189,17 @@ class OarResource:
             self.upto = _parse_integer(shown.get("available_upto", NEVER_HALTED))
             is_standby = shown["state"] == "Absent" and self.upto != NEVER_HALTED
             self.standby_until = self.upto if is_standby else 0
-            self.is_halted = self.standby_until == MAY_REST  # whether the node is halted and can be woken
             self.is_settled = shown.get("next_state", UNCHANGED) == UNCHANGED
             self.tags = str(shown.get("gb_tags") or "")
             self.properties = shown
             self.jobs = frozenset(str(shown.get("jobs") or "").replace(",", " ").split())
         except (KeyError, ValueError) as error:
             raise ParseError(f"oarnodes: a resource is incomplete: {error!r}") from error
+
+    @property
+    def is_halted(self) -> bool:
+        """Whether the node is halted and can be woken."""
+        return self.standby_until == MAY_REST
 
     def can_run_jobs(self, now: float) -> bool:
         """Say whether the resource is alive, or lies on a node that OAR wakes for a job."""

@@ -264,18 +264,18 @@ def standby_and_wake_steps_of_plan(
     plan: StandbyOrWakePlan, facts: HostTagsAndMovableTasks = NO_TAGS
 ) -> tuple[HostStandbyOrWakeStep, ...]:
     """Return the steps that power hosts off or on; a woken host loses only the tag that a squeeze wrote."""
-    kind, kinds, tags = StandbyOrWakeStepKind, list[tuple[str, StandbyOrWakeStepKind]](), facts.tags
+    steps, tags = list[HostStandbyOrWakeStep](), facts.tags
     for host in plan.off:
-        tagging = () if has_standby_tag(host, tags) else (kind.TAG,)
-        kinds += [(host, doing) for doing in (kind.DRAIN, *tagging, kind.STOP)]
+        steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.DRAIN))
+        if not has_standby_tag(host, tags):
+            steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.TAG, tag=STANDBY_AUTO))
+        steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.STOP))
     for host in plan.on:
-        untagging = (kind.UNTAG,) if STANDBY_AUTO in tags_of_host(host, tags) else ()
-        kinds += [(host, doing) for doing in (kind.START, kind.OPEN, *untagging)]
-    tagged = (kind.TAG, kind.UNTAG)
-    return tuple(
-        HostStandbyOrWakeStep(host=host, doing=doing, tag=STANDBY_AUTO if doing in tagged else "")
-        for host, doing in kinds
-    )
+        steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.START))
+        steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.OPEN))
+        if STANDBY_AUTO in tags_of_host(host, tags):
+            steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.UNTAG, tag=STANDBY_AUTO))
+    return tuple(steps)
 
 
 def describe_standby_or_wake_plan(plan: StandbyOrWakePlan) -> str:

@@ -140,8 +140,12 @@ def is_new_starter_of_dying_task(transfer: Transfer, message: TransferMessage) -
 
 def describe_invalid_message_value(message: TransferMessage) -> str:
     """Name the invalid value of a message that a user's process wrote; '' for a valid message."""
-    id_, status = ("remote id", message.remote_id, MAX_JOB_DIGITS), ("exit status", message.exit_status, 3)
-    for name, text, most in (id_, status, ("signal", message.signal, 2)):
+    numbers = (
+        ("remote id", message.remote_id, MAX_JOB_DIGITS),
+        ("exit status", message.exit_status, 3),
+        ("signal", message.signal, 2),
+    )
+    for name, text, most in numbers:
         if text and not (text.isascii() and text.isdecimal() and len(text) <= most):
             return f"the {name} is no number"
     if message.wake and not is_fifo_name(message.wake):

@@ -98,10 +98,10 @@ class MissingGuardRestorer(ReloadablePollerComponent):
             self._look.ask(batch)
 
     def _record_guards_missing_in_requests(self, requests: dict[int, JobRequest]) -> None:
+        queues = self.policy.queues
         for transfer in tuple(self._ledger.open_transfers()):
             request = requests.get(parse_transfer_name(transfer.name).job)
-            find_guard, queues = home_and_remote_mismatches.missing_home_start_guard, self.policy.queues
-            guard = find_guard(transfer, request, queues) if request else ""
+            guard = request and home_and_remote_mismatches.missing_home_start_guard(transfer, request, queues)
             if guard and not transfer.verdict:
                 self._record_missing_guard(transfer, guard)
 
