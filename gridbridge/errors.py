@@ -12,7 +12,6 @@ def describe_error(error: BaseException) -> str:
 
 
 def error_on_one_line(error: BaseException) -> str:
-    """Return the text of `describe_error` on one line."""
     return " ".join(describe_error(error).split())
 
 

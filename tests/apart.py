@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @pytest.fixture
 def apart() -> tuple[str, ...]:
-    """Return the command prefix that runs a program without any right; skip where the kernel forbids it."""
+    """Return the command prefix for a program without rights; skip if no user namespace can be made."""
     become = BECOME if os.getuid() == 0 else ()
     argv = (*become, "unshare", "--user", "--map-root-user", "test", "-r", str(ROOT / "setup.cfg"))
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd="/")
@@ -37,18 +37,17 @@ def apart() -> tuple[str, ...]:
 
 
 class Apart:
-    """A shell in namespaces, without any right on the machine."""
+    """An unprivileged shell in its own namespaces."""
 
     def __init__(self, become: tuple[str, ...]) -> None:
         argv = (*become, str(ROOT / "lab/apart"), "/bin/sh")
         self._shell = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
 
     def close(self) -> None:
-        """End the shell and everything started in it."""
         self._shell.communicate(timeout=30)
 
     def type(self, script: str) -> tuple[str, str]:
-        """Run a command; return its output on both streams, and its exit status."""
+        """Run a command; return its combined output and its exit status."""
         assert self._shell.stdin
         assert self._shell.stdout
         self._shell.stdin.write(f"{{ {script}\n}} </dev/null 2>&1; echo '{MARK}' $?\n")
@@ -60,14 +59,14 @@ class Apart:
         return "".join(lines) + last, status.strip()
 
     def sh(self, script: str) -> str:
-        """Run a script in the shell and return its output; the script must succeed."""
+        """Run a script, which must succeed, and return its output."""
         out, status = self.type(f"( cd /mnt\n{script}\n)")
         assert status == "0", f"{script}: {status}: {out}"
         return out
 
 
 class Site(Apart):
-    """Alpha with a transfer queue to beta, both embedded; `pending_limit` never closes the queue."""
+    """Embedded clusters alpha and beta; alpha has a transfer queue, which `pending_limit` never closes."""
 
     def __init__(self, become: tuple[str, ...], home_slots: int = 0, away_slots: int = 4) -> None:
         super().__init__(become)
@@ -78,16 +77,13 @@ class Site(Apart):
         self.sh("echo | /opt/gridbridge/sge-methods/sensor >/dev/null")
 
     def embedded(self, cluster: str, words: str) -> str:
-        """Run a verb of a cluster's program."""
         return self.sh(f"{PYTHON} -I -m gridbridge.batch.embedded /mnt/{cluster} {words}")
 
     def submit(self, script: str, *options: str) -> str:
-        """Submit a job to alpha and return its number."""
         asked = f"submit --name=task --output=/mnt/out --cwd=/mnt {' '.join(options)}"
         return self.embedded("alpha", f"{asked} <<'END'\n{script}\nEND").strip()
 
     def job(self, cluster: str, number: str = "") -> PrintedEmbeddedJob | None:
-        """Return a job of a cluster, or its only job; None when no job is listed."""
         listed = parse_embedded_cluster_and_jobs(self.embedded(cluster, "list").encode())[1]
         return next((job for job in listed if number in ("", job.id)), None)
 
@@ -97,7 +93,6 @@ class Site(Apart):
         return job.state if job else ""
 
     def end(self, cluster: str, number: str) -> PrintedEmbeddedJobEnd | None:
-        """Return how a job ended, None before its end."""
         return next(iter(parse_embedded_job_ends(self.embedded(cluster, f"ended {number}").encode())), None)
 
     def until(self, look: Callable[[], T], what: str) -> T:
@@ -109,17 +104,14 @@ class Site(Apart):
         return seen
 
     def until_away(self) -> None:
-        """Wait until the only job runs at beta."""
         self.until(lambda: self.letters("beta") == "r", "the job to run at beta")
 
     def until_ended(self, number: str) -> PrintedEmbeddedJobEnd:
-        """Wait for the end of a job at alpha."""
         end = self.until(lambda: self.end("alpha", number), f"job {number} to end at alpha")
         assert end
         return end
 
     def all(self) -> str:
-        """Return the whole state of the site, for a failure message."""
         program = f"{PYTHON} -I -m gridbridge.batch.embedded"
         gridbridge = f"{PYTHON} -I {Path(PYTHON).parent}/gridbridge"
         return self.sh(

@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show why a test needed its second chance."""
+    """Print why a test failed before it was rerun."""
     again = terminalreporter.stats.get("rerun", ())
     for report in again:
         terminalreporter.section(f"RERUN {report.nodeid}")

@@ -20,7 +20,7 @@ _alike: list[dict[str, str]] = []
 
 
 def migrate(connection: Connection, name: str) -> None:
-    """Do the same as `_migrate_state_file_schema`, but copy the tables into an empty SQLite file."""
+    """Migrate as `_migrate_state_file_schema` does, but copy the tables into an empty SQLite file."""
     is_empty = connection.dialect.name == "sqlite" and not state_file._schema_version_of_state_file(connection, name)
     if is_empty and _tables:
         for one in _tables:
@@ -38,6 +38,6 @@ def migrate(connection: Connection, name: str) -> None:
 
 
 def set_up(connection: Sqlite, record: object) -> None:
-    """Do the same as `_set_sqlite_pragmas` without waiting for the disk; no test cuts the power."""
+    """Do the same as `_set_sqlite_pragmas`, but never wait for the disk: no test cuts the power."""
     _set_up(connection, record)
     connection.execute("PRAGMA synchronous = OFF")

@@ -76,7 +76,6 @@ def site(folder: Path) -> tuple[str, str]:
 
 
 def campaigns() -> PublishedCampaignList:
-    """Return a running and a cancelled campaign."""
     one = PublishedCampaign(
         number=1,
         name="bag",
@@ -100,7 +99,6 @@ def campaigns() -> PublishedCampaignList:
 
 
 def grid() -> PublishedClusterSlotsList:
-    """Return a cluster that answers, and one that does not."""
     beta = PublishedClusterSlots(
         name="beta", kind="gridengine", answered_at=ago(5), slots=4, used=4, free=0, waiting=1, running=4
     )
@@ -108,7 +106,6 @@ def grid() -> PublishedClusterSlotsList:
 
 
 def events() -> PublishedCampaignEvents:
-    """Return an open and a closed event."""
     one = CampaignEvent(
         kind=CampaignEventSubject.CAMPAIGN,
         code=CampaignEventCode.BLACKLIST,
@@ -121,7 +118,6 @@ def events() -> PublishedCampaignEvents:
 
 
 def balance() -> PublishedBalancerFigures:
-    """Return the published state of a growing cluster."""
     nodes = (
         cells.node("n3", pool="usual"),
         cells.node("n4", None, "booting", pool="usual"),

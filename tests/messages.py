@@ -4,6 +4,6 @@ from gridbridge.model.transfer_messages_in_spool import TransferMessage, decode_
 
 
 def decode_in_place(data: bytes) -> TransferMessage:
-    """Read a message at its final place: an empty line ends it."""
+    """Decode a message that was written in place: an empty line ends the message."""
     assert data.endswith(b"\n\n"), data
     return decode_transfer_message(data[:-1])

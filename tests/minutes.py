@@ -24,8 +24,6 @@ SLOWEST = 10
 
 
 class Took(NamedTuple):
-    """The duration of a test, with its fixtures."""
-
     stage: str
     file: str
     name: str
@@ -33,7 +31,6 @@ class Took(NamedTuple):
 
 
 def read(folder: Path) -> tuple[Took, ...]:
-    """Return every test of every stage."""
     return tuple(took for path in sorted(folder.glob("*.xml")) for took in _stage(path))
 
 
@@ -70,7 +67,6 @@ def report(all_took: Sequence[Took], minutes: float, budget: float, chances: str
 
 
 def note(all_took: Sequence[Took]) -> str:
-    """Return the text of seconds.toml: the duration of each lab test file."""
     files = Counter[str]()
     for took in all_took:
         if took.stage == "lab" and folder_of(took) in LAB:

@@ -17,12 +17,11 @@ TOGETHER = ("tests/lab/campaigns", "tests/lab/campaigns/faults")
 
 
 def file_of(item: pytest.Item) -> str:
-    """Return the file of a test, as in seconds.toml."""
     return item.nodeid.partition("::")[0]
 
 
 def group_of(item: pytest.Item) -> str:
-    """Return the unit that one lab tests: a folder whose files share fixtures, or a file."""
+    """Return the unit that one lab tests: a file, or a folder whose files share fixtures."""
     file = file_of(item)
     folder = file.rpartition("/")[0]
     return folder if folder in TOGETHER else file
@@ -34,7 +33,7 @@ def plain(name: str) -> str:
 
 
 def arrange(items: list[pytest.Item]) -> None:
-    """Order the lab's files and name their groups to pytest-xdist; all other tests stay first."""
+    """Order the lab's files, and give pytest-xdist the names of their groups; other tests stay first."""
     known = tomllib.loads(SECONDS.read_text())
     of_lab = [item for item in items if item.get_closest_marker("lab")]
     files = {file_of(item): group_of(item) for item in of_lab}

@@ -5,7 +5,6 @@ from pathlib import Path
 
 
 def unpack(folder: Path, *packages: str) -> Path:
-    """Fetch packages and return the folder that holds their files."""
     if not _download(folder, packages):
         subprocess.run(("apt-get", "-qq", "update"), check=True)
         assert _download(folder, packages), f"apt-get download {' '.join(packages)}"

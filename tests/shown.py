@@ -27,12 +27,10 @@ OPEN = {"gb_beta_up": "1", "gb_beta_pending": "2", "gb_beta_free": "0"}
 
 
 def ago(seconds: float) -> datetime:
-    """Return the time so long before NOW."""
     return NOW - timedelta(seconds=seconds)
 
 
 def transfer(**values: object) -> PublishedTransfer:
-    """Return a job that runs at beta, with some values changed."""
     running = PublishedTransfer(
         transfer="gb.alpha.12.0.1",
         owner="alice",
@@ -53,7 +51,6 @@ def transfer(**values: object) -> PublishedTransfer:
 
 
 def queue(name: str = "transfer-beta@alpha-master", state: str = "", used: int = 1) -> PublishedQueueOnHost:
-    """Return a queue of two slots."""
     facts = tuple(sorted(queue_state(state).facts))
     return PublishedQueueOnHost(name=name, used=used, reserved=0, total=2, state=state, facts=facts)
 
@@ -67,12 +64,10 @@ def cluster(name: str, *queues: PublishedQueueOnHost, **values: object) -> Publi
 
 
 def load(values: Mapping[str, str] = OPEN, age_s: float = 1) -> PublishedLoadValues:
-    """Return load values of an age."""
     return PublishedLoadValues(taken_at=ago(age_s), stale=timedelta(seconds=30), values=dict(values))
 
 
 def service() -> PublishedServiceStatus:
-    """Return a service with one transfer queue."""
     route = PublishedTransferQueue(queue="transfer-beta", cluster="beta", pending_limit=10, slots=2)
     return PublishedServiceStatus(
         cluster="alpha", version="0", started_at=ago(9000), keep_closed_h=24.0, routes=(route,)
@@ -80,7 +75,6 @@ def service() -> PublishedServiceStatus:
 
 
 def shown(*transfers: PublishedTransfer, **values: object) -> PublishedFilesSnapshot:
-    """Return a service whose clusters answer and whose queue is open."""
     quiet = PublishedFilesSnapshot(
         service=service(),
         load=load(),
@@ -102,7 +96,6 @@ def history(one: PublishedTransfer, *texts: str) -> PublishedTaskTransfers:
 
 
 def publish(folder: Path, what: PublishedFilesSnapshot, *tasks: PublishedTaskTransfers) -> str:
-    """Write the values as the service would, and return the folder."""
     values: dict[str, object] = {files.TRANSFERS: PublishedOpenTransfers(transfers=what.transfers)}
     values |= {f"clusters/{name}.json": one for name, one in what.clusters.items()}
     values |= {f"jobs/{task.job}.json": task for task in tasks}

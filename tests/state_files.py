@@ -30,8 +30,6 @@ Acting = Callable[[int], AbstractContextManager[None]]
 
 @pytest.fixture
 def a_transfer() -> Callable[..., Transfer]:
-    """Build a transfer from the fields that a test names."""
-
     def build(**values: Any) -> Transfer:
         known = {
             "name": "gb.alpha.7.0.1",
@@ -53,7 +51,6 @@ def a_transfer() -> Callable[..., Transfer]:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Server]:
-    """Run a PostgreSQL server for the tests that need one."""
     with serving() as server:
         yield server
 
@@ -69,7 +66,6 @@ def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def database(state_url: str) -> Iterator[StateFile]:
-    """Open an empty state."""
     opened = StateFile.open(state_url)
     yield opened
     opened.close()
@@ -77,19 +73,16 @@ def database(state_url: str) -> Iterator[StateFile]:
 
 @pytest.fixture
 def transfers(database: StateFile) -> TransferRows:
-    """Return the table of transfers of an empty state."""
     return TransferRows(database)
 
 
 @pytest.fixture
 def accounting(database: StateFile) -> RemoteUsageRows:
-    """Return the table of remote usage of an empty state."""
     return RemoteUsageRows(database)
 
 
 @pytest.fixture
 def state_file(tmp_path: Path) -> Iterator[StateFile]:
-    """Open an empty state file, state.db."""
     opened = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     yield opened
     opened.close()
@@ -122,7 +115,10 @@ def spool_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def as_user() -> AsUser:
-    """Call a function in a process of another user; return its result or raise its error."""
+    """Return a function that calls another function in a process of another user.
+
+    It returns the result of the call, or raises the error of the call.
+    """
     return _as_user
 
 
@@ -154,7 +150,7 @@ def _become_and_act(uid: int, act: Callable[[], Any], into: int) -> None:
 
 @pytest.fixture
 def acting_as() -> Acting:
-    """Switch this process to another user until the block ends."""
+    """Return a context manager in which this process acts as another user."""
     return _acting_as
 
 

@@ -7,17 +7,14 @@ from gridbridge.model.job_and_queue_states import UNSEEN, JobState, QueueInstanc
 
 
 def job_state(letters: str) -> JobState:
-    """Return the job state that these letters mean."""
     return parse_job_state_letters(letters) if letters else UNSEEN
 
 
 def queue_state(letters: str) -> QueueInstanceState:
-    """Return the queue state that these letters mean."""
     return parse_queue_state_letters(letters)
 
 
 def read_states(values: Mapping[str, object]) -> dict[str, object]:
-    """Return a transfer's values with state letters replaced by states."""
     told = {name: values[name] for name in ("local_state", "remote_state") if name in values}
     read = {name: job_state(one) for name, one in told.items() if isinstance(one, str)}
     return {**values, **read}

@@ -39,7 +39,7 @@ PARTS: dict[str, Callable[[], list[Row]]] = {
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_benchmark_part_measures_something(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
-    """A benchmark of code that was removed would otherwise fail only in a full run."""
+    """Otherwise a benchmark of removed code would fail only in a full run."""
     for module, sizes in FEW.items():
         for name, size in sizes.items():
             monkeypatch.setattr(module, name, size)

@@ -24,14 +24,12 @@ KNOWN = folders("model")
 
 
 def contract(name: str) -> list[str]:
-    """Return the layers of an import contract."""
     setup = ConfigParser()
     setup.read(ROOT / "setup.cfg")
     return setup[f"importlinter:contract:{name}"]["layers"].split("\n")
 
 
 def page(name: str) -> str:
-    """Return the text of a documentation page."""
     return (ROOT / name).read_text()
 
 
@@ -60,7 +58,7 @@ def test_the_import_contracts_name_each_capability(name: str) -> None:
 
 
 def test_each_module_whose_decisions_are_kept_is_in_the_table() -> None:
-    """A decision of a missing program could be recorded, but not replayed."""
+    """The decisions of a missing program could be recorded but not replayed."""
     journals = [path for path in PACKAGE.glob("*/*/*.py") if "make_journal_entry(" in path.read_text()]
     replays = {
         f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}.{name}"
@@ -74,7 +72,6 @@ def test_each_module_whose_decisions_are_kept_is_in_the_table() -> None:
 
 
 def defined(path: Path) -> set[str]:
-    """Return the names of the functions that a module defines."""
     tree = ast.parse(path.read_text())
     return {one.name for one in tree.body if isinstance(one, ast.FunctionDef)}
 

@@ -90,7 +90,6 @@ def wheel(folder: Path, version: str) -> Path:
 
 
 def build(dest: Path, of: Path) -> Path:
-    """Install a wheel's environment; return the environment."""
     argv = (ROOT / "tools/environment", dest, of)
     done = subprocess.run(argv, check=True, cwd=ROOT, capture_output=True, text=True)
     return dest / done.stdout.strip()
@@ -114,7 +113,7 @@ def test_programs_that_start_during_an_upgrade_have_one_version_whole(tmp_path: 
 
 
 def test_an_environment_stays_while_a_program_runs_in_it(tmp_path: Path) -> None:
-    """The previously used environment always stays, since programs of other hosts may run in it."""
+    """The environment used before always stays, since programs of other hosts may run in it."""
     first = build(tmp_path, wheel(tmp_path, "1"))
     (packages,) = first.glob("lib/python3*/site-packages")
     (packages / "driver.py").touch()
@@ -135,7 +134,7 @@ def test_an_environment_stays_while_a_program_runs_in_it(tmp_path: Path) -> None
 
 
 def test_a_program_goes_on_with_the_version_in_which_it_started(tmp_path: Path) -> None:
-    """The link through which it started leads to another version when the program imports more modules."""
+    """The link by which the program started may lead to another version before its later imports."""
     build(tmp_path, wheel(tmp_path, "1"))
     halves = f"import sys; print(flush=True); sys.stdin.read(); {PROGRAM}print(*found)"
     argv = [tmp_path / "venv/bin/python3", "-I", "-c", halves]

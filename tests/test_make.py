@@ -16,7 +16,7 @@ def make(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_demo_runs_after_a_target_of_its_own_has_built_the_lab() -> None:
-    """So `make -n` prints the command, since make runs each line with $(MAKE) in it."""
+    """Make runs each line with $(MAKE) in it even under `make -n`, instead of printing the line."""
     shown = make("demo", "PART=campaign")
 
     assert shown.returncode == 0

@@ -14,17 +14,13 @@ CAMPAIGNS = "tests/lab/campaigns"
 
 @dataclass
 class Item:
-    """A collected test, as pytest represents it."""
-
     nodeid: str
     marks: list[Any] = field(default_factory=lambda: [SimpleNamespace(name="lab")])
 
     def get_closest_marker(self, name: str) -> Any:
-        """Return the mark of that name."""
         return next((mark for mark in self.marks if mark.name == name), None)
 
     def add_marker(self, mark: Any) -> None:
-        """Add a mark."""
         self.marks.append(mark)
 
 

@@ -24,7 +24,7 @@ def looks(tree: ast.AST) -> Iterator[int]:
 
 
 def _read(node: ast.AST) -> tuple[ast.AST, ...]:
-    """Return an expression that is split, searched or compared with a word."""
+    """Return the expression that is split, searched or compared with a word, if any."""
     match node:
         case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[whole]):
             return (whole,)
@@ -62,7 +62,6 @@ def _is_word(node: ast.AST) -> bool:
 
 
 def _loaded(node: ast.AST) -> frozenset[str]:
-    """Return the modules that an import may load."""
     if isinstance(node, ast.Import):
         return frozenset(one.name for one in node.names)
     if isinstance(node, ast.ImportFrom):

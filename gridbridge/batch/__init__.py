@@ -19,22 +19,19 @@ if TYPE_CHECKING:
 
 
 def load_submit_adapter(cluster: Away) -> "JobSubmissionAndControl[Away]":
-    """Load the module that submits and controls jobs on a cluster."""
     return SUBMIT_ADAPTER_LOADERS[cluster.kind]()
 
 
 def load_campaign_array_adapter(cluster: Away) -> "CampaignArrayJobControl[Away]":
-    """Load the module that submits and controls a campaign's arrays on a cluster."""
     return SUBMIT_ADAPTER_LOADERS[cluster.kind]()
 
 
 def load_home_job_control(home: Home) -> "StarterHomeTaskControl[Home]":
-    """Load the module that controls local tasks of a home cluster; OAR can't be a home."""
+    """Load the module that controls a home cluster's local tasks; an OAR cluster can't be a home cluster."""
     return SUBMIT_ADAPTER_LOADERS[home.kind]()
 
 
 def load_refused_job_marker(home: Home) -> "RefusedJobMarker[Home]":
-    """Load the module that marks a job as refused by all remote clusters."""
     return REFUSED_JOB_MARKER_LOADERS[home.kind]()
 
 

@@ -46,10 +46,16 @@ Where = TypeVar("Where", contravariant=True)
 
 
 class JobHoldControl(Protocol[Where]):
-    """Holds jobs and queries their state; `job` is a job id or, at home, a task such as `12.3`."""
+    """Holds jobs and queries their state.
+
+    `job` is a job id. At home `job` may also be a task, such as `12.3`.
+    """
 
     def hold_job(self, where: Where, job: str, /) -> None:
-        """Hold a waiting job; at home also a running job, so that the running job does not start again."""
+        """Hold a waiting job.
+
+        A running job of the home cluster can be held, too. The running job continues, and does not start again.
+        """
 
     def release_job(self, where: Where, job: str, /) -> None:
         """Release a held job."""
@@ -62,9 +68,10 @@ class HeldJobSubmission(Protocol[Where]):
     """Submits held jobs and arrays, and finds held jobs whose submission was not answered."""
 
     def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
-        """Submit a held job whose name and account string are the transfer's name; return failures, never raise.
+        """Submit a held job; return failures, never raise.
 
-        `spec` is already translated for the remote cluster, and has the number of slots that were granted at home.
+        The job's name and account string are the transfer's name. `spec` is already translated for the remote
+        cluster, and has the number of slots that were granted at home.
         """
 
     def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
@@ -86,10 +93,7 @@ class JobSubmissionAndControl(HeldJobSubmission[Where], JobHoldControl[Where], P
         """Release a held job, and give the job its final name if the batch system can rename jobs."""
 
     def suspend_or_hold_job(self, where: Where, job: str, /) -> None:
-        """Suspend a running job, or hold a waiting job; a missing job is no error.
-
-        OAR can hold only waiting jobs, and gives a suspended job's resources to other jobs.
-        """
+        """Suspend a running job, or hold a waiting job; a missing job is no error."""
 
     def resume_or_release_job(self, where: Where, job: str, /) -> None:
         """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
@@ -99,15 +103,13 @@ class JobSubmissionAndControl(HeldJobSubmission[Where], JobHoldControl[Where], P
 
 
 class CampaignArrayJobControl(HeldJobSubmission[Where], Protocol[Where]):
-    """Submits and controls a campaign's arrays."""
-
     def find_duplicate_arrays(self, where: Where, transfer: str, owner: str, array: str, /) -> list[str]:
-        """Return the ids of a user's held arrays with the submission name `transfer`, without the id `array`."""
+        """Return the ids of a user's held arrays with the submission name `transfer`, except `array` itself."""
 
     def query_live_indices(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
-        """Return a dict from array id to the indices of this array's waiting and running tasks.
+        """Return the indices of each array's waiting and running tasks, by array id.
 
-        Only the caller's arrays are searched, with one query. `arrays` maps array ids to submission names. A name is
+        Only the caller's arrays are searched, in one query. `arrays` maps array ids to submission names. A name is
         checked only if the batch system lets nobody but the owner rename an array.
         """
 
@@ -139,13 +141,19 @@ class StarterHomeTaskControl(JobHoldControl[Where], Protocol[Where]):
         """Set a running job's start time far in the future, so that the job does not start again."""
 
     def restore_start_time(self, where: Where, job: str, /) -> str | None:
-        """Restore the start time that `defer_restart` saved; if the saved text is no time, return the text."""
+        """Restore the start time that `defer_restart` saved.
+
+        Returns the saved text if the text is no time.
+        """
 
     def query_job_request(self, where: Where, job: str, /) -> JobRequest:
-        """Return a job's request; if the batch system reuses job ids, the request has the submission time."""
+        """Return a job's request.
+
+        The request has the submission time if the batch system reuses job ids.
+        """
 
     def query_queue_limit(self, where: Where, queue: str, name: str, host: str, /) -> str:
-        """Return the value that a queue's limit, such as h_rt, has on a host (queue_conf(5))."""
+        """Return the value of a queue's limit, such as h_rt, on a host (queue_conf(5))."""
 
 
 class ClusterStatusReader(Protocol[Where]):
@@ -160,9 +168,10 @@ class ClusterStatusReader(Protocol[Where]):
         uncounted: Collection[int] = (),
         /,
     ) -> tuple[ClusterSnapshot, float]:
-        """Return a snapshot of the cluster with the jobs in `job_ids`, and the query's duration in seconds.
+        """Return a snapshot of the cluster, and the query's duration in seconds.
 
-        `uncounted` has the ids of campaigns' jobs and arrays, which don't count as pending.
+        The snapshot has the jobs in `job_ids`. `uncounted` has the ids of campaigns' jobs and arrays, which don't
+        count as pending.
         """
 
     def query_job_end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
@@ -176,22 +185,21 @@ class ClusterStatusReader(Protocol[Where]):
 
 
 class RefusedJobMarker(Protocol[Where]):
-    """Marks jobs of the home cluster that all remote clusters refuse."""
+    """Marks a refused job, so that the job stays at home."""
 
     REFUSED: str  # context variable with the reason of a job's refusal by remote clusters
 
     def keep_refused_job_home(
         self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
     ) -> bool:
-        """Keep a refused job at home, with the first of its request's `variants` that a local queue could run.
+        """Keep a refused job at home; return False if no local queue could run the job.
 
-        `own` is the job's present request. If no variant could run, the job stays unchanged, and False is returned.
+        The job gets the first of `variants` that a local queue could run. If there is none, the job stays unchanged.
+        `own` is the job's present request.
         """
 
 
 class WaitingRemoteJobRecaller(JobHoldControl[Where], Protocol[Where]):
-    """Recalls waiting remote jobs; a deletion reports whether the job was still waiting."""
-
     def hold_job(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
         """Hold a waiting job."""
 
@@ -296,17 +304,14 @@ ADAPTERS = cast(
 
 
 def batch_adapter_of_cluster(where: Away) -> BatchSystemAdapter[Away]:
-    """Return the adapter of a cluster's batch system."""
     return ADAPTERS[where.kind]
 
 
 def local_task_guard_of_home(home: Home) -> "optional.LocalTaskGuard[Away]":
-    """Return the module that keeps a home cluster's local tasks from starting again."""
     tasks = batch_adapter_of_cluster(home).guards_tasks
     assert tasks  # only OAR has no guards, and an OAR cluster can't be home
     return tasks
 
 
 def cluster_status_reader(where: Away) -> "ClusterStatusReader[Away]":
-    """Return the module that queries a cluster's status."""
     return batch_adapter_of_cluster(where).status

@@ -7,8 +7,6 @@ ONE_HOP = "this job came from another cluster, and no job is transferred twice"
 
 
 class JobSubmissionOutcome:
-    """The kinds of outcomes of a job's submission: accepted, refused, to be retried, or unknown."""
-
     ACCEPTED = "accepted"
     REFUSED = "refused"  # the remote cluster will never accept this request
     DENIED = "denied"  # the remote cluster accepts no submission from this host
@@ -18,7 +16,7 @@ class JobSubmissionOutcome:
 
 
 class JobSubmissionResult:
-    """The outcome of a submission, with the remote job id, or with a one-line reason."""
+    """A submission's outcome, with the remote job id or a one-line reason."""
 
     __slots__ = ("reason", "remote_id", "result")
 
@@ -29,11 +27,10 @@ class JobSubmissionResult:
 
 
 def failed_submission_result(error: CommandFailed) -> JobSubmissionResult:
-    """Classify a submission whose client program failed.
+    """Return the outcome of a submission whose client program failed.
 
-    If the client program is missing (status 127) or the host is unreachable, no job was submitted. After any other
-    failure the job may exist.
-    SshLoginRefused is raised again, because the caller counts refused logins.
+    No job was submitted if the client program is missing (status 127) or the host is unreachable. After any other
+    failure the job may exist. An SshLoginRefused is raised again, because the caller counts refused logins.
     """
     if isinstance(error, SshLoginRefused):
         raise error

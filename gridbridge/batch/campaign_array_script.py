@@ -14,8 +14,6 @@ AS_TYPED = ("utf-8", "surrogateescape")  # leaves a user's bytes unchanged, even
 
 
 class CampaignArrayScriptTask:
-    """A task in an array's script, with the task's number, attempt and parameters."""
-
     __slots__ = ("attempt", "copy", "label", "number", "parameters")
 
     def __init__(self, number: int, attempt: int, parameters: tuple[str, ...]) -> None:

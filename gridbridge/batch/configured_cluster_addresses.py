@@ -27,14 +27,13 @@ from gridbridge.shell import ssh
 
 
 def configured_cluster_address(policy: Policy, name: str) -> transfer_route.Away:
-    """Return the address by which the current user reaches a configured cluster."""
     if name not in policy.clusters:  # an administrator has removed the cluster's section meanwhile
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     return REACHED[policy.clusters[name].kind](policy, name)
 
 
 def configured_home_address(policy: Policy, name: str) -> transfer_route.Home:
-    """Return the address of a configured Grid Engine or embedded cluster, which may have transfer queues."""
+    """Return the address of a home cluster: a configured Grid Engine or embedded cluster."""
     return cast(
         "transfer_route.Home", configured_cluster_address(policy, name)
     )  # no OAR server gets here, because callers check policy.why_no_queues first
@@ -84,7 +83,7 @@ def _ssh_login_to_cluster(policy: Policy, cluster: ClusterSection) -> transfer_r
 
 
 def keep_ssh_connections_open(policy: Policy) -> None:
-    """Make this process keep one ssh connection for each remote login; a repeated call changes nothing."""
+    """Keep one open ssh connection for each remote login; a repeated call changes nothing."""
     if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.uses_persistent_ssh():
         from gridbridge.shell.ssh_connections_shared_by_threads import LazyKeptSshConnections
 
@@ -104,7 +103,6 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
 
 
 def build_transfer_queue_route(policy: Policy, queue: str) -> transfer_route.TransferRoute:
-    """Build the published settings with which the starters of a transfer queue reach both clusters."""
     section, local = policy.queues[queue], policy.clusters[policy.site.cluster]
     remote = section.cluster
     cluster = policy.clusters[remote]
@@ -138,7 +136,6 @@ def _claim_kind_wait_and_account(policy: Policy, cluster: ClusterSection) -> str
 
 
 def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
-    """Build the rules that translate a transfer queue's job requests for the remote cluster."""
     rules, own = policy.maps.get(cluster, {}), policy.queues.get(queue)
     asks = own.asks if own else QueueDefaultRequests()  # gridbridge.toml may lack the queue by now
     if policy.clusters[cluster].kind is ClusterKind.OAR:

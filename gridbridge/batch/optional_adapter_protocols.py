@@ -29,18 +29,16 @@ Where = TypeVar("Where", contravariant=True)
 
 
 class CampaignArrayEndReader(Protocol[Where]):
-    """Queries which tasks of a campaign's arrays have begun or ended."""
-
     def query_array_ends(
         self, where: Where, arrays: Sequence[ArrayEndQuery], /
     ) -> Mapping[str, Mapping[int, JobEnd | FutureDatedJobEnd | None]]:
-        """Return how array tasks ended: a dict from the array's account string to {task index from 1: end}.
+        """Return how array tasks ended: {account string of the array: {task index from 1: end}}.
 
         The end is None if a task's accounting records contradict each other. The result may have unrequested tasks.
         """
 
     def query_begun_indices(self, where: Where, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
-        """Return a dict from array id to the indices of running tasks, in some batch systems also of waiting tasks.
+        """Return the indices of each array's running tasks; some batch systems add waiting tasks.
 
         `arrays` maps array ids to account strings, which show reused ids. Ended arrays and reused ids are left out.
         """
@@ -100,14 +98,12 @@ class LocalTaskGuard(Protocol[Where]):
     ) -> str:
         """Return `yes` if a job is rerun after the loss of its host, else `no`.
 
-        For a job without qsub's option `-r`, the function `of_queues` decides. The arguments of `of_queues` are the
-        job's request and the home queues' `rerun` settings.
+        `of_queues` decides for a job without qsub's option `-r`. The arguments of `of_queues` are the job's request
+        and the home queues' `rerun` settings.
         """
 
 
 class TransferRemoteClusterSetup(Protocol[Where]):
-    """Sets up a cluster as the remote cluster of a transfer queue."""
-
     HAS_OPERATORS: bool  # whether the service account may act on all users' jobs
     HAS_ENVIRONMENTS: bool  # whether requests name parallel environments
 
@@ -119,8 +115,6 @@ class TransferRemoteClusterSetup(Protocol[Where]):
 
 
 class HostTagStore(Protocol[Where]):
-    """Stores the tags of hosts that are switched off and on."""
-
     def query_host_tags(self, where: Where, /) -> Mapping[str, tuple[str, ...]]:
         """Return the tags of all tagged hosts."""
 
@@ -142,8 +136,6 @@ class BlockedJobReader(Protocol[Where]):
 
 
 class JobAccountingReader(Protocol[Where]):
-    """Reads a cluster's accounting records of ended jobs."""
-
     def query_accounting_records(self, where: Where, job_id: int, /) -> tuple[JobRunAccounting, ...]:
         """Return the accounting records of all tasks and runs of a job."""
 
@@ -162,8 +154,6 @@ class JobAccountingReader(Protocol[Where]):
 
 
 class UserJobQueriesAndChanges(Protocol[Where]):
-    """Shows users the request of their job before and after submission, and changes waiting jobs."""
-
     def query_submitted_job(self, where: Where, job: int, task: int = 0, /) -> JobRequestAndSubmitOptions:
         """Return a job's request and options; raise ParseError if the job or the task does not exist."""
 
@@ -174,7 +164,7 @@ class UserJobQueriesAndChanges(Protocol[Where]):
         """Return the users and the kinds of jobs that a queue accepts."""
 
     def preview_submitted_job(self, where: Where, words: tuple[str, ...], person: str, /) -> JobRequestAndSubmitOptions:
-        """Return the job that a submission with the given options would make; raise ParseError for invalid options."""
+        """Return the job that options `words` would submit; raise ParseError for invalid options."""
 
     def build_resource_options(self, hard: Pairs, soft: Pairs, stays: bool, /) -> tuple[str, ...]:
         """Build the client options that replace a job's resources."""

@@ -45,6 +45,5 @@ def run_gridbridge_as_user(
 
 
 def gridbridge_as_user_error_text(answer: CompletedProgram) -> str:
-    """Return the error message of gridbridge-as-user."""
     lines = answer.stderr.decode("utf-8", "replace").splitlines()
     return "\n".join(line for line in lines if not line.startswith(LEDGER_CUT)).strip()

@@ -71,5 +71,5 @@ def render_job_state_letters(facts: "Collection[str]") -> str:
 
 
 def render_queue_state_letters(facts: "Collection[str]") -> str:
-    """Render a queue instance's state facts as letters; return an empty result for an open queue instance."""
+    """Render a queue instance's state facts as letters; an open queue instance has no letters."""
     return "".join(letter for fact, letter in LETTER_OF_QUEUE_FACT if fact in facts)

@@ -21,10 +21,10 @@ def new_remote_job_claim(route_says: str) -> str:
 
 
 def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
-    """Write the key file of a claim of kind `file`, readable only by the caller; claims of other kinds have no key.
+    """Write the key file of a claim of kind `file`, readable only by the caller.
 
-    Raises StateError if the file can't be written, or if the spool's owner does not own the folder of keys, because
-    any user may create folders in the spool.
+    Claims of other kinds have no key. Raises StateError if the file can't be written, or if the spool's owner
+    does not own the folder of keys. Any user may create folders in the spool.
     """
     if claim_and_guard.split_claim_name(of)[0] != claim_and_guard.FILE:
         return
@@ -40,7 +40,6 @@ def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
 
 
 def remote_job_claim_shell_lines(of: str, route_says: str, spool: str, uid: int) -> str:
-    """Return the sh lines by which a remote job claims its task before the start."""
     kind = claim_and_guard.split_claim_name(of)[0]
     if kind == claim_and_guard.FILE:
         name, _ = claim_and_guard.claim_key_file_name_and_contents(of, uid)

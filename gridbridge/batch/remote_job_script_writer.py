@@ -28,8 +28,6 @@ class ShellStartMode:
 
 
 class RemoteJobScriptValues:
-    """The values of one job that the wrapper's script contains."""
-
     def __init__(
         self,
         *,
@@ -65,7 +63,6 @@ class RemoteJobScriptValues:
 
 
 def write_remote_job_script(job: RemoteJobScriptValues) -> bytes:
-    """Write the whole script of a remote job."""
     with open(BODY, "rb") as body:
         script = quote_for_sh(job.script.decode(*AS_TYPED))
         writer = f'gb_write_script() {{ printf %s {script} >"$gb_script"; }}\n'

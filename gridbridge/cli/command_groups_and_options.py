@@ -19,12 +19,11 @@ from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 
 
 class FullSentenceCommandGroup(click.Group):
-    """A group of commands whose help shows each command's whole first sentence, which click would truncate."""
+    """A command group whose help shows whole first sentences, which click would truncate."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; the error for an unknown command suggests the nearest name."""
         word, commands = args[0], self.list_commands(ctx)
         if word in commands or word.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
@@ -33,13 +32,11 @@ class FullSentenceCommandGroup(click.Group):
         raise click.UsageError(f"No such command {word!r}; {hint}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the name and the first sentence of each command."""
         with formatter.section("Commands"):
             helps = {name: self.help_of(ctx, name).partition("\n\n")[0] for name in self.list_commands(ctx)}
             formatter.write_dl([(name, " ".join(text.split())) for name, text in helps.items()])
 
     def help_of(self, ctx: click.Context, name: str) -> str:
-        """Return the whole help text of a command."""
         command = self.get_command(ctx, name)
         return (command and command.help) or ""
 
@@ -52,11 +49,9 @@ class LazyCommandGroup(FullSentenceCommandGroup):
         self._modules = {name: f"gridbridge.{module}" for name, module in modules.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
         return sorted(self._modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; None for an unknown name."""
         if cmd_name not in self._modules:
             return None
         command: click.Command = getattr(import_module(self._modules[cmd_name]), cmd_name)
@@ -112,8 +107,6 @@ JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as
 
 
 def version_option(message: str = "{program} {version}") -> Option:
-    """Return an option that prints gridbridge's version and commit."""
-
     def print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
         if is_asked:
             from gridbridge.shell.program_startup import version_with_commit  # to find the version may run git
@@ -141,7 +134,6 @@ class FiniteNumberRange(click.FloatRange):
     """A click type: a number within a range, without nan and infinity."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Convert an option's text to a finite number."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)

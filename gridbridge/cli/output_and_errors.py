@@ -27,7 +27,10 @@ STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold re
 
 
 def print_line(text: str = "") -> None:
-    """Print one line; raise StandardOutputReaderGone for a broken pipe, StandardOutputUnwritable for other failures."""
+    """Print one line.
+
+    Raises StandardOutputReaderGone for a broken pipe, and StandardOutputUnwritable for other failures.
+    """
     if sys.stdout is None:  # closed by the shell: >&-
         raise StandardOutputUnwritable("standard output: closed")
     try:
@@ -37,7 +40,10 @@ def print_line(text: str = "") -> None:
 
 
 def flush_output() -> None:
-    """Flush standard output; raise StandardOutputReaderGone for a broken pipe, StandardOutputUnwritable otherwise."""
+    """Flush standard output.
+
+    Raises StandardOutputReaderGone for a broken pipe, and StandardOutputUnwritable for other failures.
+    """
     try:
         if sys.stdout:
             sys.stdout.flush()
@@ -46,7 +52,6 @@ def flush_output() -> None:
 
 
 def print_error(text: str) -> None:
-    """Print one line on standard error; a failure is ignored."""
     try:
         if sys.stderr:
             sys.stderr.write(f"{text}\n")
@@ -63,17 +68,14 @@ def show_progress(text: str) -> None:
 
 
 def is_stdout_terminal() -> bool:
-    """Say whether standard output is a terminal."""
     return bool(sys.stdout) and sys.stdout.isatty()
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON."""
     print_line(json.dumps(value, indent=2))
 
 
 def number_or_dash(number: int | None) -> str:
-    """Format a number for a table; an unknown number is a dash."""
     return "-" if number is None else str(number)
 
 
@@ -196,7 +198,7 @@ def _report_error(name: str, message: str, status: int = ERROR) -> int:
 
 @contextmanager
 def print_traceback_if_debug(is_debug: bool) -> Iterator[None]:
-    """Print the traceback of each error that is no wrong usage, and raise the error again."""
+    """Print the traceback of each error other than wrong usage, and raise the error again."""
     try:
         yield
     except (click.ClickException, click.Abort, StandardOutputReaderGone):

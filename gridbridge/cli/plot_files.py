@@ -22,7 +22,6 @@ ENDINGS = ("png", "svg", "pdf", "svgz", "ps", "eps", "jpg", "jpeg", "tif", "tiff
 
 
 def require_image_file_suffix(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
-    """Refuse a plot's file name that does not end in the suffix of an image format."""
     if path is not None and _file_suffix(path) not in ENDINGS:
         name = path or "an empty name"
         raise click.BadParameter(f"{name}: not a picture's name; expected the ending .{', .'.join(ENDINGS)}")
@@ -43,7 +42,6 @@ def require_writable_plot_path(path: str) -> None:
 
 
 def save_plot(figure: Figure, path: str, dots: int) -> None:
-    """Write a plot in the format of the path's suffix; raise StandardOutputUnwritable if this fails."""
     folder, name = os.path.split(path)
     beside = os.path.join(folder, f".{name}.{os.getpid()}")
     try:
@@ -60,14 +58,12 @@ def _file_suffix(path: str) -> str:
 
 
 def time_axis_position(at: datetime) -> float:
-    """Return the position of a time on matplotlib's time axis."""
     from matplotlib import dates
 
     return float(dates.date2num(at))  # type: ignore[no-untyped-call]
 
 
 def label_local_time_axis(axes: Axes) -> None:
-    """Label a time axis in the local time zone."""
     from matplotlib import dates
 
     zone = datetime.now().astimezone().tzinfo

@@ -23,7 +23,6 @@ GROUPS: tuple[section_parsing.SectionGroupOfOneName, ...] = (
 
 
 def find_config_problems(sections: section_parsing.Table) -> Iterator[str]:
-    """Find [campaigns.CLUSTER] sections for undefined clusters."""
     clusters = section_parsing.subtable_or_empty(sections, "cluster")
     for name in section_parsing.subtable_or_empty(sections, "campaigns"):
         if CLUSTER_NAME.holds(name) and name not in clusters:

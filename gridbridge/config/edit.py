@@ -106,7 +106,10 @@ def _change_section_keys(table: Item, keys: Mapping[str, object], lines: list[st
 
 
 def _comment_of_next_section(text: str, is_last: bool) -> str:
-    """Return the comment that ends `text` and is about the next section, or stands apart at the end of the file."""
+    """Return the comment lines at the end of `text`, which belong to the next section.
+
+    If no section follows, only a comment after a blank line is returned.
+    """
     lines = text.splitlines(keepends=True)
     start = len(lines)
     while start and lines[start - 1].lstrip().startswith("#"):

@@ -40,8 +40,6 @@ POOL_OVERRIDES = ("image", "size")  # keys of a provider that each pool may set 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderKindKeys:
-    """The allowed and the required keys for a kind of provider."""
-
     has: tuple[str, ...]
     needs: Mapping[str, str]  # required keys with their expected form
 

@@ -38,14 +38,11 @@ SECRET = re.compile('://[^"]*(@|password=)[^"]*')
 
 
 class ConfigKeyProblem(ValueError):
-    """An error for a value that a key of gridbridge.toml does not allow."""
-
     def __init__(self, value: object, wrong: str, right: str, part: str = "") -> None:
         super().__init__(f"{part} = {shorten_and_redact_value(value)}: {wrong}; {right}")
 
 
 def describe_allowed_values(key: Field[object]) -> str:
-    """Describe the values that a gridbridge.toml key allows."""
     kind, description = config_key_type(key), config_key_description(key)
     if issubclass(kind, StrEnum):
         return " or ".join(shorten_and_redact_value(word) for word in kind)
@@ -58,7 +55,6 @@ def describe_allowed_values(key: Field[object]) -> str:
 
 
 def describe_key_default(key: Field[object]) -> str:
-    """Describe the default value of a key, or say that the key is required."""
     if key.default_factory is not MISSING:
         return f"default {shorten_and_redact_value(key.default_factory())}"
     if key.default is MISSING:
@@ -67,18 +63,15 @@ def describe_key_default(key: Field[object]) -> str:
 
 
 def config_key_type(key: Field[object]) -> type:
-    """Return the type of the values of a gridbridge.toml key."""
     assert isinstance(key.type, type)
     return key.type
 
 
 def format_toml_key(name: str) -> str:
-    """Format a key as TOML."""
     return name if BARE_KEY.fullmatch(name) else json.dumps(name)
 
 
 def format_toml_value(value: object) -> str:
-    """Format a value as TOML."""
     if isinstance(value, dict):
         pairs = ", ".join(f"{format_toml_key(name)} = {format_toml_value(part)}" for name, part in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
@@ -86,18 +79,15 @@ def format_toml_value(value: object) -> str:
 
 
 def shorten_and_redact_value(value: object) -> str:
-    """Format a value for a message, shortened and without secrets."""
     shown = SECRET.sub("://***", format_toml_value(value))
     return shown if len(shown) <= MAX_VALUE_CHARS else f"{shown[:MAX_VALUE_CHARS]}..."
 
 
 def batch_system_of_cluster_section(cluster: Table) -> str:
-    """Return the kind of batch system that the section of a cluster names."""
     return str(cluster.get("kind", ClusterKind.GRIDENGINE))
 
 
 def subtable_or_empty(tables: Table, name: str) -> Table:
-    """Return a table within a table, or an empty table if there is none."""
     table = tables.get(name)
     return table if isinstance(table, dict) else {}
 
@@ -111,8 +101,6 @@ _CONVERTER = Converter(forbid_extra_keys=True, detailed_validation=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnnamedSection(Generic[S]):
-    """A section of gridbridge.toml without a name, such as [poller]."""
-
     name: str
     kind: type[S]
 
@@ -123,11 +111,9 @@ class UnnamedSection(Generic[S]):
 
     @property
     def title(self) -> str:
-        """The title of the section, such as [poller]."""
         return f"[{self.name}]"
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find the mistakes in the section."""
         return find_problems_within_section(self.name, content, self.kind)
 
     def read(self, content: Table) -> S:
@@ -137,8 +123,6 @@ class UnnamedSection(Generic[S]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSections(Generic[S]):
-    """Sections of gridbridge.toml with names, such as [queue.NAME]."""
-
     name: str
     field: str
     kind: type[S]
@@ -146,11 +130,9 @@ class NamedSections(Generic[S]):
 
     @property
     def title(self) -> str:
-        """The title of the sections, such as [queue.NAME]."""
         return f"[{self.name}.NAME]"
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find the mistakes in all sections and in their names."""
         if not isinstance(content, dict):
             yield f"[{self.name}]: {NO_SECTION} {self.title}"
             return
@@ -166,13 +148,10 @@ class NamedSections(Generic[S]):
             yield from find_problems_within_section(title, table, self.kind, self.title)
 
     def read(self, content: Table) -> dict[str, S]:
-        """Return the parsed sections by name."""
         return {name: parse_section(table, self.kind) for name, table in content.items()}
 
 
 class RequestMappingSections:
-    """The mapping rules of all clusters, [map.CLUSTER.KIND.NAME]."""
-
     name = MAPS
     field = "maps"
     title = f"[{MAPS}.CLUSTER.KIND.NAME]"
@@ -183,7 +162,6 @@ class RequestMappingSections:
             yield f"[{MAPS}]: {NO_SECTION} {self.title}"
 
     def read(self, content: Table) -> dict[str, dict[tuple[str, str], AnyRule]]:
-        """Return the mapping rules of every cluster, by kind and local name."""
         return {
             cluster: {
                 (kind, name): parse_section(rule, KINDS[kind][0])
@@ -306,7 +284,10 @@ def _config_value_checker(key: Field[object]) -> Callable[[object, object], obje
 
 
 def _check_table_of_texts(table: dict[str, object], key: Field[object]) -> None:
-    """Refuse texts of a wrong form, and two users with one remote account, which would hide a job's owner."""
+    """Refuse texts of a wrong form, and a remote account that two users share.
+
+    A shared account would hide a job's owner.
+    """
     form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccounts
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():

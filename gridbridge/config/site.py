@@ -26,8 +26,6 @@ NO_PUSH = "none: jobs of an embedded cluster see the spool"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterKindKeys:
-    """The required and forbidden keys of [cluster.NAME] for one kind of batch system."""
-
     needs: Mapping[str, str]  # required keys, with their expected form
     lacks: Mapping[str, str]  # forbidden keys, with the reason
     pushes: Mapping[JobEndPushKind, str]  # for each unsupported value of key `push`: the values expected instead
@@ -95,7 +93,7 @@ def _cluster_kind_problems(cluster: Table) -> Iterator[str]:
 
 
 def _embedded_mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
-    """Find embedded clusters in a site with clusters of another kind; embedded clusters belong to one person."""
+    """Find embedded clusters, which belong to one person, in a site with clusters of another kind."""
     kind, home = batch_system_of_cluster_section(cluster), batch_system_of_cluster_section(local) if local else "none"
     if config_keys_of_cluster_kind(cluster).stands_alone != (
         bool(local) and config_keys_of_cluster_kind(local).stands_alone

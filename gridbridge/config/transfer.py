@@ -45,7 +45,6 @@ NO_NAME = "no rule; expected a section with a name below"
 
 
 def find_request_mapping_problems(sections: Table) -> Iterator[str]:
-    """Find mistakes in the mapping rules of every cluster."""
     clusters, local = subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster")
     for cluster, kinds in subtable_or_empty(sections, MAPS).items():
         title, by_rule = f"{MAPS}.{format_toml_key(cluster)}", _needs_rule_for_each_resource(clusters, cluster)

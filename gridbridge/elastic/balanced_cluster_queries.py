@@ -82,7 +82,7 @@ STEPS = 32  # at most this many steps of 8 MiB in a round; 32 steps take three s
 
 
 def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
-    """Return the stored record of recently ended tasks; return an empty record if there is no readable file."""
+    """Return the stored record of recently ended tasks; an empty record without a readable file."""
     with suppress(StateError):
         return published_json.read_published_value(path, RecentlyEndedTasks) or RecentlyEndedTasks()
     return RecentlyEndedTasks()
@@ -94,7 +94,7 @@ def write_stored_task_ends(path: str, ends: RecentlyEndedTasks) -> None:
 
 
 def add_task_ends_from_accounting(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEndedTasks:
-    """Add new lines of the accounting file to the record of ended tasks; raises StateError if unreadable."""
+    """Add new lines of the accounting file to ended tasks; raise StateError for an unreadable file."""
     if not ends.place.inode and not os.path.exists(path):
         return ends
     for _ in range(STEPS):

@@ -44,8 +44,6 @@ _DROP = delete(FACTS).where(FACTS.c.key == bindparam("of_key"))
 
 
 class BalancerNodeRows:
-    """Reads and writes the table of the balancer's nodes."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
@@ -54,7 +52,6 @@ class BalancerNodeRows:
         return tuple(_node_of_state_file_row(row) for row in self._database.rows(_ALL))
 
     def replace(self, nodes: Iterable[elastic_nodes.BalancerOwnedNode]) -> None:
-        """Replace all stored nodes."""
         rows = [_state_file_row_of_node(node) for node in nodes]
         with self._database.transaction():
             self._database.execute(delete(NODES))
@@ -87,8 +84,6 @@ MONTHS = 3  # number of months whose costs are stored
 
 
 class BalancerStateRows:
-    """The balancer's stored state: nodes, pool failures, requests, observations and costs."""
-
     def __init__(self, database: StateFile) -> None:
         self.database = database
         self.nodes = BalancerNodeRows(database)
@@ -153,7 +148,6 @@ class BalancerStateRows:
             self._store_balancer_fact(f"{POOL}{pool}", model_value_to_json(record))
 
     def administrator_requests(self) -> AdministratorNodeRequests:
-        """Return the pending requests of administrators, by kind."""
         hosts = {
             kind: frozenset(h for h, wish in self.administrator_requests_by_host().items() if wish == kind)
             for kind in REQUEST_FIELDS
@@ -161,11 +155,9 @@ class BalancerStateRows:
         return AdministratorNodeRequests(**{REQUEST_FIELDS[kind]: hosts[kind] for kind in REQUEST_FIELDS})
 
     def administrator_requests_by_host(self) -> Mapping[str, str]:
-        """Return the pending requests of administrators, by host name."""
         return {host: str(row.get("wish")) for host, row in self._read_facts_by_key_prefix(ASKED).items()}
 
     def store_administrator_request(self, host: str, request: elastic_nodes.AdministratorNodeRequestKind) -> None:
-        """Store an administrator's request for the next round."""
         self._store_balancer_fact(f"{ASKED}{host}", {"wish": request.value})
 
     def delete_administrator_requests(self, requests: AdministratorNodeRequests) -> None:
@@ -180,7 +172,6 @@ class BalancerStateRows:
         return self._read_times_of_fact(UNLISTED)
 
     def store_machine_missing_times(self, unlisted: Mapping[str, datetime]) -> None:
-        """Replace the stored times at which missing machines disappeared from lists."""
         self._store_times_of_fact(UNLISTED, unlisted)
 
     def silence_start_times(self) -> Mapping[str, datetime]:
@@ -188,7 +179,6 @@ class BalancerStateRows:
         return self._read_times_of_fact(SILENT)
 
     def store_silence_start_times(self, silent: Mapping[str, datetime]) -> None:
-        """Replace the stored times at which silent execution daemons fell silent."""
         self._store_times_of_fact(SILENT, silent)
 
     def _read_times_of_fact(self, key: str) -> Mapping[str, datetime]:
@@ -198,7 +188,6 @@ class BalancerStateRows:
         self._store_balancer_fact(key, {node: at.isoformat() for node, at in moments.items()})
 
     def last_node_change_time(self) -> datetime | None:
-        """Return the time of the last addition or removal of a node."""
         return self._read_last_round_time("change")
 
     def _read_last_round_time(self, key: str) -> datetime | None:
@@ -206,14 +195,12 @@ class BalancerStateRows:
         return datetime.fromisoformat(str(at)) if at else None
 
     def month_cost(self, now: datetime) -> float:
-        """Return the cost of nodes in the month of `now`."""
         return self._node_costs_by_month().get(f"{now:%Y-%m}", 0.0)
 
     def _node_costs_by_month(self) -> Mapping[str, float]:
         return model_value_from_json(self._read_balancer_fact(LAST).get("spent", {}), dict[str, float])
 
     def last_round_time(self) -> datetime | None:
-        """Return the time of the last round."""
         return self._read_last_round_time("round")
 
     def store_round_time_and_cost(self, now: datetime, changed: datetime | None, spent: float) -> None:
@@ -231,7 +218,6 @@ class BalancerStateRows:
         return {job: min(since.get(str(job), now), now) for job in jobs}
 
     def store_job_eligible_times(self, eligible: Mapping[int, datetime]) -> None:
-        """Replace the stored times from which waiting jobs could have started."""
         self._store_times_of_fact(WAITING, {str(job): at for job, at in eligible.items()})
 
     def job_histories(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:
@@ -248,7 +234,6 @@ class BalancerStateRows:
         return {job: clock_step_correction.change_stored_times(row, change) for job, row in rows.items()}
 
     def store_job_histories(self, watched: Mapping[int, WaitingJobsHistory]) -> None:
-        """Replace the stored observations of waiting jobs."""
         self._store_balancer_fact(
             WATCHED, {str(job): model_value_to_json(observation) for job, observation in watched.items()}
         )

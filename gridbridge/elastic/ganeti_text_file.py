@@ -28,13 +28,10 @@ Lines = list[tuple[int, str]]  # pairs of line number and text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiTextLine:
-    """A line of a Ganeti file: fields, and file and line number for messages."""
-
     where: str
     fields: tuple[str, ...]
 
     def wrong(self, problem: str, right: str) -> ParseError:
-        """Return a ParseError about a fault in the line."""
         return ParseError(f"{self.where}: {problem}; expected {right}")
 
     def text(self, at: int, name: str) -> str:
@@ -44,13 +41,11 @@ class GanetiTextLine:
         return self.fields[at]
 
     def whole(self, at: int, name: str) -> int:
-        """Parse a field as a whole number."""
         if (value := _parse_whole_number(self.fields[at])) is None:
             raise self.wrong(f"{name} is {self.fields[at]!r}", "a whole number")
         return value
 
     def number(self, at: int, name: str) -> float:
-        """Parse a field as a number, perhaps with decimals."""
         value = _parse_number(self.fields[at])
         if value is None or abs(value) >= MOST:
             raise self.wrong(f"{name} is {self.fields[at]!r}", "a number below 10^18")
@@ -63,7 +58,6 @@ class GanetiTextLine:
         return self.fields[at] == "Y"
 
     def word(self, text: str, name: str, words: type[Word]) -> Word:
-        """Parse a text as a member of an enum."""
         if text not in [member.value for member in words]:
             raise self.wrong(f"{name} is {text!r}", f"one of {', '.join(words)}")
         return words(text)
@@ -114,7 +108,6 @@ def read_ganeti_file(path: str) -> ganeti_cluster.GanetiCluster:
 
 
 def parse_ganeti_text(text: str, path: str) -> ganeti_cluster.GanetiCluster:
-    """Parse the text of a Ganeti cluster file; `path` is for error messages."""
     sections = _split_ganeti_text_into_sections(text, path)
     groups = [_parse_ganeti_group(row) for row in _split_section_into_fields(sections["groups"], path, 4, ("",))]
     at_uuid = {group.uuid: at for at, group in enumerate(groups)}  # the last of equal UUIDs, as in hsqueeze

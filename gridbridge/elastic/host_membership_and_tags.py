@@ -70,14 +70,12 @@ class ExecutionHostMembership(Protocol):
     def remove_host(self, host: str, *, is_dead: bool) -> str:
         """Remove a closed and idle host from the cluster and from the hosts files.
 
-        Return what still refers to the host, and a command that shows the reference; empty texts after the removal.
+        Returns what still refers to the host, with a command that shows the reference; empty after the removal.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridEngineHostMembership:
-    """Adds execution hosts to a Grid Engine cell, and removes execution hosts."""
-
     cell: GridEngineCellAccess
     preparing: NewMachineBootstrap
     root: Callable[..., None] = field(default=run_gridbridge_as_root)
@@ -87,9 +85,9 @@ class GridEngineHostMembership:
     def join(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
         """Do the missing steps by which a machine joins the cell; return the last completed step.
 
-        The bootstrap comes before the addition to the cell, so a machine with a wrong host key never enters the cell.
-        Raises NewMachineAddressInUse for another host's address, and NewHostInNoQueue for a host without a queue,
-        because no task would ever start on this host.
+        The bootstrap comes before the addition to the cell, so a machine with a wrong host key never enters the
+        cell. Raises NewMachineAddressInUse for another host's address. Raises NewHostInNoQueue for a host without a
+        queue, because no task would ever start on this host.
         """
         admitted = execution_hosts.list_execution_hosts(self.cell)
         is_up = node.name in admitted and execution_hosts.is_execd_up(self.cell, node.name)
@@ -129,11 +127,9 @@ class GridEngineHostMembership:
         return elastic_nodes.HostJoinStep.CLOSED if closed_queues else elastic_nodes.HostJoinStep.JOINED
 
     def command_to_reopen_host(self, host: str) -> str:
-        """Return the command by which an administrator enables a host's queues."""
         return f"qmod -e '*@{host}'"
 
     def commands_to_end_host_tasks(self, host: str) -> str:
-        """Return the commands by which an administrator requeues or ends the tasks of a dead host."""
         queues = f"'*@{host}'"
         return (
             f"`qmod -rq {queues}` reruns rerunnable tasks elsewhere,"
@@ -141,7 +137,6 @@ class GridEngineHostMembership:
         )
 
     def commands_to_remove_host(self, host: str) -> str:
-        """Return the commands by which an administrator removes a dead host from the cell."""
         cell = (
             f"`qconf -purge queue '*' QUEUE@{host}` of each queue with own values for this host,"
             f" `qconf -dattr hostgroup hostlist {host} @GROUP` of each of its host groups,"
@@ -150,7 +145,10 @@ class GridEngineHostMembership:
         return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
 
     def check_host(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
-        """Query whether a host is idle, closed and in the cell's list; a host with only best-effort tasks is idle."""
+        """Query whether a host is idle, closed and in the cell's list.
+
+        A host with only best-effort tasks counts as idle.
+        """
         instances = execution_hosts.query_host_queue_instances(self.cell, host)
         promised = [
             instance.rpartition("@")[2]
@@ -164,18 +162,15 @@ class GridEngineHostMembership:
         )
 
     def preempt_best_effort_tasks(self, host: str) -> bool:
-        """Preempt the tasks of a host's best-effort queues; return whether the host is empty."""
         return not self._empty_host_or_say_what_is_in_use(host, is_dead=False)
 
     def prepare_power_off(self, host: str) -> None:
         """Do nothing, because Grid Engine needs no notice before a host is switched off."""
 
     def query_rerunnable_tasks(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
-        """Return the resource requests of the rerunnable tasks of each host."""
         return task_rescheduling.query_reschedulable_tasks(self.cell, of_hosts, self.clock.now_s())
 
     def reschedule_host_tasks(self, host: str) -> bool:
-        """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
         return task_rescheduling.reschedule_host_tasks(self.cell, host, self.clock.now_s())
 
     def remove_host(self, host: str, *, is_dead: bool) -> str:
@@ -230,7 +225,10 @@ class GridEngineHostMembership:
             raise errors.CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
     def _require_unused_address(self, node: elastic_nodes.MachineToJoinCell, admitted: tuple[str, ...]) -> None:
-        """Raise NewMachineAddressInUse if a living host has the node's address; the bootstrap would run on it."""
+        """Raise NewMachineAddressInUse if a living host has the node's address.
+
+        The bootstrap would run on that host.
+        """
         other_hosts = [host for host in admitted if not elastic_nodes.is_same_host(host, node.name)]
         conflicts = [host for host in other_hosts if resolve_host_address(host) == node.address]
         conflicts = [host for host in conflicts if execution_hosts.is_execd_up(self.cell, host)]
@@ -250,9 +248,9 @@ class GridEngineHostMembership:
 
 
 def home_cluster_host_membership(policy: Policy) -> ExecutionHostMembership:
-    """Return the adapter that adds hosts to the home cluster; raises ConfigError for a kind without hosts of its own.
+    """Return the adapter that adds hosts to the home cluster.
 
-    Each call of the adapter has a timeout.
+    Each call of the adapter has a timeout. Raises ConfigError for a cluster kind without hosts of its own.
     """
     name = policy.site.cluster
     cluster = configured_cluster_address(policy, name)
@@ -291,7 +289,10 @@ def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]
 
 
 def require_home_execution_host(policy: Policy, host: str) -> None:
-    """Raise CommandLineMistake if a host is not in the home cluster, ClusterStateUnknown without an answer."""
+    """Raise CommandLineMistake for a host outside the home cluster.
+
+    Raises ClusterStateUnknown if the cluster gives no answer.
+    """
     cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:

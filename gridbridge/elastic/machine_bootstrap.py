@@ -22,8 +22,6 @@ MOST_BYTES = 1 << 16  # size limit of a step's script, and of the mounts file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMachineBootstrap:
-    """The bootstrap steps of a site, run on new machines by ssh."""
-
     settings: MachineBootstrapSection
     cell: GridEngineCellAccess
     port: int = 22

@@ -33,7 +33,10 @@ LOST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeActRunner:
-    """Carries out acts on nodes, and switches hosts off and on; acts on several nodes may run in parallel."""
+    """Carries out acts on nodes, and switches hosts off and on.
+
+    Acts on several nodes may run in parallel.
+    """
 
     cluster: str
     pools: Mapping[str, NodePoolSection]
@@ -46,7 +49,10 @@ class NodeActRunner:
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
     def do(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
-        """Carry out a due act, and return the changed node; raises GridbridgeError if the next round must retry."""
+        """Carry out a due act; return the changed node.
+
+        Raises GridbridgeError if the next round must retry.
+        """
         if due.act is None:
             return due.node
         if due.act in POWER_ACTS:
@@ -54,7 +60,10 @@ class NodeActRunner:
         return NODE_ACTS[due.act](self, due.node)
 
     def destroy_machine(self, pool: str, machine: elastic_nodes.ProviderMachine) -> None:
-        """Destroy a machine without a node, such as the master's; raise GridbridgeError if a round must retry."""
+        """Destroy a machine without a node, such as the master's.
+
+        Raises GridbridgeError if a round must retry.
+        """
         self.providers[pool].destroy(machine)
 
     def _power_off_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:

@@ -75,15 +75,12 @@ class OarNodeMembership:
         return HostJoinStep.JOINED
 
     def command_to_reopen_host(self, host: str) -> str:
-        """Return the command by which an administrator sets a node Alive."""
         return " ".join(oar_node_power_and_tags.oar_node_state_command("open", host))
 
     def commands_to_end_host_tasks(self, host: str) -> str:
-        """Return the commands by which an administrator ends the jobs of a switched-off node."""
         return f"`oarnodes {host}` shows the jobs, `oardel JOB` ends a job"
 
     def commands_to_remove_host(self, host: str) -> str:
-        """Return the command by which an administrator removes a node from OAR."""
         return f"`oarremoveresource RESOURCE` for each resource that `oarnodes {host}` shows"
 
     def query_rerunnable_tasks(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:

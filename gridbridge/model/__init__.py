@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 else:
 
     def light_dataclass(*, kw_only):
-        """Return a class decorator that adds an `__init__` whose keywords are the annotated names of the class."""
+        """Return a class decorator that adds an `__init__` with the annotated names as keywords."""
         assert kw_only
 
         def add_init(cls):

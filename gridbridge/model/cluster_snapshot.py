@@ -26,22 +26,21 @@ class ClusterJobListRow:
 
     @property
     def task(self) -> int:
-        """The task number; 0 if the job is no array job, or the row has several tasks."""
+        """The task number; 0 for a job that is no array, and for a row with several tasks."""
         return self.tasks[0][0] if self.task_count == 1 and self.tasks else NO_TASK
 
     @property
     def task_count(self) -> int:
-        """The number of tasks for which the row of the job list stands."""
         return sum(map(len, self.tasks)) if self.tasks else 1
 
     def covers(self, task: int) -> bool:
-        """Say whether the row of the job list contains a task; a row without task numbers contains all tasks."""
+        """Say whether the row contains a task; a row without task numbers contains all tasks."""
         return not self.tasks or any(task in tasks for tasks in self.tasks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedJobStatus:
-    """A job in a job list, with its errors and the scheduler's reasons why it waits."""
+    """A listed job with its errors; `hindrances` are the scheduler's reasons for waiting."""
 
     job_id: int
     owner: str
@@ -51,7 +50,7 @@ class ListedJobStatus:
 
     @property
     def submitted_at(self) -> datetime | None:
-        """The earliest time that the job list shows: of the job's submission, or of a task's start."""
+        """The earliest time in the job list: the job's submission, or a task's start."""
         return min((row.since for row in self.rows if row.since), default=None)
 
 
@@ -60,8 +59,6 @@ _Rows = tuple[dict[int, ClusterJobListRow], tuple[ClusterJobListRow, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueInstanceStatus:
-    """A queue on one host, with its slots and its state."""
-
     name: str  # queue instance, such as all.q@host
     slots_used: int
     slots_reserved: int  # slots that advance reservations hold
@@ -80,7 +77,6 @@ class QueueInstanceStatus:
 
     @property
     def host(self) -> str:
-        """The name of the queue instance's host."""
         return self.name.rpartition("@")[2]
 
     @property
@@ -131,7 +127,7 @@ class ClusterSnapshot:
                 yield queue
 
     def find(self, job_id: int, task: int = NO_TASK) -> ClusterJobListRow | None:
-        """Return the job list row of a task, or the first row of a job; None if the list lacks the job."""
+        """Return the row of a task, or the first row of a job; None if no row is listed."""
         rows = self.jobs.get(job_id, ())
         if task == NO_TASK or len(rows) < 2:
             return next((row for row in rows if task == NO_TASK or row.covers(task)), None)

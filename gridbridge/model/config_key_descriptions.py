@@ -20,8 +20,6 @@ class ConfigTextFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKeyDescription:
-    """The description of a key of gridbridge.toml."""
-
     meaning: str
     unit: str
     low: float
@@ -85,7 +83,7 @@ def setting(
     form: ConfigTextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> T:
-    """Define a key of gridbridge.toml as a dataclass field; `inherits` describes the value of an empty key."""
+    """Define a key of gridbridge.toml as a dataclass field; `inherits` tells an empty key's value."""
     metadata = config_key_metadata(meaning, unit, low, high, form=form, inherits=inherits)
     if isinstance(default, dict):
         return field(default_factory=type(default), metadata=metadata)
@@ -101,27 +99,26 @@ def config_key_metadata(
     form: ConfigTextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> Mapping[str, ConfigKeyDescription]:
-    """Return metadata for a dataclass field that describe a key of gridbridge.toml."""
+    """Return the metadata by which a dataclass field describes a key of gridbridge.toml."""
     description = ConfigKeyDescription(meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits)
     return {"setting": description}
 
 
 def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
-    """Return the description of a key of gridbridge.toml from its dataclass field."""
     about = key.metadata["setting"]
     assert isinstance(about, ConfigKeyDescription)
     return about
 
 
 class RemoteAccounts(dict[str, str]):
-    """Account names at a remote cluster, for those users whose account has another name there."""
+    """The remote account name of each user whose name differs at the remote cluster."""
 
     def account_of(self, person: str) -> str:
         """Return a user's account name at the remote cluster, by default the user's name at home."""
         return self.get(person, person)
 
     def person_of(self, account: str, cluster: str) -> str:
-        """Return the user with this account at the remote cluster; ACCOUNT@CLUSTER if it is no user's."""
+        """Return the user of a remote account; ACCOUNT@CLUSTER for an account without a user."""
         for person, theirs in self.items():
             if theirs == account:
                 return person
@@ -129,4 +126,4 @@ class RemoteAccounts(dict[str, str]):
 
 
 class QueueDefaultRequests(dict[str, str]):
-    """Default requests of a queue for its jobs: home's name of each resource, and the amount."""
+    """A queue's default requests: the amount of each resource, by the resource's name at home."""

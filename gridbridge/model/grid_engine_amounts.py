@@ -74,7 +74,6 @@ def format_grid_engine_amount(number: float, unit: str) -> str:
 
 
 def strip_memory_unit(amount: str) -> str:
-    """Return a Grid Engine amount without its memory unit."""
     return amount.rstrip("".join(MULTIPLIERS))
 
 

@@ -50,13 +50,16 @@ def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings)
 
 
 def shift_past_time_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
-    """Return a stored time, corrected by all forward jumps of the clock since then."""
+    """Return a past time, shifted by all later forward jumps of the clock."""
     later_s = sum(jump.by_s for jump in leaps if jump.at > since)
     return since + timedelta(seconds=later_s)
 
 
 def sum_clock_jumps(leaps: Iterable[ClockJump]) -> timedelta:
-    """Return the sum of all clock jumps; a stored time looks older than it is by at most this sum."""
+    """Return the sum of all clock jumps.
+
+    A stored time looks too old by at most this sum.
+    """
     return timedelta(seconds=sum(jump.by_s for jump in leaps))
 
 

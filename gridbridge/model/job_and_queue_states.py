@@ -6,8 +6,6 @@ if TYPE_CHECKING:
 
 
 class JobStateFact:
-    """The facts of which a job's state consists."""
-
     WAITING = "waiting"  # the job waits, and has no host
     HELD = "held"  # the job must not start; if it runs already, it continues
     RUNNING = "running"  # the job has a host, even if it is suspended or being deleted
@@ -24,7 +22,7 @@ class JobStateFact:
 
 
 class QueueStartBlocker:
-    """The facts that make up a queue instance's state; each of them keeps batch jobs from starting."""
+    """The facts of a queue instance's state; each fact keeps batch jobs from starting."""
 
     ERROR = "error"  # the queue has an error, until somebody clears the error
     DISABLED = "disabled"  # disabled by a person
@@ -78,7 +76,7 @@ class QueueInstanceState(StateFacts):
 
 
 class StateFactProperty:
-    """A property of job states that is true if the state has a certain fact."""
+    """A property of job states; the property is true if the state has one certain fact."""
 
     def __init__(self, fact: str) -> None:
         self._fact = fact
@@ -103,7 +101,6 @@ class JobState(StateFacts):
 
     @property
     def is_listed(self) -> bool:
-        """Whether the job was in a job list."""
         return bool(self.facts)
 
     @property

@@ -37,18 +37,18 @@ Variant = tuple[Pairs | None, str | None]  # new hard resources and new queue li
 
 
 def resource_long_name(resource: str) -> str:
-    """Return the long name of a resource, which may be given by its usual short name."""
+    """Return the long name of a resource; `resource` may be its usual short name."""
     return SHORTCUTS.get(resource, resource)
 
 
 def is_home_only_resource(resource: str) -> bool:
-    """Say whether a resource has a meaning only at home, so that no remote job requests it."""
+    """Say whether a resource has a meaning only at home; remote jobs do not request such a resource."""
     return resource_long_name(resource) in AT_HOME or resource.startswith(VALUES)
 
 
 @light_dataclass(kw_only=True)
 class JobRequest:
-    """What a job requests from its cluster; values that the job does not request are empty."""
+    """What a job requests from its cluster; an empty value requests nothing."""
 
     owner: str = ""
     hard: Pairs = ()
@@ -93,20 +93,20 @@ class JobRequest:
 
     @property
     def own_start(self) -> int:
-        """The start time that the owner requested, in epoch seconds; 0 if none, or no valid time."""
+        """The start time that the owner requested, in epoch seconds; 0 for none or an invalid time."""
         start = "" if self.odd_start else dict(self.context).get(OWN_START)
         return int(start or 0) if self.is_deferred else self.start
 
     @property
     def odd_start(self) -> str:
-        """The owner's start time in the job's context, if the text there is no valid time; '' if it is valid."""
+        """The invalid start time in the job's context, as text; '' for none or a valid time."""
         text = dict(self.context).get(OWN_START, "")
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
         return text if text and not (is_number and int(text) <= LATEST_S) else ""
 
     @property
     def deferred_job(self) -> int:
-        """The number of the job that the service deferred, as stored in the context; 0 if it deferred none."""
+        """The job number that the service stored in a deferred job's context; 0 for any other job."""
         text = dict(self.context).get(OWN_JOB, "") if self.is_deferred else ""
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
         return int(text) if is_number else 0
@@ -131,13 +131,13 @@ class JobSpec:
 
 
 def split_property_and_sql_relation(name: str) -> tuple[str, str]:
-    """Split `NAME` with or without a relation, such as `mem>`, into name and SQL relation, by default `=`."""
+    """Split a text such as `mem>` into name and SQL relation; the default relation is `=`."""
     bare = name.rstrip(RELATIONS)
     return bare, name[len(bare) :] or "="
 
 
 def format_sql_condition_for_people(name: str, value: str) -> str:
-    """Format for users a condition on a host property, such as `mem > 2000`."""
+    """Format a condition on a host property for users, such as `mem > 2000`."""
     bare, relation = split_property_and_sql_relation(name)
     if relation in WORDS:
         return f"{bare} {WORDS[relation]} {value}".rstrip()

@@ -23,8 +23,6 @@ class JobAccountAndErrors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequestAndSubmitOptions:
-    """What a job requests, and further options with which it was submitted."""
-
     request: JobRequest
     account: str
     pe: str  # parallel environment; empty: a serial job
@@ -36,7 +34,7 @@ class JobRequestAndSubmitOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayEndQuery:
-    """A query to the accounting of a cluster about how the tasks of an array ended."""
+    """A query to a cluster's accounting about the ends of an array's tasks."""
 
     job_id: int
     account: str
@@ -55,8 +53,6 @@ class ClusterArrayLimits:
 
 
 class JobKillReason(StrEnum):
-    """The reason that a cluster gives for killing a job."""
-
     UNKNOWN = ""
     WALLTIME = "walltime"
     PLACE = "place"  # another job needed the job's resources
@@ -65,7 +61,7 @@ class JobKillReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueJobAndUserRestrictions:
-    """Which jobs and users a queue admits; a value None means no restriction, or unknown."""
+    """The jobs and users that a queue admits; None means unrestricted or unknown."""
 
     slots: int | None = None
     environments: tuple[str, ...] | None = None  # parallel environments whose jobs the queue admits
@@ -124,8 +120,6 @@ def queue_wait_s(submitted_s: float, started_s: float, ended_s: float) -> float 
 
 
 class RemoteUsageSource(StrEnum):
-    """From where gridbridge knows the usage of a remote job."""
-
     ACCOUNTING = "accounting"  # from the accounting file of the remote cluster
     MESSAGE = "end message"  # from a message of the job's wrapper, which the owner could forge
 
@@ -191,7 +185,7 @@ class RemoteJobRunAccounting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountingFilePosition:
-    """Up to where a growing file was read; by default nothing was read."""
+    """The position up to which a growing file was read; by default nothing was read."""
 
     device: int = 0
     inode: int = 0
@@ -201,8 +195,6 @@ class AccountingFilePosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAccountingProgress:
-    """Up to where the accounting file of a cluster was read."""
-
     cluster: str
     path: str
     place: AccountingFilePosition = AccountingFilePosition()

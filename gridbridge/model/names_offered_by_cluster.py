@@ -16,8 +16,6 @@ ON_ONE_HOST = "$pe_slots"  # allocation_rule by which a job gets all its slots o
 
 
 class NamesOfferedByCluster:
-    """The names that jobs may request at a cluster, by kind of object."""
-
     __slots__ = KINDS = ("resource", "string", "pe", "project", "queue", "node", "rule")
 
     resource: frozenset[str]  # long and short names of the resources that jobs may request
@@ -40,7 +38,7 @@ class NamesOfferedByCluster:
         )
 
     def environment(self, nodes: int, slots: int) -> str:
-        """Return a parallel environment that gives `slots` slots on each node; '': none fits; ANY: all fit."""
+        """Return a parallel environment with `slots` slots on each node; '' if none fits, ANY if all fit."""
         if ANY in self.rule or not nodes or nodes * slots == 1:
             return ANY
         names = dict(word.split("=", 1)[::-1] for word in sorted(self.rule, reverse=True))
@@ -56,13 +54,13 @@ def encode_offered_names(vocabulary: NamesOfferedByCluster) -> bytes:
 
 
 def decode_offered_names(data: bytes) -> NamesOfferedByCluster:
-    """Decode the published names that a cluster offers; ParseError for invalid lines."""
+    """Decode the names that a cluster offers; raise ParseError for invalid lines."""
     read = transfer_messages_in_spool.decode_key_value_lines(data, NamesOfferedByCluster.KINDS) if data else {}
     return NamesOfferedByCluster(**{kind: frozenset(names.split()) for kind, names in read.items()})
 
 
 def missing_parallel_env_reason(nodes: int, slots: int) -> str:
-    """Describe which parallel environment a job needs, but its cluster does not have."""
+    """Describe the parallel environment that a job needs and its cluster lacks."""
     rule = f"{ON_ONE_HOST} or {slots}" if nodes == 1 else str(slots)
     return f"no parallel environment with allocation_rule {rule} (slots a host: {slots})"
 
@@ -81,7 +79,6 @@ class NonForwardingQueues:
         return f"{type(self).__name__}(queues={self.queues!r}, all_say={self.all_say!r})"
 
     def restrict_request(self, request: "JobRequest") -> "JobRequest":
-        """Restrict a remote job's request to queues that send no jobs on to another cluster."""
         targets, stays = self.restrict_targets(request.targets)
         return request.but(targets=targets, stays=stays)
 
@@ -103,7 +100,7 @@ class NonForwardingQueues:
     def restrict_request_or_none(self, request: "JobRequest") -> "JobRequest | None":
         """Restrict a request to queues that send no jobs on to another cluster; None if no queue is left.
 
-        A pattern of queue names can't be compared, so the job requests `remote=false`, which no other queue accepts.
+        A request with a pattern of queue names gets `remote=false`, because a pattern can't be compared.
         """
         words = request.targets.split(",") if request.targets else self.queues.split(",")
         local = [word for word in words if word.partition("@")[0] in self.queues.split(",")]
@@ -118,12 +115,11 @@ def _is_queue_name_pattern(name: str) -> bool:
 
 
 def encode_non_forwarding_queues(queues: NonForwardingQueues) -> bytes:
-    """Encode which queues of a cluster send no jobs on to another cluster, to publish this."""
     return transfer_messages_in_spool.encode_key_value_lines(vars(queues))
 
 
 def decode_non_forwarding_queues(data: bytes) -> NonForwardingQueues:
-    """Decode which queues of a cluster send no jobs on to another cluster; ParseError for invalid lines."""
+    """Decode a cluster's non-forwarding queues; raise ParseError for invalid lines."""
     return NonForwardingQueues(
         **{"queues": "", **transfer_messages_in_spool.decode_key_value_lines(data, ("queues", "all_say"))}
     )

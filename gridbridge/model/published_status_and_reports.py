@@ -43,8 +43,6 @@ class PublishedTransfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTransferEvent:
-    """An event in the history of a transfer."""
-
     at: datetime
     text: str
 
@@ -77,8 +75,6 @@ class PublishedOpenTransfers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedQueueOnHost:
-    """A queue on one host, as published for all users."""
-
     name: str  # queue instance, such as all.q@host
     used: int
     reserved: int
@@ -88,7 +84,6 @@ class PublishedQueueOnHost:
 
     @property
     def host(self) -> str:
-        """The name of the queue instance's host."""
         return self.name.rpartition("@")[2]
 
     @property
@@ -115,8 +110,6 @@ class PublishedClusterAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTransferQueue:
-    """A transfer queue with its remote cluster and limits."""
-
     queue: str
     cluster: str
     pending_limit: int
@@ -125,7 +118,7 @@ class PublishedTransferQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedConfigurationStatus:
-    """Which gridbridge.toml is in force, and the errors in a newer gridbridge.toml that was refused."""
+    """The gridbridge.toml in force, and the errors of a newer, refused gridbridge.toml."""
 
     sha256: str  # digest of the gridbridge.toml in force
     since: datetime
@@ -135,8 +128,6 @@ class PublishedConfigurationStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedServiceStatus:
-    """What the running service says about itself: version, start time, transfer queues, configuration."""
-
     cluster: str  # home cluster
     version: str
     started_at: datetime
@@ -157,8 +148,6 @@ class PublishedRemoteUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedAccountingProgress:
-    """How far a cluster's accounting file was read."""
-
     cluster: str
     path: str
     read_at: datetime | None = None  # when the file was last read; None: never
@@ -169,15 +158,11 @@ class PublishedAccountingProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedAccountingPositions:
-    """How far the accounting file of each cluster was read."""
-
     readings: tuple[PublishedAccountingProgress, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedClusterDrain:
-    """Who drained a cluster, when and why."""
-
     by: str
     at: datetime
     reason: str
@@ -194,7 +179,7 @@ class PublishedFastJobFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedClusterBreaker:
-    """The breaker of a remote cluster, which closes transfer queues for a time after fast failures of jobs."""
+    """The breaker of a remote cluster; fast job failures close the cluster's transfer queues for a time."""
 
     cluster: str
     failed: tuple[PublishedFastJobFailure, ...] = ()  # the jobs in a row that failed fast
@@ -207,14 +192,12 @@ class PublishedClusterBreaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedBreakersOfClusters:
-    """The breakers of all remote clusters at which jobs failed."""
-
     breakers: tuple[PublishedClusterBreaker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLoadValues:
-    """The load values of transfer queues; if they are old, the poller does not run."""
+    """The load values of transfer queues; old values mean that the poller does not run."""
 
     taken_at: datetime
     stale: timedelta
@@ -223,7 +206,7 @@ class PublishedLoadValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFilesSnapshot:
-    """The contents of the published files at one moment; None: the file is missing."""
+    """The contents of the published files at one moment; None stands for a missing file."""
 
     service: PublishedServiceStatus | None = None
     load: PublishedLoadValues | None = None
@@ -238,7 +221,7 @@ UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # shown in place of a control charact
 
 
 def replace_control_characters(text: str) -> str:
-    """Replace control characters in a user's text, because they could change what a terminal shows."""
+    """Replace control characters, which could change what a terminal shows."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
@@ -262,8 +245,6 @@ def format_duration(passed: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatusReport:
-    """What `gridbridge status` says of a cluster: whether it answers, its waiting tasks and free slots."""
-
     cluster: str
     answers: bool
     taken_at: datetime | None
@@ -274,8 +255,6 @@ class ClusterStatusReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueReport:
-    """What `gridbridge status` says of a transfer queue: whether it is open, or why it is closed."""
-
     queue: str
     cluster: str
     is_open: bool
@@ -286,8 +265,6 @@ class TransferQueueReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferAndAwaitedEvent:
-    """What `gridbridge status` says of a transfer: its state, and what it waits for."""
-
     job: str  # local job id, such as 12, or 12.3 for a task of an array
     transfer: PublishedTransfer
     waits_for: str
@@ -307,8 +284,6 @@ class SiteStatusReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferAttemptExplanation:
-    """What `gridbridge why` says of a transfer: where it is, its state at both clusters, what it awaits."""
-
     transfer: PublishedTransfer
     where: str
     here: str

@@ -19,9 +19,9 @@ class QconfValuesByHost:
     others: tuple[tuple[str, str], ...] = ()  # pairs (host or host group, value)
 
     def on(self, host: str, groups: Container[str]) -> str:
-        """Return the value at a host: its own value, or that of its group, or the default value.
+        """Return the value at a host: the host's own value, the value of its group, or the default value.
 
-        If the value is a list, the value at a host replaces the default list, and does not extend it (queue_conf(5)).
+        A list at a host replaces the default list (queue_conf(5)).
         """
         own = (value for where, value in self.others if where.lower() == host.lower())
         shared = (value for where, value in self.others if where in groups)
@@ -29,7 +29,6 @@ class QconfValuesByHost:
 
 
 def parse_qconf_values_by_host(text: str) -> QconfValuesByHost:
-    """Parse an attribute in qconf's output: a default value, and values for some hosts."""
     usual = text.partition("[")[0].rstrip(", ")
     by_host = tuple((where.strip(), value.strip()) for where, value in PARTS.findall(text))
     return QconfValuesByHost(usual=usual, others=by_host)

@@ -50,8 +50,6 @@ OF_DEBIAN = '"/usr/lib/gridengine", of OAR "/usr/bin"'
 
 
 class ClusterKind(StrEnum):
-    """The batch system of a cluster."""
-
     GRIDENGINE = "gridengine"
     OAR = "oar"
     EMBEDDED = "embedded"
@@ -66,7 +64,7 @@ class JobEndPushKind(StrEnum):
 
 
 class JobClaimKind(StrEnum):
-    """How home and a remote job agree which of them runs a task that home may have recalled."""
+    """How home and a remote job agree which side runs a task that home may have recalled."""
 
     NONE = "none"
     FILE = "file"
@@ -109,7 +107,7 @@ TRANSFER_HOME_KINDS = (ClusterKind.GRIDENGINE, ClusterKind.EMBEDDED)
 
 
 def why_no_transfer_queues_at_home(cluster: str, kind: str | None) -> str:
-    """Return why a home cluster can't have transfer queues; '': it can. `kind` None: no such cluster."""
+    """Return why the home cluster can't have transfer queues, or ''; `kind` None: no such cluster."""
     if kind in TRANSFER_HOME_KINDS:
         return ""
     home = f"{cluster} is of kind {kind}" if kind else f"there is no [cluster.{cluster}]"
@@ -155,7 +153,7 @@ class Policy:
 
     @property
     def why_no_queues(self) -> str:
-        """Return why the site can't have transfer queues; '' if the site can."""
+        """The reason why the site can't have transfer queues; empty without a reason."""
         return why_no_transfer_queues_at_home(self.site.cluster, self.local.kind if self.local else None)
 
     @property

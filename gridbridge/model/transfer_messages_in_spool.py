@@ -15,7 +15,10 @@ def encode_key_value_lines(values: dict[str, str]) -> bytes:
 
 
 def decode_key_value_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
-    """Decode lines `key=value`; raise ParseError for invalid lines, and for keys not in `keys` (None: any)."""
+    """Decode lines `key=value`; raise ParseError for an invalid line or a key outside `keys`.
+
+    `keys` None allows any key.
+    """
     if not data.endswith(b"\n"):
         raise ParseError("the last line is incomplete")
     values: dict[str, str] = {}
@@ -56,8 +59,6 @@ ERROR = 100  # exit status after which Grid Engine puts the job into error state
 
 
 class TransferMessageKind:
-    """The kind of a message in the spool."""
-
     RECORD = "record"  # from a starter: the progress of a transfer
     ASK = "ask"  # from the starter of a restarted task, which asks what its transfer is
     INTENT = "intent"  # from a method of the queue: the state that the local job shall have
@@ -88,8 +89,6 @@ class TransferOutcome:
 
 
 class TransferFailureCause:
-    """The words for why a transfer failed or is late."""
-
     UNKNOWN = "unknown"  # a cause that only a newer version of gridbridge knows
     UNREACHED = "unreached"  # the cluster gave no answer, or refuses the job at the moment
     DENIED = "denied"  # the cluster refuses all jobs from this site
@@ -164,7 +163,7 @@ class TransferMessage:
         return TransferMessage(**(vars(self) | values))
 
     def tells_end(self) -> bool:
-        """Say whether the message has the complete outcome of a job; a message that was cut lacks a part."""
+        """Say whether the message has a job's complete outcome; a cut message lacks a part."""
         parts = {TransferOutcome.EXIT: self.exit_status, TransferOutcome.SIGNAL: self.signal}
         return bool(parts.get(self.outcome, self.outcome))
 
@@ -174,7 +173,6 @@ CAUSES = frozenset(value for name, value in vars(TransferFailureCause).items() i
 
 
 def encode_transfer_message(message: TransferMessage) -> bytes:
-    """Encode a message for a file in the spool."""
     return encode_key_value_lines(vars(message))
 
 
@@ -191,9 +189,9 @@ def shorten_reason_for_storage(sentence: str) -> str:
 
 
 def find_key_of_too_long_value(message: TransferMessage) -> str:
-    """Return the key of the first value of a message that is too long to be stored; '' if there is none.
+    """Return the key of the first value of a message that is too long to be stored; '' without one.
 
-    Two values may have any length: the reason, which is shortened later, and the remote folder in a record.
+    The reason, which is shortened later, and the remote folder in a record may have any length.
     """
     free = ("reason", "stage") if message.kind == TransferMessageKind.RECORD else ("reason",)
     values = vars(message).items()
@@ -201,7 +199,10 @@ def find_key_of_too_long_value(message: TransferMessage) -> str:
 
 
 def decode_transfer_message(data: bytes) -> TransferMessage:
-    """Decode a message; raise ParseError for invalid bytes. A cause from a newer version becomes UNKNOWN."""
+    """Decode a message; raise ParseError for invalid bytes.
+
+    A cause from a newer version becomes UNKNOWN.
+    """
     if len(data) > MAX_BYTES:
         raise ParseError(f"message: {len(data)} bytes; expected at most {MAX_BYTES}")
     message = TransferMessage(**decode_key_value_lines(data, KEYS))

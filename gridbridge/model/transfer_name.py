@@ -12,7 +12,7 @@ NO_TASK = 0  # task number of a job that is no array job
 
 
 class TransferAttemptId:
-    """The parts of a transfer's name; a transfer is one attempt to run a local task at another cluster."""
+    """The parts of a transfer's name."""
 
     __slots__ = ("attempt", "cluster", "job", "task")
 
@@ -33,7 +33,7 @@ class TransferAttemptId:
 
     @property
     def local(self) -> str:
-        """The id of the local job or task, as commands of Grid Engine take it: `12`, or `12.3` for a task."""
+        """The id of the local job or task for Grid Engine's commands: `12`, or `12.3` for a task."""
         return f"{self.job}.{self.task}" if self.task else str(self.job)
 
 
@@ -48,7 +48,7 @@ def parse_transfer_name(name: str) -> TransferAttemptId:
 
 
 def parse_local_job_and_task(job: str) -> tuple[int, int]:
-    """Parse the id of a job, `12`, or of a task, `12.3`, into job and task; task NO_TASK for a job."""
+    """Parse a job id `12` or a task id `12.3` into job and task; a job id gives task NO_TASK."""
     parts = job.split(".")
     are_numbers = all(part.isascii() and part.isdigit() and len(part) < 10 and part[0] != "0" for part in parts)
     if len(parts) > 2 or not are_numbers:
@@ -89,12 +89,11 @@ def _parse_qstat_task_number(part: str) -> int:
 
 
 def job_ids_in_pushed_report(pushed: bytes) -> list[int]:
-    """Return the job ids in a report of ended jobs; anyone may write a report, so other words are ignored."""
+    """Return the job ids in a report of ended jobs; ignore other words, because anyone may report."""
     return [int(word) for word in pushed.split() if word.isdigit() and len(word) < 10]
 
 
 def is_transfer_name(name: str) -> bool:
-    """Say whether a text is the name of a transfer."""
     try:
         return bool(parse_transfer_name(name))
     except ParseError:

@@ -19,8 +19,6 @@ EMBEDDED = "embedded"
 
 @light_dataclass(kw_only=True)
 class SshLogin:
-    """The host and account with which ssh runs a cluster's commands."""
-
     host: str
     user: str = ""  # account on the host; empty: same name as the local account
     port: str = ""  # ssh port; empty: the port from ssh_config(5), by default 22
@@ -39,12 +37,10 @@ def parse_ssh_login_address(address: str, user: str, person: str = "") -> SshLog
 
 
 class ClusterAccess:
-    """How to run the commands of a cluster's batch system."""
-
     timeout_s: float
 
     def with_time_limit(self, timeout_s: float) -> "Self":
-        """Return access to the same cluster with a shorter time limit for commands."""
+        """Return access to the same cluster with a time limit of at most `timeout_s` for commands."""
         return type(self)(**(vars(self) | {"timeout_s": min(timeout_s, self.timeout_s)}))
 
     def environment(self) -> dict[str, str]:
@@ -54,8 +50,6 @@ class ClusterAccess:
 
 @light_dataclass(kw_only=True)
 class GridEngineCellAccess(ClusterAccess):
-    """How to run Grid Engine's commands for one cell (one Grid Engine cluster)."""
-
     root: str
     cell: str
     qmaster_port: str
@@ -143,7 +137,6 @@ class TransferRoute:
 
     @property
     def home(self) -> Home:
-        """How to reach the home cluster, which has the transfer queue."""
         return self._access_to_embedded("local") if self.local_kind == EMBEDDED else self._access_to_cell("local")
 
     @property
@@ -158,7 +151,7 @@ class TransferRoute:
     def declares_staged_files(self, context: tuple[tuple[str, str], ...]) -> bool:
         """Say whether the job's context or its queue names files to copy to or from the cluster.
 
-        With copied files, the remote job runs in a folder for its transfer; without, in the home of the account.
+        A remote job with copied files runs in a folder of its transfer, any other remote job in the account's home.
         """
         of_queue = self.stage_in or self.stage_out
         own = any(name in ("stage_in", "stage_out") for name, _ in context)
@@ -194,7 +187,6 @@ KEYS = tuple(TransferRoute.__annotations__)
 
 
 def encode_transfer_route(route: TransferRoute) -> bytes:
-    """Encode a route in the format in which it is published."""
     return transfer_messages_in_spool.encode_key_value_lines(vars(route))
 
 
@@ -207,7 +199,6 @@ TIMEOUT_S = 15.0
 
 
 def remote_cluster_access_of_person(section: "Mapping[str, object]", name: str, person: str) -> Away:
-    """Return how to reach a remote cluster as a user, according to its section in gridbridge.toml."""
     users, timeout_s = section.get("users"), section.get("command_timeout_s")
     account = str(users.get(person, person)) if isinstance(users, dict) else person
     way = parse_ssh_login_address(str(section.get("ssh", "")), account)

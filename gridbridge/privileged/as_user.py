@@ -100,7 +100,6 @@ def perform_as_user_request(arguments: list[str]) -> NoReturn:
 
 
 def read_spool_record_and_owner(name: str) -> tuple[TransferMessage, int]:
-    """Return a spool record and the uid of its owner."""
     unique = name.removeprefix(spool.MESSAGE)
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise AsUserRequestRefusal(f"{name!r} is not the name of a spool record")

@@ -21,8 +21,6 @@ USAGE = {
 
 
 class AsUserArrayArguments:
-    """A request of gridbridge-as-user: verb, campaign file, cluster and arrays."""
-
     def __init__(self, arguments: list[str]) -> None:
         """Parse arguments and read the configuration; raise AsUserRequestRefusal for invalid arguments."""
         self.verb, file, cluster, *words = [*arguments, "", ""][: max(3, len(arguments))]
@@ -47,11 +45,9 @@ class AsUserArrayArguments:
                 raise AsUserRequestRefusal(str(error)) from error
 
     def is_configured_cluster(self, cluster: str) -> bool:
-        """Say whether the configuration has a cluster."""
         return isinstance(self.config.get("cluster", {}).get(cluster), dict)
 
     def with_cluster(self, cluster: str) -> "AsUserArrayArguments":
-        """Return a copy of these arguments for another cluster in the configuration."""
         from copy import copy  # imported here, because few calls concern several clusters
 
         order = copy(self)
@@ -59,7 +55,6 @@ class AsUserArrayArguments:
         return order
 
     def access_and_account_of_user(self, person: str) -> "tuple[Away, str]":
-        """Return a user's access to the cluster, and the user's remote account."""
         assert isinstance(self.section, dict)
         far = remote_cluster_access_of_person(self.section, self.cluster, person)
         return far, far.login.user if far.login else person
@@ -86,8 +81,6 @@ def read_config_or_not_yet_possible() -> "dict[str, dict[str, object]]":
 
 
 class ArraySendProgress:
-    """The progress of one array in a call of send-arrays."""
-
     def __init__(self, array: CampaignArrayId, index: int) -> None:
         self.array = array
         self.place = index  # position of the array in the arguments

@@ -71,16 +71,19 @@ def _list_end_or_resume_campaign(arguments: list[str]) -> str:
 
 
 def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
-    """Record a campaign's end in root's ledger, even before a first submission, so that no more tasks are sent."""
+    """Record a campaign's end in root's ledger, even before a first submission.
+
+    After the end no more tasks are sent.
+    """
     if ledger.has_file or _record_campaign_file_in_ledger(campaign, ledger, folder):
         ledger.record_campaign_end()
 
 
 def _record_campaign_file_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str) -> bool:
-    """Record the file of an unsubmitted campaign in the ledger; return False for a file that root never accepts.
+    """Record an unsubmitted campaign's file in the ledger; return False for a file that root refuses.
 
-    Root refuses a missing file, and a file of another campaign. If a user has replaced the file, only the campaign's
-    end is recorded. Raises CampaignFileUnreadable if the file is unreadable now.
+    Root refuses a missing file, and a file of another campaign. If a user has replaced the file, only the
+    campaign's end is recorded. Raises CampaignFileUnreadable if the file is unreadable now.
     """
     from gridbridge.campaigns.store.campaign_file_verification import (
         RootVerifiedCampaignFiles,
@@ -105,10 +108,9 @@ def _record_campaign_file_in_ledger(campaign: int, ledger: RootLedgerOfSubmitted
 
 
 def _release_or_delete_array(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> str:
-    """Release or delete an array; return its job id, empty without a job.
+    """Release or delete an array, and delete its duplicates; return the job id, or ''.
 
-    If an array was submitted several times, all its jobs except one are deleted. For `delete-waiting`, the indices of
-    tasks that had begun follow the job id.
+    For `delete-waiting`, the indices of tasks that had begun follow the job id.
     """
     if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
         return ""  # no array of the campaign was submitted

@@ -28,7 +28,7 @@ class AsUserRequestRefusal(GridbridgeError):
 
 
 class MissingUserAccount(AsUserRequestRefusal):
-    """Raised for a uid without an account, or with an account that the name service does not find now."""
+    """Raised for a uid for which the name service finds no account now."""
 
 
 class JobNeverAcceptedByCluster(GridbridgeError):
@@ -61,7 +61,6 @@ STATUS = {
 
 
 def print_as_user_error_and_exit(error: Exception) -> NoReturn:
-    """Print an error in one line, and exit with the error's exit status."""
     os.write(2, f"gridbridge-as-user: {limited_error_line(error)}\n".encode("utf-8", "replace"))
     os._exit(as_user_exit_status(error))
 
@@ -72,12 +71,11 @@ def limited_error_line(error: Exception) -> str:
 
 
 def as_user_exit_status(error: Exception) -> int:
-    """Return the exit status of gridbridge-as-user for an error."""
     return STATUS.get(type(error), FAILED)
 
 
 def read_root_configuration(path: str) -> "dict[str, dict[str, object]]":
-    """Read the configuration; raise AsUserRequestRefusal if another user than root could have written the file."""
+    """Read the configuration; raise AsUserRequestRefusal for a file that others than root can write."""
     owner = safe_files.required_trusted_file_owner()
     if owner is not None:
         safe_files.require_trusted_path(path)
@@ -95,7 +93,7 @@ def require_ordinary_account(config: "dict[str, dict[str, object]]", file: str, 
 
 
 def require_existing_account(uid: int) -> None:
-    """Raise OwnerAccountUnavailable if a uid has no account; callers have not acted yet."""
+    """Raise OwnerAccountUnavailable for a uid without an account; callers check before any act."""
     try:
         pwd.getpwuid(uid)
     except KeyError as error:
@@ -105,7 +103,7 @@ def require_existing_account(uid: int) -> None:
 def switch_to_user(uid: int) -> str:
     """Switch this process to a user and the user's groups for good; return the login name.
 
-    Only root can become another user; a process of the user itself is not changed.
+    Only root can become another user. A process that already runs as the user is not changed.
     """
     try:
         person = pwd.getpwuid(uid)
@@ -141,12 +139,11 @@ def exit_with_child(child: UserProcessScope, limit_s: float = LIMIT_S) -> NoRetu
 
 
 def environment_of_person(name: str, home: str) -> dict[str, str]:
-    """Return the environment variables of a program that runs as a user."""
     return {"HOME": home, "USER": name, "LOGNAME": name, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 
 def require_owned_remote_job(job: str, found: tuple[str, str], expected: tuple[str, str]) -> bool:
-    """Say whether a job was found; raise RemoteJobNotOurs if its owner and -A account string are not as expected."""
+    """Say whether a job was found; raise RemoteJobNotOurs for another owner or -A account string."""
     if found[0] and found != expected:
         (owner, account), (theirs, name) = found, expected
         raise RemoteJobNotOurs(f"job {job} of {owner} has account {account!r}; expected account {name} of {theirs}")

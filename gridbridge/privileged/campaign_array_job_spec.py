@@ -39,7 +39,10 @@ class VerifiedCampaignTasks:
     def __init__(
         self, order: AsUserArrayArguments, brought: RootVerifiedCampaignFiles, ledger: RootLedgerOfSubmittedTasks
     ) -> None:
-        """Read the campaign file; raise AsUserRequestRefusal (invalid file) or SpeculativeCopyRefusal (forbidden)."""
+        """Read the campaign file.
+
+        Raises AsUserRequestRefusal for an invalid file, and SpeculativeCopyRefusal for a forbidden copy.
+        """
         try:
             header = json.loads(brought.header_line())
             outputs = " ".join(map(str, header.get("outputs") or ()))
@@ -75,7 +78,6 @@ class VerifiedCampaignTasks:
         return script_tasks
 
     def spec(self, array: CampaignArrayId, tasks: tuple[CampaignArrayScriptTask, ...], person: str) -> JobSpec:
-        """Return the job spec of an array for the cluster of the request."""
         header, section = header_of_array(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
         amounts = {key: _checked_amount_in_header(header, key, most) for key, most in LIMITS.items()}
@@ -120,7 +122,10 @@ class VerifiedCampaignTasks:
 def _read_task_lines(
     attempts: tuple[Attempts, ...], brought: RootVerifiedCampaignFiles, ledger: RootLedgerOfSubmittedTasks
 ) -> dict[int, bytes]:
-    """Return each task's line of parameters; raise AsUserRequestRefusal if too long, KeyError if missing."""
+    """Return each task's line of parameters.
+
+    Raises AsUserRequestRefusal for too long lines, and KeyError for a missing line.
+    """
     numbers = [[task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts]
     lines = brought.parameters_of_tasks({task for array_tasks in numbers for task in array_tasks}, ledger)
     for array_tasks in numbers:

@@ -44,7 +44,6 @@ class CampaignOwnerClusterCalls:
         return self._adapter.find_held_job(self._far, name, self._account)
 
     def submit_held_array(self, spec: JobSpec) -> str:
-        """Submit a held array; return its job id."""
         placed = choose_array_parallel_env(spec, self._order.cluster)
         answer = self._adapter.submit_held_job(self._far, keep_array_off_transfer_queues(placed, self._order.cluster))
         if answer.result != JobSubmissionOutcome.ACCEPTED:
@@ -52,11 +51,13 @@ class CampaignOwnerClusterCalls:
         return answer.remote_id
 
     def release_new_arrays(self, jobs: list[str]) -> None:
-        """Release arrays that were just submitted, so that their tasks may start."""
         self._adapter.release_arrays(self._far, tuple(jobs), self._name)
 
     def release_or_delete_array(self, name: str, job: str, is_repeated: bool) -> str:
-        """Release or delete an array, and delete its duplicates; `delete-waiting` returns the begun tasks' indices."""
+        """Release or delete an array, and delete its duplicates.
+
+        For `delete-waiting`, return the indices of tasks that had begun.
+        """
         adapter, far, order = self._adapter, self._far, self._order
         if is_repeated:
             for duplicate in adapter.find_duplicate_arrays(far, name, self._account, job):
@@ -90,7 +91,7 @@ class CampaignOwnerClusterCalls:
 
 
 def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
-    """Set an array's parallel environment; raise JobNeverAcceptedByCluster if the cluster lacks the environment."""
+    """Set an array's parallel environment; raise JobNeverAcceptedByCluster if none fits."""
     nodes, per_host = spec.request.groups[0] if spec.request.groups else (0, 0)
     if spec.pe or spec.slots == 1 or not nodes:
         return spec
@@ -106,7 +107,10 @@ def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISH
 
 
 def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
-    """Keep an array off transfer queues; raise JobNeverAcceptedByCluster if all queues are transfer queues."""
+    """Keep an array off transfer queues.
+
+    Raises JobNeverAcceptedByCluster if each requested queue is a transfer queue or missing.
+    """
     published = published_file_formats.read_non_forwarding_queues(cluster, folder)
     if not published:
         return spec

@@ -18,10 +18,8 @@ class AsRootRequestRefusal(GridbridgeError):
 def hosts_block_with_name(host: str, address: str, leads: set[str], others: list[str], block: list[str]) -> list[str]:
     """Return the lines of gridbridge's block with a name added.
 
-    Raises AsRootRequestRefusal if a line outside the block has the name or the address. Also raises
-    AsRootRequestRefusal if the block lacks the name but the name already has another address, because the name then
-    belongs to another machine. Host names ignore case (hosts(5)), and a qmaster rejects a host whose address has
-    another name.
+    Raises AsRootRequestRefusal if a line outside the block has the name or the address, or if the block
+    lacks the name but the name has another address. Such a name belongs to another machine.
     """
     for line in others:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
@@ -32,7 +30,10 @@ def hosts_block_with_name(host: str, address: str, leads: set[str], others: list
 
 
 def _split_hosts_file_at_block(text: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the lines before, in and after gridbridge's block; raise AsRootRequestRefusal for an incomplete block."""
+    """Return the lines before, in and after gridbridge's block.
+
+    Raises AsRootRequestRefusal for an incomplete block.
+    """
     lines = text.removesuffix("\n").split("\n") if text else []  # splitlines() also splits at form feeds
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
         raise AsRootRequestRefusal(f"{HOSTS}: incomplete block; expected both lines {BEGIN!r} and {END!r}")

@@ -36,7 +36,6 @@ def run_owner_notification_program(arguments: list[str]) -> NoReturn:
 
 
 def read_notification_request_file(name: str) -> tuple[str, int]:
-    """Return the program that a user's notification request names, and the user's uid."""
     unique = name.removeprefix(WISH)
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise AsUserRequestRefusal(f"{name!r} is not the name of a notification request")

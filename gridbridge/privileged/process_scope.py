@@ -80,7 +80,7 @@ def _can_fork_below_limit(most: int) -> bool:
 
 
 def _fork_in_new_pid_namespace() -> tuple[int, bool]:
-    """Fork a child, if possible into a new PID namespace; return the pid, and whether the child has a namespace."""
+    """Fork a child, if possible in a new PID namespace; return pid and whether the namespace is new."""
     import ctypes  # imported here, because transfers need no ctypes
 
     libc = ctypes.CDLL(None)
@@ -98,7 +98,10 @@ def _fork_in_new_pid_namespace() -> tuple[int, bool]:
 
 
 def _fork_worker_and_watch(line: int, limit_s: float, *, is_closed: bool) -> None:
-    """Fork a child, which returns and works; the caller waits for the child's end, then exits, which ends the scope."""
+    """Fork a child, and return only in the child.
+
+    The caller waits for the child's end, then exits, which ends the scope.
+    """
     global _more
     word = os.read(line, 1)
     if not word:  # the parent process has ended

@@ -27,7 +27,10 @@ SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
 def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> Iterator[str]:
-    """Send arrays; yield status, job id and error of each begun array. A later call may send the remaining arrays."""
+    """Send arrays; yield status, job id and error of each begun array.
+
+    A later call may send the remaining arrays.
+    """
     content = None
     if not all(ledger.job_id_of_array(array.array) for array in order.arrays):
         brought = RootVerifiedCampaignFiles(order.campaign)
@@ -54,7 +57,7 @@ class CampaignArraySender:
         self._began = time.monotonic()
 
     def submit_held_arrays(self) -> list[ArraySendProgress]:
-        """Record the intended arrays, submit the arrays on hold, and record the job ids; return the begun arrays."""
+        """Record intents, submit the arrays on hold, record the job ids, and return the begun arrays."""
         sent_arrays = [ArraySendProgress(array, index) for index, array in enumerate(self._order.arrays)]
         intended: list[ArraySendProgress] = []
         with self._write_ledger_records_together(intended):

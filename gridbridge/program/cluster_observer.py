@@ -34,8 +34,6 @@ AHEAD_S = 1.0  # how far another program's clock may be ahead, because clocks ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterQueryResult:
-    """The result of querying a cluster: a snapshot, or the reason for a failure."""
-
     cluster: str
     took_s: float = 0.0
     snapshot: ClusterSnapshot | None = None
@@ -81,7 +79,7 @@ class ClusterObserver:
         self._words_due = clock.steady_s()
 
     def follow(self, where: Away, pace: PollerSection, transfer_queues: Collection[str]) -> None:
-        """Use a changed configuration for all further queries; query the names that the cluster offers at once."""
+        """Use a changed configuration from now on; query the cluster's offered names at once."""
         self._where = where
         self._pace = pace
         self._transfer_queues = transfer_queues
@@ -126,7 +124,7 @@ class ClusterObserver:
         self.interval_s = interval_s
 
     def _date_query_result(self, answer: ClusterQueryResult) -> ClusterQueryResult:
-        """Date a result by the time since its query began, because the clock may have been set during the query."""
+        """Date a result by the time since its query began, even if the clock was set meanwhile."""
         taken_at = self._clock.time_of_day_at(self._asked_at)
         shared = answer.shared and replace(
             answer.shared, asked_at=taken_at, every_s=self.interval_s + answer.took_s + ROUND_S
@@ -185,16 +183,12 @@ class ClusterObserver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedClusterSnapshot:
-    """A snapshot of a cluster from another program of gridbridge, or the error of the query."""
-
     snapshot: ClusterSnapshot | None = None
     trouble: str = ""
     is_regular: bool = False  # whether the poller, which queries regularly, shared the snapshot
 
 
 class ClusterSnapshotSharing:
-    """Stores and reads the snapshots that gridbridge's programs share."""
-
     def __init__(self, database: StateFile, clock: Clock, *, is_dry: bool = False) -> None:
         """Open the table of shared snapshots; a dry run stores nothing."""
         self._answers = LastClusterQueryRows(database)
@@ -202,14 +196,13 @@ class ClusterSnapshotSharing:
         self._is_dry = is_dry
 
     def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
-        """Store a snapshot of a cluster, or the error of a query, for other programs."""
         if not self._is_dry:
             self._answers.store_result(cluster, answer)
 
     def find(
         self, cluster: str, location: str, released: frozenset[str], limit_s: float
     ) -> SharedClusterSnapshot | None:
-        """Return a recent shared snapshot that contains the released jobs; None if no recent snapshot is stored.
+        """Return a recent shared snapshot that contains the released jobs; None without a recent snapshot.
 
         A snapshot counts as recent until its age reaches `limit_s`, or until the next regular query.
         """
@@ -238,7 +231,7 @@ def query_result_to_share(
     every_s: float = 0.0,
     trouble: str = "",
 ) -> LastClusterQueryResult:
-    """Return the part of a query's result that other programs get: queues and campaign jobs, or the error."""
+    """Return what other programs get of a query's result: queues and campaign jobs, or the error."""
     return LastClusterQueryResult(
         place=location,
         asked_at=snapshot.taken_at if snapshot else now,
@@ -250,7 +243,7 @@ def query_result_to_share(
 
 
 def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
-    """Return a text that differs for queries with another gridbridge version, cluster address or transfer queues."""
+    """Return a text that identifies gridbridge's version, the cluster's address and the transfer queues."""
     return " ".join((__version__, where.kind, *_words_of_cluster_address(where), *transfer_queues))
 
 
@@ -294,7 +287,7 @@ class LastClusterSnapshots:
         return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
 
     def forget(self, cluster: str) -> None:
-        """Forget a cluster's results, because its address has changed or the cluster is no longer queried."""
+        """Forget a cluster's results, after a change of its address or at the end of its queries."""
         self.good.pop(cluster, None)
         self._failed.pop(cluster, None)
 
@@ -323,7 +316,7 @@ class LastClusterSnapshots:
 def publish_local_only_queues(
     snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
 ) -> None:
-    """Publish the list of a cluster's queues that send no job to another cluster, if the list has changed."""
+    """Publish a cluster's queues that send no job to another cluster, if the list has changed."""
     queues = find_local_only_queues(snapshot.queues, transfer_queues)
     now = encode_non_forwarding_queues(queues) if queues else None
     if published_file_formats.read_non_forwarding_queues(snapshot.cluster, folder) == now:

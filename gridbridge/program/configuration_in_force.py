@@ -31,16 +31,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedConfiguration:
-    """A gridbridge.toml that was refused, with the reasons."""
-
     sha256: str = ""  # empty: the file was unreadable
     problems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveConfiguration:
-    """A valid gridbridge.toml, and since when the file is in force."""
-
     policy: Policy
     raw: bytes
     sha256: str
@@ -60,10 +56,9 @@ class ConfigurationFileWatch:
         self._seen_at_s = clock()
 
     def has_changed(self, at_once: bool = False) -> bool:
-        """Say whether the file has changed since the last call that returned True; with `at_once` return True.
+        """Say whether the file has changed since the last call that returned True; `at_once` forces True.
 
-        A change is reported when the file has stayed the same for half a second, since an editor may write
-        the file in several steps.
+        A change is reported after half a second without further changes, because an editor may write in steps.
         """
         now = fingerprint_file_and_path_modes(self._path)
         if now != self._seen:
@@ -76,10 +71,10 @@ class ConfigurationFileWatch:
 
 
 class ReloadableConfiguration:
-    """The gridbridge.toml that is in force, and the errors of a newer file that was refused."""
+    """The gridbridge.toml in force, and the errors of a newer, refused file."""
 
     def __init__(self, clock: Clock, path: str = CONFIG, earlier: Earlier = lambda: None) -> None:
-        """Read gridbridge.toml; if the file is invalid, use the file that the last run of the service had in force.
+        """Read gridbridge.toml; if the file is invalid, use the file in force at the service's last run.
 
         Raises ConfigError if both files are invalid.
         """
@@ -99,11 +94,10 @@ class ReloadableConfiguration:
 
     @property
     def policy(self) -> Policy:
-        """The configuration that is in force."""
         return self.in_force.policy
 
     def reload_if_changed(self, at_once: bool = False, away_jobs: Away = tuple) -> bool:
-        """Load a changed gridbridge.toml or refuse it; say whether the configuration or the reported errors changed.
+        """Load or refuse a changed gridbridge.toml; say whether configuration or reported errors changed.
 
         Some keys can't change while `away_jobs` returns jobs at remote clusters.
         """
@@ -147,7 +141,6 @@ class ReloadableConfiguration:
         return is_news
 
     def status_to_publish(self) -> PublishedConfigurationStatus:
-        """Return what to publish about gridbridge.toml: the file in force, and the errors of a refused file."""
         refused = self.refused or RejectedConfiguration(problems=())
         return PublishedConfigurationStatus(
             sha256=self.in_force.sha256,
@@ -172,7 +165,7 @@ def read_config_saved_by_service(now: datetime, path: str = IN_FORCE) -> ActiveC
 def load_changed_configuration(
     path: str, in_force: ActiveConfiguration, now: datetime, away_jobs: Iterable[AwayJob] = ()
 ) -> ActiveConfiguration | RejectedConfiguration:
-    """Read gridbridge.toml; return the new configuration, the mistakes of a refused file, or unchanged `in_force`."""
+    """Read gridbridge.toml; return a new configuration, a refused file's errors, or unchanged `in_force`."""
     outcome = _read_and_parse_configuration(path, now, in_force)
     if isinstance(outcome, RejectedConfiguration) or outcome is in_force:
         return outcome
@@ -196,9 +189,10 @@ def _read_and_parse_configuration(
 
 
 def _parse_trusted_configuration(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
-    """Return a configuration, in force from now on; raise ConfigError if the file is invalid or writable by others.
+    """Return a configuration in force from `now`.
 
-    A site that belongs to one user trusts this user's files.
+    Raises ConfigError if the file is invalid, or if other accounts can write the file. A site that belongs to one
+    user trusts this user's files.
     """
     policy = configuration_file.parse_configuration(path, raw)
     if not policy.is_personal:
@@ -224,15 +218,14 @@ def fingerprint_file_and_path_modes(path: str) -> Look:
 
 
 def sha256_of_file(raw: bytes) -> str:
-    """Return the SHA-256 digest of a file's content."""
     return hashlib.sha256(raw).hexdigest()
 
 
 def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
-    """Return a valid configuration, and the error of the present gridbridge.toml if this file is invalid.
+    """Return a valid configuration and the error of gridbridge.toml; '' if gridbridge.toml is valid.
 
-    If this file is invalid, users' commands use the file that the service has in force. Root never uses the service's
-    file, because account gridbridge could have written it. Raises ConfigError if no file is valid.
+    If gridbridge.toml is invalid, users' commands use the file that the service has in force. Root never uses the
+    service's file, because account gridbridge could have written it. Raises ConfigError if no file is valid.
     """
     try:
         return configuration_file.load_configuration(path), ""
@@ -246,7 +239,7 @@ def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
 
 
 def load_config_with_home_cluster(path: str) -> Policy:
-    """Return a configuration with a section for the home cluster; raise ConfigError if the section is missing."""
+    """Return a configuration; raise ConfigError if it has no section for the home cluster."""
     policy, _ = load_config_or_one_in_force(path)
     own = policy.site.cluster
     if own not in policy.clusters:
@@ -257,7 +250,7 @@ def load_config_with_home_cluster(path: str) -> Policy:
 
 
 def load_config_of_folder_or_site(folder: str, path: str) -> Policy:
-    """Load the configuration file `path`; for a `folder` without a `path`, return a configuration of defaults."""
+    """Load the configuration file `path`; for a `folder` without `path`, return default settings."""
     if not folder:
         return load_config_with_home_cluster(path)
     if not path:

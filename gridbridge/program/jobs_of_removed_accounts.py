@@ -30,7 +30,7 @@ def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, tran
 
 
 def delete_array_of_removed_account(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
-    """Delete an array's jobs: those in `ids`, and a held job with its name; return the array's job id, or 0."""
+    """Delete the jobs `ids` of an array and a held job with its name; return the array's job id, or 0."""
     where = configured_cluster_address(policy, cluster)
     far, account = load_campaign_array_adapter(where), policy.clusters[cluster].users.account_of(owner)
     job_ids = [str(job) for job in ids if job]

@@ -18,7 +18,7 @@ def model_value_to_json(value: object) -> Any:
 
 
 def model_value_from_json(content: object, kind: type[T]) -> T:
-    """Return the value of the model that JSON values stand for; invalid values raise an exception of any class."""
+    """Return the model's value for JSON values; invalid values raise an exception of any class."""
     return _CONVERTER.structure(content, kind)
 
 

@@ -71,7 +71,6 @@ class QeventJobEndReceiver:
             return self._rate.ids_below_limit([])
 
     def stop(self) -> None:
-        """Stop qevent, and close the FIFO."""
         if self._child:
             self._child.end()
             self._child = None
@@ -171,7 +170,6 @@ class ChildEndingWithParent:
         )
 
     def is_alive(self) -> bool:
-        """Say whether the child process still runs."""
         return self._process.poll() is None
 
     def end(self) -> None:

@@ -48,13 +48,13 @@ class ProgramCycleSteps(Protocol[Seen, Plan]):
         """Return all facts for the decision; raise GridbridgeError if a fact can't be gathered."""
 
     def decide(self, situation: Seen) -> Plan:
-        """Return the plan of the cycle, without any change."""
+        """Return the plan of the cycle, and change nothing."""
 
     def entry(self, situation: Seen, plan: Plan) -> DecisionJournalEntry | None:
         """Return the journal entry of a decision; None for a decision without an action."""
 
     def apply(self, situation: Seen, plan: Plan) -> None:
-        """Execute the plan; each act is noted beforehand, so that an interrupted act can be repeated."""
+        """Execute the plan; note each act beforehand, so that an interrupted act can be repeated."""
 
 
 class CycleDaemon(Protocol[Seen, Plan]):
@@ -71,7 +71,7 @@ class CycleDaemon(Protocol[Seen, Plan]):
         """Say, during a pause, whether the next cycle is to start at once."""
 
     def recover(self) -> None:
-        """Load the stored state again after a failed cycle; raise GridbridgeError if the state can't be loaded."""
+        """Load the stored state again after a failed cycle; raise GridbridgeError if loading fails."""
 
     def release(self) -> None:
         """Close files, locks and connections until `recover` is called; may be called twice."""
@@ -102,7 +102,7 @@ def _exit_if_other_instance_runs(program: str, status: int, *, is_ours: bool) ->
 def run_cycle_once(
     program: ProgramCycleSteps[Seen, Plan], report: Callable[[str], None], *, is_dry: bool = False
 ) -> Plan:
-    """Run one cycle, and report the decision in one sentence; a dry run stores nothing and executes nothing."""
+    """Run one cycle, and report its decision in one sentence; a dry run stores and executes nothing."""
     situation = program.gather()
     plan = program.decide(situation)
     entry = program.entry(situation, plan)
@@ -124,8 +124,8 @@ def run_cycles_forever(
 ) -> None:
     """Run cycles until a signal comes; after a failed cycle, load the state again and continue.
 
-    Each failure in a row doubles the pause; a signal ends the pause. A failure is logged again when it is
-    over, because the log may have been on the full disk that caused the failure.
+    Each failure in a row doubles the pause; a signal ends the pause. A failure is logged again at its end,
+    because a full disk may have lost the first log line.
     """
     trouble: Exception | None = None
     pause_s = 0.0
@@ -166,7 +166,7 @@ def _release_files_after_failed_cycle(daemon: CycleDaemon[Seen, Plan], error: Ex
 
 
 class NewsDuringPause:
-    """Asks in the pause between two cycles whether the next cycle is to start at once; keeps the last error."""
+    """Asks during a pause whether the next cycle is to start at once; keeps the last error."""
 
     def __init__(self, daemon: CycleDaemon[Seen, Plan], trouble: Exception | None) -> None:
         self._daemon = daemon
@@ -193,7 +193,7 @@ def _wait_for_next_cycle(
 
 
 def require_service_account(policy: Policy) -> None:
-    """Raise ConfigError if this process does not run as the service's account, which owns the service's files."""
+    """Raise ConfigError if this process does not run as the service's account."""
     account = policy.site.service_account
     runs_as = pwd.getpwuid(os.geteuid()).pw_name
     if not policy.is_personal and runs_as != account:
@@ -215,12 +215,11 @@ def start_service_log_on_stderr(policy: Policy) -> None:
 
 
 def set_log_level(policy: Policy) -> None:
-    """Set the log level that gridbridge.toml names."""
     logging.getLogger().setLevel(policy.site.log_level.upper())
 
 
 class ReloadingDaemon:
-    """A program that runs cycles, and that is rebuilt when gridbridge.toml has changed and is valid."""
+    """Runs a program's cycles, and rebuilds the program after a valid change of gridbridge.toml."""
 
     def __init__(
         self,
@@ -235,11 +234,9 @@ class ReloadingDaemon:
 
     @property
     def pause_s(self) -> float:
-        """The pause between two cycles, in seconds."""
         return self._daemon.pause_s
 
     def open_cycle(self) -> AbstractContextManager[Any]:
-        """Open a cycle with the configuration that is in force."""
         self.check_configuration()
         if self._is_changed:
             self._is_changed = False
@@ -248,7 +245,6 @@ class ReloadingDaemon:
         return self._daemon.open_cycle()
 
     def check_configuration(self) -> None:
-        """Check whether gridbridge.toml has changed, for the next cycle."""
         self._is_changed = self._configuration.reload_if_changed() or self._is_changed
 
     def has_news(self) -> bool:
@@ -256,9 +252,7 @@ class ReloadingDaemon:
         return self._daemon.has_news()
 
     def recover(self) -> None:
-        """Load the stored state again after a failed cycle."""
         self._daemon.recover()
 
     def release(self) -> None:
-        """Close files, locks and connections."""
         self._daemon.release()

@@ -75,7 +75,6 @@ class StarterTmpdirQuery:
         )
 
     def follow(self, policy: Policy) -> None:
-        """Use another configuration for later queries."""
         self._policy = policy
 
     def folders(self) -> frozenset[str]:

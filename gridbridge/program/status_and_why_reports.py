@@ -47,7 +47,6 @@ class JobWithoutTransfers(GridbridgeError):
 
 
 def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteStatusReport:
-    """Return the report of `gridbridge status`: clusters, transfer queues and open transfers."""
     shown = published_json.read_all_published_files(folder)
     routes = shown.service.routes if shown.service else ()
     return SiteStatusReport(
@@ -76,7 +75,7 @@ def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str =
 def explain_transfers_of_local_job(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[str, tuple[LocalTaskExplanation, ...]]:
-    """Return the report of `gridbridge why`: a warning about the whole site, and an explanation for each task.
+    """Return the report of `gridbridge why`: a warning about the site, and each task's explanation.
 
     Only the first 100 tasks of an array are explained. Raises ParseError for an invalid job id, and
     JobWithoutTransfers for a job without transfers.
@@ -137,7 +136,10 @@ def _refused_configuration_reason(path: str) -> str:
 def tasks_with_verified_owner(
     tasks: Sequence[PublishedTaskTransfers], owners: Callable[[], frozenset[str]]
 ) -> tuple[PublishedTaskTransfers, ...]:
-    """Return the tasks whose owner is proved by a job list or home's accounting; all tasks if there are no records."""
+    """Return the tasks whose owner a job list or home's accounting proves.
+
+    If home's accounting has no records of the job, all tasks are returned.
+    """
     if all(task.is_proved for task in tasks):
         return tuple(tasks)
     home_owners = owners()
@@ -149,7 +151,6 @@ def tasks_with_verified_owner(
 
 
 def job_owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
-    """Return the owners of a job in the home cluster's accounting; empty if the accounting has no record."""
     try:
         records = home_accounting_records(configuration_in_force.load_config_or_one_in_force(path)[0], job)
     except GridbridgeError:

@@ -112,7 +112,7 @@ class RepeatedBackgroundQuery(Generic[Subject, Told]):
         self._asked: tuple[Subject, Future[Told]] | None = None
 
     def may_ask(self) -> bool:
-        """Say whether a query may start: no query runs, and the pause is over. A permitted query begins a new pause."""
+        """Say whether a query may start now: no query runs, and the pause is over. True begins a new pause."""
         if self._asked is not None or self._clock() < self._due_s:
             return False
         self._due_s = self._clock() + self._pause_s
@@ -124,7 +124,7 @@ class RepeatedBackgroundQuery(Generic[Subject, Told]):
         self._asked = subject, future
 
     def answer(self) -> tuple[Subject, Told] | None:
-        """Return the subject and the result of a finished query, each result only once; None without a new result."""
+        """Return subject and result of a finished query, each result only once; None without a new result."""
         if self._asked is None or not self._asked[1].done():
             return None
         (subject, future), self._asked = self._asked, None

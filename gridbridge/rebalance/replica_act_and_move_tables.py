@@ -60,12 +60,11 @@ class ReplicaActRows:
         self._database.execute(update(CARRIED).where(CARRIED.c.token == token).values(ended_at=at, why=why))
 
     def delete_ended_acts(self, before: datetime) -> None:
-        """Delete the records of actions on replicas that ended before a time; keep running actions."""
         self._database.execute(delete(CARRIED).where(CARRIED.c.ended_at < before))  # NULL: the action is running
 
 
 class RebalanceNoteRows:
-    """The state file's notes of recent moves, verified replicas, pending removals and the pause of rebalancing."""
+    """The state file's notes of moves, verifications, pending removals and the pause of rebalancing."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -75,7 +74,6 @@ class RebalanceNoteRows:
         return RecentPlacementMoveTimes(hosts=self._note_times_by_name(HOST), jobs=self._note_times_by_name(JOB))
 
     def record_tasks_marked_for_move(self, moved: Iterable[Place], at: datetime) -> None:
-        """Record that campaign tasks got a deletion mark for a move."""
         self.record_times(MOVED, (".".join(map(str, task)) for task in moved), at)
 
     def marked_campaign_tasks(self) -> dict[Place, datetime]:
@@ -88,7 +86,6 @@ class RebalanceNoteRows:
         return self._note_times_by_name(READ)
 
     def failed_verifications(self) -> dict[str, datetime]:
-        """Return the datasets whose last verification failed, with the time of the failure."""
         return self._note_times_by_name(UNREAD)
 
     def record_verifications(self, read: Iterable[str], unread: Iterable[str], at: datetime) -> None:
@@ -112,19 +109,15 @@ class RebalanceNoteRows:
         return frozenset((dataset, area) for dataset, _, area in parts)
 
     def record_replica_to_remove(self, dataset: str, area: str, at: datetime) -> None:
-        """Record that a dataset's replica must still be removed from a storage area."""
         self.record_times(LEAVING, [f"{dataset} {area}"], at)
 
     def record_replica_removed(self, dataset: str, area: str) -> None:
-        """Record that a dataset's replaced replica was removed from a storage area."""
         self._delete_notes(LEAVING, NOTES.c.name == f"{dataset} {area}")
 
     def delete_old_removal_notes(self, before: datetime) -> None:
-        """Delete the pending removals that were recorded before a time."""
         self._delete_notes(LEAVING, NOTES.c.at < before)
 
     def paused_since(self) -> datetime | None:
-        """Return the time at which the pause of all moves began; None if moves are not paused."""
         return self._note_times_by_name(QUIESCED).get("")
 
     def record_pause(self, at: datetime | None) -> None:

@@ -53,18 +53,16 @@ class Clock:
         return self._steady()
 
     def time_of_day_at(self, steady_s: float) -> datetime:
-        """Return the time of day at which the steady clock showed `steady_s`."""
         return self.now() - timedelta(seconds=self._steady() - steady_s)
 
     def read_host_clocks(self) -> HostClockReadings:
-        """Return the readings of both clocks, with the kernel's id of the current boot; empty if unreadable."""
+        """Return the readings of both clocks and the kernel's boot id; an unreadable boot id is empty."""
         boot = ""
         with suppress(OSError), open(BOOT_ID, encoding="ascii") as file:
             boot = file.read().strip()
         return HostClockReadings(boot=boot, wall=self.now(), steady_s=self.steady_s())
 
     def sleep(self, seconds: float) -> None:
-        """Sleep for a number of seconds."""
         time.sleep(seconds)
 
     def shifted_dictionary(self, moved: Callable[[V, timedelta], V]) -> ClockShiftedDictionary[Any, V]:

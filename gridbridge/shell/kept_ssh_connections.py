@@ -56,7 +56,10 @@ class KeptSshConnections(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request in a channel; return the result and whether nothing was sent. A failed connection is closed."""
+        """Run a request in a channel; return the result, and whether nothing was sent.
+
+        A failed connection is closed.
+        """
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
             return super().carry(login, token, request, timeout_s, most_bytes)
@@ -72,7 +75,7 @@ class KeptSshConnections(OpenSshClient):
             line.channels.release()
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
-        """Run a remote command with a text as its input; yield the output, and b"" after a second without output.
+        """Run a remote command with input `text`; yield the output, and b"" after a second without output.
 
         The command runs until the caller stops reading. Raises HostNotReached if no connection can be
         opened, and CommandFailed when the command or the connection ends.
@@ -128,7 +131,7 @@ def _run_request_in_channel(
 def _open_channel_or_reconnect(
     line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str = FAR_SHELL
 ) -> paramiko.Channel:
-    """Open a channel without sending a request; connect again if the remote host has closed the connection."""
+    """Open a channel without sending a request; connect again if the remote host closed the connection."""
     return retry_once(partial(_open_channel, line, configured_login, deadline, command), StaleSshConnection)
 
 

@@ -22,7 +22,6 @@ TRIED = bytes(4096)  # content of a test write, as long as the longest message i
 
 
 def this_host_name() -> str:
-    """Return this host's name."""
     return socket.gethostname()
 
 
@@ -64,7 +63,6 @@ def _name_of_group_id(gid: int) -> str:
 
 
 def all_group_ids() -> frozenset[int]:
-    """Return the ids of all groups of this host."""
     return frozenset(group.gr_gid for group in grp.getgrall())
 
 
@@ -83,7 +81,6 @@ def read_owner_mode_and_kind(path: str, follow: bool = False) -> PathFacts | Non
 
 
 def is_path_access_denied(path: str) -> bool:
-    """Say whether missing permissions keep this process from examining a path."""
     try:
         os.stat(path, follow_symlinks=False)
     except OSError as error:
@@ -92,12 +89,12 @@ def is_path_access_denied(path: str) -> bool:
 
 
 def is_file_unreadable(path: str) -> bool:
-    """Say whether a file exists that this process may not read."""
+    """Say whether a file exists but this process may not read the file."""
     return os.path.exists(path) and not os.access(path, os.R_OK)
 
 
 def first_parent_closed_to_others(path: str) -> str:
-    """Return the outermost parent folder that other users can't enter; empty if they can enter every parent folder."""
+    """Return the outermost parent folder that other users can't enter; empty if there is none."""
     parts = path.split("/")[1:-1]
     above = ("/" + "/".join(parts[:n]) for n in range(1, len(parts) + 1))
     return next((folder for folder in above if not _may_others_enter_folder(folder)), "")
@@ -126,7 +123,7 @@ def free_bytes_and_files_of_folder(folder: str) -> FolderFreeSpace:
 
 
 def count_subfolders_by_owner(path: str) -> dict[str, int]:
-    """Return how many subfolders belong to each account except the folder's owner; empty if unreadable."""
+    """Count the subfolders of each account except the folder's owner; empty if the folder is unreadable."""
     try:
         ours = os.stat(path).st_uid
         with os.scandir(path) as entries:
@@ -138,7 +135,10 @@ def count_subfolders_by_owner(path: str) -> dict[str, int]:
 
 
 def free_space_by_test_write(folder: str) -> FolderFreeSpace:
-    """Return the free space of a folder, and the error of a test write; only a test write reveals a quota."""
+    """Return the free space of a folder, and the error of a test write.
+
+    Only a test write reveals a quota.
+    """
     path = f"{folder}/{safe_files.random_file_name(safe_files.TEMPORARY)}"
     try:
         safe_files.replace_file_atomically(path, TRIED, mode=0o600, durable=False)
@@ -150,7 +150,6 @@ def free_space_by_test_write(folder: str) -> FolderFreeSpace:
 
 
 def read_text_or_empty(path: str) -> str:
-    """Return the text of a file; empty if the file can't be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -170,7 +169,10 @@ def last_log_line(path: str) -> str:
 
 
 def find_root_daemon(program: str) -> RunningExecd | None:
-    """Return a daemon's process if root started the process, so that root may restart its program; else None."""
+    """Return a daemon's process that root started, or None.
+
+    Root may restart the program of such a process.
+    """
     for pid in _all_pids():
         if read_text_or_empty(f"/proc/{pid}/comm").strip() == program and _is_process_of_root(pid):
             executable = _executable_of_process(pid) or program
@@ -181,7 +183,10 @@ def find_root_daemon(program: str) -> RunningExecd | None:
 
 
 def _is_process_of_root(pid: int) -> bool:
-    """Say whether a process has root's real uid; root may own /proc/PID for processes of other users, too."""
+    """Say whether a process has root's real uid.
+
+    Root may own /proc/PID also for processes of other users.
+    """
     # the kernel escapes newlines in the name of the process
     lines = read_text_or_empty(f"/proc/{pid}/status").split("\n")
     return any(line.split()[:2] == ["Uid:", "0"] for line in lines)

@@ -32,33 +32,32 @@ def prefix_lines_with_time(text: str, stream: TextIO | None) -> str:
 
 
 class StreamLogFile:
-    """The log file to which a stream of this process writes; logrotate may have renamed the file."""
+    """The log file to which a stream of this process writes."""
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
         self._path = _log_file_path_of_stream(stream)
 
     def reopen_if_rotated(self) -> None:
-        """Write to the new file after a rotation, if the file can be opened; end an incomplete last line."""
+        """Switch to the new log file after a rotation, if it can be opened; end an incomplete last line."""
         if self._path:
             _reopen_log_file_after_rotation(self._path, self._stream)
             _end_incomplete_last_log_line(self._path, self._stream)
 
 
 class ReopeningLogHandler(logging.StreamHandler):  # type: ignore[type-arg] # generic for mypy alone
-    """Logs to standard error; if standard error is a log file, follows the file's rotation."""
+    """Logs to standard error; follows the file's rotation if standard error is a log file."""
 
     def __init__(self) -> None:
         super().__init__()
         self._file = StreamLogFile(ERRORS)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a log event."""
         self._file.reopen_if_rotated()
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the text of a log event; the middle of a very long text is left out."""
+        """Return the text of a log event, without the middle of a very long text."""
         text = super().format(record)
         if len(text) <= MOST_CHARACTERS:
             return text
@@ -104,7 +103,7 @@ WITHHELD = 1000
 
 
 class LogLineQuotaByPerson:
-    """A limit of the log lines that each person may cause in an interval."""
+    """Limits the log lines about each person in each interval."""
 
     def __init__(self, clock: Callable[[], float], most: int = LINES, interval_s: float = INTERVAL_S) -> None:
         self._most = most
@@ -119,7 +118,7 @@ class LogLineQuotaByPerson:
         return self._count[person] <= self._most
 
     def left_out(self) -> dict[Hashable, int]:
-        """Return how many lines each person caused above the limit, once after each interval; else an empty dict."""
+        """Return each person's number of lines above the limit, once after each interval; else an empty dict."""
         if self._clock() - self._begun_s < self._interval_s:
             return {}
         left_out = {person: n - self._most for person, n in self._count.items() if n > self._most}
@@ -128,26 +127,26 @@ class LogLineQuotaByPerson:
         return left_out
 
     def tell_left_out(self, log: Logger) -> None:
-        """Log, once after each interval, how many lines each uid caused above the limit."""
+        """Log each uid's number of lines above the limit, once after each interval."""
         for uid, count in self.left_out().items():
             log.warning("event=left_out uid=%s lines=%d", uid, count)
 
 
 class WithheldLogLines:
-    """Log lines that are held back until they are needed, up to a maximal number for each person."""
+    """Holds back log lines until they are needed, up to a limit for each person."""
 
     def __init__(self, most: int = WITHHELD) -> None:
         self._most = most
         self._lines: dict[Hashable, dict[Hashable, list[str]]] = {}
 
     def keep(self, person: Hashable, subject: Hashable, line: str) -> None:
-        """Hold back a log line about a person's subject, unless too many lines of the person are held back."""
+        """Hold back a log line, or drop the line if the person has too many lines."""
         theirs = self._lines.setdefault(person, {})
         if sum(map(len, theirs.values())) < self._most:
             theirs.setdefault(subject, []).append(line)
 
     def take(self, person: Hashable, subject: Hashable) -> list[str]:
-        """Return and forget the log lines that are held back about a subject."""
+        """Remove and return the log lines that are held back about a subject."""
         theirs = self._lines.get(person, {})
         lines = theirs.pop(subject, [])
         if not theirs:

@@ -31,8 +31,6 @@ CONDITION = re.compile(r"^\s*match\b", re.IGNORECASE | re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginWithSshConfig:
-    """A login with the settings in the user's ~/.ssh/config."""
-
     login: SshLogin
     home: str
     uid: int
@@ -41,7 +39,7 @@ class LoginWithSshConfig:
 
 
 def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
-    """Read ~/.ssh/config of the user whose key is used; root may use another user's key."""
+    """Read ~/.ssh/config of the key's owner; root may use another user's key."""
     is_other = login.person and not os.geteuid()
     try:
         account = pwd.getpwnam(login.person) if is_other else pwd.getpwuid(os.geteuid())
@@ -60,7 +58,10 @@ def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
 
 
 def _read_ssh_config_of_host(path: str, host: str) -> dict[str, str | list[str]] | None:
-    """Return a host's settings; None for a file with `Match`, because paramiko would run `Match exec` as this user."""
+    """Return a host's settings; None for a file with `Match`.
+
+    paramiko would run the command of `Match exec` as this process's user.
+    """
     text = ""
     try:
         if os.path.exists(path):
@@ -72,7 +73,7 @@ def _read_ssh_config_of_host(path: str, host: str) -> dict[str, str | list[str]]
 
 
 def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) -> paramiko.SSHClient:
-    """Log in with the user's keys and known hosts and the site's known hosts; raise SSHException or OSError."""
+    """Log in with the user's keys and the known hosts of user and site; raise SSHException or OSError."""
     keys = _usable_key_files(configured_login)
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -134,7 +135,10 @@ def _usable_key_files(configured_login: LoginWithSshConfig) -> list[str]:
 
 
 def _is_ssh_file_usable(path: str, uid: int, most_bytes: int) -> bool:
-    """Say whether an account itself can read a regular file; root must not read what a symlink of a user leads to."""
+    """Say whether an account itself can read a regular file.
+
+    Root must not read the target of a user's symlink.
+    """
     try:
         facts = os.stat(path)
     except OSError:
@@ -152,7 +156,7 @@ def _may_account_read_file(facts: os.stat_result, uid: int) -> bool:
 
 
 def openssh_message_for_error(error: Exception) -> bytes:
-    """Return the message of OpenSSH's client for an error of paramiko."""
+    """Return the message that OpenSSH's client has for an error of paramiko."""
     if isinstance(error, BadHostKeyException):
         return CHANGED
     if isinstance(error, AuthenticationException):
@@ -172,9 +176,9 @@ LATE = b"no answer in time"
 def log_in_to_new_machine_by_ssh(
     address: str, host_key: str, user: str, key_file: str, port: int = 22
 ) -> Iterator[paramiko.SSHClient]:
-    """Log in if the host has this key; raise SshAccessRejected for another key, HostNotReached for other failures.
+    """Log in if the host has the key `host_key` (as in known_hosts, without the host's name).
 
-    `host_key` is a host key as in known_hosts, without the host.
+    Raises SshAccessRejected for another key, and HostNotReached for other failures.
     """
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -194,7 +198,10 @@ def log_in_to_new_machine_by_ssh(
 
 
 def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
-    """Run a command with `text` as input, and return the output; raise CommandFailed, also at the time limit."""
+    """Run a command with `text` as input; return the output.
+
+    Raises CommandFailed, also at the time limit.
+    """
     transport, deadline = client.get_transport(), time.monotonic() + limit_s
     if transport is None:
         raise HostNotReached((CLIENT,), FAILED, stderr=b"the connection is closed")
@@ -223,7 +230,7 @@ def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: by
 
 @contextmanager
 def closed_after_limit(limit_s: float, close: Callable[[], None]) -> Iterator[None]:
-    """Close a connection or a channel at the time limit, so that waiting threads wake up."""
+    """Call `close` at the time limit, so that threads that wait for the connection wake up."""
     late = threading.Timer(limit_s, close)
     late.daemon = True
     late.start()

@@ -51,7 +51,6 @@ _after_each_program: "Callable[[], None]" = _do_nothing
 
 
 def call_after_each_program_end(act: "Callable[[], None]") -> None:
-    """Register a function to call when a local or remote program has ended."""
     global _after_each_program
     _after_each_program = act
 
@@ -60,7 +59,7 @@ _program_answerer: "ProgramAnswerer | None" = None
 
 
 def replace_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
-    """Replace runs of programs without input by a function that returns their results; None ends the replacement."""
+    """Let `answerer` return the results of programs without input; with None run programs again."""
     global _program_answerer
     _program_answerer = answerer
 
@@ -92,12 +91,15 @@ def run_program(
 def answer_program_run(
     argv: tuple[str, ...], env: dict[str, str], run: "Callable[[], CompletedProgram]"
 ) -> CompletedProgram:
-    """Return a program's result: from the registered function, or else from `run`, which runs the program."""
+    """Return a program's result from the registered answerer, or else from `run`."""
     return run() if _program_answerer is None else _program_answerer(argv, env, run)
 
 
 def open_memory_file(data: bytes) -> int:
-    """Return an open file with a program's whole input, because half a job script could end with status 0."""
+    """Return an open memory file with a program's whole input.
+
+    From a pipe a program could read half a job script, and end with status 0.
+    """
     whole = os.memfd_create("stdin")
     with open(whole, "wb", closefd=False) as file:
         file.write(data)
@@ -108,7 +110,10 @@ def open_memory_file(data: bytes) -> int:
 def run_with_file_as_input(
     argv: tuple[str, ...], env: dict[str, str], timeout_s: float, source: int, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
-    """Run a program as `run_program` does; the input is an open file, and the program moves the file's position."""
+    """Run a program as `run_program` does, with an open file as input.
+
+    The program moves the file's position.
+    """
     deadline = time.monotonic() + timeout_s
     ours, theirs = open_output_pipes()
     try:
@@ -136,7 +141,6 @@ def run_with_file_as_input(
 def run_discarding_output(
     argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes = b""
 ) -> CompletedProgram:
-    """Run a program as `run_program` does, and discard the program's output."""
     theirs = [open_memory_file(stdin), os.open(os.devnull, os.O_WRONLY)]
     try:
         pid = spawn_program(argv, env, [*theirs, theirs[-1]])
@@ -155,7 +159,6 @@ def run_discarding_output(
 
 
 def quote_for_sh(text: str) -> str:
-    """Quote one word for sh."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -167,7 +170,7 @@ def open_output_pipes() -> tuple[list[int], list[int]]:
 
 
 def spawn_program(argv: tuple[str, ...], env: dict[str, str], theirs: list[int]) -> int:
-    """Start a program in its own session, with these files as standard streams; return its pid."""
+    """Start a program in its own session, with `theirs` as its standard streams; return its pid."""
     actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)]
     return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(SIGPIPE,))
 
@@ -201,7 +204,7 @@ def remaining_ms(deadline: float) -> float:
 
 
 def reap_program(pid: int, deadline: float) -> int:
-    """Wait for the end of a program that has closed its outputs; return the exit status or signal."""
+    """Wait for a program's end; return the exit status, negative for a signal."""
     while not (result := os.waitpid(pid, os.WNOHANG))[0]:
         remaining_ms(deadline)
         time.sleep(0.001)
@@ -218,6 +221,5 @@ def kill_program_session(pid: int) -> None:
 
 
 def close_files(ends: list[int]) -> None:
-    """Close file descriptors."""
     for end in ends:
         os.close(end)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def print_help_or_version_if_asked(text: str, version: "Callable[[], str] | None" = None) -> None:
-    """Print help or version and exit with 0, if the only argument asks for this; `text` is the help."""
+    """Print the help `text` or the version, and exit with 0, if the only argument asks for it."""
     if sys.argv[1:] in (["--help"], ["-h"]):
         answer = text
     elif version and sys.argv[1:] == ["--version"]:
@@ -55,7 +55,7 @@ def drop_root_to_account(name: str) -> None:
 
 
 def setpriv_command_prefix(name: str) -> tuple[str, ...]:
-    """Return the words of setpriv(1) for a run as an account; empty if not root, or without such an account."""
+    """Return the setpriv(1) words that run a program as an account; empty without root or the account."""
     if os.geteuid() != 0:
         return ()
     try:
@@ -67,7 +67,7 @@ def setpriv_command_prefix(name: str) -> tuple[str, ...]:
 
 
 def raise_resource_limits() -> int:
-    """Raise this process's limits, which sudo passed on, as far as possible; return the limit of open files."""
+    """Raise this process's resource limits as far as possible; return the limit of open files."""
     for name in ("AS", "CPU", "DATA", "FSIZE", "NPROC", "STACK", "NOFILE"):
         limit = getattr(resource, f"RLIMIT_{name}")
         highest = MOST_FILES if name == "NOFILE" else resource.RLIM_INFINITY
@@ -87,7 +87,7 @@ GIT_S = 5.0
 
 @cache
 def version_with_commit(package: str = PACKAGE) -> str:
-    """Return the version as `1.0.0+COMMIT`, or `1.0.0` if the commit is unknown; the text is cached."""
+    """Return the version as `1.0.0+COMMIT`, or `1.0.0` if the commit is unknown."""
     commit = _commit_of_build(package) or _commit_of_checkout(package)
     return f"{__version__}+{commit}" if commit else __version__
 

@@ -88,14 +88,16 @@ rm -rf -- "$me" 2>/dev/null || {{ chmod -R u+rwx -- "$me"; rm -rf -- "$me"; }}""
 
 
 def remote_stage_parent(stage_dir: str, account: str) -> str:
-    """Return the remote folder that contains the folders of an account's transfers."""
     if stage_dir.startswith("/"):
         return f"{stage_dir}/{account}"
     return stage_dir or STAGE_DIR
 
 
 def make_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> str:
-    """Make a transfer's folder anew; return the folder's path, or raise UnstageablePaths or UnsafeRemoteFolder."""
+    """Make a transfer's folder anew, and return its path.
+
+    Raises UnstageablePaths or UnsafeRemoteFolder.
+    """
     try:
         path = _run_remote_shell_script(login, MAKE, (_checked_transfer_folder(folder),), timeout_s).removesuffix(b"\n")
     except CommandFailed as error:
@@ -131,12 +133,12 @@ def _unsafe_stage_folder_error(error: CommandFailed, stage_dir: str, host: str) 
 
 
 def restore_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> None:
-    """Make a transfer's remote folder again if it was removed; an existing folder keeps its files."""
+    """Make a removed remote folder of a transfer again; an existing folder keeps its files."""
     _run_remote_shell_script(login, KEEP, (_checked_transfer_folder(folder),), timeout_s)
 
 
 def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float) -> dict[str, bool] | None:
-    """Return a dict from each existing name to whether the name is a symlink; None if the folder is gone.
+    """Return each existing name, with True for a symlink; None if the folder is gone.
 
     Raises CommandFailed if the filesystem of the folder is not mounted.
     """
@@ -148,7 +150,6 @@ def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], time
 
 
 def read_remote_file(login: SshLogin, folder: str, name: str, most: int, timeout_s: float) -> bytes:
-    """Return the content of a file in a transfer's remote folder, at most `most` bytes."""
     return _run_remote_shell_script(login, READ, (_checked_transfer_folder(folder), name, str(most)), timeout_s)
 
 
@@ -158,7 +159,10 @@ def remove_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -
 
 
 def remove_remote_transfer_folder(login: SshLogin | None, folder: str, transfer: str, timeout_s: float) -> None:
-    """Remove the folder that a starter's record names; raise ParseError for the name of no transfer."""
+    """Remove the folder that a starter's record names.
+
+    Raises ParseError if the folder is not named like the transfer, or without a login.
+    """
     if login is None or folder.rpartition("/")[2] != transfer:
         raise ParseError(f"{folder!r} is no remote folder of {transfer}")
     remove_remote_stage_folder(login, folder, timeout_s)

@@ -19,13 +19,12 @@ T = TypeVar("T")
 
 
 def retry_once(act: Callable[[], T], failed: type[Exception]) -> T:
-    """Call `act`, and call it once more if it raises `failed`; a second failure is raised."""
     tries = Retrying(retry=retry_if_exception_type(failed), stop=stop_after_attempt(2), reraise=True)
     return tries(act)
 
 
 def poll_until(is_done: Callable[[], bool], limit_s: float, pause_s: float = 0.2) -> bool:
-    """Wait until a condition holds; return False if the time limit is over first."""
+    """Wait until a condition holds; return False after the time limit."""
     tries = Retrying(
         retry=retry_if_result(lambda result: not result),
         stop=stop_after_delay(limit_s),

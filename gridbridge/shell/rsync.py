@@ -46,7 +46,10 @@ REMOVAL_S = 600.0
 
 
 class RsyncLimitAndProgress:
-    """The bandwidth limit and the progress of a copy in place; after a kill the copy continues at the last byte."""
+    """The bandwidth limit and the progress of a copy in place.
+
+    A copy that was killed continues at its last byte.
+    """
 
     __slots__ = ("kib_per_s", "tell")
 
@@ -55,7 +58,6 @@ class RsyncLimitAndProgress:
         self.tell = tell  # called with rsync's last progress line
 
     def options(self) -> tuple[str, ...]:
-        """Return the options of rsync for a copy in place with this bandwidth limit."""
         limit = (f"--bwlimit={self.kib_per_s}",) if self.kib_per_s else ()
         return (*IN_PLACE, PROGRESS, *limit)
 
@@ -148,7 +150,10 @@ def _copy_with_rsync(
 
 
 def _cause_of_rsync_failure(lines: list[str], host: str) -> str:
-    """Return the line with a failure's cause; for a remote copy without a cause, say that the connection was lost."""
+    """Return rsync's first error line that tells a cause.
+
+    For a remote copy without such a line, the text says that the connection was lost.
+    """
     telling = [line for line in lines if not line.startswith(DANGLING)]
     causes = [line for line in telling if not any(words in line for words in FOLLOWS)]
     if telling and host and not causes:
@@ -186,8 +191,6 @@ def _run_rsync(
 
 
 class RsyncProgressAndErrors:
-    """The last progress line and the first errors of a running rsync."""
-
     def __init__(self, output: int, errors: int) -> None:
         self._output, self.unread = output, {output, errors}
         self._line = b""
@@ -207,7 +210,10 @@ class RsyncProgressAndErrors:
         return bool(chunk)
 
     def take_rest(self) -> None:
-        """Read the rest of the output after rsync's end; a child of rsync may still hold the pipe open."""
+        """Read the rest of the output after rsync's end, without waiting.
+
+        A child of rsync may still hold the pipe open.
+        """
         for end in tuple(self.unread):
             os.set_blocking(end, False)
             try:
@@ -217,7 +223,6 @@ class RsyncProgressAndErrors:
                 continue
 
     def progress(self) -> str:
-        """Return the last complete progress line of rsync."""
         line = self._line.decode("utf-8", "replace")
         return line.replace("\n", "\r").rstrip("\r").rpartition("\r")[2].strip()
 

@@ -23,7 +23,7 @@ TEMPORARY = "."  # prefix of the names of unfinished files
 
 
 def random_file_name(prefix: str = "") -> str:
-    """Return a file name with 128 random bits, which nobody can guess."""
+    """Return a file name with 128 random bits."""
     return prefix + os.urandom(16).hex()
 
 
@@ -59,7 +59,7 @@ def _write_new_file_and_rename(beside: str, path: str, data: bytes, mode: int, d
 
 
 def remove_file(path: str) -> None:
-    """Remove a file, which may be missing."""
+    """Remove a file if the file exists."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -67,7 +67,7 @@ def remove_file(path: str) -> None:
 
 
 def read_file_only_owner_writes(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os.stat_result]:
-    """Read a regular file that only its owner can write, with no other hard link and no symlink.
+    """Read a regular file that only its owner can write; refuse symlinks and files with other hard links.
 
     Returns the content and the stat result. Raises FileNotFoundError if there is no file, and StateError if
     the file is not as described, is larger than `max_bytes`, or does not belong to the uid `owner`.
@@ -87,7 +87,7 @@ def read_file_only_owner_writes(path: str, max_bytes: int, owner: int | None = N
 
 
 def open_regular_without_blocking(path: str, flags: int) -> int:
-    """Open a regular file, and never block on a FIFO or a terminal; for parameter `opener` of open()."""
+    """Open a regular file without blocking on a FIFO or a terminal; an `opener` for open()."""
     end = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(end).st_mode):
         return end
@@ -96,7 +96,6 @@ def open_regular_without_blocking(path: str, flags: int) -> int:
 
 
 def is_owned_by_current_user(path: str) -> bool:
-    """Say whether the user of this process owns a folder or a symlink."""
     return os.lstat(path).st_uid == os.geteuid()
 
 
@@ -119,7 +118,7 @@ def forbid_others_to_write(folder: str) -> None:
 
 
 def make_private_folder(path: str) -> None:
-    """Make a folder that only the owner can enter; a present folder that other users may write is renamed."""
+    """Make a folder that only its owner can enter; rename an existing folder that other users may write."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -193,7 +192,7 @@ Doubt = tuple[str, str]  # what is wrong with a path, and the command that corre
 
 
 def required_trusted_file_owner() -> int | None:
-    """Return the uid that must own trusted files: root's uid for a process of root; None if any user may own them."""
+    """Return the uid that must own trusted files: root's for a process of root, else None (any user)."""
     return ROOT if os.geteuid() == ROOT else None
 
 
@@ -254,7 +253,6 @@ def write_risks_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> 
 
 
 def account_name_or_uid(uid: int) -> str:
-    """Return the name of a uid's account, or the uid as text if no account has the uid."""
     import pwd  # only advice to administrators needs this import
 
     try:

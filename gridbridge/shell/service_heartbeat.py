@@ -12,7 +12,7 @@ BEGIN_S = 600.0  # seconds that a service's start may take, with an upgrade of t
 
 
 class ServiceHeartbeat:
-    """The heartbeats of a service; a service without heartbeats is killed by systemd or by the load sensor."""
+    """Sends a service's heartbeats; systemd or the load sensor kills a service without heartbeats."""
 
     def __init__(self, path: str, environment: Mapping[str, str] = os.environ) -> None:
         self._path = path

@@ -69,7 +69,7 @@ class OpenSshClient:
             os.close(source)
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
-        """Refuse to run a command whose output is read as it arrives: only kept connections can yield output early."""
+        """Raise HostNotReached, because only kept connections can yield output as it arrives."""
         raise HostNotReached(
             (CLIENT,), FAILED, stderr=b"output can't be read as it arrives: no ssh connection is kept open"
         )
@@ -79,18 +79,16 @@ _carrier = OpenSshClient()
 
 
 def set_ssh_request_carrier(carrier: OpenSshClient) -> None:
-    """Let this process run its ssh requests by a client such as KeptSshConnections."""
+    """Set the client that runs this process's ssh requests, such as KeptSshConnections."""
     global _carrier
     _carrier = carrier
 
 
 def uses_persistent_ssh() -> bool:
-    """Say whether ssh requests go over kept connections instead of new clients."""
     return type(_carrier) is not OpenSshClient
 
 
 def stream_output_over_ssh(login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
-    """Run a remote command with a text as its input; yield the command's output as it arrives."""
     return _carrier.listen(login, command, text)
 
 
@@ -126,7 +124,6 @@ def run_over_ssh(
 
 
 def remote_shell_ssh_command(login: SshLogin) -> tuple[str, ...]:
-    """Return the ssh command that starts the remote shell of a login."""
     return (*ssh_client_command(login), "--", login.host, FAR_SHELL)
 
 
@@ -159,7 +156,10 @@ def encode_ssh_request(token: str, argv: tuple[str, ...], env: dict[str, str], t
 
 
 def decode_ssh_answer(token: str, argv: tuple[str, ...], ended: CompletedProgram) -> CompletedProgram | None:
-    """Return the program's result; None: incomplete answer. Raises CommandFailed with 127 if it did not start."""
+    """Return the program's result; None for an incomplete answer.
+
+    Raises CommandFailed with status 127 if the program did not start.
+    """
     mark = token.encode()
     if (ended.stdout.count(mark), ended.stderr.count(mark)) != TOKENS:
         return None
@@ -184,7 +184,7 @@ def _ssh_user_switch_prefix(login: SshLogin) -> tuple[str, ...]:
 
 
 def _pid_namespace_prefix() -> tuple[str, ...]:
-    """Return words before ssh that make the helper programs of ssh end with ssh (unshare(1)); empty if not allowed."""
+    """Return unshare(1) words that end ssh's helper programs together with ssh; empty if not permitted."""
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
         rights = next(line for line in file if line.startswith("CapEff:"))
     may = int(rights.split()[1], 16) >> CAP_SYS_ADMIN & 1
@@ -226,7 +226,7 @@ def _last_line_of_failed_ssh(token: str, ended: CompletedProgram) -> str:
 
 
 def are_ssh_keys_refused(words: bytes) -> bool:
-    """Say whether the last line of the ssh client means that the server accepts none of the user's keys."""
+    """Say whether the last line of ssh means that the server accepts none of the user's keys."""
     user, _, why = (words.splitlines() or [b""])[-1].partition(b": ")
     return b"@" in user and b" " not in user and why.startswith(DENIED)
 
@@ -272,11 +272,11 @@ SHELL_SIGNAL_BASE = 128  # shells report signal N as exit status 128 + N
 def run_by_callers_ssh(
     address: str, argv: tuple[str, ...], stdin: bytes | None = None, client: str = CALLERS_CLIENT, out: int = 1
 ) -> int:
-    """Run a program at HOST or HOST:PORT by the ssh client and files of the caller; return its exit status.
+    """Run a program at HOST or HOST:PORT by the caller's ssh client and files; return its exit status.
 
     ssh may ask the caller for a passphrase. The program reads `stdin`, or the caller's standard input if
-    `stdin` is None; its output goes to descriptor `out`. UNREACHED: ssh failed before it had read any of
-    `stdin`, so nothing ran. Without `stdin` a failed connection looks like a program that ended with 255.
+    `stdin` is None; its output goes to descriptor `out`. Returns UNREACHED if ssh failed before it read any of
+    `stdin`: nothing ran. Without `stdin` a failed connection looks like a program that ended with 255.
     """
     host, _, port = address.partition(":")
     has_terminal = stdin is None and os.isatty(0) and os.isatty(out)

@@ -26,14 +26,14 @@ Account = tuple[str, str, str, str]
 
 
 class IdleSshSessions(OpenSshClient):
-    """The idle ssh sessions of each login, and logins that timed out; a new session opens if all are busy."""
+    """Keeps idle ssh sessions of each login; opens a new session if all sessions are busy."""
 
     def __init__(self) -> None:
         self._idle: dict[Account, LifoQueue[SshSessionsOfProgram]] = {}
         self._silences: dict[Account, tuple[CompletedProgram, bool]] = {}
 
     def begin(self, login: SshLogin) -> None:
-        """Start a login by ssh in the background, for the first request."""
+        """Log in by ssh in the background, before the first request."""
         idle = self._idle_ssh_sessions_of_login(login)
         session = idle.get()
         with suppress(ProgramNotStarted, HostNotReached):
@@ -43,7 +43,10 @@ class IdleSshSessions(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request over an idle session; after a timeout all later requests of the login fail at once."""
+        """Run a request over an idle session.
+
+        After a timeout all later requests of the login fail at once.
+        """
         deadline, idle = time.monotonic() + timeout_s, self._idle_ssh_sessions_of_login(login)
         if silence := self._silences.get(login.key):
             return silence
@@ -71,7 +74,7 @@ def _queue_with_one_ssh_session() -> "LifoQueue[SshSessionsOfProgram]":
 
 
 class LazyKeptSshConnections(OpenSshClient):
-    """Runs requests over kept connections; the first request loads paramiko, which takes 0.2 s."""
+    """Runs requests over kept connections; loads paramiko (0.2 s) at the first request."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -80,11 +83,9 @@ class LazyKeptSshConnections(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request in the remote shell over a kept connection."""
         return self._load_kept_connections_once().carry(login, token, request, timeout_s, most_bytes)
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
-        """Run a remote command with a text as its input; yield the command's output."""
         return self._load_kept_connections_once().listen(login, command, text)
 
     def _load_kept_connections_once(self) -> "KeptSshConnections":

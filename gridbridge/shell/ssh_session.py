@@ -19,8 +19,6 @@ NUMBER_BYTES = 4  # bytes of the result of FIONREAD (ioctl_tty(2))
 
 
 class SshClientProcess:
-    """A running ssh client, with this process's ends of the client's three streams."""
-
     __slots__ = ("argv", "errors", "output", "pid", "theirs", "to_it")
 
     def __init__(self, argv: tuple[str, ...]) -> None:
@@ -51,7 +49,7 @@ class SshClientProcess:
 
 
 class SshSessionsOfProgram(OpenSshClient):
-    """The open ssh connections of a program, one for each login, until the program ends."""
+    """Keeps one ssh connection open for each login, until the program ends."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[str, ...], SshClientProcess] = {}
@@ -65,7 +63,10 @@ class SshSessionsOfProgram(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = program_runs.ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request; return the result, and whether nothing was sent. A failed connection is closed."""
+        """Run a request; return the result, and whether nothing was sent.
+
+        A failed connection is closed.
+        """
         deadline = time.monotonic() + timeout_s
         argv = remote_shell_ssh_command(login)
         line = self._lines.pop(argv, None) or SshClientProcess(argv)
@@ -81,8 +82,6 @@ class SshSessionsOfProgram(OpenSshClient):
 
 
 class SshSessionRequest:
-    """A request over an open ssh connection, and the part of the answer that was read so far."""
-
     def __init__(
         self, line: SshClientProcess, token: str, request: bytes, most_bytes: int = program_runs.ANSWER_BYTES
     ) -> None:
@@ -100,7 +99,7 @@ class SshSessionRequest:
         self._open = set(self._read)
 
     def is_done_by(self, deadline: float) -> bool:
-        """Write a request to the shell, and read the whole answer; return False after a failure or at the deadline."""
+        """Write a request, and read the whole answer; return False after a failure or at the deadline."""
         try:
             while self._open and any(self._awaited.values()) and not self.is_too_long:
                 for end, _ in self._poll.poll(program_runs.remaining_ms(deadline)):
@@ -111,7 +110,6 @@ class SshSessionRequest:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the answer over ssh is longer than allowed."""
         return sum(map(len, self._read.values())) > self._most_bytes
 
     def answer(self) -> CompletedProgram:

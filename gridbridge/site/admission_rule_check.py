@@ -24,7 +24,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 def check_admission_rules_load(
     account: str, folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> Iterator[CheckFinding]:
-    """Yield a finding that says whether the service account can load the admission rules; none without rules."""
+    """Check that the service account can load the admission rules; no rules give no finding."""
     if not os.path.lexists(folder):
         return
     item = f"admission rules {folder}"
@@ -40,7 +40,7 @@ def check_admission_rules_load(
 
 
 def main() -> None:
-    """Load the site's admission rules; after a failure the last line of standard error is the error message."""
+    """Load the site's admission rules; the last line of standard error explains a failure."""
     folder, owner = sys.argv[1:]
     try:
         site_admission_rules.load_site_admission_rules(folder, int(owner))

@@ -34,7 +34,7 @@ TRIED = ("unname", "gridbridge-check")  # gridbridge-as-root's arguments in the 
 
 
 def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
-    """Return the steps of the balancer's set-up in order; raise GridbridgeError if the qmaster is on another host."""
+    """Return the steps of the balancer's set-up; raise GridbridgeError if the qmaster is on another host."""
     facts = _visible_balancer_facts(policy)
     if master := balancer_setup_requirements.qmaster_host_if_other(facts):
         raise GridbridgeError(f"the balancer runs on the qmaster's host; expected this command on {master}")
@@ -43,19 +43,21 @@ def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
 
 
 def plan_balancer_removal(policy: Policy) -> tuple[SetupStep, ...]:
-    """Return the steps that remove the balancer's rights from this host."""
     return setup_steps_of_edits(
         policy, balancer_setup_requirements.balancer_rights_removal_edits(_visible_balancer_facts(policy))
     )
 
 
 def qmaster_on_other_host(policy: Policy) -> str:
-    """Return the qmaster's host if the qmaster runs on another host, else an empty text."""
+    """Return the host of a qmaster that runs on another host, else an empty text."""
     return balancer_setup_requirements.qmaster_host_if_other(_visible_balancer_facts(policy))
 
 
 def count_published_balancer_nodes() -> int:
-    """Count the nodes that the balancer has added; once the balancer is uninstalled, no program removes these nodes."""
+    """Count the nodes that the balancer has added.
+
+    Once the balancer is uninstalled, no program removes these nodes.
+    """
     with suppress(StateError):
         published = balancer_statistics_and_publication.read_published_balance()
         rows = published.nodes if published else ()

@@ -17,7 +17,7 @@ NOBODY = "no gridbridge-poller runs: the queue is closed until the load sensor h
 
 
 def main() -> None:
-    """Wait until a running service has read gridbridge.toml; print a line if the service does not read the file."""
+    """Wait until a running service has read gridbridge.toml; exit with the reason if this fails."""
     clock = Clock()
     try:
         trouble = wait_for_configuration_reload(_poller_facts_reader(clock), clock)
@@ -39,7 +39,10 @@ def _poller_facts_reader(clock: Clock) -> Callable[[], PollerProcessFacts]:
 
 
 def wait_for_configuration_reload(look: Callable[[], PollerProcessFacts], clock: Clock) -> str:
-    """Wait until the service has accepted or rejected gridbridge.toml; return why the service does not use the file."""
+    """Wait until the service has accepted or rejected gridbridge.toml, at most LIMIT_S seconds.
+
+    Returns why the service does not use the file; empty if the service uses the file.
+    """
     began_s = clock.steady_s()
     while service_fault_findings.is_config_reload_awaited(facts := look()) and clock.steady_s() - began_s < LIMIT_S:
         clock.sleep(LOOK_S)

@@ -36,9 +36,10 @@ Measure = Callable[[], Iterable[Metric]]
 
 
 def metric_family(name: str, means: str, labels: str, values: Iterable[tuple[Labels, float | None]]) -> Metric:
-    """Return a metric; a name that ends with _total makes a counter. `labels`: label names separated by blanks.
+    """Return a metric; a name that ends with _total makes a counter.
 
-    Unknown values are left out; values with equal labels are added up.
+    `labels` are label names separated by blanks. Unknown values are left out. Values with equal labels are
+    added up.
     """
     sums = defaultdict[Labels, float](float)
     for label_values, number in values:
@@ -66,7 +67,6 @@ SENDING, UNLISTED = "sending", "unlisted"  # states of a remote job that the rem
 
 
 def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> Iterator[Metric]:
-    """Yield metrics of the service, its clusters, transfer queues and open transfers."""
     yield from _service_metric_families(shown)
     report_cluster = transfer_status_explanation.report_cluster_reachability
     report_queue = transfer_status_explanation.report_transfer_queue_status
@@ -169,7 +169,6 @@ def rebalance_metric_families(
 
 
 def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[Metric]:
-    """Yield metrics of the elastic cluster that the balancer published."""
     counted, where = shown.statistics, shown.cluster
     cell: tuple[tuple[str, str, float | None], ...] = ()
     if counted is not None:
@@ -297,7 +296,6 @@ def collect_published_metrics(
 
 
 def readability_metric(readable: Mapping[str, bool]) -> Metric:
-    """Return the metric that says for each capability whether the published files can be read."""
     values = (((part,), is_readable) for part, is_readable in readable.items())
     return metric_family("published_readable", "Whether a part's published files can be read", "part", values)
 
@@ -317,7 +315,6 @@ class _MeasureCollector(Collector):
         self._measure = measure
 
     def collect(self) -> Iterable[Metric]:
-        """Return all metrics anew for each request."""
         return self._measure()
 
 
@@ -329,5 +326,4 @@ def metric_registry(measure: Measure) -> CollectorRegistry:
 
 
 def format_prometheus_text(families: Iterable[Metric]) -> bytes:
-    """Return metrics in Prometheus' text format."""
     return generate_latest(metric_registry(lambda: families))

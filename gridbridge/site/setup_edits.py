@@ -56,7 +56,6 @@ def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORM
 
 
 def read_former_settings(path: str = FORMER) -> list[SharedSettingUndo]:
-    """Return the recorded former settings, oldest first."""
     try:
         data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES, owner=0)
         return [
@@ -70,7 +69,6 @@ def read_former_settings(path: str = FORMER) -> list[SharedSettingUndo]:
 
 
 def delete_former_settings(path: str = FORMER) -> None:
-    """Delete the record of former settings, after all settings were restored."""
     safe_files.remove_file(path)
 
 

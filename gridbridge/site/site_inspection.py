@@ -40,7 +40,6 @@ Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # argv and envir
 
 
 def inspect_local_host(policy: Policy) -> site_check_facts.TransferHostFacts:
-    """Return the facts about this host that the check of the set-up needs."""
     account = policy.site.service_account
     owned = (
         *account_and_file_findings.FOLDERS,
@@ -115,14 +114,13 @@ def query_cell_version_and_clock(cluster: str, policy: Policy, clock: Clock) -> 
 
 
 def embedded_home_queue_slots(policy: Policy) -> dict[str, int]:
-    """Return the slots of each transfer queue of an embedded home cluster, as a dict with queue names as keys."""
+    """Return the slots of each transfer queue of an embedded home cluster."""
     home = configured_cluster_address(policy, policy.site.cluster)
     list_queues = batch_adapter_of_cluster(home).list_transfer_queues
     return list_queues(home) if list_queues else {}
 
 
 def transfer_queue_states(policy: Policy) -> dict[str, QueueInstanceState]:
-    """Return the state of every transfer queue instance that the home cluster lists."""
     home = configured_cluster_address(policy, policy.site.cluster)
     instances = home_queue_setup_adapter(home).query_queue_instances(home, policy.site.cluster)
     ours = (instance for instance in instances if instance.name.partition("@")[0] in policy.queues)
@@ -168,7 +166,7 @@ def _service_configuration_facts(sha256: str, now_s: float) -> site_check_facts.
 
 @contextmanager
 def cache_program_results() -> Iterator[None]:
-    """Run each program only once within the context; later calls in any thread get the cached result or failure."""
+    """Run each program once within the context; later calls get the cached result or failure."""
     replace_program_runs_by(ProgramResultCache().answer)
     try:
         yield
@@ -177,7 +175,7 @@ def cache_program_results() -> Iterator[None]:
 
 
 class ProgramResultCache:
-    """Runs each program once, and gives the result to all threads that ask for the same program and arguments."""
+    """Runs each command line once, and gives the result to all threads that ask for it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -187,7 +185,10 @@ class ProgramResultCache:
     def answer(
         self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], CompletedProgram]
     ) -> CompletedProgram:
-        """Return a program's cached result; after a timeout at a cell the program is never run again for this cell."""
+        """Return a program's cached result; without one run the program.
+
+        After a timeout at a cell the program is never run again for this cell.
+        """
         question = (argv, tuple(sorted(env.items())))
         cell = tuple(variable for variable in question[1] if variable[0] not in UNNAMED)
         at_cell = (argv[:1], cell)
@@ -218,7 +219,7 @@ RSYNC = "rsync"
 
 
 def inspect_ssh_keys(policy: Policy) -> tuple[site_check_facts.SshKeyLoginFacts, ...]:
-    """Test each user's login to each cluster by ssh; a caller other than root tests only the caller's logins."""
+    """Test each user's login to each cluster by ssh; if not called by root, only the caller's logins."""
     logins = [
         (name, cluster, person)
         for name, cluster in _clusters_reached_by_ssh(policy)
@@ -229,13 +230,13 @@ def inspect_ssh_keys(policy: Policy) -> tuple[site_check_facts.SshKeyLoginFacts,
 
 
 def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
-    """Return which host lacks rsync, for each cluster reached by ssh; an empty name: no host lacks rsync."""
+    """Return for each cluster reached by ssh the host that lacks rsync, or '' if no host lacks rsync."""
     missing_here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else local_host_facts.this_host_name()
     return {name: missing_here or _ssh_host_without_rsync(policy, name) for name, _ in _clusters_reached_by_ssh(policy)}
 
 
 def inspect_ssh_stage_dirs(policy: Policy, of: str = "") -> dict[str, site_check_facts.StageDirFacts]:
-    """Return facts about each absolute stage_dir of clusters reached by ssh; `of`: the only cluster to examine."""
+    """Return facts about each absolute stage_dir of clusters reached by ssh, or only of cluster `of`."""
     sections = ((name, cluster) for name, cluster in _clusters_reached_by_ssh(policy) if of in ("", name))
     return {name: facts for name, cluster in sections if (facts := _stage_dir_facts(policy, name, cluster.stage_dir))}
 

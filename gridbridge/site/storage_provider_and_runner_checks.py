@@ -47,14 +47,14 @@ LOCKS = {
 def unchecked_part_finding(
     item: str, error: GridbridgeError, state: FindingSeverity = FindingSeverity.WARNING, hint: str = ""
 ) -> CheckFinding:
-    """Return the finding about a part that was not checked; a rejected login of an ordinary user is a warning."""
+    """Return the finding about an unchecked part; a rejected login of an ordinary user is a warning."""
     if isinstance(error, SshAccessRejected) and os.geteuid() != 0:
         return CheckFinding.warning(item, account_and_file_findings.UNSEEN)
     return CheckFinding(item=item, state=state, found=f"not checked: {error}", hint=hint)
 
 
 def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
-    """Check that each folder named like an account in a storage area belongs to this account.
+    """Check that each folder with an account's name in a storage area belongs to this account.
 
     An area is checked only if root, or the service's account at the cluster, can list the area.
     """
@@ -67,7 +67,10 @@ def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
 
 
 def _misowned_storage_folders(cluster: Away, storage: StorageAreaSection) -> tuple[dict[str, str] | None, bool]:
-    """Return the owner of each folder named like another account (None: unknown), and whether folders were left out."""
+    """Return the owners of folders that have another account's name, by folder name.
+
+    The owners are None if the cluster does not answer. The flag says whether folders were left out.
+    """
     try:
         entries = _run_shell_script_at_cluster(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
         strange = account_and_file_findings.misowned_account_folders(entries[:MOST])
@@ -118,7 +121,7 @@ def _query_errors_of_provider_machine_lists(path: str) -> Mapping[str, str]:
 
 
 def check_running_versions() -> CheckFinding:
-    """Compare the versions of running programs with the installed version."""
+    """Check that running programs have the installed version."""
     running = {
         program: service_fault_findings.RunningProgramVersion(version=version, pid=find_poller_lock_holder(path))
         for program, path in LOCKS.items()
@@ -130,7 +133,7 @@ def check_running_versions() -> CheckFinding:
 def check_runner_activity(
     clock: Clock, folder: str = fixed_paths.PUBLISHED, brought: str = fixed_paths.CAMPAIGNS
 ) -> Iterator[CheckFinding]:
-    """Check whether a runner runs while campaigns or requests wait; paused campaigns need no runner."""
+    """Check that a runner runs while campaigns or requests wait; paused campaigns need no runner."""
     with suppress(OSError, GridbridgeError):
         shown = published_campaign_files.read_published_campaign_file(PublishedCampaignList, folder)
         cycle = published_campaign_files.read_published_campaign_file(PublishedTaskSendExplanations, folder)

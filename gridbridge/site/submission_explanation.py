@@ -41,8 +41,6 @@ ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionExplanation:
-    """The command that would submit a job to a remote cluster, or the reason for a refusal."""
-
     job: str  # the job's id; empty: not submitted yet
     cluster: str
     command: str = ""  # shell command line, which reads the wrapper from standard input
@@ -53,8 +51,6 @@ class SubmissionExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedJob:
-    """The job whose submission is explained."""
-
     job: str  # home job id; empty: not submitted yet
     name: str  # name of the transfer, with the word JOB for an unknown id
     submitted: JobRequestAndSubmitOptions
@@ -84,7 +80,7 @@ def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
 
 
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
-    """Yield each transfer queue and why the queue refuses a home job; '' if the queue takes the job."""
+    """Yield each transfer queue with its reason to refuse a home job; '' if the queue takes the job."""
     try:
         question = _query_explained_job((job,), policy, configured_cluster_address(policy, policy.site.cluster))
     except GridbridgeError as error:

@@ -95,7 +95,10 @@ def _request_like_existing_queue(policy: Policy, options: TransferQueueOptions, 
 
 
 def refuse_setup_of_embedded_site(policy: Policy) -> None:
-    """Raise ConfigError at a site of embedded clusters, because the site's user makes the queues."""
+    """Raise ConfigError at a site of embedded clusters.
+
+    The site's user makes the queues there.
+    """
     if policy.is_personal:
         folder = policy.clusters[policy.site.cluster].folder
         make = f"{PYTHON} -I -m gridbridge.batch.embedded {folder} queue NAME ..."
@@ -103,7 +106,6 @@ def refuse_setup_of_embedded_site(policy: Policy) -> None:
 
 
 def require_configured_cluster(policy: Policy, cluster: str) -> None:
-    """Raise ConfigError for a cluster that gridbridge.toml lacks."""
     if cluster not in policy.clusters:
         raise ConfigError((f"{CONFIG}: no [cluster.{cluster}]; there are {', '.join(policy.clusters)}",))
 
@@ -133,7 +135,7 @@ def _default_slots_and_limit(policy: Policy, options: TransferQueueOptions) -> t
 
 
 def count_remote_batch_slots(policy: Policy, cluster: str) -> int:
-    """Return a remote cluster's batch slots, without slots of the remote cluster's own transfer queues."""
+    """Return a remote cluster's batch slots, without slots of that cluster's own transfer queues."""
     remote = configured_cluster_address(policy, cluster)
     return remote_setup_adapter(remote).count_batch_slots(remote)
 

@@ -50,8 +50,6 @@ AWAITED = "wait until a running service has read gridbridge.toml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupStep:
-    """One step of a set-up: its description, its shell line, and how to undo it."""
-
     what: str
     line: str
     environment: str  # shell line that selects the step's cell; empty: any cell
@@ -72,7 +70,7 @@ def plan_transfer_queue_setup(policy: Policy, options: TransferQueueOptions) -> 
 
 
 def uncorrectable_queue_warnings(policy: Policy, options: TransferQueueOptions) -> tuple[str, ...]:
-    """Return warnings about faults of a transfer queue that no step of setup can correct."""
+    """Return warnings about faults of a transfer queue that setup can't correct."""
     request = complete_queue_request(policy, options)
     stages = inspect_ssh_stage_dirs(policy, options.cluster).items()
     findings = (
@@ -112,7 +110,6 @@ def plan_transfer_queue_removal(
 
 
 def plan_queue_leftover_removal(policy: Policy, options: TransferQueueOptions) -> tuple[SetupStep, ...]:
-    """Return the steps that remove what a removed transfer queue left behind."""
     request = complete_queue_request(policy, options, must_exist=True)
     return _queue_removal_steps(policy, _read_setup_of_own_queue(policy, request, unheard=lambda _: None))
 
@@ -126,7 +123,6 @@ def _queue_removal_steps(policy: Policy, situation: TransferSetupSituation) -> t
 
 
 def setup_steps_of_edits(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[SetupStep, ...]:
-    """Turn edits into steps with a description of each edit."""
     return tuple(_setup_step_of_edit(policy, edit, _describe_setup_edit(edit)) for edit in edits)
 
 
@@ -153,14 +149,17 @@ def apply_setup_steps(steps: Iterable[SetupStep], policy: Policy, report: Callab
 
 
 def delete_unneeded_former_settings_record(policy: Policy) -> None:
-    """Delete the record of former settings if the home cluster has no transfer queue left."""
+    """Delete the record of former settings if home has no transfer queue left."""
     home = configured_cluster_address(policy, policy.site.cluster)
     if not any(map(is_transfer_queue, home_queue_setup_adapter(home).query_queue_settings(home).values())):
         setup_edits.delete_former_settings()
 
 
 def setup_steps_of_findings(policy: Policy, findings: Iterable[CheckFinding]) -> tuple[SetupStep, ...]:
-    """Turn findings into steps; an edit that several findings need is one step, where the last finding needs it."""
+    """Turn findings into steps.
+
+    An edit that several findings need becomes one step, at the place of the last of these findings.
+    """
     steps_by_edit: dict[SetupEdit, SetupStep] = {}
     for finding in findings:
         if finding.state == FindingSeverity.OK:
@@ -179,8 +178,6 @@ def setup_steps_of_findings(policy: Policy, findings: Iterable[CheckFinding]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeTransferQueueSettings:
-    """The home cluster's settings for the transfer queues of a host."""
-
     setup: CellQconfSettings
     slots: Mapping[str, int]  # slots of each queue on the host
 
@@ -200,10 +197,10 @@ def read_transfer_queue_setup(
     home: HomeTransferQueueSettings,
     unheard: Callable[[str], None] | None = None,
 ) -> TransferSetupSituation:
-    """Read the remote cluster's settings for a transfer queue, and add them to the home cluster's settings.
+    """Read a remote cluster's settings for a transfer queue, and add them to the home cluster's.
 
-    Raises CommandFailed or StateError if the remote cluster does not answer. With `unheard`, no error is raised:
-    `unheard` is called with the reason, and the remote cluster counts as empty.
+    Raises CommandFailed or StateError if the remote cluster does not answer. If `unheard` is given, it gets the
+    reason instead, and the remote cluster counts as empty.
     """
     slots = dict(home.slots)
     slots |= {name: queue.slots for name, queue in policy.queues.items() if name in slots}
@@ -237,7 +234,7 @@ def _read_setup_of_own_queue(
 
 
 def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
-    """Return the findings; raise GridbridgeError if no edit can correct one of the findings."""
+    """Return the findings; raise GridbridgeError for a finding that no edit can correct."""
     listed = tuple(findings)
     for finding in (finding for finding in listed if finding.state == FindingSeverity.BROKEN and not finding.mend):
         raise GridbridgeError(f"{finding.item}: {finding.found}; {finding.hint}")
@@ -310,7 +307,10 @@ def _former_queue_seq_numbers(path: str) -> dict[str, int]:
 def apply_queue_sequence_numbers(
     steps: Sequence[SetupStep], policy: Policy, report: Callable[[SetupStep], None], former: str = ORDERED
 ) -> None:
-    """Apply the steps that change seq_no; original numbers are recorded until they are restored."""
+    """Apply the steps that change seq_no.
+
+    The original numbers are recorded until they are restored.
+    """
     is_back = policy.site.queue_order is QueueOrder.SEQ_NO
     if not is_back:
         setup_edits.record_former_settings(tuple(undo for step in steps for undo in step.undo), former)

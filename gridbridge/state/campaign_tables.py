@@ -21,16 +21,13 @@ class JdlColumn(sa.TypeDecorator[Jdl]):
     cache_ok = True
 
     def process_bind_param(self, value: Jdl | None, dialect: sa.Dialect) -> str | None:
-        """Encode the JDL."""
         return None if value is None else column_types.to_json_text(asdict(value))
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> Jdl | None:
-        """Decode the JDL."""
         return None if value is None else jdl_from_json(json.loads(value))
 
 
 def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
-    """Return a JDL from its stored JSON values."""
     clusters = {name: JdlSettingsAtCluster(**fields) for name, fields in stored["clusters"].items()}
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
     datasets = {name: JdlDataset(**fields) for name, fields in stored["datasets"].items()}
@@ -127,7 +124,7 @@ ANY = sa.select(CAMPAIGNS.c.number).where(IS_GOING).limit(1)
 def delete_rows_of_attempts(
     database: StateFile, table: sa.Table, keys: Iterable[Mapping[str, object]], *also: sa.ColumnElement[bool]
 ) -> None:
-    """Delete the rows about the attempts `keys` from a table; only rows that meet the conditions `also`."""
+    """Delete a table's rows about the attempts `keys`, if the rows meet the conditions `also`."""
     of = (table.c[name] == sa.bindparam(f"of_{name}") for name in PLACE)
     of_place = sa.delete(table).where(*of, *also)
     rows = [{f"of_{name}": key[name] for name in PLACE} for key in keys]

@@ -53,8 +53,6 @@ _LAST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastClusterQueryResult:
-    """The result of a cluster's last query, shared by gridbridge's programs."""
-
     place: str  # version of the program that queried, and what it queried
     asked_at: datetime
     every_s: float  # seconds between regular queries; 0: there are no regular queries
@@ -64,15 +62,12 @@ class LastClusterQueryResult:
 
 
 class ClusterQueryLog:
-    """Writes the log of cluster queries."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def record_query(
         self, *, cluster: str, taken_at: datetime, ok: bool, took: timedelta, summary: Mapping[str, object]
     ) -> None:
-        """Record a query of a cluster: its time, duration, success, and a summary of the result."""
         values = {
             "cluster": cluster,
             "taken_at": taken_at,
@@ -83,13 +78,10 @@ class ClusterQueryLog:
         self._database.execute(insert(SNAPSHOTS), values)
 
     def delete_old_queries(self, before: datetime) -> None:
-        """Delete the log entries of queries before a time."""
         self._database.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))
 
 
 class LastClusterQueryRows:
-    """Reads and writes the last query result of each cluster."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
@@ -105,7 +97,6 @@ class LastClusterQueryRows:
             self._database.execute(self._database.upsert(ANSWERS), of | values)
 
     def find_result(self, cluster: str) -> LastClusterQueryResult | None:
-        """Return a cluster's last query result; None if the cluster was never queried."""
         for row in self._database.rows(_LAST, cluster=cluster):
             columns = {name: row[name] for name in ("place", "asked_at", "every_s", "trouble")}
             covers, content = frozenset(row["covers"].split()), row["content"] or b""
@@ -119,7 +110,7 @@ _QUEUE = tuple(field.name for field in fields(QueueInstanceStatus) if field.name
 
 
 def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
-    """Encode a cluster snapshot; of its jobs only those whose ids are in `jobs`."""
+    """Encode a cluster snapshot, with only those of its jobs whose ids are in `jobs`."""
     table = {name: getattr(snapshot, name) for name in _COUNTS}
     table["queues"] = [
         [_encode_state_facts(queue.state), *(getattr(queue, name) for name in _QUEUE)] for queue in snapshot.queues
@@ -130,7 +121,7 @@ def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> 
 
 
 def decode_cluster_snapshot(content: bytes, cluster: str, taken_at: datetime) -> ClusterSnapshot:
-    """Decode a cluster snapshot; for invalid content any exception may be raised."""
+    """Decode a cluster snapshot; invalid content may raise any exception."""
     table = json.loads(zlib.decompress(content))
     return ClusterSnapshot(
         cluster=cluster,

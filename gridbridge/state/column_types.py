@@ -35,28 +35,26 @@ class UtcTimeColumn(sa.TypeDecorator[datetime]):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> datetime | None:
-        """Decode the time."""
         return None if value is None else datetime.fromisoformat(value)
 
 
 class PrintableTextColumn(sa.TypeDecorator[str]):
-    """A column for users' texts; all but printable ASCII is `%XX`, because databases refuse some bytes."""
+    """A column for users' texts; stores all but printable ASCII as `%XX`.
+
+    Databases refuse some bytes.
+    """
 
     impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
-        """Encode the text."""
         return None if value is None else quote(value, safe=_PLAIN, errors="surrogatepass")
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
-        """Decode the text."""
         return None if value is None else unquote(value, errors="surrogatepass")
 
 
 class WordColumn(sa.TypeDecorator[StrEnum]):
-    """A column for members of an enum, stored as words."""
-
     impl = sa.Text
     cache_ok = True
 
@@ -65,7 +63,6 @@ class WordColumn(sa.TypeDecorator[StrEnum]):
         self.words = words
 
     def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
-        """Encode the word."""
         return None if value is None else str(value)
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> StrEnum | None:
@@ -84,7 +81,6 @@ class TransferMessageColumn(sa.TypeDecorator[TransferMessage]):
         return None if value is None else transfer_messages_in_spool.encode_transfer_message(value).decode("ascii")
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> TransferMessage | None:
-        """Decode the message."""
         if not value:
             return None if value is None else TransferMessage()
         fields = transfer_messages_in_spool.decode_key_value_lines(
@@ -94,20 +90,18 @@ class TransferMessageColumn(sa.TypeDecorator[TransferMessage]):
 
 
 class JobStateColumn(sa.TypeDecorator[JobState]):
-    """A column for job states, stored as facts, a blank and a text for people; empty: in no job list."""
+    """A column for job states: facts, a blank and a text for people; empty for a job in no list."""
 
     impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: JobState | None, dialect: sa.Dialect) -> str | None:
-        """Encode the state."""
         if value is None or not value.is_listed:
             return None if value is None else ""
         text = quote(value.text, safe=_PLAIN, errors="surrogatepass")
         return f"{','.join(sorted(value.facts))} {text}"
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> JobState | None:
-        """Decode the state."""
         if not value:
             return None if value is None else UNSEEN
         facts, _, text = value.partition(" ")
@@ -120,17 +114,13 @@ def to_json_text(value: object) -> str:
 
 
 class JsonColumn(sa.TypeDecorator[Mapping[str, object]]):
-    """A column for values of any JSON type."""
-
     impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: Mapping[str, object] | None, dialect: sa.Dialect) -> str:
-        """Encode the value as JSON."""
         return to_json_text(value)
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> Any:
-        """Decode the JSON text."""
         return None if value is None else json.loads(value)
 
 
@@ -141,40 +131,34 @@ COUNTED = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def row_number_column(name: str) -> sa.Column[Any]:
-    """Return a primary key with which the database numbers the rows of a table."""
+    """Return a primary key column that the database fills with row numbers."""
     return sa.Column(name, COUNTED, primary_key=True)
 
 
 def integer_key_columns(*names: str) -> list[sa.Column[Any]]:
-    """Return integer columns that belong to the primary key."""
     return [sa.Column(name, sa.BigInteger, primary_key=True, autoincrement=False) for name in names]
 
 
 def text_key_columns(*names: str) -> list[sa.Column[Any]]:
-    """Return text columns that belong to the primary key."""
     return [sa.Column(name, PrintableTextColumn, primary_key=True) for name in names]
 
 
 def integer_columns(*names: str, nullable: bool = False, default: str | None = None) -> list[sa.Column[Any]]:
-    """Return integer columns."""
     return [sa.Column(name, sa.BigInteger, nullable=nullable, server_default=default) for name in names]
 
 
 def text_columns(*names: str, default: str | None = None) -> list[sa.Column[Any]]:
-    """Return text columns."""
     return [sa.Column(name, PrintableTextColumn, nullable=False, server_default=default) for name in names]
 
 
 def float_columns(*names: str, nullable: bool = False) -> list[sa.Column[Any]]:
-    """Return columns of floating-point numbers."""
     return [sa.Column(name, sa.Float, nullable=nullable) for name in names]
 
 
 def time_columns(*names: str, nullable: bool = False) -> list[sa.Column[Any]]:
-    """Return columns of times."""
     return [sa.Column(name, UtcTimeColumn, nullable=nullable) for name in names]
 
 
 def flag_columns(*names: str) -> list[sa.Column[Any]]:
-    """Return columns of truth values, which are false unless set."""
+    """Return boolean columns that are false unless set."""
     return [sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false()) for name in names]

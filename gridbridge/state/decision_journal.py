@@ -18,13 +18,11 @@ MOST_TOLD = 20  # the sentence of an entry names at most this many actions
 
 
 class InputsNotJournalled(GridbridgeError):
-    """An error: a decision can't be made again, because the journal lacks some of its inputs."""
+    """Raised if the journal lacks inputs that are needed to repeat a decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionJournalEntry:
-    """A program's decision to store in the journal, with the inputs as JSON values."""
-
     at: datetime
     program: str
     sentence: str
@@ -33,8 +31,6 @@ class DecisionJournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDecisionReplay:
-    """How to make a program's decisions again from journalled inputs, and how to show them to people."""
-
     name: str
     replay: Callable[[Mapping[str, Any]], list[str]]  # decides again from inputs; a sentence for each action
     summarize: Callable[[Sequence[str]], list[str]] = list  # merges sentences about equal actions
@@ -70,7 +66,7 @@ _DECISION = select(
 
 
 class DecisionJournal:
-    """The decision journal in a state file, with the decisions of all programs that use the state file."""
+    """The journal of all programs' decisions in a state file."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -83,7 +79,6 @@ class DecisionJournal:
         self._database.execute(insert(DECISIONS).values(**values, inputs=inputs))
 
     def find_decision(self, number: int) -> JournalledProgramDecision | None:
-        """Return the journalled decision with this number; None if there is none."""
         query = _DECISION.where(DECISIONS.c.id == number)
         return next(iter(self._database.read(JournalledProgramDecision, query)), None)
 
@@ -93,7 +88,7 @@ class DecisionJournal:
         return self._database.read(JournalledProgramDecision, query)[::-1]
 
     def delete_old_decisions(self, before: datetime, most_bytes: int = KEPT_BYTES) -> None:
-        """Delete decisions from before a time, and the oldest so that at most `most_bytes` remain."""
+        """Delete decisions from before a time, and then the oldest until at most `most_bytes` remain."""
         size = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
         sizes = select(DECISIONS.c.id, func.sum(size).over(order_by=DECISIONS.c.id.desc()).label("bytes")).subquery()
         is_surplus = DECISIONS.c.id.in_(select(sizes.c.id).where(sizes.c.bytes > most_bytes))

@@ -16,7 +16,6 @@ MAX_BYTES = 4096
 
 
 def make_cluster_drains_folder(folder: str = PUBLISHED) -> None:
-    """Create the folder of the files about drained clusters."""
     published_files.make_published_folder(f"{folder}/{DRAINED}")
 
 
@@ -64,7 +63,6 @@ def list_drained_clusters(folder: str = PUBLISHED) -> frozenset[str]:
 
 
 def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, PublishedClusterDrain]:
-    """Return the drained clusters, each with its reason and the person who drained the cluster."""
     drains = {}
     for name in sorted(list_drained_clusters(folder)):
         path = f"{folder}/{DRAINED}/{name}"

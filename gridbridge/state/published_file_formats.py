@@ -25,27 +25,23 @@ LOAD_MAX_BYTES = 4096  # PIPE_BUF, so that the sensor can write all values in on
 
 
 def published_route_path(queue: str, published: str = PUBLISHED) -> str:
-    """Return the path of a transfer queue's published route."""
     return f"{published}/queues/{queue}"
 
 
 def request_mapping_path(queue: str, published: str = PUBLISHED) -> str:
-    """Return the path of the rules that translate what jobs in a transfer queue request."""
+    """Return the path of a transfer queue's rules that translate job requests."""
     return f"{published}/mappings/{queue}"
 
 
 def offered_names_path(cluster: str, published: str = PUBLISHED) -> str:
-    """Return the path of the published names of objects that a remote cluster offers to jobs."""
     return f"{published}/vocabularies/{cluster}"
 
 
 def non_forwarding_queues_path(cluster: str, published: str = PUBLISHED) -> str:
-    """Return the path of the list of those queues of a cluster that send no job away."""
     return f"{published}/stays/{cluster}"
 
 
 def transfer_verdict_path(transfer: str, uid: int, published: str = PUBLISHED) -> str:
-    """Return the path of the verdict (published result) of a person's transfer."""
     return f"{published}/verdicts/{uid}/{transfer}"
 
 
@@ -55,17 +51,16 @@ def answer_path_for_starter(wake: str, uid: int, published: str = PUBLISHED) -> 
 
 
 def verified_job_history_path(local: str, published: str = PUBLISHED) -> str:
-    """Return the path of the history of a local job or task, 12 or 12.3, whose owner is verified."""
+    """Return the history path of a local job or task (12 or 12.3) whose owner is verified."""
     return f"{published}/{JOBS}/{local}.json"
 
 
 def unverified_history_path(local: str, uid: int | str, published: str = PUBLISHED) -> str:
-    """Return the path of an unverified history: that of a job or task which user `uid` claims to own."""
+    """Return the history path of a job or task that user `uid` claims to own."""
     return f"{published}/{TOLD}/{uid}/{local}.json"
 
 
 def remote_usage_path(job: int, task: int, published: str = PUBLISHED) -> str:
-    """Return the path of the usage of all remote jobs of a local job or task."""
     name = f"{job}.{task}" if task else str(job)
     return f"{published}/{ACCOUNTING}/{job // JOBS_A_FOLDER}/{name}.json"
 
@@ -76,7 +71,6 @@ def root_epilog_usage_path(local: str, owner: str, published: str = PUBLISHED) -
 
 
 def load_values_path(published: str = PUBLISHED) -> str:
-    """Return the path of the published load values."""
     return f"{published}/load"
 
 
@@ -89,7 +83,7 @@ def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRout
 
 
 def may_queue_get_route_soon(queue: str, published: str, configuration: str) -> bool:
-    """Return whether a queue has a route or may get one soon: gridbridge.toml is newer than service.json."""
+    """Say whether a queue has a route, or gridbridge.toml is newer than service.json."""
     if os.path.exists(published_route_path(queue, published)):
         return True
     try:
@@ -100,7 +94,7 @@ def may_queue_get_route_soon(queue: str, published: str, configuration: str) -> 
 
 
 def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
-    """Read the rules that translate what jobs in a queue request; raise StateError if the file is missing."""
+    """Read a queue's rules that translate job requests; raise StateError if the file is missing."""
     path = request_mapping_path(queue, published)
     if (rules := _read_published_file_or_none(path)) is None:
         raise StateError(f"{path}: missing; the poller publishes this file")
@@ -125,7 +119,6 @@ def _read_published_file_or_none(path: str, most_bytes: int = WORDS_MAX_BYTES) -
 
 
 def list_queues_with_routes(published: str = PUBLISHED) -> tuple[str, ...]:
-    """Return the names of the transfer queues that have a published route."""
     names = os.listdir(f"{published}/queues")
     return tuple(name for name in names if not name.startswith(safe_files.TEMPORARY))
 
@@ -139,13 +132,12 @@ def remove_routes_of_other_queues(queues: frozenset[str], published: str = PUBLI
 
 
 def read_verdict_or_reply(path: str) -> TransferMessage | None:
-    """Read a verdict on a transfer, or a reply to a starter; return None if nothing is published yet."""
+    """Read a verdict or a reply to a starter; return None if nothing is published yet."""
     data = _read_published_file_or_none(path, transfer_messages_in_spool.MAX_BYTES)
     return None if data is None else transfer_messages_in_spool.decode_transfer_message(data)
 
 
 def count_verdicts_and_replies(uid: int, published: str = PUBLISHED) -> int:
-    """Return how many verdicts and replies are published for a person."""
     try:
         return len(os.listdir(f"{published}/verdicts/{uid}"))
     except FileNotFoundError:
@@ -153,14 +145,13 @@ def count_verdicts_and_replies(uid: int, published: str = PUBLISHED) -> int:
 
 
 def set_verdict_folder_modes(mode: int, published: str = PUBLISHED) -> None:
-    """Set the mode of all folders of verdicts and replies, of which each person has one."""
     around = f"{published}/verdicts"
     for uid in safe_files.list_folder_or_empty(around):
         os.chmod(f"{around}/{uid}", mode)
 
 
 def remove_unfetched_published_files(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
-    """Remove old files of transfers that have ended, and old unfinished files; return the number of files."""
+    """Remove old files of ended transfers and old unfinished files; return the number of files."""
     removed = 0
     for folder, folders, names in os.walk(published):
         if folder == published and ACCOUNTING in folders:
@@ -202,5 +193,5 @@ def parse_load_values_file(path: str, owner: int | None = None) -> tuple[float, 
 
 
 def encode_load_values(taken_at: float, stale_s: float, values: dict[str, str]) -> bytes:
-    """Encode load values: first a line with time and maximum age, then a line `name=value` for each."""
+    """Encode load values: a line with time and maximum age, then a line `name=value` for each value."""
     return f"{taken_at:.3f} {stale_s:g}\n".encode() + transfer_messages_in_spool.encode_key_value_lines(values)

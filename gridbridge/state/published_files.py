@@ -20,7 +20,7 @@ def publish_file(path: str, data: bytes, mode: int = 0o755) -> None:
 
 
 def remove_old_published_files(folder: str, before: datetime, most: int) -> None:
-    """Remove those files of a folder that are older than `before`, or not among the `most` newest."""
+    """Remove files older than `before`, and all but the `most` newest files of a folder."""
     dated = list[tuple[float, str]]()
     for name in safe_files.list_folder_or_empty(folder):
         with suppress(OSError):

@@ -39,12 +39,11 @@ QUIET = "rebalance-quiesced.json"
 
 
 def encode_published_value(value: object) -> bytes:
-    """Encode a value as the bytes of a published JSON file."""
     return _CONVERTER.dumps(value).encode() + b"\n"
 
 
 def to_json_types(value: object) -> object:
-    """Convert a value to JSON types: objects, lists, texts and numbers."""
+    """Convert a value to JSON types."""
     unstructured: object = _CONVERTER.unstructure(value)
     return unstructured
 
@@ -87,13 +86,13 @@ def read_published_breakers(folder: str) -> reports.PublishedBreakersOfClusters:
 
 
 def read_published_transfers(folder: str) -> tuple[reports.PublishedTransfer, ...]:
-    """Read the published transfers that have not ended; the result is empty if no file is published."""
+    """Read the published open transfers; the result is empty if no file is published."""
     published = read_published_value(f"{folder}/{TRANSFERS}", reports.PublishedOpenTransfers)
     return published.transfers if published else ()
 
 
 def read_transfer_histories_of_job(folder: str, local: str) -> tuple[reports.PublishedTaskTransfers, ...]:
-    """Read the histories of a task, or of all tasks of an array; an unverified task may have several."""
+    """Read the histories of a task or array; a task without a verified owner may have several."""
     histories = read_transfer_histories_of_task(folder, local)
     if histories or "." in local:
         return histories
@@ -103,7 +102,7 @@ def read_transfer_histories_of_job(folder: str, local: str) -> tuple[reports.Pub
 
 
 def read_transfer_histories_of_task(folder: str, local: str) -> tuple[reports.PublishedTaskTransfers, ...]:
-    """Return the history of a task, or until its owner is verified, one for each person who claims it."""
+    """Return a task's history; without a verified owner, one history for each person who claims the task."""
     if history := read_published_value(
         published_file_formats.verified_job_history_path(local, folder), reports.PublishedTaskTransfers
     ):
@@ -115,7 +114,7 @@ def read_transfer_histories_of_task(folder: str, local: str) -> tuple[reports.Pu
 
 
 def remove_old_transfer_histories(folder: str, before: datetime, living: frozenset[str]) -> None:
-    """Remove job histories that have not changed since `before`; keep those of jobs in `living`."""
+    """Remove job histories unchanged since `before`, except those of jobs in `living`."""
     for job, task in tuple(_jobs_with_verified_history(folder)):
         local = f"{job}.{task}" if task else str(job)
         path = published_file_formats.verified_job_history_path(local, folder)
@@ -124,14 +123,13 @@ def remove_old_transfer_histories(folder: str, before: datetime, living: frozens
 
 
 def remove_unlisted_cluster_files(clusters: Container[str], folder: str) -> None:
-    """Remove the published status of each cluster that is not in `clusters`."""
     for name in safe_files.list_folder_or_empty(f"{folder}/{CLUSTERS}"):
         if name.endswith(".json") and name.removesuffix(".json") not in clusters:
             safe_files.remove_file(f"{folder}/{CLUSTERS}/{name}")
 
 
 def transfers_published_at(folder: str) -> datetime | None:
-    """Return when the transfers that have not ended were last published; None: never."""
+    """Return when the open transfers were last published; None if never."""
     try:
         return datetime.fromtimestamp(os.stat(f"{folder}/{TRANSFERS}").st_mtime, UTC)
     except FileNotFoundError:
@@ -149,7 +147,6 @@ def _read_published_load_values(folder: str) -> reports.PublishedLoadValues | No
 
 
 def read_published_cluster_status(folder: str) -> Iterator[reports.PublishedClusterAnswer]:
-    """Yield the published status of each cluster."""
     for name in sorted(safe_files.list_folder_or_empty(f"{folder}/{CLUSTERS}")):
         if name.endswith(".json") and not name.startswith(safe_files.TEMPORARY):
             shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", reports.PublishedClusterAnswer)
@@ -164,7 +161,7 @@ def _jobs_with_verified_history(folder: str) -> Iterator[tuple[int, int]]:
 
 
 def publish_rebalance_round_begin(kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED) -> None:
-    """Publish that a rebalancing round has begun; if an earlier round is unfinished, its begin stays."""
+    """Publish the begin of a rebalancing round; the begin of an unfinished earlier round stays."""
     last = read_published_rebalance_round(kind, folder)
     if last is None or not last.is_open:
         begun = PublishedRebalanceRound(began_at=at, ended_at=last.ended_at if last else None)
@@ -172,7 +169,6 @@ def publish_rebalance_round_begin(kind: RebalanceRoundKind, at: datetime, folder
 
 
 def publish_rebalance_round_end(kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED) -> None:
-    """Publish that a rebalancing round has ended."""
     last = read_published_rebalance_round(kind, folder) or PublishedRebalanceRound(began_at=at)
     published_files.publish_file(
         _rebalance_round_path(kind, folder), encode_published_value(replace(last, ended_at=at))
@@ -180,17 +176,17 @@ def publish_rebalance_round_end(kind: RebalanceRoundKind, at: datetime, folder: 
 
 
 def read_published_rebalance_round(kind: RebalanceRoundKind, folder: str = PUBLISHED) -> PublishedRebalanceRound | None:
-    """Return when the last rebalancing round of this kind began and ended; None: none ever began."""
+    """Return when the last rebalancing round of this kind began and ended; None before the first round."""
     return read_published_value(_rebalance_round_path(kind, folder), PublishedRebalanceRound)
 
 
 def publish_rebalance_pause(since: datetime | None, folder: str = PUBLISHED) -> None:
-    """Publish since when rebalancing is paused; None: it is not paused."""
+    """Publish since when rebalancing is paused; None if rebalancing is not paused."""
     published_files.publish_file(f"{folder}/{QUIET}", encode_published_value(PublishedRebalancePause(since=since)))
 
 
 def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:
-    """Return since when rebalancing is paused; None: it is not paused."""
+    """Return since when rebalancing is paused; None if rebalancing is not paused."""
     published = read_published_value(f"{folder}/{QUIET}", PublishedRebalancePause)
     return published.since if published else None
 
@@ -209,7 +205,6 @@ def unverified_history_paths(folder: str, local: str) -> Iterator[str]:
 
 
 def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
-    """Return the task numbers of an array job that have an unverified history."""
     tasks = set[int]()
     for _, name in _unverified_history_files(folder):
         with suppress(ParseError):  # a temporary file has a name that is no task
@@ -228,7 +223,6 @@ def limit_unverified_histories(folder: str, uid: int) -> None:
 
 
 def remove_old_unverified_histories(folder: str, before: datetime) -> None:
-    """Remove unverified histories that have not changed since `before`."""
     for around, name in tuple(_unverified_history_files(folder)):
         path = f"{around}/{name}"
         if os.stat(path).st_mtime < before.timestamp():

@@ -27,7 +27,7 @@ def send_spool_message(message: TransferMessage, spool: str = SPOOL) -> str:
 
 
 def create_starter_wake_fifo(spool: str = SPOOL) -> str:
-    """Create a FIFO for a starter, which sleeps until somebody writes to the FIFO; return its name."""
+    """Create the FIFO on which a starter sleeps until somebody writes to it; return the FIFO's name."""
     name = safe_files.random_file_name()
     ensure_starter_wake_fifo(name, spool)
     return name
@@ -46,7 +46,7 @@ def ensure_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
 
 
 def remove_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
-    """Remove a starter's FIFO; nothing happens if this is not permitted."""
+    """Remove a starter's FIFO, if this is permitted."""
     try:
         if name.isalnum():
             safe_files.remove_file(f"{spool}/{WAKE}/{name}")
@@ -71,7 +71,6 @@ def wake_starter(name: str, spool: str = SPOOL, owner: int | None = None) -> boo
 
 
 def is_starter_asleep(name: str, owner: int, spool: str = SPOOL) -> bool:
-    """Return whether a starter sleeps on a FIFO that belongs to uid `owner`."""
     end = _open_starter_wake_fifo(name, spool, owner)
     if end >= 0:
         os.close(end)

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class StarterMessageInbox:
-    """The inbox of starters' messages; the inbox removes invalid and surplus files from the spool."""
+    """The inbox of starters' messages; removes invalid and surplus files from the spool."""
 
     def __init__(self, folder: str, limit_per_uid: int, clock: Clock) -> None:
         self._folder = folder
@@ -78,7 +78,10 @@ class StarterMessageInbox:
             self._remove_spool_file(name)
 
     def restore_loss_mark(self) -> None:
-        """Renew a mark file that is missing or from the future: it tells starters to send messages again."""
+        """Renew a mark file that is missing or from the future.
+
+        The mark tells starters to send messages again.
+        """
         if not self._has_valid_loss_mark():
             with suppress(StateError):  # the disk is full, so the next round tries again
                 safe_files.replace_file_atomically(f"{self._folder}/{MARK}", b"", durable=False)
@@ -88,11 +91,11 @@ class StarterMessageInbox:
         self._reader.read_files_again(map(os.path.basename, paths))
 
     def staged_folder_of_record(self, path: str) -> str:
-        """Return the remote folder for copied files that a transfer's record names; '' if it names none."""
+        """Return the remote folder named in a transfer's record; '' if the record names none."""
         return self._read_transfer_record(path).stage
 
     def submission_time_of_record(self, path: str) -> str:
-        """Return when the local job in a transfer's record was submitted; '' if unknown."""
+        """Return the local job's submission time in a transfer's record; '' if unknown."""
         return self._read_transfer_record(path).submitted
 
     def _read_transfer_record(self, path: str) -> TransferMessage:
@@ -106,8 +109,8 @@ class StarterMessageInbox:
     def remove_old_fifos(self, wakes: frozenset[str]) -> int:
         """Remove old FIFOs of starters except those in `wakes`; return the number of removed FIFOs.
 
-        A call looks at a limited number of FIFOs. Raises StateError if their folder does not belong to the service:
-        anybody could create such a folder while it is missing.
+        A call looks at a limited number of FIFOs. Raises StateError if the folder of FIFOs does not belong to the
+        service, because anybody can create a missing folder.
         """
         folder = f"{self._folder}/{WAKE}"
         _require_folder_of_service(folder)
@@ -142,7 +145,7 @@ class StarterMessageInbox:
         return facts.st_uid == os.geteuid() and is_past
 
     def _remove_user_folders(self, folders: list[os.DirEntry[str]]) -> None:
-        """Remove folders that users made; for a folder that has files, this is tried only once."""
+        """Remove folders that users made; try only once to remove a folder that has files."""
         new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
         full = [entry for entry in new if not _remove_empty_folder(entry.path)]
         self._full |= {entry.name for entry in full}

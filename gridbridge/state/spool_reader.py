@@ -26,8 +26,6 @@ OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (TransferMessageKind.END
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageWithAuthorUid:
-    """A message from the spool, with the path of its file and the uid of its author."""
-
     path: str
     uid: int
     message: TransferMessage
@@ -46,7 +44,7 @@ class SpoolFileVersion(NamedTuple):
 
 
 class SpoolFile(NamedTuple):
-    """Facts about a spool file that a scan has found; spool files are sorted by age."""
+    """Facts about a scanned spool file; the oldest file sorts first."""
 
     mtime_ns: int
     name: str
@@ -74,7 +72,7 @@ class SpoolReader:
         self._met: set[str | SpoolFileVersion] = set()  # names and versions found since the last clean-up
 
     def remember_scanned_files(self, spool_files: Iterable[SpoolFile]) -> None:
-        """Note which files a scan has found; a file that ever had several hard links is never read."""
+        """Remember the files that a scan has found; a file that ever had several hard links is never read."""
         for spool_file in spool_files:
             if self._read.get(spool_file.name, spool_file.mark) != spool_file.mark:
                 del self._read[spool_file.name]
@@ -88,7 +86,7 @@ class SpoolReader:
                 self._met.add(spool_file.mark)
 
     def forget_missing_files(self) -> None:
-        """Forget the files that no scan has found since the last call of this method."""
+        """Forget the files that no scan has found since the last call."""
         met = self._met
         self._read = {name: mark for name, mark in self._read.items() if name in met}
         self._growing = {name: spool_file for name, spool_file in self._growing.items() if name in met}
@@ -102,11 +100,10 @@ class SpoolReader:
         return self._growing.get(spool_file.name) != spool_file or not self.may_writer_be_writing(spool_file)
 
     def may_writer_be_writing(self, spool_file: SpoolFile) -> bool:
-        """Return whether the writer of a file may still be writing."""
         return self._clock() - spool_file.changed_s < UNFINISHED_S
 
     def was_file_replaced(self, name: str, now: SpoolFileVersion) -> bool:
-        """Return whether the spool file of this name is another file than the one that was read."""
+        """Say whether another file has replaced the spool file that was read."""
         return self._read.get(name, now) != now
 
     def skip_file(self, spool_file: SpoolFile) -> None:
@@ -115,12 +112,14 @@ class SpoolReader:
         self._met.add(spool_file.name)
 
     def read_files_again(self, names: Iterable[str]) -> None:
-        """Treat spool files as unread, so that they are read again."""
         for name in names:
             self._read.pop(name, None)
 
     def read_message(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
-        """Return a spool file's message, None if incomplete or gone; raise an error if it is invalid."""
+        """Return a spool file's message; None if the file is incomplete or gone.
+
+        Raises an error for an invalid file.
+        """
         path = f"{self._folder}/{spool_file.name}"
         if spool_file.mark in self._linked:
             raise StateError(f"{spool_file.name}: the file has several hard links")
@@ -156,7 +155,6 @@ def read_spool_file_facts(entry: os.DirEntry[str]) -> SpoolFile | None:
 
 
 def spool_file_version(facts: os.stat_result) -> SpoolFileVersion:
-    """Return from a file's status what distinguishes it from other files of the same name."""
     return SpoolFileVersion(facts.st_ino, facts.st_mtime_ns)
 
 
@@ -170,7 +168,7 @@ def read_transfer_record(path: str) -> TransferMessage:
 
 
 def is_read_error_of_file_itself(error: Exception) -> bool:
-    """Return whether an error was caused by the file or its writer, and not by the service."""
+    """Say whether the file or its writer, rather than the service, caused an error."""
     cause = error.__cause__
     is_writers = not isinstance(cause, OSError) or cause.errno in (errno.ELOOP, errno.ENXIO, errno.EACCES)
     return is_writers and not isinstance(error, OSError)
@@ -205,7 +203,7 @@ def _parse_message_time(at: str) -> float:
 
 
 class ResumableFolderScan:
-    """A scan of a folder in portions, so that a folder full of users' files does not delay the service."""
+    """Scans a folder in portions, so that a folder full of users' files does not delay the service."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most

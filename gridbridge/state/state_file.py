@@ -50,7 +50,6 @@ class StateFile:
         return cls(*open_or_migrate_state_file(url, is_unchanged=is_unchanged))
 
     def close(self) -> None:
-        """Close the state file."""
         self._engine.dispose()
 
     @contextmanager
@@ -67,7 +66,6 @@ class StateFile:
                 self._group = None
 
     def rows(self, query: sa.Executable, **values: object) -> Sequence[sa.RowMapping]:
-        """Return the rows of an SQL query."""
         with self._connection_in_transaction() as connection, convert_database_errors(self._name):
             return connection.execute(query, values).mappings().all()
 
@@ -199,7 +197,10 @@ def _make_read_only_sqlite_engine(address: sa.URL, path: str) -> sa.Engine:
 
 
 def _create_missing_sqlite_file(path: str) -> None:
-    """Create a missing file with mode 0600; to open an existing file would drop locks (fcntl(2))."""
+    """Create a missing file with mode 0600.
+
+    To open an existing file would drop locks (fcntl(2)).
+    """
     folder = os.path.dirname(path) or "."
     if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
         raise StateError(f"{folder}: not writable")

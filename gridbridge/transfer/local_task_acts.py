@@ -22,13 +22,12 @@ AT_ONCE = 100  # largest number of jobs in one query
 
 
 class ReloadablePollerComponent:
-    """A component of the poller whose configuration can be changed while the poller runs."""
+    """A component of the poller that follows changes of the configuration."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
 
     def follow(self, policy: Policy) -> None:
-        """Use a changed configuration."""
         self.policy = policy
 
 
@@ -69,7 +68,7 @@ class LocalTaskActs(ReloadablePollerComponent):
         return tasks.query_job_requests(where, jobs)
 
     def jobs_excluded_from_moves(self, jobs: Collection[int]) -> frozenset[int]:
-        """Return those of the jobs whose owners have forbidden moves to other clusters."""
+        """Return the jobs whose owners have forbidden moves to other clusters."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
         ordered, pinned = sorted(jobs), set[int]()
         for start in range(0, len(ordered), AT_ONCE):
@@ -90,7 +89,10 @@ class LocalTaskActs(ReloadablePollerComponent):
         tasks.remove_task_guard(where, copy, HomeStartGuard.START)
 
     def exclude_old_cluster_queues(self, transfer: Transfer) -> None:
-        """Keep a local job out of the queues to the cluster that it leaves; GridbridgeError if no queue is left."""
+        """Keep a local job out of the queues to the cluster that it leaves.
+
+        Raises GridbridgeError if no queue is left.
+        """
         where, tasks = self._home_cluster_and_task_guard_adapter()
         queues = self.policy.queues.items()
         remote_queues = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}
@@ -99,7 +101,6 @@ class LocalTaskActs(ReloadablePollerComponent):
         tasks.keep_job_off_queues(where, _home_task_of_transfer(transfer), other_queues)
 
     def restore_queues_of_transfer(self, name: str) -> None:
-        """Let the job of a transfer start in all queues that its owner requested."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.restore_queue_list(where, parse_transfer_name(name))
 
@@ -109,7 +110,7 @@ class LocalTaskActs(ReloadablePollerComponent):
         tasks.require_runnable_variant(where, _home_task_of_transfer(transfer), self._stay_home_variants_of_request)
 
     def query_rerun_policy(self, transfer: Transfer) -> str:
-        """Return yes or no: whether a job without `qsub -r` runs again after its host failed."""
+        """Return `yes` or `no`: whether a job without `qsub -r` runs again after its host failed."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
         task = _home_task_of_transfer(transfer)
         return tasks.query_job_rerun(where, task, self._transfer_queues, _rerun_policy_of_request_in_home_queues)

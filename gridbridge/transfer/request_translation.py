@@ -23,7 +23,7 @@ from gridbridge.state import published_file_formats
 def translate_request_for_queue(
     queue: str, route: TransferRoute, spec: JobSpec, folder: str = PUBLISHED
 ) -> tuple[JobSpec, tuple[str, ...]]:
-    """Translate a job's request with the mapping rules and names published for a transfer queue's cluster."""
+    """Translate a job's request with the mapping and names published for a queue's cluster."""
     rules = RequestMapping({})
     if route.remote_mapped:
         published = published_file_formats.read_request_mapping(queue, folder)
@@ -34,13 +34,13 @@ def translate_request_for_queue(
 
 
 def read_names_offered_by_cluster(cluster: str, folder: str = PUBLISHED) -> NamesOfferedByCluster | None:
-    """Return the resources, queues and other names of a cluster; None if they were never published."""
+    """Return the names that a cluster offers to jobs; None if the names were never published."""
     published = published_file_formats.read_offered_names(cluster, folder)
     return None if published is None else names_offered_by_cluster.decode_offered_names(published)
 
 
 def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
-    """Exclude a remote job from queues that would send the job on to a third cluster."""
+    """Exclude a remote job from queues that lead to a third cluster."""
     published = published_file_formats.read_non_forwarding_queues(remote, folder)
     if not published:
         return spec

@@ -99,21 +99,18 @@ _DROPPED_MOVES = sql.select(MOVES.c.name, MOVES.c.uid).where(
 
 
 class TransferRows:
-    """The tables of transfers and their events."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
         self._upsert = database.upsert(TRANSFERS)
 
     def put_transfer(self, transfer: Transfer) -> None:
-        """Insert or update a transfer; ParseError for an invalid name."""
+        """Insert or update a transfer; raise ParseError for an invalid name."""
         name = parse_transfer_name(transfer.name)
         values = {column.name: getattr(transfer, column.name) for column in _TRANSFER}
         values |= {"cluster": name.cluster, "job": name.job, "task": name.task}
         self._database.execute(self._upsert, values)
 
     def find_transfer(self, name: str, uid: int) -> Transfer | None:
-        """Return the transfer with this name and owner's uid; None for an unknown transfer."""
         return next(iter(self._select_transfers(_BY_NAME, name=name, uid=uid)), None)
 
     def transfers_of_task(self, cluster: str, job: int, task: int) -> tuple[Transfer, ...]:
@@ -126,7 +123,7 @@ class TransferRows:
         return self._select_transfers(_OPEN)
 
     def watched_closed_transfers(self) -> tuple[Transfer, ...]:
-        """Return the closed transfers whose remote job is still watched, oldest first."""
+        """Return the closed transfers with a watched remote job, oldest first."""
         return self._select_transfers(_ENDED)
 
     def reguarded_transfers(self) -> tuple[Transfer, ...]:
@@ -138,7 +135,6 @@ class TransferRows:
         return self._select_transfers(_CLOSED_SINCE, at=at)
 
     def add_event(self, event: TransferEvent) -> None:
-        """Add an event to a transfer's history."""
         self._database.execute(_ADD_EVENT, asdict(event))
 
     def events_of_transfer(self, name: str, uid: int) -> tuple[TransferEvent, ...]:
@@ -155,7 +151,7 @@ class TransferRows:
             return self._database.execute(sql.delete(TRANSFERS).where(closed)).rowcount
 
     def delete_unproved_transfer(self, name: str, uid: int) -> None:
-        """Delete a closed transfer if no home job list has proved the owner."""
+        """Delete a closed transfer if its owner is not proved."""
         it, events = (
             sql.delete(table).where(table.c.name == name, table.c.uid == uid) for table in (TRANSFERS, EVENTS)
         )
@@ -164,7 +160,7 @@ class TransferRows:
                 self._database.execute(events)
 
     def delete_unproved_transfers(self, before: datetime) -> None:
-        """Delete transfers that closed before `before` and whose owner is not proved, and their events."""
+        """Delete unproved transfers that closed before `before`, and their events."""
         closed = sql.and_(TRANSFERS.c.closed_at < before, _UNPROVED)
         theirs = sql.and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         with self._database.transaction():
@@ -176,14 +172,11 @@ class TransferRows:
 
 
 class TaskMoveRows:
-    """The table of moves of tasks that wait at remote clusters."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
         self._upsert = database.upsert(MOVES)
 
     def put_move(self, move: WaitingTaskMove) -> None:
-        """Insert or update the move of a task."""
         self._database.execute(self._upsert, asdict(move))
 
     def moves_in_flight(self) -> tuple[WaitingTaskMove, ...]:
@@ -192,11 +185,10 @@ class TaskMoveRows:
         return tuple(WaitingTaskMove(**row | {"stage": TaskMoveStage(row["stage"])}) for row in rows)
 
     def dropped_moves(self, at: datetime, until: datetime) -> frozenset[transfers_and_actions.TransferKey]:
-        """Return the transfers whose move was requested between `at` and `until`, and was given up later."""
+        """Return the transfers whose move was requested between `at` and `until` and given up later."""
         rows = self._database.rows(_DROPPED_MOVES, at=at, until=until)
         return frozenset((row["name"], row["uid"]) for row in rows)
 
     def delete_ended_moves(self, before: datetime) -> None:
-        """Delete ended moves that were requested before `before`."""
         ended = MOVES.c.stage.not_in(transfers_and_actions.IN_FLIGHT)
         self._database.execute(sql.delete(MOVES).where(ended, MOVES.c.asked_at < before))

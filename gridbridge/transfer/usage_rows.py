@@ -74,28 +74,25 @@ _TASK = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
 
 
 class RemoteUsageRows:
-    """The tables of remote accounting records, and of the position reached in each accounting file."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
         self._upsert_cursor = database.upsert(CURSORS)
         self._upsert_record = database.upsert(REMOTE_RECORDS)
 
     def put_cursor(self, cursor: ClusterAccountingProgress) -> None:
-        """Insert or update how far the service has read a cluster's accounting file."""
         position = asdict(cursor.place)
         values = position | {"device": str(position["device"]), "inode": str(position["inode"])}
         values |= {"cluster": cursor.cluster, "path": cursor.path, "skipped": cursor.skipped}
         self._database.execute(self._upsert_cursor, values)
 
     def cursors(self) -> tuple[ClusterAccountingProgress, ...]:
-        """Return how far the service has read each cluster's accounting file."""
         return tuple(map(_accounting_progress_of_row, self._database.rows(select(CURSORS))))
 
     def put_record(self, record: RemoteJobRunAccounting, at: datetime) -> tuple[RemoteJobRunAccounting, ...]:
-        """Store a usage record, and return all records of the task; ParseError for an invalid transfer name.
+        """Store a usage record; return all records of the task.
 
-        Each owner may store at most PER_TRANSFER records of one transfer.
+        Each owner may store at most PER_TRANSFER records of one transfer. Raises ParseError for an invalid transfer
+        name.
         """
         name = parse_transfer_name(record.transfer)
         records = self.records_of(name.cluster, name.job, name.task)
@@ -111,12 +108,11 @@ class RemoteUsageRows:
     def records_of(
         self, home: str, job: int, task: int, since: datetime | None = None
     ) -> tuple[RemoteJobRunAccounting, ...]:
-        """Return the usage records of a local task, earliest end first; with `since`, only records added since then."""
+        """Return a task's usage records, earliest end first; with `since`, only those added since then."""
         rows = self._database.rows(_RECORDS_OF, home=home, job=job, task=task, since=since or EARLIEST_STORED_TIME)
         return tuple(RemoteJobRunAccounting(**{**row, "source": RemoteUsageSource(row["source"])}) for row in rows)
 
     def delete_records(self, before: datetime) -> None:
-        """Delete the usage records that were added before `before`."""
         self._database.execute(delete(REMOTE_RECORDS).where(REMOTE_RECORDS.c.kept_at < before))
 
 
@@ -146,7 +142,7 @@ def read_published_job_usage(folder: str, job: int) -> tuple[PublishedRemoteUsag
 
 
 def read_usage_published_since(folder: str, since: datetime | None) -> Iterator[PublishedRemoteUsage]:
-    """Read all usage that was published since the given time; all published usage without a time."""
+    """Read all published usage, or only usage published since the given time."""
     for around in _published_usage_folders(folder):
         for job, task, changed_s in _published_usage_files(around):
             is_new = since is None or changed_s >= since.timestamp()
@@ -162,7 +158,6 @@ def read_accounting_file_states(folder: str) -> tuple[PublishedAccountingProgres
 
 
 def sweep_old_usage_files(folder: str, before: datetime) -> None:
-    """Remove published usage that has not changed since `before`."""
     for around in _published_usage_folders(folder):
         for name in os.listdir(around):
             if os.lstat(f"{around}/{name}").st_mtime < before.timestamp():

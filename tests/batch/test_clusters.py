@@ -54,20 +54,18 @@ def a_policy(**more: object) -> Policy:
 
 
 def rules_of(policy: Policy, queue: str) -> request_mapping_rules.RequestMapping:
-    """Return a queue's mapping rules for the OAR server, as starters decode them."""
     built = configured_cluster_addresses.build_request_mapping(policy, "gamma", queue)
     return request_mapping_rules.decode_request_mapping(request_mapping_rules.encode_request_mapping(built))
 
 
 def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> MappableJobRequest:
-    """Translate a request by transfer-gamma's rules."""
     rules = rules_of(a_policy(), "transfer-gamma")
     request = MappableJobRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
     return map_request_to_remote_cluster(request, rules, "gamma")
 
 
 def asked_of_queue(queue: TransferQueueSection, *queues: str) -> MappableJobRequest:
-    """Translate a parallel job that requests `queues` at home, in a transfer queue to the OAR server."""
+    """Translate a parallel job's request for the home queues `queues` by the rules of `queue`."""
     rules = dict(RULES)
     rules["queue", "long.q"], rules["pe", "mpi"] = (QueueMappingRule(to="long"), PeMappingRule(spread="4"))
     policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
@@ -153,7 +151,6 @@ def test_a_queues_default_requests_are_translated(hard: dict[str, str], expected
 
 
 def with_big_queue(asks: dict[str, str]) -> Policy:
-    """Return a policy with a second transfer queue, which has default requests."""
     policy = a_policy()
     queue = replace(policy.queues["transfer-gamma"], asks=QueueDefaultRequests(asks))
     return replace(policy, queues={**policy.queues, "transfer-big": queue})

@@ -23,7 +23,6 @@ def site(tmp_path: Path) -> Site:
 
 
 def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]:
-    """Run a line of a job's script; return what the called commands printed."""
     path = f"{site.tmpdir.parent}/bin:/usr/bin:/bin"
     environment = (("JOB_ID", str(HOME)), ("PATH", path), ("SGE_TASK_ID", task))
     job = {

@@ -14,12 +14,10 @@ OAR = "#!/bin/sh\nprintf '%s\\n' \"$*\" >>{log}\n"
 
 
 def asked(folder: Path) -> Path:
-    """Return the file that records the calls of oarnodesetting."""
     return folder.parent / f"{folder.name}-oar" / "asked"
 
 
 def call(hook: str, folder: Path, names: bytes) -> int:
-    """Call a hook as OAR does, and return its exit status."""
     oar = asked(folder).parent
     oar.mkdir(exist_ok=True)
     (oar / "oarnodesetting").write_text(OAR.format(log=asked(folder)))

@@ -32,7 +32,6 @@ PLAIN = CampaignArrayScriptTask(0, 1, ())
 
 
 def written(home: Path, *tasks: CampaignArrayScriptTask, **settings: str) -> tuple[Path, dict[str, str]]:
-    """Write an array's script; return its path, and the environment of its first task."""
     (home / "data").mkdir(exist_ok=True)
     path = home / f"script.{time.monotonic_ns()}"
     path.write_bytes(write_campaign_array_script(SETTINGS | settings, tasks or (PLAIN,)))
@@ -42,14 +41,12 @@ def written(home: Path, *tasks: CampaignArrayScriptTask, **settings: str) -> tup
 def run(
     home: Path, command: str, *tasks: CampaignArrayScriptTask, settings: Mapping[str, str] = NONE, **variables: str
 ) -> int:
-    """Run one task of an array's script; return its exit status."""
     path, environment = written(home, *tasks, **{"exec": command} | settings)
     program = ("env", "--default-signal", "/bin/sh", path)  # nohup would ignore some signals
     return subprocess.run(program, env=environment | variables, check=False, cwd="/").returncode
 
 
 def output(home: Path, name: str) -> str:
-    """Return a task's output file."""
     return (home / "data" / "campaign.12" / name).read_text()
 
 
@@ -198,7 +195,6 @@ def test_a_speculative_attempt_has_its_number_and_own_output(tmp_path: Path) -> 
 
 
 def shared(home: Path) -> Path:
-    """Make a working directory that all users can write; return the path of the campaign's folder."""
     (home / "data").mkdir()
     (home / "data").chmod(0o1777)
     return home / "data" / "campaign.12"
@@ -272,7 +268,6 @@ WRITES = 'sh -c \'mkdir sub; echo "$CIGRI_COPY" >result; echo "$PWD" >sub/log; c
 
 
 def attempt(home: Path, number: int, command: str = WRITES) -> int:
-    """Run an attempt of task 7, which declares two outputs; return its exit status."""
     (home / "data").mkdir(exist_ok=True)
     (home / "data" / "in").touch()
     task = CampaignArrayScriptTask(7, number, ("north",))
@@ -307,7 +302,6 @@ def test_an_attempt_that_fails_or_lacks_an_output_is_not_published(
 
 
 def of_campaign(home: Path, token: str, command: str = "sh -c 'echo >result' sh") -> int:
-    """Run task 7 of the campaign 12 with a token; return its exit status."""
     return run(home, command, CampaignArrayScriptTask(7, 1, ()), settings={"outputs": "result", "token": token})
 
 

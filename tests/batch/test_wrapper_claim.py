@@ -33,7 +33,6 @@ def site(tmp_path: Path) -> Site:
 
 
 def run(site: Site, token: str = "t0") -> tuple[int, str]:
-    """Run a job with a claim and its key file; return exit status and output."""
     remote_job_claim_script.write_remote_job_claim_key(f"file.{token}", str(site.spool), ME)
     return run_without_key(site, token)
 
@@ -227,7 +226,6 @@ def test_exactly_one_of_wrapper_and_recall_gets_the_claim(tmp_path: Path) -> Non
 
 @pytest.fixture
 def granted(site: Site, tmp_path: Path) -> Path:
-    """Return the path at which a job's grant appears."""
     return tmp_path / remote_job_claim_script.GRANTS / f"{ME}.t0"
 
 

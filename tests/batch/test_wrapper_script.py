@@ -29,15 +29,12 @@ SHOW = b'printf "%s|" "$@"; printf "%s\\n" "$0"\n'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A remote host: its job folder, its spool, and the job's output files."""
-
     tmpdir: Path
     spool: Path
     out: Path
     err: Path
 
     def run(self, *under: str, path: str = "/usr/bin:/bin", **values: object) -> int:
-        """Run a job's wrapper as a remote shepherd would; return its exit status."""
         defaults: dict[str, object] = {
             "transfer": "gb.alpha.12.0.1",
             "spool": str(self.spool),
@@ -68,7 +65,6 @@ class Site:
         return subprocess.run(argv, env=env, check=False, timeout=20).returncode
 
     def told(self) -> TransferMessage:
-        """Return the single message that the wrapper wrote into the spool."""
         (message,) = self.spool.iterdir()
         return decode_in_place(message.read_bytes())
 
@@ -166,7 +162,7 @@ def test_an_exit_status_is_reported_and_never_requeues_the_remote_job(site: Site
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
 def test_every_exit_status_can_be_derived_from_the_wrappers_end(tmp_path: Path, shell: str) -> None:
-    """Without a message, the accounting shows the exit status; 99 and 100 must not occur."""
+    """If the message is lost, the accounting shows this end; 99 and 100 must not occur."""
     (tmp_path / ".gridbridge").mkdir()
     statuses = range(256) if shell == "/bin/dash" else TELLING
     ends = {status: end_of_body(tmp_path, shell, status) for status in statuses}

@@ -24,7 +24,6 @@ OWN_LISTS = ("elastic", "elastic_replay", "qstat_parse", "accounting")  # with s
 
 
 def sizes(value: str) -> list[float]:
-    """Return the sizes that the parts measure."""
     env = {"PATH": "/usr/bin:/bin", "BRIEF": value}
     argv = (sys.executable, "-c", SIZES)
     ran = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=True)

@@ -24,7 +24,6 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def calls(act: Callable[[], object]) -> int:
-    """Return how many Python and C functions were called."""
     calls = count()
 
     def note(_: FrameType, event: str, __: object) -> None:
@@ -40,7 +39,7 @@ def calls(act: Callable[[], object]) -> int:
 
 
 def growth(act: Callable[[int], Callable[[], object]], few: int) -> float:
-    """Return the factor of calls for ten times the input; making the input does not count."""
+    """Return the factor by which calls grow for ten times the input; making the input does not count."""
     act(few)()  # caches of the process are filled
     return calls(act(10 * few)) / calls(act(few))
 
@@ -54,8 +53,6 @@ def test_an_answer_of_qstat_is_read_once() -> None:
 
 
 def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path: Path) -> None:
-    """With ten times the jobs and hosts the balancer still does not try each host for each job."""
-
     def planned(size: int) -> Callable[[], object]:
         folder = tmp_path / str(size)
         folder.mkdir(exist_ok=True)
@@ -73,8 +70,6 @@ def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path:
 
 
 def test_a_task_that_shares_no_host_is_laid_by_the_kinds_of_hosts_not_by_their_number() -> None:
-    """Ten times the slots are placed on ten times the hosts of the same four sizes."""
-
     def laid(hosts: int) -> Callable[[], object]:
         there = dict.fromkeys((7, 11, 13, 17), hosts)
         return lambda: count_exclusive_tasks_and_hosts(sum(there) * hosts - 5, 1, there)

@@ -21,26 +21,23 @@ HELD = JobState([JobStateFact.WAITING, JobStateFact.HELD])
 
 
 def made_campaign(*clusters: str, **other: Any) -> Campaign:
-    """Return an unfinished campaign of alice with one task, for `clusters` or beta."""
+    """Return alice's unfinished campaign of one task for `clusters`, by default for beta."""
     jdl = Jdl(name="sweep", clusters={name: JdlSettingsAtCluster(exec_file="run") for name in clusters or ("beta",)})
     known = {"number": 0, "uid": 1000, "owner": "alice", "state": CampaignState.IN_TREATMENT, "submitted_at": NOON}
     return Campaign(**known | {"tasks": 1, "digest": "", "jdl": jdl} | other)
 
 
 def released_array(**other: Any) -> CampaignArray:
-    """Return the first array of campaign 1, released at beta."""
     known = {"campaign": 1, "number": 1, "cluster": "beta", "state": ArraySubmissionState.RELEASED, "intended_at": NOON}
     return CampaignArray(**known | other)
 
 
 def made_snapshot(**other: Any) -> ClusterSnapshot:
-    """Return an empty snapshot of beta at noon, with the given changes."""
     known = {"cluster": "beta", "taken_at": NOON, "queues": (), "jobs": {}, "pending": 0, "free_slots": 0}
     return ClusterSnapshot(**known | other)
 
 
 def made_policy(*clusters: str, **other: Any) -> Policy:
-    """Return the configuration of site alpha with these clusters."""
     known = {"site": SiteSection(cluster="alpha"), "clusters": {name: ClusterSection() for name in clusters}}
     return Policy(**known | {"queues": {}} | other)
 
@@ -53,7 +50,7 @@ def made_situation(**other: Any) -> CampaignCycleSituation:
 
 
 def site_fixture(kind: Callable[[Path], Any]) -> object:
-    """Return a fixture `site`: an object of this kind in its own folder, closed after the test."""
+    """Return a fixture `site`: an object of this kind, whose database is closed after the test."""
 
     @pytest.fixture(name="site")
     def _site(tmp_path: Path) -> Iterator[Any]:

@@ -32,7 +32,6 @@ ZSHRC = "autoload -Uz compinit && compinit -u -D\nunsetopt beep\n"
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with zsh and fish."""
     return unpack(tmp_path_factory.mktemp("shells"), *PACKAGES)
 
 
@@ -42,7 +41,6 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def script(shell: str, path: Path) -> str:
-    """Write the completion script of a shell as tools/install does."""
     environment = {**os.environ, "_GRIDBRIDGE_COMPLETE": f"{shell}_source"}
     done = subprocess.run([BIN / "gridbridge"], env=environment, capture_output=True, check=True)
     path.parent.mkdir(exist_ok=True)
@@ -114,7 +112,6 @@ def interactive(shell: str, environment: dict[str, str]) -> Iterator[int]:
 
 
 def read_until(words: str, terminal: int) -> None:
-    """Read terminal output until the words appear."""
     seen, deadline = "", time.monotonic() + LIMIT_S
     while words not in seen:
         ready, _, _ = select.select([terminal], [], [], max(0, deadline - time.monotonic()))

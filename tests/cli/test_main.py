@@ -32,8 +32,6 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(name="run")
 def _run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs gridbridge and returns its exit status, output and errors."""
-
     def run(*argv: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["gridbridge", *argv])
         with pytest.raises(SystemExit) as ended:
@@ -108,7 +106,7 @@ def test_a_missing_configuration_prints_one_line(configured: Path, run: Run, mon
 def test_a_second_setup_waits_for_the_lock_of_the_first(
     what: tuple[str, ...], configured: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two setups at once lost one of the sections in gridbridge.toml."""
+    """Two setups at once would lose a section of gridbridge.toml."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(program_lock_file, "PAUSE_S", 0.0)
     await_turn = program_lock_file.wait_for_lock_until_exit
@@ -187,8 +185,6 @@ Report = Callable[[str], None]
 
 @pytest.fixture(name="report")
 def _report(monkeypatch: pytest.MonkeyPatch) -> Report:
-    """Return a function that makes `check` report one item of a severity."""
-
     def report(severity: str) -> None:
         state = FindingSeverity(severity)
         item = CheckReportItem(name="poller", state=state, found="f", right="r", commands=("mend",), where="", hint="")

@@ -16,7 +16,6 @@ from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
 
 
 def commands(one: click.Command) -> Iterator[click.Command]:
-    """Yield a command and its subcommands."""
     yield one
     if isinstance(one, click.Group):
         for name in one.list_commands(click.Context(one)):

@@ -23,14 +23,12 @@ def folder(tmp_path: Path) -> str:
 
 
 def run(argv: tuple[str, ...], redirection: str = "") -> tuple[int, list[str]]:
-    """Run a command from a shell; return its exit status and the lines on standard error."""
     script = f'"$@" {redirection}'
     done = subprocess.run(["sh", "-c", script, "sh", *PROGRAM, *argv], capture_output=True, text=True, timeout=60)
     return done.returncode, done.stderr.splitlines()
 
 
 def commands(folder: str) -> Mapping[str, tuple[str, ...]]:
-    """Return commands with little output, with much output, and with output by click."""
     seen = ("--published", folder)
     return {
         "status": ("status", *seen),

@@ -23,7 +23,6 @@ HEADER = """\
 
 
 def format_policy(policy: Policy) -> str:
-    """Return a policy as the text of gridbridge.toml."""
     return "\n".join((HEADER, *_parts(policy)))
 
 

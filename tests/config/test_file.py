@@ -20,7 +20,6 @@ COPY = "copy of /opt/gridbridge/conf/gridbridge.toml"
 
 
 def problems_of(path: Path) -> list[str]:
-    """Return the problems of a file, without the name of its folder."""
     with pytest.raises(ConfigError) as refusal:
         configuration_file.load_configuration(str(path))
     return [problem.replace(f"{path.parent}/", "") for problem in refusal.value.problems]

@@ -40,7 +40,6 @@ A_PORT = "a whole number, 1 to 65535"
 
 
 def problems_of(path: Path) -> list[str]:
-    """Return the problems that loading reports, with FILE for the path."""
     with pytest.raises(ConfigError) as refusal:
         configuration_file.load_configuration(str(path))
     return [problem.replace(str(path), "FILE") for problem in refusal.value.problems]
@@ -111,7 +110,6 @@ def test_a_whole_number_is_accepted_for_a_float_key(path: Path) -> None:
 
 
 def with_keys(section: str, keys: str) -> str:
-    """Return the good file with more keys in a section."""
     head = f"[{section}]\n"
     return GOOD.replace(head, f"{head}{keys}\n") if head in GOOD else f"{GOOD}{head}{keys}\n"
 

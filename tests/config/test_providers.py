@@ -27,7 +27,6 @@ HEEDED = "only for a provider of kind ec2 or libcloud"
 
 
 def problems_of(text: str) -> list[str]:
-    """Return the problems of some sections."""
     with pytest.raises(ConfigError) as refusal:
         configuration_file.parse_configuration("FILE", (SITE + text).encode())
     return [problem.removeprefix("FILE: ") for problem in refusal.value.problems]

@@ -26,12 +26,9 @@ class Squeeze:
 
 
 class Squeezing:
-    """The configuration module of the invented capability."""
-
     GROUPS: tuple[SectionGroupOfOneName, ...] = (UnnamedSection(name="squeeze", kind=Squeeze),)
 
     def find_config_problems(self, sections: Table) -> Iterator[str]:
-        """Yield a problem for margin = 7."""
         if subtable_or_empty(sections, "squeeze").get("margin") == 7:
             yield "[squeeze] margin = 7: unlucky; another number"
 

@@ -80,7 +80,6 @@ TEXTS = {
 
 
 def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
-    """Return a strategy for the values of a key."""
     known = config_key_description(key)
     if key.type is bool:
         return st.booleans()
@@ -98,12 +97,11 @@ def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
 
 
 def is_apart(users: dict[str, str]) -> bool:
-    """Say whether no two people have the same account."""
+    """Return True if all accounts differ."""
     return len(set(users.values())) == len(users)
 
 
 def sections_of(kind: type, /, **fixed: object) -> st.SearchStrategy[Any]:
-    """Return a strategy for sections of a kind."""
     free = {key.name: values_of(key) for key in fields(kind) if key.name not in fixed}
     chosen = {name: value if isinstance(value, st.SearchStrategy) else st.just(value) for name, value in fixed.items()}
     return st.builds(kind, **free, **chosen)
@@ -117,7 +115,7 @@ def read_again(policy: Policy) -> Policy:
 
 
 def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
-    """Return a strategy for at most one mapping rule of a kind: two resources must not become the same."""
+    """Return a strategy for at most one mapping rule; two rules could give two resources one name."""
     rule, form = transfer_config_sections.KINDS[kind]
     names = st.tuples(st.just(kind), TEXTS[form.right])
     plain = {key.name: getattr(rule(), key.name) for key in fields(rule) if key.name in EXCLUSIVE}
@@ -236,7 +234,6 @@ def test_the_sample_equals_the_written_policy() -> None:
 
 
 def test_the_sample_has_the_clusters_of_the_lab() -> None:
-    """Alpha is local; transfer-beta leads to beta, whose nodes share the spool."""
     assert configuration_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes()) == Policy(
         site=SiteSection(cluster="alpha"),
         clusters={

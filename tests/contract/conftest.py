@@ -47,9 +47,9 @@ def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
 
 @pytest.fixture(scope="module")
 def side_by_side(request: pytest.FixtureRequest, one_way: None) -> None:
-    """Run a module's tests in the lab's clusters, AT_ONCE tests at once in each cluster.
+    """Run a module's tests in the lab, AT_ONCE tests at once in each cluster.
 
-    OAR keeps a node that was silent once as suspected or absent; such nodes are first repaired.
+    OAR keeps a node suspected or absent after one silence. The fixture repairs such nodes first.
     """
     Grid().lab("up", "gamma")
     lanes: dict[str, dict[pytest.Function, Callable[[], object]]] = {name: {} for name in FILES}
@@ -61,13 +61,11 @@ def side_by_side(request: pytest.FixtureRequest, one_way: None) -> None:
 
 
 def run_in(name: str, test: Callable[..., object], given: Mapping[str, object]) -> None:
-    """Run a test in a cluster of the lab."""
     with of_lab(name) as far:
         test(far=far, **given)
 
 
 def embedded(folder: Path) -> Far:
-    """Return a new embedded cluster."""
     reach = EmbeddedReach(folder, SLOTS["embedded"])
     reach.create()
     return Far(reach)
@@ -104,12 +102,10 @@ def one_way() -> Iterator[None]:
 
 
 def person(caller: str, name: str) -> str:
-    """Return a user's account on a cluster of the lab."""
     return caller if name == "beta" else {"alice": "al", "bob": "bo"}[caller] + f"_{name}"
 
 
 def cluster(grid: Grid, name: str, folder: str) -> Far:
-    """Return a cluster of the lab for alice and bob."""
     where = {"beta": lambda _: beta(), "delta": delta, "gamma": gamma}[name]
     alice = LabReach(grid, "alice", where(person("alice", name)), folder)
     bob = LabReach(grid, "bob", where(person("bob", name)), f"/home/{person('bob', name)}")

@@ -33,8 +33,6 @@ numbers = itertools.count(1)
 
 
 class EmbeddedReach:
-    """An embedded cluster in a test's folder."""
-
     pause_s = PAUSE_S
 
     def __init__(self, path: Path, slots: int, python: str = sys.executable) -> None:
@@ -44,18 +42,15 @@ class EmbeddedReach:
         self._path, self._slots = path, slots
 
     def create(self) -> None:
-        """Create the cluster."""
         os.makedirs(self.folder)
         argv = (self.where.python, "-I", "-m", "gridbridge.batch.embedded", self.where.path)
         os.spawnv(os.P_WAIT, argv[0], (*argv, "create", f"--slots={self._slots}"))
 
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
-        """Call a function of the adapter in this process."""
         module = importlib.import_module(f"gridbridge.batch.embedded.{half}")
         return getattr(module, name)(self.where, *arguments, **options)
 
     def sh(self, script: str) -> str:
-        """Run a shell script in this process's environment."""
         with os.popen(f"cd {self.folder} && {{ {script}\n}}") as output:
             return output.read()
 
@@ -77,7 +72,6 @@ class LabReach:
         self._adapter = "oar" if isinstance(where, OarServerAccess) else "gridengine"
 
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
-        """Call a function of the installed adapter as the caller, on the lab's host."""
         module = f"gridbridge.batch.{self._adapter}.{half}"
         return resident.call(self._caller, module, name, self._where, *arguments, **options)
 
@@ -97,7 +91,6 @@ class LabReach:
         return LabReach(self._grid, self._caller, where, self.folder)
 
     def within(self, timeout_s: float) -> "LabReach":
-        """Return the cluster with another timeout."""
         return LabReach(self._grid, self._caller, self._where.with_time_limit(timeout_s), self.folder)
 
 
@@ -105,17 +98,14 @@ Reach: TypeAlias = EmbeddedReach | LabReach
 
 
 def beta() -> GridEngineCellAccess:
-    """Return the address of beta for a host of alpha."""
     return _cell("beta", "6454", "6455")
 
 
 def delta(account: str) -> GridEngineCellAccess:
-    """Return the address of delta for an ssh login to an account."""
     return _cell("delta", "6444", "6445", SshLogin(host="delta-master", user=account))
 
 
 def gamma(account: str) -> OarServerAccess:
-    """Return the address of gamma for an ssh login to an account."""
     return OarServerAccess(login=SshLogin(host=FRONTEND, user=account), timeout_s=TIMEOUT_S)
 
 
@@ -132,8 +122,6 @@ def _cell(name: str, qmaster_port: str, execd_port: str, login: SshLogin | None 
 
 
 class Far:
-    """A cluster with the operations that the contract's tests need."""
-
     def __init__(self, reach: Reach, slots: int = 4, others: Reach | None = None) -> None:
         self.reach = reach
         self.slots = slots
@@ -149,7 +137,6 @@ class Far:
         return self.reach.call("status", name, *arguments)
 
     def new_name(self) -> str:
-        """Return a transfer's name that no other transfer has."""
         return f"gb.contract.{os.getpid()}.{next(numbers)}.1"
 
     def submit(self, script: str | bytes, **options: object) -> str:
@@ -159,7 +146,6 @@ class Far:
         return answer.remote_id
 
     def answer(self, script: str | bytes, **options: object) -> JobSubmissionResult:
-        """Submit a held job in the jobs' folder, and return the submission's result."""
         name = str(options.pop("name", "") or self.new_name())
         text = script.encode() if isinstance(script, str) else script
         plain = JobSpec(transfer=name, request=JobRequest(), cwd=self.reach.folder, script=text)
@@ -169,13 +155,11 @@ class Far:
         return told
 
     def start(self, script: str | bytes, **options: object) -> str:
-        """Submit and release a job, and return its id."""
         job = self.submit(script, **options)
         self.hot("rename_and_release", job, "work")
         return job
 
     def start_all(self, scripts: Iterable[str | bytes]) -> list[str]:
-        """Submit and then release several jobs; return their ids in the given order."""
         with ThreadPoolExecutor(AT_ONCE) as calls:
             jobs = list(calls.map(self.submit, scripts))
             list(calls.map(lambda job: self.hot("rename_and_release", job, "work"), jobs))
@@ -189,20 +173,16 @@ class Far:
             return dict(calls.map(lambda job: (job, self.end(job)), jobs))
 
     def state(self, job: str) -> JobState:
-        """Return a job's state."""
         found: JobState = self.hot("query_job_state", job)
         return found
 
     def until_running(self, job: str) -> None:
-        """Wait until a job runs."""
         self._until(lambda: self.state(job).has_begun, f"job {job} to run")
 
     def until_gone(self, job: str) -> None:
-        """Wait until the cluster does not list a job."""
         self._until(lambda: not self.state(job).is_listed, f"job {job} to be gone")
 
     def end(self, job: str) -> JobEnd:
-        """Wait for a job's end and return it."""
         return self._until(lambda: self.maybe_end(job), f"the end of job {job}")
 
     def maybe_end(self, job: str) -> JobEnd | None:
@@ -212,7 +192,6 @@ class Far:
         return end
 
     def snapshot(self, *wanted: str) -> ClusterSnapshot:
-        """Return a snapshot of the cluster and of the given jobs."""
         seen, _ = self.cold("query_cluster_snapshot", "far", frozenset(map(int, wanted)))
         assert isinstance(seen, ClusterSnapshot)
         return seen
@@ -222,7 +201,6 @@ class Far:
         return self.reach.sh(f"cat {name} 2>/dev/null || :")
 
     def delete_all(self) -> None:
-        """Delete the test's jobs."""
         if not (listed := self._listed()):
             return
         with ThreadPoolExecutor(AT_ONCE) as calls:

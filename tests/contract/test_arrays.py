@@ -54,8 +54,6 @@ def release(far: Far, job: str) -> None:
 
 
 def ends(far: Far, job: str, count: int) -> dict[int, JobEnd]:
-    """Wait until `count` tasks have ended, and return their ends by index."""
-
     def enough() -> dict[int, JobEnd] | None:
         found = told(far, job)
         return found if len(found) >= count else None
@@ -68,7 +66,6 @@ def told(far: Far, job: str) -> dict[int, JobEnd]:
 
 
 def told_of(far: Far, *jobs: str, account: str = "") -> dict[str, dict[int, JobEnd]]:
-    """Return the ends of several arrays by one query."""
     owners = ((int(job), account or far.accounts[job]) for job in jobs)
     asked = (ArrayEndQuery(job_id=job, account=owner, places=range(1, 9)) for job, owner in owners)
     found: dict[str, dict[int, JobEnd]] = far.cold("query_array_ends", tuple(asked))
@@ -84,7 +81,6 @@ def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:
 
 
 def listed(far: Far, job: str) -> list[int]:
-    """Return the indices of an array's live tasks as seen by the owner."""
     name = far.accounts[job]
     found = far.hot("query_live_indices", {job: name, UNKNOWN: name})
     assert found[UNKNOWN] == ()

@@ -239,7 +239,6 @@ def test_a_wrapped_job_reports_its_end_in_the_spool(far: Far) -> None:
 
 
 def told(far: Far) -> TransferMessage:
-    """Wait for the wrapper's message."""
     data = until(lambda: far.read("spool/w.*"), "the message of the wrapper")
     return decode_in_place(data.encode())
 

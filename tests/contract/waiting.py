@@ -21,7 +21,6 @@ def until(look: Callable[[], T], what: str, limit_s: float = 60, pause_s: float 
 
 
 def stays(look: Callable[[], object], for_s: float = 0.5) -> bool:
-    """Say whether `look` returns the same value for `for_s` seconds."""
     deadline, first = time.monotonic() + for_s, look()
     while time.monotonic() < deadline:
         time.sleep(PAUSE_S)

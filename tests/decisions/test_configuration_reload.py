@@ -70,7 +70,7 @@ def by_ssh(**accounts: str) -> Policy:
 
 
 def test_the_account_of_who_has_a_job_away_stays() -> None:
-    """It says whose the job there is: under another one nobody would know it any more."""
+    """A job can be found only under the account that submitted it."""
     before, after = by_ssh(alice="al", bob="bo"), by_ssh(alice="bo", bob="al", carol="ca")
     away = [("alice", "delta", "q"), ("alice", "delta", "r"), ("carol", "alpha", "q")]
 

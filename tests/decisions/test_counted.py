@@ -14,7 +14,6 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def ended(task: int, outcome: TaskAttemptOutcome) -> TaskAttempt:
-    """Return an attempt that has ended."""
     return TaskAttempt(campaign=1, task=task, attempt=1, array=1, place=task + 1, outcome=outcome)
 
 

@@ -71,7 +71,7 @@ def test_a_job_is_kept_from_queues_that_send_it_on(
 def test_the_queues_that_a_mapping_names_are_asked_for_as_far_as_they_keep_it(
     all_say: str, targets: str, expected: tuple[str, bool]
 ) -> None:
-    """What waited for a queue that it can't have would wait for ever."""
+    """A job with a request for a queue that it cannot get would wait for ever."""
     assert NonForwardingQueues(queues="all.q,big.q", all_say=all_say).restrict_targets(targets) == expected
 
 
@@ -102,7 +102,7 @@ def test_our_own_transfer_queues_send_jobs_on_whatever_they_say() -> None:
 def test_a_campaigns_tasks_get_no_queue_that_sends_them_on(
     all_say: str, targets: str, expected: tuple[str, bool] | None
 ) -> None:
-    """A JDL that names only such a queue is refused there: its tasks would wait for ever."""
+    """A JDL that names only such a queue is refused, because its tasks would wait for ever."""
     found = NonForwardingQueues(queues="all.q,big.q", all_say=all_say).restrict_request_or_none(
         JobRequest(targets=targets)
     )

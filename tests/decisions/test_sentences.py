@@ -17,14 +17,14 @@ READING = ("startswith", "endswith", "partition", "rpartition", "split", "find",
 
 
 def looks(tree: ast.AST) -> Iterator[int]:
-    """Give the lines that compare a sentence, look for words in it, or take it apart."""
+    """Yield the numbers of lines that compare a sentence, search in it or split it."""
     for node in ast.walk(tree):
         if any(_is_sentence(one) for read in _read(node) for one in _within(read)):
             yield node.lineno  # type: ignore[attr-defined]  # what reads is an expression
 
 
 def _read(node: ast.AST) -> tuple[ast.AST, ...]:
-    """Return what an expression reads; one that is being made may be cut, or its lines joined."""
+    """Return the parts that an expression reads; building a sentence is no reading."""
     if isinstance(node, ast.Compare):
         parts = (node.left, *node.comparators)
         return () if any(getattr(one, "attr", "") == TOLD for one in parts) else parts
@@ -41,7 +41,7 @@ def _read(node: ast.AST) -> tuple[ast.AST, ...]:
 
 
 def _within(node: ast.AST) -> Iterator[ast.AST]:
-    """Give an expression, and those that it is in other letters or by default."""
+    """Yield an expression, the operands of its `or`, and the text whose case it changes."""
     yield node
     if isinstance(node, ast.BoolOp):
         for value in node.values:
@@ -51,7 +51,7 @@ def _within(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _is_sentence(node: ast.AST) -> bool:
-    """Say whether it is an attribute or a name of that kind."""
+    """Return whether a node is an attribute or a name that holds a sentence."""
     word = getattr(node, "attr", getattr(node, "id", ""))
     return word in SENTENCES.get(type(node), ())
 

@@ -22,7 +22,6 @@ class Typed:
 
 
 def console(page: str) -> list[Typed]:
-    """Return the commands of a page's console blocks, in order."""
     return [typed for block in BLOCK.findall(page) for typed in _commands(block)]
 
 
@@ -43,7 +42,6 @@ def _commands(block: str) -> list[Typed]:
 
 
 def _rest(line: str, lines: Iterator[str]) -> Iterator[str]:
-    """Take the lines of a here-document up to and including its end mark."""
     if begun := HERE.search(line):
         for following in lines:
             yield following
@@ -53,7 +51,7 @@ def _rest(line: str, lines: Iterator[str]) -> Iterator[str]:
 
 
 def matches(expected: str, actual: str) -> bool:
-    """Compare an output; `...` stands for any text, on a line of its own for any lines."""
+    """Compare an output; `...` matches any text, and any lines if it is alone on its line."""
     pattern = "".join(map(_pattern, expected.strip().splitlines()))
     printed = "".join(f"{line}\n" for line in actual.strip().splitlines())
     return bool(re.fullmatch(pattern, printed))

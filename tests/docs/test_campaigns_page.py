@@ -21,7 +21,6 @@ BROUGHT = CampaignForAdmission(user="alice", groups=frozenset(), tasks=9, jdl=Jd
 
 
 def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
-    """One rule changes a campaign, another refuses it; group physics is exempt."""
     (text,) = re.findall(r"^```python\n(.*?)^```$", SERVICE, re.MULTILINE | re.DOTALL)
     (tmp_path / "10-site.py").write_text(text)
     rules = site_admission_rules.load_site_admission_rules(str(tmp_path), os.getuid())
@@ -36,7 +35,7 @@ def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
 
 
 def test_the_page_has_each_word_that_a_task_may_be_shown_with() -> None:
-    """Scripts read the words; every word in the page's table exists."""
+    """Scripts read these words."""
     words = {OUTCOME_WORDS.get(outcome, outcome.value) for outcome in TaskAttemptOutcome}
     ends = REFERENCE.partition("\n## How a task ends\n")[2].partition("\n## ")[0]
     table, _, below = ends.strip().partition("\n\n")

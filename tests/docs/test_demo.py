@@ -32,7 +32,6 @@ def demo() -> Iterator[ModuleType]:
 @pytest.mark.apart
 @pytest.mark.twin
 def test_without_root_it_plays_on_embedded_clusters(apart: tuple[str, ...]) -> None:
-    """Jobs cross, both accountings agree, a campaign is preempted, and a cluster hangs."""
     argv = (*apart, "sh", "-c", 'cd "$0" && exec make demo', str(ROOT))
     done = subprocess.run(argv, capture_output=True, text=True, timeout=360, check=False)
 
@@ -75,7 +74,6 @@ def test_the_labs_part_without_root_explains_and_ends_with_2(
 def test_a_part_is_played_alone(
     demo: ModuleType, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], played: list[str]
 ) -> None:
-    """The demo's exit status is the worse one of its parts."""
     found: list[str] = []
 
     def play(what: str, _: int = 0) -> int:
@@ -167,7 +165,7 @@ def test_a_look_tells_where_a_job_is(
 
 
 def test_only_jobs_running_on_a_node_are_suspended(demo: ModuleType) -> None:
-    """The end of a suspension would not be visible for a job that was requeued."""
+    """A requeued job would not show the end of its suspension."""
     asked: list[tuple[str, str]] = []
 
     class Watched:
@@ -188,7 +186,7 @@ def test_only_jobs_running_on_a_node_are_suspended(demo: ModuleType) -> None:
 
 
 def test_two_jobs_need_not_be_seen_running_at_once(demo: ModuleType) -> None:
-    """On a busy machine a job may end before the next is observed; a job that ended unsuspended does not count."""
+    """On a busy machine a job may end before the next job is observed."""
     asked: list[tuple[str, str]] = []
 
     class Watched:
@@ -225,7 +223,6 @@ def test_a_plot_that_did_not_happen_is_wrong(demo: ModuleType) -> None:
 def test_a_part_of_the_lab_without_root_says_what_it_needs(
     demo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], part: str
 ) -> None:
-    """`make demo PART=elastic` then suggests embedded clusters."""
     monkeypatch.setattr(sys, "argv", ["demo.py", "--embedded", "--part", part])
 
     assert demo.main() == 2
@@ -277,7 +274,6 @@ def test_an_elastic_demo_that_went_well_has_no_faults(demo: ModuleType, tmp_path
 
 
 def test_the_elastic_parts_sections_take_the_place_of_the_sites(demo: ModuleType) -> None:
-    """The result is a valid configuration."""
     usual = (ROOT / "conf/gridbridge.toml").read_text()
     own = usual + "[pool.usual]\nslots = 9\n"
     policy = configuration_file.parse_configuration("demo.toml", demo.elastic.with_sections(own).encode())

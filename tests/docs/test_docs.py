@@ -30,7 +30,6 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def subcommands(group: click.Group, names: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of every subcommand, including groups."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -40,7 +39,6 @@ def subcommands(group: click.Group, names: tuple[str, ...] = ()) -> Iterator[tup
 
 
 def scripts() -> list[str]:
-    """Return the console scripts of setup.cfg."""
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg")
     lines = parser["options.entry_points"]["console_scripts"].split("\n")
@@ -48,7 +46,6 @@ def scripts() -> list[str]:
 
 
 def man_page(name: str) -> Path:
-    """Return the source of a program's only man page."""
     found = list(COMMANDS.glob(f"{name}.[18].md"))
     assert len(found) == 1, f"docs/reference/commands/{name}.SECTION.md"
     return found[0]
@@ -110,7 +107,6 @@ def _anchors(page: Path) -> set[str]:
 
 
 def events() -> set[str]:
-    """Return every event that the package logs."""
     texts = (
         node.value
         for path in (ROOT / "gridbridge").rglob("*.py")
@@ -203,7 +199,7 @@ def _longest_call_s() -> float:
 
 @pytest.mark.parametrize("name", ["runner", "nikita"])
 def test_a_program_of_campaigns_goes_on_by_systemd_or_comes_by_cron(name: str) -> None:
-    """It runs as the service account; cron calls it by its hook, which passes all arguments on."""
+    """The program runs as the service account. Cron calls the program's hook with all arguments passed on."""
     unit = configparser.ConfigParser()
     unit.read(ROOT / "conf" / "systemd" / f"gridbridge-{name}.service")
     cron = (ROOT / "conf" / "cron.d" / "gridbridge-campaigns").read_text().splitlines()

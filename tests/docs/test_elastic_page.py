@@ -26,7 +26,6 @@ OPTION = re.compile(r"^\| `(--\S+ \d+)` \| `(.+)` \| (.+) \|$", re.MULTILINE)
 
 
 def configured(text: str) -> Policy:
-    """Return a site's configuration with additional sections."""
     return configuration_file.parse_configuration("gridbridge.toml", f"{SITE}{text}".encode())
 
 
@@ -49,7 +48,6 @@ def test_its_table_has_each_of_starclusters_numbers() -> None:
 
 @pytest.mark.parametrize(("option", "key", "keys"), OPTION.findall(REFERENCE))
 def test_an_option_does_what_the_keys_beside_it_do(option: str, key: str, keys: str) -> None:
-    """The options set keys of policy demand, too."""
     typed = plan.make_context("plan", option.split()).params
     given = BalanceRuleOverrides(**{one.name: typed[one.name] for one in fields(BalanceRuleOverrides)})
     policy = configured("[balance]\nmax_nodes = 9\n")

@@ -17,7 +17,6 @@ TYPED = [page for page in PAGES if FENCE in page.read_text()]
 
 @pytest.fixture
 def shell(apart: tuple[str, ...]) -> Iterator[Apart]:
-    """Return a shell like the one that the pages describe."""
     made = Apart(apart)
     made.type(f"cd {ROOT}")
     yield made

@@ -53,7 +53,6 @@ def answers(fp: FakeProcess, grids: ModuleType, text: str) -> None:
 
 
 def typed(fp: FakeProcess) -> str:
-    """Return the commands that alice ran."""
     (call,) = fp.calls
     return str(list(call)[-1])
 

@@ -21,7 +21,6 @@ WITHOUT = {"gridbridge-methods.8"}  # several programs, which Grid Engine calls
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the man pages as `make docs` does."""
     folder = tmp_path_factory.mktemp("man")
     words = ("-E", "-W", "-q", "-b", "man", "-d", f"{folder}/.doctrees", ROOT / "docs", folder)
     subprocess.run((sys.executable, "-m", "sphinx", *words), check=True)

@@ -15,7 +15,6 @@ RULES = tuple(path for path in PAGES if path.name.endswith("-rules.md"))
 
 @cache
 def functions_of(module: str) -> frozenset[str]:
-    """Return the functions of a test module; empty when the module does not exist."""
     path = ROOT / "tests" / f"{module}.py"
     tree = ast.parse(path.read_text() if path.exists() else "")
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))

@@ -23,43 +23,35 @@ CELL = GridEngineCellAccess(root="/", cell="c", qmaster_port="1", execd_port="2"
 
 
 class Hosts:
-    """A fake of batch.gridengine.execution_hosts with one host, which records calls."""
+    """A fake of batch.gridengine.execution_hosts that has one host and records calls."""
 
     def __init__(self, *instances: HostQueueInstance) -> None:
         self.there = instances
         self.done: list[str] = []
 
     def query_host_queue_instances(self, *_: object) -> tuple[HostQueueInstance, ...]:
-        """Return the queue instances of the host."""
         return self.there
 
     def list_execution_hosts(self, *_: object) -> tuple[str, ...]:
-        """Return the hosts of the cell."""
         return ("n1",)
 
     def is_execd_up(self, *_: object) -> bool:
-        """Say that the daemon reports."""
         return True
 
     def set_queue_slots(self, _: object, host: str, queue: str, slots: int) -> None:
-        """Record the call."""
         self.done.append(f"{queue}@{host} {slots}")
 
     def place_host_last_in_queues(self, _: object, host: str, queues: tuple[str, ...]) -> None:
-        """Record the call."""
         self.done.append(f"{' '.join(queues)} @{host} after the others")
 
     def enable_host_queues(self, _: object, host: str, closed: frozenset[str]) -> tuple[str, ...]:
-        """Record the call."""
         self.done.append(f"open {host}")
         return tuple(one.queue for one in self.there if one.queue in closed)
 
     def reschedule_instance_tasks(self, _: object, host: str, queue: str) -> None:
-        """Record the call."""
         self.done.append(f"put back {queue}@{host}")
 
     def __getattr__(self, name: str) -> object:
-        """Accept any other call."""
         return lambda *_: None
 
 
@@ -88,7 +80,7 @@ def test_a_new_host_gets_its_slots_in_each_queue(
     queues: tuple[str, ...],
     expected: list[str],
 ) -> None:
-    """The queues are those of the pool, else those of the host groups without best-effort queues."""
+    """A pool without queues uses the queues of the host groups, except best-effort queues."""
     hosts = Hosts(*instances)
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, queues=queues)
 
@@ -253,7 +245,7 @@ esac
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """Return the folder of the programs of a cell with one idle host; qconf records its calls."""
+    """Return the programs' folder of a cell with one idle host; its qconf records calls."""
     for name, text in (("qconf", QCONF), ("qstat", "#!/bin/sh\nexit 1\n")):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)

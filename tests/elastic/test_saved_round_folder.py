@@ -45,7 +45,7 @@ def saved(tmp_path: Path) -> Path:
 
 
 def mistakes(saved: Path, state: str) -> list[str]:
-    """Return the lines of the error that a state file of the folder causes, without the path."""
+    """Save a state file in the folder; return the lines of the error about this file, without its path."""
     (saved / "state.json").write_text(state)
     with pytest.raises(ParseError) as error:
         read_saved_balancer_round(str(saved))

@@ -91,7 +91,7 @@ Place = tuple[str, int]  # a file and a line
 
 
 class Killer:
-    """Kills the process that reaches a line, once; without a line it records which lines are reached."""
+    """Kills the first process that reaches a line. Without a line it records all reached lines."""
 
     def __init__(self) -> None:
         self.files: tuple[str, ...] = ()
@@ -100,11 +100,10 @@ class Killer:
         self.done = mmap.mmap(-1, 1)  # shared with children
 
     def aim(self, files: tuple[str, ...], target: Place | None = None) -> None:
-        """Watch these files for a line."""
+        """Set the files to watch, and the line at which to kill."""
         self.files, self.target, self.done[0] = files, target, 0
 
     def begin(self) -> None:
-        """Trace this process and its children."""
         sys.settrace(self._trace)
 
     def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
@@ -146,7 +145,7 @@ def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> Complet
 
 
 def runner(forgotten_s: float = 60.0) -> CampaignRunnerCycle:
-    """Return a runner without pauses; it counts a task without a trace as deleted after `forgotten_s`."""
+    """Return a runner without pauses. After `forgotten_s` it counts an unlisted task as deleted."""
     return CampaignRunnerCycle(_impatient(forgotten_s), Clock())
 
 
@@ -164,8 +163,6 @@ def _impatient(forgotten_s: float = 60.0) -> Policy:
 def cycles(
     is_done: Callable[[CampaignRows], bool], most: int = CYCLES, forgotten_s: float = 60.0
 ) -> Callable[[], None]:
-    """Return a function that runs cycles until a condition holds."""
-
     def act() -> None:
         if KILLER.files == RUNNERS:
             KILLER.begin()
@@ -181,7 +178,6 @@ def cycles(
 
 
 def wiping() -> None:
-    """Run two cycles of nikita, as cron does."""
     if KILLER.files == NIKITAS:
         KILLER.begin()
     daemon = NikitaDaemon(_impatient(), Clock())
@@ -191,17 +187,16 @@ def wiping() -> None:
 
 
 def is_over(campaigns: CampaignRows) -> bool:
-    """Say whether the campaign has ended."""
+    """Say whether all campaigns have ended; False while there is none."""
     return not campaigns.unfinished_campaigns() and bool(campaigns.all_campaigns())
 
 
 def is_wound_up(campaigns: CampaignRows) -> bool:
-    """Say whether no campaign has anything left to do."""
+    """Say whether all campaigns have ended; True if there is none."""
     return not campaigns.unfinished_campaigns()
 
 
 def brought(is_idempotent: bool = False) -> None:
-    """Submit alice's campaign."""
     clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in CELLS}
     jdl = asdict(Jdl(name="sweep", clusters=clusters, is_idempotent=is_idempotent))
     data = campaign_files_of_owners.encode_campaign_file(jdl | {UNIQUE: "1"}, tuple(map(str, range(TASKS))))
@@ -209,7 +204,7 @@ def brought(is_idempotent: bool = False) -> None:
 
 
 def whole() -> None:
-    """Submit the campaign with a prologue and epilogue at each cell, and its last tasks as a later part."""
+    """Submit a campaign with a prologue and an epilogue; add its last tasks in a later part."""
     wish = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="clean")
     jdl = asdict(Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish))) | {UNIQUE: "1"}
     parameters = tuple(map(str, range(TASKS)))
@@ -221,19 +216,17 @@ def whole() -> None:
 
 
 def prepared() -> None:
-    """Submit the whole campaign, run its prologues, and request its cancellation."""
     whole()
     _a_cycle()
     request_cancellation()
 
 
 def request_cancellation() -> None:
-    """Request the cancellation of the campaign, as its owner."""
     hers(f"ask.{campaign_files_of_owners.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
 
 
 def hers(name: str) -> None:
-    """Move a file into alice's folder of the spool, as if she had written it."""
+    """Move a file into alice's folder of the spool, as if alice had written the file."""
     folder = Path(CAMPAIGNS, f"u.{ALICE}")
     folder.mkdir(exist_ok=True)
     folder.chmod(0o770)
@@ -282,14 +275,13 @@ def full_there() -> None:
 
 
 def rebalancer() -> WaitingTaskRebalancer:
-    """Return a rebalancer without pauses that moves tasks from beta."""
     policy = _impatient()
     policy = replace(policy, rebalance=replace(policy.rebalance, least_wait_s=0.0, host_rest_s=0.0))
     return WaitingTaskRebalancer(policy, Clock(), RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"))
 
 
 def moving() -> None:
-    """Run a cycle of rebalancing, as cron does, then two of nikita, then three of the runner."""
+    """Run a cycle of rebalancing, two cycles of nikita, and three cycles of the runner."""
     if KILLER.files in (MOVERS, MOVED_BY):
         KILLER.begin()
     program = rebalancer()
@@ -301,7 +293,7 @@ def moving() -> None:
 
 
 def moved_once() -> list[str]:
-    """Run further cycles of rebalancing and nikita, then let tasks start: each task succeeds once."""
+    """Run further cycles of rebalancing, then let tasks start; check that each task succeeds once."""
     status, rows = _run_on(moving)
     (sandbox.CELLS / "beta" / "waits").unlink()
     return [
@@ -312,13 +304,11 @@ def moved_once() -> list[str]:
 
 
 def killed() -> None:
-    """Send the flooding campaign, and request its cancellation."""
     flooded()
     request_cancellation()
 
 
 def reset() -> None:
-    """Restore the state from before a kill."""
     KILLER.aim(())
     sandbox.reset()
     shutil.rmtree(LEDGER, ignore_errors=True)
@@ -332,13 +322,16 @@ def reset() -> None:
 
 
 def ran_once(forgotten_s: float = 60.0) -> list[str]:
-    """Run to the end; each attempt ran at most once, each task succeeded, and no job or file is left."""
+    """Run to the end; check that each task succeeded once, and that no job or file is left.
+
+    No attempt may run twice.
+    """
     status, rows = _run_on(cycles(is_over, forgotten_s=forgotten_s))
     return [*_each_succeeded_once(status, rows), *_is_clean(CampaignState.TERMINATED, (TASKS, 0))]
 
 
 def _run_on(act: Callable[[], None]) -> tuple[int, list[list[str]]]:
-    """Run a program without a kill; return its exit status, and the words of each line that jobs wrote."""
+    """Run a program without a kill; return its exit status and the words of each line that jobs wrote."""
     KILLER.aim(())
     status = killing.run(act)
     return status, [line.split() for line in RAN.read_text().splitlines()]
@@ -356,7 +349,7 @@ def _each_succeeded_once(status: int, rows: list[list[str]]) -> list[str]:
 
 
 def whole_once() -> list[str]:
-    """Run to the end; at each cell with tasks one prologue ran first, and one epilogue last."""
+    """Run to the end; check that each used cell ran one prologue first and one epilogue last."""
     status, rows = _run_on(WHOLE)
     return [
         *_each_succeeded_once(status, rows),
@@ -366,7 +359,7 @@ def whole_once() -> list[str]:
 
 
 def wound_up() -> list[str]:
-    """Run until the cancelled campaign has ended; no task ran, and each epilogue ran once."""
+    """End the cancelled campaign; check that no task ran, and that each epilogue ran once."""
     status, rows = _run_on(GONE)
     return [
         *check("the runner's end", status, 0),
@@ -378,7 +371,7 @@ def wound_up() -> list[str]:
 
 
 def _has_steps(rows: list[list[str]]) -> list[str]:
-    """Return the faults of prologue and epilogue at each cell where a task ran."""
+    """Check that each used cell ran one prologue first and one epilogue last."""
     at = {cell: [task for task, _, where, _ in rows if where == cell] for cell in CELLS}
     ran = {cell: tasks for cell, tasks in at.items() if tasks}
     steps = {cell: [one for one in tasks if not one.isdigit()] for cell, tasks in ran.items()}
@@ -388,7 +381,7 @@ def _has_steps(rows: list[list[str]]) -> list[str]:
 
 
 def copied_once() -> list[str]:
-    """Run to the end; the hanging task succeeded as a copy, and its first attempt counts as a copy."""
+    """Run to the end; check that the hanging task succeeded, and that its other attempt counts as a copy."""
     found = ran_once()
     database = StateFile.open(STATE)
     shown = CampaignTaskRows(database).submitted_tasks(1, TASKS - 1, TASKS - 1)
@@ -404,12 +397,12 @@ def copied_once() -> list[str]:
 
 
 def moved_away() -> list[str]:
-    """Run to the end, where a task deleted before its start leaves no record."""
+    """Run to the end; a task without a record counts as deleted at once."""
     return ran_once(forgotten_s=0.0)
 
 
 def is_gone() -> list[str]:
-    """Run until the cancelled campaign has no array; none of its tasks ran."""
+    """End the cancelled campaign; check that none of its tasks ran."""
     status, rows = _run_on(CANCELLED)
     return [
         *check("the runner's end", status, 0),
@@ -419,7 +412,7 @@ def is_gone() -> list[str]:
 
 
 def wiped_once() -> list[str]:
-    """Run nikita again; waiting tasks are deleted and marked, and then each task runs once."""
+    """Run nikita again; check that it deletes and marks all waiting tasks, and that each later runs once."""
     KILLER.aim(())
     status = killing.run(wiping)
     left = [sandbox.jobs(one) for one in CELLS]
@@ -437,7 +430,7 @@ def wiped_once() -> list[str]:
 
 
 def killed_once() -> list[str]:
-    """Run nikita, then the runner; no task of the cancelled campaign ran."""
+    """Run nikita, then the runner; check that no task of the cancelled campaign ran."""
     KILLER.aim(())
     status = killing.run(wiping)
     left = [sandbox.jobs(one) for one in CELLS]
@@ -471,8 +464,6 @@ def _is_clean(state: CampaignState, counts: tuple[int, int], files: Sequence[str
 
 
 class Scenario(NamedTuple):
-    """The preparation, the killed program with its files, and the check of the end."""
-
     prepare: Callable[[], object]
     act: Callable[[], object]
     look: Callable[[], list[str]]
@@ -503,7 +494,6 @@ KILLED = {
 
 
 def places(one: Scenario) -> list[Place]:
-    """Return the lines that the program executes, in that order."""
     global NOTES
     NOTES = os.open("/opt/places", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     reset()
@@ -525,7 +515,7 @@ def kills(one: Scenario, each: int) -> Iterator[str]:
 
 
 def client_kills(each: int) -> Iterator[str]:
-    """Have each client kill its caller, or lose its answer; yield the place of each kill."""
+    """Let each client kill its caller or lose its answer; yield the client and the moment."""
     _struck(0, "ends")
     count = len(killing.COUNT.read_text().splitlines())
     for number in range(1, count + 1, each):
@@ -543,7 +533,7 @@ def _struck(number: int, moment: str) -> int:
 
 
 def _without_end() -> None:
-    """Run cycles that may not finish, because some client never answers."""
+    """Run cycles, and accept that they do not finish when a client never answers."""
     try:
         WHOLE()
     except AssertionError:
@@ -565,7 +555,7 @@ def late(each: int) -> Iterator[str]:
 
 
 def started(each: int) -> Iterator[str]:
-    """Let tasks start after their move was planned, marked, or checked by nikita; yield the moment."""
+    """Let tasks start at each of three moments of their move; yield the moment."""
     for moment in ("planned", "marked", "looked")[::each]:
         reset()
         full_there()

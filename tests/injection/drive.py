@@ -51,7 +51,7 @@ SLEEPING: list[int] = []  # the FIFOs of starters that sleep, open
 
 
 def step() -> None:
-    """Run one step of the starter; its answer goes where the starter's shell reads it."""
+    """Run one step of the starter; the answer goes into the file that the starter's shell reads."""
     _be_the_owner("", "script")
     answer = os.open(ANSWER, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(answer, 1)
@@ -59,8 +59,6 @@ def step() -> None:
 
 
 def method(name: str) -> Callable[[], None]:
-    """Return a function that runs a method."""
-
     def act() -> None:
         _be_the_owner(name)
         control_methods.main()
@@ -78,7 +76,7 @@ def _be_the_owner(*arguments: str) -> None:
 
 
 def shell() -> str:
-    """Run steps as sge-methods/starter does, until one answers more than `again`."""
+    """Run steps as sge-methods/starter does, until a step answers anything but `again`."""
     for _ in range(8):
         Path(ANSWER).write_text("")
         killing.run(step)
@@ -119,7 +117,10 @@ def end(**values: str) -> Callable[[], None]:
 
 
 def rounds(is_done: Callable[[TransferService], bool], **of_queues: float) -> Callable[[], None]:
-    """Return a poller that runs cycles until a condition holds, with some keys of its queues changed."""
+    """Return a function that runs a poller until a condition holds.
+
+    `of_queues` changes keys of all queues.
+    """
 
     def act() -> None:
         os.dup2(os.open("/opt/poller.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
@@ -146,12 +147,11 @@ def is_over(service: TransferService) -> bool:
 
 
 def has_verdict(service: TransferService) -> bool:
-    """Say whether the starter can see its verdict."""
     return os.path.exists(published_file_formats.transfer_verdict_path(NAME, os.getuid()))
 
 
 def claimed() -> None:
-    """Submit a job with a claim that waits at beta, and let its starter sleep."""
+    """Submit a job with a claim, let the job wait at beta, and let its starter sleep."""
     sandbox.claim_by_file()
     killing.run(step)
     (sandbox.CELLS / "beta/jobs/40/state").write_text("qw\n")
@@ -168,20 +168,17 @@ def be_deleted() -> None:
 
 
 def die() -> None:
-    """Submit a job, then kill its starter and end the local job."""
     killing.run(step)
     killing.run(method("epilog"))
     shutil.rmtree(sandbox.CELLS / "alpha/jobs" / str(sandbox.JOB))
 
 
 def finish() -> None:
-    """Submit a job, and end it at the remote cluster."""
     killing.run(step)
     spool.send_spool_message(VERDICT.but(kind=TransferMessageKind.ENDED, at="1767225600"))
 
 
 def closed_by_starter() -> None:
-    """Submit a job, end it at the remote cluster, and end its starter."""
     end()()
     shell()
     shutil.rmtree(sandbox.CELLS / "beta/jobs/40")
@@ -220,7 +217,7 @@ def ends(answer: str, at_home: str = "ar") -> Callable[[], list[str]]:
 
 
 def waits_after(name: str, state: str) -> Callable[[], list[str]]:
-    """Return a check that the method, run again, has its effect."""
+    """Return a check that a second run of the method takes effect."""
 
     def look() -> list[str]:
         killing.run(method(name))
@@ -242,8 +239,6 @@ def agrees(desired: str, state: str) -> Callable[[], list[str]]:
 
 
 def is_dead(name: str = "") -> Callable[[], list[str]]:
-    """Return a check that the starter ends and no remote job is left."""
-
     def look() -> list[str]:
         if name:
             killing.run(method(name))
@@ -282,19 +277,19 @@ def _verdicts() -> list[str]:
 
 
 def is_clean_without_job() -> list[str]:
-    """Check that no file is left of a job that ended by itself."""
+    """End the remote job; check that a new run of the poller leaves no file."""
     shutil.rmtree(sandbox.CELLS / "beta/jobs/40", ignore_errors=True)
     return is_clean()
 
 
 def brings_verdict() -> list[str]:
-    """Run the poller again; the starter ends as the job ended."""
+    """Run the poller again; check that the starter ends as the job ended."""
     status = killing.run(rounds(has_verdict))
     return [*check("the poller's end", status, 0), *ends("exit 7")(), *is_clean_without_job()]
 
 
 def comes_home() -> list[str]:
-    """Run the poller again: the task comes home, and no job or claim is left."""
+    """Run the poller again; check that the task comes home, and that no job or claim is left."""
     status = killing.run(rounds(has_verdict, recall_unreachable_s=0.0))
     who = sandbox.claims()
     found = ends("exit 99", "r")()
@@ -308,7 +303,6 @@ def comes_home() -> list[str]:
 
 
 def opens() -> list[str]:
-    """Open the state file and use it."""
     database = StateFile.open(STATE)
     found = TransferRows(database).open_transfers()
     database.close()
@@ -316,8 +310,6 @@ def opens() -> list[str]:
 
 
 class Scenario(NamedTuple):
-    """The preparation, the killed program, and the check of the end."""
-
     prepare: Callable[[], object]
     act: Callable[[], object]
     look: Callable[[], list[str]]

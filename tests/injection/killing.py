@@ -44,7 +44,6 @@ def calls(act: Act) -> list[tuple[str, int]]:
 
 
 def _numbered(lines: list[str]) -> list[tuple[str, int]]:
-    """Return the writing calls, each with its number among calls of its name."""
     counts: dict[str, int] = {}
     found = []
     for line in lines:
@@ -62,14 +61,13 @@ def _is_writing(line: str) -> bool:
 
 
 def _is_said(line: str) -> bool:
-    """Say whether a call only writes to the log, or belongs to the test itself."""
     return re.search(rf'write\(2, |"{ANSWER}"', line) is not None
 
 
 def kills(prepare: Act, act: Act, each: int, since: str = "") -> Iterator[str]:
-    """Reset and kill the function at its writing calls; yield the place of each kill.
+    """Kill the function at every EACHth writing call; yield the place of each kill.
 
-    With `since`, start at the first call of that name. Of these calls every EACHth is used: 1 for all.
+    With `since`, start at the first call of that name. The sandbox is reset before each kill.
     """
     sandbox.reset()
     prepare()
@@ -83,7 +81,7 @@ def kills(prepare: Act, act: Act, each: int, since: str = "") -> Iterator[str]:
 
 
 def full_disks(prepare: Act, act: Act, each: int) -> Iterator[str]:
-    """Reset and let each writing call find a full disk, once; yield the place of each failure."""
+    """Let every EACHth writing call find a full disk; yield the place of each failure."""
     sandbox.reset()
     prepare()
     found = calls(act)
@@ -97,7 +95,7 @@ def full_disks(prepare: Act, act: Act, each: int) -> Iterator[str]:
 
 
 def client_kills(prepare: Act, act: Act, each: int, moments: tuple[str, ...]) -> Iterator[str]:
-    """Reset and let the function's clients kill it; yield the place of each kill."""
+    """Let the clients of a function kill the function; yield the place of each kill."""
     _struck(prepare, act, 0, ENDS)
     count = len(COUNT.read_text().splitlines()) if COUNT.exists() else 0
     for number in range(1, count + 1, each):
@@ -113,7 +111,7 @@ def _struck(prepare: Act, act: Act, number: int, moment: str) -> int:
 
 
 def run(act: Act) -> int:
-    """Run the function in a child process to its end."""
+    """Run the function in a child process; return the child's exit status."""
     return _reap(_fork(act))
 
 
@@ -163,12 +161,12 @@ def _reap(child: int) -> int:
 
 
 def check(what: str, found: object, expected: object) -> list[str]:
-    """Return a line if a value is wrong, else none."""
+    """Return a line about a wrong value; empty if the value is right."""
     return [] if found == expected else [f"{what} is {found!r}, not {expected!r}"]
 
 
 def report_wrong_ends(heading: str, struck: Iterable[str], look: Callable[[], list[str]]) -> int:
-    """Print a line for each wrong end, then both numbers; return the exit status."""
+    """Print each wrong end, and the numbers of kills and wrong ends; return the exit status."""
     kills = wrong = 0
     for where in struck:
         kills += 1

@@ -106,7 +106,6 @@ def _make_cell(folder: Path) -> None:
 
 
 def put_job(cluster: str, number: str, *, name: str, account: str, state: str) -> None:
-    """Add a job to a cell."""
     folder = CELLS / cluster / "jobs" / number
     folder.mkdir()
     for key, value in (("name", name), ("account", account), ("owner", "root"), ("state", state)):
@@ -114,7 +113,7 @@ def put_job(cluster: str, number: str, *, name: str, account: str, state: str) -
 
 
 def job(cluster: str, number: str) -> tuple[str, str]:
-    """Return a job's name and state letters, with `a` in front for a start time in 2035."""
+    """Return a job's name and state letters; a leading `a` means a start time in 2035."""
     folder = CELLS / cluster / "jobs" / number
     marks = (("h", "held"), ("a", "deferred"))
     kept = "".join(letter for letter, mark in marks if (folder / mark).exists())
@@ -122,12 +121,10 @@ def job(cluster: str, number: str) -> tuple[str, str]:
 
 
 def jobs(cluster: str) -> list[str]:
-    """Return the numbers of a cell's jobs."""
     return sorted(os.listdir(CELLS / cluster / "jobs"))
 
 
 def environment() -> dict[str, str]:
-    """Return the environment that execd gives a starter and its methods."""
     return {
         "JOB_ID": str(JOB),
         "JOB_NAME": "sleep",
@@ -145,7 +142,6 @@ def environment() -> dict[str, str]:
 
 
 def a_route() -> TransferRoute:
-    """Return a transfer queue's route as the service publishes it."""
     sides = {}
     for side, cluster in (("local", "alpha"), ("remote", "beta")):
         values = {"root": "/", "cell": cluster, "qmaster_port": "1", "execd_port": "2"}
@@ -155,7 +151,7 @@ def a_route() -> TransferRoute:
 
 
 def claim_by_file() -> None:
-    """Have jobs submitted with a claim by file."""
+    """Publish a route by which new jobs are submitted with a claim by file."""
     Path(SPOOL, claim_and_guard.CLAIMS_FOLDER).mkdir(exist_ok=True)
     route = a_route()
     route.remote_claim, route.remote_spool = claim_and_guard.FILE, SPOOL
@@ -163,13 +159,11 @@ def claim_by_file() -> None:
 
 
 def claims() -> list[str]:
-    """Return the names of the present claims."""
     folder = Path(SPOOL, claim_and_guard.CLAIMS_FOLDER)
     made = [path for path in folder.iterdir() if path.suffix != claim_and_guard.CLAIM_KEY_SUFFIX]
     return [claim_and_guard.HOME if path.is_symlink() else claim_and_guard.JOB for path in made]
 
 
 def messages() -> list[TransferMessage]:
-    """Return the finished messages of the spool."""
     names = [name for name in os.listdir(SPOOL) if name.startswith(MESSAGE) and name != MARK]
     return [transfer_messages_in_spool.decode_transfer_message(Path(SPOOL, name).read_bytes()) for name in names]

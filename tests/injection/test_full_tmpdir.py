@@ -29,7 +29,6 @@ mounts = pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
 
 @pytest.fixture
 def small(place: Place) -> Iterator[Place]:
-    """Return a task whose TMPDIR is a small filesystem."""
     folder = place.folder / "tmp"
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
     yield place
@@ -37,7 +36,6 @@ def small(place: Place) -> Iterator[Place]:
 
 
 def fill(place: Place) -> None:
-    """Fill TMPDIR to the last byte."""
     path = place.folder / "tmp/filler"
     with open(path, "wb", buffering=0) as filler, suppress(OSError):
         while filler.write(b"x" * 4096):
@@ -45,24 +43,21 @@ def fill(place: Place) -> None:
 
 
 def make_room(place: Place) -> None:
-    """Remove what fills TMPDIR."""
     (place.folder / "tmp/filler").unlink()
 
 
 def step(place: Place) -> str:
-    """Run a step as its program does."""
     task = place.task()
     return end_without_notes_folder(task) or run_next_starter_step(task, "", ("true",))
 
 
 def error_of(place: Place) -> str:
-    """Return the error reason that `qstat -j` would show of the local job."""
     path = place.folder / "active/error"
     return path.read_text() if path.exists() else ""
 
 
 def finish(place: Place) -> int:
-    """Let the starter's shell read its verdict; return its exit status."""
+    """Let the starter's shell read the verdict; return the shell's exit status."""
     verdict = place.task().verdict_path(TRANSFER)
     private, spool = place.folder / "tmp/.gridbridge", place.folder / "spool"
     names = f"private={private} fifo={spool}/wake/x verdict={verdict} wanted="
@@ -73,7 +68,7 @@ def finish(place: Place) -> int:
 @pytest.mark.root
 @mounts
 def test_a_job_starts_once_tmpdir_has_room(small: Place) -> None:
-    """Until then no job is sent, and the service has no record of a transfer."""
+    """While TMPDIR is full, no job is sent and the service has no record of a transfer."""
     fill(small)
     answers = [step(small) for _ in range(2)]
     messages = os.listdir(small.folder / "spool")
@@ -116,7 +111,7 @@ def test_a_tmpdir_without_files_left_says_so_as_well(place: Place) -> None:
 @mounts
 @pytest.mark.parametrize("outcome", [{"outcome": "exit", "exit_status": "7"}, {"outcome": "requeue"}])
 def test_a_job_ends_once_tmpdir_has_room(small: Place, outcome: dict[str, str]) -> None:
-    """Shell and steps write no partial note, and the service learns why the job waits."""
+    """The shell and the steps write no partial note. The service learns why the job waits."""
     step(small)
     small.decide(**outcome)
     fill(small)
@@ -136,7 +131,7 @@ def test_a_job_ends_once_tmpdir_has_room(small: Place, outcome: dict[str, str]) 
 @pytest.mark.root
 @mounts
 def test_a_deletion_is_noted_in_a_full_tmpdir(small: Place) -> None:
-    """A mark is an empty file and needs no space; the remote job is deleted."""
+    """A mark is an empty file, which needs no space."""
     step(small)
     small.home(letters="dr")
     fill(small)
@@ -161,7 +156,6 @@ def test_an_empty_or_cut_note_of_the_end_counts_as_none(place: Place, content: b
 
 @pytest.mark.parametrize("name", ["record", "tries", "shut_out", "recall"])
 def test_an_empty_note_counts_as_none(place: Place, name: str) -> None:
-    """A step continues without the note; an empty record is requested, or made again."""
     if name != "record":
         step(place)
     note = place.folder / "tmp/.gridbridge" / name

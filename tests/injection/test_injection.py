@@ -32,7 +32,7 @@ WHOLE = (pytest.mark.long, pytest.mark.timeout(2700))
     "scenario", [name if name in FEW else pytest.param(name, marks=pytest.mark.long) for name in SMALL]
 )
 def test_the_run_after_a_full_disk_leads_to_the_right_end(scenario: str) -> None:
-    """Each writing call of a hot program fails once: no step, note or end is lost."""
+    """Each writing call fails once. No step, note or end of a job is lost."""
     done = drive("drive", scenario, 1, FULL)
 
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
@@ -61,7 +61,6 @@ def test_each_campaign_task_runs_once_whichever_process_is_killed(scenario: str)
 
 
 def drive(module: str, scenario: str, each: int, *how: str) -> subprocess.CompletedProcess[str]:
-    """Run a scenario, which mounts its own filesystems."""
     return subprocess.run(
         [sys.executable, "-m", f"tests.injection.{module}", scenario, str(each), *how],
         cwd=Path(__file__).parents[2],

@@ -24,7 +24,6 @@ def abreast(request: pytest.FixtureRequest) -> None:
 
 
 def run_users(request: pytest.FixtureRequest, fixture: str) -> None:
-    """Run the tests of a module that use a fixture."""
     items = [item for item in functions(request) if fixture in item.fixturenames]
     run_all([({item: _call(request, item) for item in items}, AT_ONCE)])
 
@@ -40,7 +39,7 @@ def parameters(item: pytest.Function) -> dict[str, Any]:
 
 
 def run_all(lanes: Iterable[tuple[Calls, int]]) -> None:
-    """Run tests, in each lane so many at a time, and store the outcome of each test."""
+    """Run tests and store each outcome; a lane's number limits its simultaneous tests."""
     pools = []
     for calls, at_once in lanes:
         pools.append(pool := ThreadPoolExecutor(at_once))
@@ -51,7 +50,6 @@ def run_all(lanes: Iterable[tuple[Calls, int]]) -> None:
 
 
 def _call(request: pytest.FixtureRequest, item: pytest.Function) -> Callable[[], object]:
-    """Return a test bound to its arguments: the module's fixtures and its parameters."""
     given = parameters(item)
     names = inspect.signature(item.obj).parameters
     arguments = {name: given[name] if name in given else request.getfixturevalue(name) for name in names}

@@ -19,8 +19,6 @@ Process = subprocess.Popen[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The exit status and output of a command on a lab host."""
-
     status: int
     out: str
     err: str
@@ -36,7 +34,7 @@ class Gone(Exception):
 
 
 class Residents:
-    """Agent processes, each of which answers a line with a line; a new process starts when all are busy."""
+    """Agent processes that answer a line with a line. When all are busy, a new process starts."""
 
     def __init__(self, command: Callable[[str], tuple[str, ...]]) -> None:
         self._command = command  # of `lab on`, for a kind
@@ -55,7 +53,7 @@ class Residents:
         return answer
 
     def _take(self, kind: str) -> Process:
-        """Return an idle agent process of a host; processes from before the host was off are dropped."""
+        """Return an idle agent process of a host; drop processes that have ended."""
         with self._lock:
             while idle := self._idle[kind]:
                 process = idle.pop()
@@ -82,8 +80,6 @@ def _ask(process: Process, line: str, limit_s: float) -> str:
 
 
 class Agents:
-    """Commands on the lab's hosts, by agents."""
-
     def __init__(self) -> None:
         self._residents = Residents(lambda host: (host, "--", AGENT))
 

@@ -18,7 +18,7 @@ LOGGED = r"name=gb\.alpha\.{job}\.{task}\.\d+ text='submitted to beta as (\d+), 
 
 
 def remote_of(grid: Grid, job: str, task: int = 0) -> str:
-    """Wait until a local task has its remote id, and return that."""
+    """Wait until a local task has a remote id, and return the remote id."""
     pattern = LOGGED.format(job=job, task=task)
 
     def last_id() -> str:
@@ -29,7 +29,7 @@ def remote_of(grid: Grid, job: str, task: int = 0) -> str:
 
 
 def wait_for(grid: Grid, job: str, letters: str, cluster: str = "beta", limit_s: float = 30) -> None:
-    """Wait until a job has exactly these state letters; no letters: until the job is not listed."""
+    """Wait until a job has exactly these state letters; without letters, until the job is not listed."""
 
     def matches() -> bool:
         nonlocal last
@@ -56,7 +56,7 @@ def until_reported(grid: Grid, job: str, cluster: str = "alpha") -> None:
 
 
 def until_all_gone(grid: Grid, remotes: Iterable[str]) -> None:
-    """Wait until beta lists none of these jobs; their end messages arrive before that."""
+    """Wait until beta lists none of these jobs. Their end messages arrive earlier."""
     for remote in remotes:
         wait_for(grid, remote, "")
 
@@ -83,7 +83,7 @@ def kill(grid: Grid, *pids: str, signal: str = "KILL") -> None:
 
 
 class RanTwice(Exception):
-    """A job ran twice; the Makefile does not retry a test that fails so."""
+    """A job ran twice. The Makefile does not retry a test that fails with this error."""
 
 
 def once(runs: list[str]) -> list[str]:
@@ -105,31 +105,27 @@ def lines(grid: Grid, name: str) -> list[str]:
 
 
 def ends(grid: Grid, job: str, count: int = 1) -> list[dict[str, str]]:
-    """Return the accounting records of a job's ends, without reschedulings, once there are so many."""
+    """Return the accounting records of a job's ends, without reschedulings; empty if fewer than `count`."""
     found = [one for one in grid.records(job) if not is_rescheduled(one)]
     return found if len(found) >= count else []
 
 
 def statuses(records: list[dict[str, str]]) -> set[tuple[str, str]]:
-    """Return the numbers `failed` and `exit_status` of accounting records."""
     return {(one["failed"].split()[0], one["exit_status"].split()[0]) for one in records}
 
 
 def reason(grid: Grid, job: str) -> str:
-    """Wait until a local job is in error state, and return the reason that `qstat -j` shows."""
     grid.until(lambda: "E" in grid.states().get(job, ""), f"{job} to be in error state", 90)
     out = grid.cell("alpha", "qstat", "-j", job).out
     return "\n".join(line for line in out.splitlines() if "error reason" in line)
 
 
 def why(grid: Grid, job: str, user: str = "alice") -> str:
-    """Return the output of `gridbridge why` for a job."""
     return grid.on("alpha-master", "gridbridge", "why", job, user=user).out
 
 
 @contextmanager
 def global_setting(grid: Grid, master: str, name: str, value: str) -> Iterator[None]:
-    """Change a value of a cell's global configuration (sge_conf(5)) until the block ends."""
     change = "cd /tmp && qconf -sconf global | sed 's/^{0} .*/{0} {1}/' >global && qconf -Mconf global"
     before = grid.sh(master, f"qconf -sconf global | sed -n 's/^{name} *//p'").strip()
     grid.sh(master, change.format(name, value))
@@ -159,7 +155,10 @@ def complex_at(grid: Grid, name: str, master: str, queue: str) -> Iterator[None]
 
 @contextmanager
 def qmaster(grid: Grid, away: str, back: str, host: str = "beta-master") -> Iterator[None]:
-    """Freeze or stop a qmaster until the block ends: `freeze` and `thaw`, or `stop` and `start`."""
+    """Freeze or stop a qmaster until the block ends.
+
+    `away` and `back` are `freeze` and `thaw`, or `stop` and `start`.
+    """
     grid.on(host, "labctl", away, "qmaster")
     try:
         yield
@@ -168,14 +167,13 @@ def qmaster(grid: Grid, away: str, back: str, host: str = "beta-master") -> Iter
 
 
 def reachable(grid: Grid) -> None:
-    """Wait until beta runs jobs; its execds reconnect to a new qmaster only after about 30 s."""
+    """Wait until beta runs jobs. Its execds reconnect to a new qmaster only after about 30 s."""
     options = ("-N", "probe", "-o", "/dev/null", "-j", "y")
     grid.accounting(grid.submit(*options, user="bob", cluster="beta", script="exit 0\n"), "beta")
 
 
 @contextmanager
 def full_beta(grid: Grid) -> Iterator[None]:
-    """Fill beta's slots with bob's jobs."""
     job = grid.submit("-N", "fill", "-t", "1-4", user="bob", cluster="beta", script="sleep 600\n")
     try:
         grid.until(
@@ -189,7 +187,6 @@ def full_beta(grid: Grid) -> Iterator[None]:
 
 @contextmanager
 def short_notify(grid: Grid, seconds: int) -> Iterator[None]:
-    """Shorten the notice that both clusters give a job submitted with -notify."""
     queues = (("alpha", "transfer-beta"), ("beta", "all.q"))
     for cluster, queue in queues:
         change = ("-mattr", "queue", "notify", f"0:0:{seconds}", queue)
@@ -202,18 +199,14 @@ def short_notify(grid: Grid, seconds: int) -> Iterator[None]:
 
 
 class Since:
-    """A stopwatch that returns how many seconds of a limit remain."""
-
     def __init__(self) -> None:
         self._began = time.monotonic()
 
     def left(self, limit_s: float) -> float:
-        """Return the seconds that remain, at least 0.1."""
         return max(0.1, limit_s - (time.monotonic() - self._began))
 
 
 def together(grid: Grid, names: list[str]) -> list[str]:
-    """Submit jobs while home is closed, and return them once all wait at beta."""
     grid.cell("alpha", "qmod", "-d", "all.q", user="root")
     try:
         jobs = [grid.submit("-N", name, *QUIET, script=TELLS) for name in names]
@@ -225,7 +218,7 @@ def together(grid: Grid, names: list[str]) -> list[str]:
 
 
 def is_known(grid: Grid, kind: str, word: str, cluster: str = "beta") -> bool:
-    """Say whether the service has published a cluster's resource or project, which starters read."""
+    """Say whether the service has published a cluster's resource or project for starters."""
     path = f"/var/lib/gridbridge/published/vocabularies/{cluster}"
     told = grid.on("alpha-master", "cat", path).out
     return word in getattr(names_offered_by_cluster.decode_offered_names(told.encode()), kind)

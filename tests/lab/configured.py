@@ -15,7 +15,6 @@ IN_FORCE = f"""grep -q "\\"sha256\\": \\"$(sha256sum <{TOML} | cut -d' ' -f1)\\"
 
 @contextmanager
 def configured(grid: Grid, sed: str) -> Iterator[None]:
-    """Run the service with a configuration changed by a sed(1) script; blocks may be nested."""
     kept = grid.sh(HOST, f"file=$(mktemp {TOML}.XXXXXX) && cp -p {TOML} $file && echo $file").strip()
     try:
         edit(grid, sed)
@@ -27,19 +26,18 @@ def configured(grid: Grid, sed: str) -> Iterator[None]:
 
 
 def edit(grid: Grid, sed: str) -> None:
-    """Replace gridbridge.toml by a changed one in one step."""
+    """Change gridbridge.toml by a sed script; the new file replaces the old one in one step."""
     grid.sh(HOST, f"sed '{sed}' {TOML} >{TOML}.new && mv {TOML}.new {TOML}")
 
 
 def reload(grid: Grid) -> None:
-    """Have the service read its gridbridge.toml now; a service that is just starting reads it anyway."""
+    """Have the service read its gridbridge.toml now. A service that is just starting reads it anyway."""
     grid.on(HOST, "pkill", "-HUP", "-u", "gridbridge", "-f", POLLER)
     grid.until(lambda: is_in_force(grid), f"{TOML} to be in force", 30)
     grid.require_ready()
 
 
 def is_in_force(grid: Grid) -> bool:
-    """Say whether the service uses the present gridbridge.toml."""
     return grid.on(HOST, "sh", "-c", IN_FORCE).status == 0
 
 
@@ -52,10 +50,8 @@ def restart(grid: Grid) -> None:
 
 
 def pollers(grid: Grid) -> list[str]:
-    """Return the pids of the poller, usually one."""
     return grid.on(HOST, "pgrep", "-f", POLLER).out.split()
 
 
 def _published(grid: Grid) -> str:
-    """Return a value that differs for each start of the service."""
     return grid.sh(HOST, f"stat -c '%i %y' {SERVICE}")

@@ -26,7 +26,6 @@ def grid() -> Iterator[Grid]:
 
 @pytest.fixture(scope="module")
 def open_to_delta(grid: Grid) -> Iterator[None]:
-    """Open the transfer queue to delta too."""
     grid.switch("-e", "transfer-delta")
     yield
     grid.switch("-d", "transfer-delta")
@@ -34,7 +33,6 @@ def open_to_delta(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def open_to_gamma(grid: Grid) -> Iterator[None]:
-    """Open the transfer queue to gamma too."""
     grid.switch("-e", "transfer-gamma")
     yield
     grid.switch("-d", "transfer-gamma")
@@ -42,7 +40,6 @@ def open_to_gamma(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def open_back(grid: Grid) -> Iterator[None]:
-    """Open beta's transfer queue to alpha too."""
     grid.switch_back("-e")
     grid.until(lambda: grid.is_open("beta"), "transfer-alpha to be open")
     yield

@@ -20,8 +20,6 @@ LONG_S = 120  # a retry comes after a minute at most, and a command gives up aft
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """How a job ended at home, and which of its folders were at delta at that moment."""
-
     failed: str
     exit_status: str
     left: tuple[str, ...]
@@ -66,7 +64,7 @@ def far_states(grid: Grid) -> dict[str, str]:
 
 
 def until_far(grid: Grid, name: str, letters: str) -> None:
-    """Wait until the job of that name has that state at delta; an empty state: is not listed."""
+    """Wait until delta's job of that name has this state; with an empty state, until it is not listed."""
     grid.until(lambda: far_states(grid).get(name, "") == letters, f"{name} there to be {letters!r}")
 
 
@@ -76,7 +74,6 @@ def far_read(grid: Grid, name: str, user: str = "alice") -> str:
 
 
 def far_records(grid: Grid, job: str) -> list[str]:
-    """Return the account lines of a local job's records in delta's accounting."""
     out = grid.on(FAR, "qacct", "-j").out.splitlines()
     return [row for row in out if row.startswith("account") and f"gb.alpha.{job}." in row]
 
@@ -86,7 +83,7 @@ def staged(grid: Grid, user: str = "alice") -> list[str]:
 
 
 def ends(grid: Grid, jobs: Collection[str], limit_s: float = LONG_S) -> dict[str, End]:
-    """Wait for the ends of jobs without tasks; record each job's folders at delta at its end."""
+    """Wait for the ends of jobs without tasks; record which folders each job has at delta at its end."""
     found: dict[str, End] = {}
 
     def look() -> bool:
@@ -113,7 +110,7 @@ def _end(job: str, record: dict[str, str], folders: list[str]) -> End:
 
 
 def until_ended_once(grid: Grid, job: str, user: str = "alice") -> None:
-    """Wait for the end at home of a job of RAN, which ran once at delta and left no file there."""
+    """Wait for the end at home of a RAN job; assert that it ran once and left no file at delta."""
     record = grid.accounting(job, limit_s=LONG_S)
 
     assert (record["failed"].split()[0], record["exit_status"]) == ("0", "0")
@@ -123,7 +120,6 @@ def until_ended_once(grid: Grid, job: str, user: str = "alice") -> None:
 
 
 def until_told(grid: Grid, job: str, words: str, user: str = "alice") -> None:
-    """Wait until `gridbridge why` shows these words for a job."""
     grid.until(lambda: words in why(grid, job, user), f"why {job} to tell {words!r}")
 
 
@@ -133,7 +129,6 @@ def sessions(grid: Grid, account: str = "gb_delta") -> list[str]:
 
 
 def connections(grid: Grid) -> list[str]:
-    """Return the local ports of home's connections to delta's sshd."""
     told = grid.sh(HOME, f"ss -Htn state established dst {FAR}:22").splitlines()
     return [line.split()[2].rpartition(":")[2] for line in told]
 
@@ -145,14 +140,13 @@ def answered_at(grid: Grid) -> str:
 
 
 def newly_asked(grid: Grid, asked: list[str]) -> int:
-    """Add the time of delta's last answer to a list, and return how many answers it has."""
+    """Add the time of delta's last answer to `asked` if it is new; return the number of times."""
     if (at := answered_at(grid)) != asked[-1]:
         asked.append(at)
     return len(asked)
 
 
 def empty(grid: Grid) -> None:
-    """Delete every job at home and at delta, and wait until no job is listed."""
     grid.sh(HOME, "qdel -u '*'; :")
     grid.until(lambda: not grid.states(), "home to be empty", LONG_S)
     grid.sh(FAR, "qdel -u '*'; :")

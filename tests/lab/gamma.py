@@ -15,22 +15,17 @@ LONG_S = 120  # a retry comes after a minute at most
 
 
 class Gamma:
-    """The transfer queue to gamma, and the OAR server behind it."""
-
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
 
     def submit(self, script: str, *options: str) -> str:
-        """Submit a job of alice to gamma's queue and return its local id."""
         return self.grid.submit("-q", QUEUE, "-N", "away", *options, script=script)
 
     def jobs(self) -> list[dict[str, Any]]:
-        """Return OAR's unfinished jobs."""
         told = self.grid.sh(FAR, "oarstat -f -J", user="gb_gamma")
         return list(json.loads(told or "{}").values())
 
     def job(self, number: str) -> dict[str, Any]:
-        """Return OAR's record of a job."""
         told = self.grid.sh(FAR, f"oarstat -f -J -j {number}", user="gb_gamma")
         found: dict[str, Any] = json.loads(told)[number]
         return found
@@ -42,7 +37,6 @@ class Gamma:
         return self.grid.until(lambda: self.grid.sh(HOME, script), f"{job} to be at gamma").strip()
 
     def until_state(self, number: str, *states: str) -> None:
-        """Wait until OAR's job is in one of these states."""
         self.grid.until(lambda: self.job(number)["state"] in states, f"{number} to be {states}")
 
     def read(self, name: str) -> str:
@@ -50,15 +44,12 @@ class Gamma:
         return self.grid.sh(FAR, f"cat {name} 2>/dev/null || :", user=ACCOUNT)
 
     def read_at_home(self, name: str) -> str:
-        """Return a file of alice's local home, where a job's output arrives."""
         return self.grid.sh(HOME, f"cat {name}", user="alice")
 
     def until_told(self, job: str, words: str) -> None:
-        """Wait until `gridbridge why` shows these words for a job."""
         self.grid.until(lambda: words in why(self.grid, job), f"why {job} to tell {words!r}", LONG_S)
 
     def left(self) -> list[str]:
-        """Return everything left of jobs at gamma: OAR jobs, files, folders and processes."""
         live = [f"job {job['Job_Id']} {job['state']}" for job in self.jobs()]
         kept = "cd ~/.gridbridge 2>/dev/null || exit 0; ls -A -I stage; ls -A stage 2>/dev/null || :"
         files = self.grid.sh(FAR, kept, user=ACCOUNT).split()
@@ -69,20 +60,16 @@ class Gamma:
         return [line for line in self.grid.sh(node, asked).splitlines() if line]
 
     def until_clean(self) -> None:
-        """Wait until no job, file or process is left."""
         self.grid.until_none(self.left, "gamma to be clean", LONG_S)
 
     def is_open(self) -> bool:
-        """Say whether gamma's transfer queue accepts jobs."""
         rows = self.grid.cell("alpha", "qstat", "-f", "-q", QUEUE, user="root").out.splitlines()
         return any(len(row.split()) == 5 for row in rows if row.startswith(f"{QUEUE}@"))
 
     def until_open(self) -> None:
-        """Wait until gamma's transfer queue accepts jobs."""
         self.grid.until(self.is_open, f"{QUEUE} to be open", LONG_S)
 
     def clear(self) -> None:
-        """Delete everything a failed test left."""
         self.grid.sh(HOME, "qdel -u alice; :", user="alice")
         self.grid.until(lambda: not self.grid.states(), "home to be empty", LONG_S)
         self.grid.on(FAR, "oardel", "--sql", OAR_ALIVE)

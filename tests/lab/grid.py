@@ -50,10 +50,9 @@ def unprepared_grid() -> "Grid":
 
 
 class Grid:
-    """The lab's commands; a thin view without state."""
+    """Runs the lab's commands; it has no state."""
 
     def on(self, host: str, *argv: str, user: str = "root", stdin: str = "", timeout_s: float = 60) -> Done:
-        """Run a command on a host as a user and return its exit status and output."""
         return AGENTS.run(host, argv, user, stdin, timeout_s)
 
     def sh(self, host: str, script: str, *, user: str = "root", timeout_s: float = 60) -> str:
@@ -63,7 +62,6 @@ class Grid:
         return done.out
 
     def lab(self, *words: str, timeout_s: float = 120) -> None:
-        """Run a command of lab/lab itself (power, net, ...)."""
         subprocess.run([LAB, *words], check=True, capture_output=True, timeout=timeout_s)
 
     def cell(self, cluster: str, *argv: str, user: str = "alice") -> Done:
@@ -80,7 +78,6 @@ class Grid:
         return done.out.strip().splitlines()[-1].partition(".")[0]
 
     def transfer(self, *options: str, user: str = "alice", script: str = "") -> str:
-        """Submit a job that has to cross to beta."""
         return self.submit("-l", "remote=true", *options, user=user, script=script)
 
     def overflow(self, *options: str, tasks: int = 1, script: str = "") -> str:
@@ -109,12 +106,11 @@ class Grid:
         return list(dict.fromkeys(re.findall(there, told)))
 
     def logged(self, words: str, cluster: str = "alpha") -> str:
-        """Return the lines of the poller's log with these words."""
         log = "/var/lib/gridbridge/poller.log"
         return self.on(f"{cluster}-master", "grep", "-aF", words, log).out
 
     def remote_id(self, job: str, cluster: str = "alpha") -> str:
-        """Wait until a local job has a remote id, and return its latest one."""
+        """Wait until a local job has a remote id, and return the latest remote id."""
         ids = self.until(lambda: self.remote_ids(job, cluster), f"job {job} to have a remote id")
         return ids[-1]
 
@@ -143,7 +139,10 @@ class Grid:
         ]
 
     def until(self, look: Callable[[], T], what: str, limit_s: float = 60) -> T:
-        """Wait until `look` returns a true value, and return it; fail with the last value."""
+        """Wait until `look` returns a true value, and return this value.
+
+        After `limit_s` seconds, fail with the last value.
+        """
         began = looked = time.monotonic()
         while not (seen := look()):
             now = time.monotonic()
@@ -166,7 +165,6 @@ class Grid:
             raise AssertionError(f"{error}: {seen!r}") from None
 
     def until_gone(self, job: str, cluster: str = "alpha", limit_s: float = 60) -> None:
-        """Wait until qstat lists neither the job nor any of its tasks."""
         self.until(
             lambda: not [key for key in self.states(cluster) if key.split(".")[0] == job],
             f"job {job} to leave {cluster}",
@@ -174,7 +172,6 @@ class Grid:
         )
 
     def logs(self) -> str:
-        """Return the last lines of the daemons' and gridbridge's logs."""
         ours = "tail -n 60 /var/lib/gridbridge/*.log /var/log/gridbridge-sensor.log 2>&1"
         theirs = [
             subprocess.run([LAB, "logs", host], capture_output=True, check=False).stdout[-2000:]
@@ -193,7 +190,6 @@ class Grid:
         self.cell("alpha", "qmod", option, *(queues or BY_SSH), user="root")
 
     def switch_back(self, option: str) -> None:
-        """Disable (-d) or enable (-e) beta's queue to alpha."""
         self.cell("beta", "qmod", option, BACK, user="root")
 
     def clear(self) -> None:
@@ -211,7 +207,6 @@ class Grid:
         self.until(self.is_open, "transfer-beta to be open", 60)
 
     def is_open(self, cluster: str = "alpha") -> bool:
-        """Say whether Grid Engine shows no state letter for the queue to the other cluster."""
         queue = f"transfer-{OTHER[cluster]}"
         out = self.cell(cluster, "qstat", "-f", "-q", queue, user="root").out
         rows = [line.split() for line in out.splitlines() if line.startswith(f"{queue}@")]

@@ -23,13 +23,11 @@ mkdir /opt/gridbridge /var/spool/gridbridge  # empty on every host of the lab
 
 
 def is_older(name: str, used: str) -> bool:
-    """Say whether a virtual environment is older than the last installation."""
     return name.startswith("venv-") and name != used
 
 
 @contextmanager
 def installed(grid: Grid, host: str) -> Iterator[None]:
-    """Install the lab's gridbridge on a host until the block ends."""
     opt = subprocess.run([LAB, "path", "opt"], check=True, capture_output=True, text=True).stdout
     left_out = [f"--exclude={one}" for one in NOT_NEEDED]
     used = os.readlink(f"{opt.strip()}/venv")

@@ -25,7 +25,6 @@ ROOM = 16  # slots a node of beta: more than the scenarios of any file take at o
 
 
 def as_it_is(grid: Grid) -> AbstractContextManager[None]:
-    """Change nothing in a phase."""
     del grid
     return nullcontext()
 
@@ -35,14 +34,10 @@ AT_ONCE: Phases = {"at once": as_it_is}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """A finished scenario's result, or its error."""
-
     outcome: Any
 
 
 class Outcomes:
-    """The results of all scenarios of a module."""
-
     def __init__(self, grid: Grid, *scenarios: Scenario, phases: Phases = AT_ONCE) -> None:
         self._grid = grid
         self._phases = phases
@@ -88,7 +83,7 @@ def _steps(grid: Grid, scenario: Scenario) -> Steps[Any]:
 
 
 def _step(steps: Steps[Any]) -> End | str:
-    """Run a scenario to its next phase; return its result if it has none."""
+    """Run a scenario to its next phase; return the phase, or the result at the scenario's end."""
     try:
         return next(steps)
     except StopIteration as end:
@@ -101,7 +96,6 @@ def _goes_on(step: Future[End | str]) -> bool:
 
 @contextmanager
 def roomy(grid: Grid) -> Iterator[None]:
-    """Let beta run as many jobs at once as the scenarios send there."""
     slots = ("qconf", "-mattr", "queue", "slots")
     before = grid.sh("beta-master", "qconf -sq all.q | sed -n 's/^slots *//p'").strip()
     grid.on("beta-master", *slots, str(ROOM), "all.q")
@@ -122,12 +116,10 @@ def closed(grid: Grid, cluster: str) -> Iterator[None]:
 
 
 def closed_home(grid: Grid) -> AbstractContextManager[None]:
-    """Close home, so that every job crosses, or waits at the transfer queue."""
     return closed(grid, "alpha")
 
 
 def closed_beta(grid: Grid) -> AbstractContextManager[None]:
-    """Close beta's hosts, so that every job that crosses waits there."""
     return closed(grid, "beta")
 
 
@@ -147,13 +139,11 @@ def frozen_beta(grid: Grid) -> AbstractContextManager[None]:
 
 
 def stopped_beta(grid: Grid) -> AbstractContextManager[None]:
-    """Stop beta's qmaster."""
     return qmaster(grid, "stop", "start")
 
 
 @contextmanager
 def no_jobs_left(grid: Grid) -> Iterator[None]:
-    """Delete all of alice's jobs, before and after the block."""
     try:
         yield
     finally:
@@ -164,5 +154,4 @@ def no_jobs_left(grid: Grid) -> Iterator[None]:
 
 
 def jobs_of_alice(grid: Grid) -> tuple[str, ...]:
-    """Return the lines of alice's jobs in each cell's qstat."""
     return tuple(grid.cell(cluster, "qstat", "-u", "alice").out for cluster in ("alpha", "beta"))

@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
 
 def played(*words: str, limit_s: float = 280) -> str:
-    """Run the demo, and return its output."""
     argv = (sys.executable, str(ROOT / "lab" / "demo.py"), *words)
     done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -26,14 +25,12 @@ def played(*words: str, limit_s: float = 280) -> str:
 
 
 def picture(shown: str, what: str) -> bytes:
-    """Return the first lines of a picture that the demo names."""
     (path,) = re.findall(f"^{what}: (.*)$", shown, re.MULTILINE)
     return Path(path).read_bytes()[1:4]
 
 
 @pytest.fixture(autouse=True)
 def _as_it_was(grid: Grid) -> Iterator[None]:
-    """Check that the demo leaves the lab unchanged."""
     yield
     left = grid.sh("alpha-master", "ls /etc/gridbridge /var/lib/gridbridge-admin || :")
     assert not re.search(r"demo|\.elastic|\.rebalance", left)
@@ -70,7 +67,6 @@ def test_tasks_leave_full_beta_and_data_leaves_drained_gamma() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_whole_demo_succeeds() -> None:
-    """Alpha grows to five hosts and shrinks again; the campaign has its full number of tasks."""
     shown = played(limit_s=580)
 
     assert "300 tasks, 0 wrong" in shown

@@ -24,8 +24,6 @@ RUN = [page for page in PAGES if console(page.read_text())]
 
 
 class Shell:
-    """A person's shell on the transfer host, used for all commands of a page."""
-
     def __init__(self, user: str) -> None:
         self.process = subprocess.Popen(
             [LAB, "on", "alpha-master", "-u", user, "--", "sh"],
@@ -36,7 +34,6 @@ class Shell:
         )
 
     def type(self, command: str) -> str:
-        """Run a command and return the output of both streams."""
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write(f"{{ {command}\n}} </dev/null\nprintf '\\n{END}\\n'\n")
@@ -48,7 +45,6 @@ class Shell:
         return "".join(line for line in lines if WAITING not in line)  # on a slow machine
 
     def close(self) -> None:
-        """End the shell and the commands that still run in it."""
         try:
             self.process.communicate(timeout=CLOSE_LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -58,8 +54,6 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def quiet(grid: Grid, all_open: None) -> Iterator[Grid]:
-    """Wait until the check of a new lab reports no problem."""
-
     def is_quiet() -> bool:
         told = grid.on("alpha-master", "gridbridge", "status").out.splitlines()
         is_right = grid.on("alpha-master", "gridbridge", "check").status == 0

@@ -7,8 +7,6 @@ from gridbridge.model import light_dataclass
 
 @light_dataclass(kw_only=True)
 class Pair:
-    """A value with a default and a value without."""
-
     first: int
     second: str = "two"
 

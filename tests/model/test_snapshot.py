@@ -60,7 +60,6 @@ def test_an_array_task_is_found_in_the_row_that_covers_it() -> None:
 
 
 def find_all(count: int) -> int:
-    """Find each running task of an array; return the number of executed steps."""
     running = [make_job(7, "r", range(n, n + 1)) for n in range(1, count + 1)]
     waiting = make_job(7, "qw", range(count + 1, count + 9))
     snapshot = make_snapshot(*running, waiting)

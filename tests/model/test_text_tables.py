@@ -12,7 +12,7 @@ USERS = RemoteAccounts(alice="al", bob="carol")
     [("al", "alice"), ("carol", "bob"), ("dave", "dave"), ("alice", "alice@far"), ("bob", "bob@far")],
 )
 def test_a_remote_account_belongs_to_its_mapped_or_equally_named_person(account: str, person: str) -> None:
-    """An account named like a person mapped elsewhere belongs to nobody."""
+    """An account with the name of a person who is mapped to another account belongs to nobody."""
     assert USERS.person_of(account, "far") == person
 
 

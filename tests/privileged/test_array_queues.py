@@ -32,7 +32,7 @@ def test_an_array_is_kept_off_transfer_queues(tmp_path: Path) -> None:
 
 
 def test_an_array_that_names_a_transfer_queue_is_refused(tmp_path: Path) -> None:
-    """Its tasks could run at a third cluster."""
+    """The tasks of such an array could run at a third cluster."""
     publish(tmp_path, NonForwardingQueues(queues="all.q", all_say="yes"))
     spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(targets="transfer-alpha"), tasks=3)
 

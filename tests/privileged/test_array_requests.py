@@ -70,7 +70,7 @@ def test_a_token_that_names_another_file_is_refused(spool: Path, token: str) -> 
 
 
 def test_a_linked_retry_request_is_refused(spool: Path) -> None:
-    """The service could link a file that its owner wrote for another purpose."""
+    """The service could make a link to a file that the owner wrote for another purpose."""
     (spool / "of_the_owner").write_text(json.dumps(ASKS))
     os.link(spool / "of_the_owner", spool / "took.abc")
     os.symlink(spool / "of_the_owner", spool / "took.def")

@@ -221,7 +221,7 @@ MAKERS: dict[str, Callable[[Path], object]] = {
 def test_the_end_of_a_campaign_is_recorded_whatever_replaces_its_file(
     tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object]
 ) -> None:
-    """An end that is never recorded would be reported in every cycle."""
+    """An unrecorded end would be reported in every cycle."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
     monkeypatch.setattr(as_user_refusals_and_user_switch, "require_ordinary_account", lambda *_: None)
     make(tmp_path / "c.12")
@@ -272,7 +272,7 @@ def test_a_missing_owner_account_is_a_temporary_refusal(monkeypatch: pytest.Monk
 
 
 def test_no_intent_is_recorded_for_an_owner_without_an_account(tmp_path: Path, asked: Asked) -> None:
-    """A recorded intent without a submission keeps a cancelled campaign from ending."""
+    """An intent without a submission would keep a cancelled campaign from ending."""
     order = asked("send-arrays c.12 beta 3 0-9:1")
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
         ledger.require_campaign_file(NOBODY, "digest")

@@ -242,7 +242,7 @@ def test_as_root_clears_its_environment_first() -> None:
 def test_a_real_resolver_tells_an_unknown_name_from_a_failure(
     tmp_path: Path, trouble: str, answer: str, told: str
 ) -> None:
-    """Runs in its own network and mount namespace; HOSTALIASES tries to redirect the name."""
+    """The test runs in its own network and mount namespace; HOSTALIASES tries to redirect the name."""
     files = {
         "resolv.conf": "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
         "nsswitch.conf": "hosts: files dns\n",

@@ -34,7 +34,7 @@ def test_a_stopped_child_is_killed_at_the_time_limit() -> None:
 
 
 def test_the_signal_that_killed_a_child_is_reported() -> None:
-    """The kernel kills processes of a host without memory."""
+    """The kernel kills processes when a host has no free memory."""
     child = a_child(lambda: os.kill(os.getpid(), signal.SIGKILL))
 
     with pytest.raises(GridbridgeError, match="ended by signal 9"):

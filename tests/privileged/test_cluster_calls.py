@@ -12,8 +12,6 @@ CONFIG: dict[str, dict[str, object]] = {"site": {"cluster": "alpha"}, "cluster":
 
 
 class Cell:
-    """A cell with one array, some of whose tasks still wait."""
-
     def __init__(self, *waiting: range, owner: str = "alice") -> None:
         self._waiting = waiting
         self._owner = owner
@@ -25,15 +23,12 @@ class Cell:
         return self._owner, NAME if self._owner else ""
 
     def hold_array_tasks(self, *_: object) -> tuple[range, ...]:
-        """Hold tasks; return the waiting tasks."""
         return self._waiting
 
     def delete_array_tasks(self, _: object, __: str, ___: str, places: str) -> None:
-        """Record the deleted tasks."""
         self.deleted = places
 
     def release_array_tasks(self, _: object, __: str, places: tuple[range, ...]) -> None:
-        """Record the released tasks."""
         self.released = places
 
 

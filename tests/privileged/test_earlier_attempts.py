@@ -47,7 +47,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Ask:
 
 @pytest.fixture(name="ledger")
 def _ledger(tmp_path: Path) -> Ledger:
-    """Tasks 0 to 99 were sent to beta one by one; task 5 again to gamma and to delta, now unconfigured."""
+    """Return a ledger: tasks 0 to 99 went to beta one by one, task 5 later to gamma and to removed delta."""
     ledger = RootLedgerOfSubmittedTasks(7, str(tmp_path / "ledger"))
     ledger.require_campaign_file(1000, "abc")
     for number in range(1, 101):
@@ -91,7 +91,10 @@ def test_no_attempt_is_sent_while_an_earlier_attempt_is_listed(asked: Ask, ledge
 
 @pytest.mark.parametrize("answer", ["", "101", "101=", "101=3:9:1", "101=x", "101=1:2:3:4", "="])
 def test_a_missing_or_senseless_answer_blocks_no_attempt(asked: Ask, ledger: Ledger, answer: str) -> None:
-    """A stolen account cannot make a cluster silent."""
+    """Such an answer counts as a silent cluster, and silence blocks no attempt.
+
+    This is safe, because a stolen service account cannot make a cluster silent.
+    """
     asked(answer)
     require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)
 
@@ -109,12 +112,10 @@ class Adapter:
         return {"gc.alpha.7.2": "52", "gc.alpha.7.101": ""}[name]
 
     def find_duplicate_arrays(self, _: object, name: str, person: str, array: str) -> list[str]:
-        """Return one more array of the name."""
         assert (name, person, array) == ("gc.alpha.7.2", "alice", "52")
         return ["53"]
 
     def query_live_indices(self, _: object, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-        """Return the live task indices of each array."""
         places = {"1001": (range(1, 3),), "52": (), "53": (range(4, 5), range(7, 8))}
         return {job: places[job] for job in arrays}
 
@@ -137,7 +138,7 @@ def test_every_job_that_may_be_the_array_is_queried(adapter: Adapter) -> None:
 
 @pytest.mark.parametrize("error", [ParseError("half"), ValueError("no number")])
 def test_an_unreadable_answer_is_no_silence(adapter: Adapter, error: Exception) -> None:
-    """Otherwise a manipulated answer could send a task twice."""
+    """If such an answer counted as silence, a forged answer could send a task twice."""
     adapter.error = error
 
     with pytest.raises(OwnerRequestNotYetPossible, match="beta: "):

@@ -25,17 +25,15 @@ AT = {"exec_file": "run", "slots": 1, "nodes": 1, "environment": "", "walltime_s
 
 
 class Searched(bytes):
-    """A file's bytes that count how many of them are searched for line ends."""
+    """A file's bytes, with a count of the bytes that were searched for line ends."""
 
     looked_at = 0
 
     def count(self, what: bytes, begin: int, end: int) -> int:  # type: ignore[override]
-        """Count all bytes between begin and end."""
         self.looked_at += min(end, len(self)) - begin
         return super().count(what, begin, end)
 
     def find(self, what: bytes, begin: int) -> int:  # type: ignore[override]
-        """Count the bytes up to the match."""
         found = super().find(what, begin)
         self.looked_at += (found if found >= 0 else len(self)) + 1 - begin
         return found
@@ -59,15 +57,12 @@ class Site:
 
     @staticmethod
     def tasks(number: int) -> str:
-        """Return the tasks of an array."""
         return f"{number * SIZE}-{number * SIZE + SIZE - 1}:1"
 
     def ledger(self) -> RootLedgerOfSubmittedTasks:
-        """Open root's ledger as a new call does."""
         return RootLedgerOfSubmittedTasks(12, str(self._folder / "ledger"))
 
     def content(self, ledger: RootLedgerOfSubmittedTasks) -> VerifiedCampaignTasks:
-        """Return the verified campaign content of a call."""
         order = SimpleNamespace(
             arrays=tuple(CampaignArrayId("alpha", 12, number + 1) for number in self._arrays),
             tasks=tuple(map(self.tasks, self._arrays)),
@@ -82,7 +77,6 @@ class Site:
         return VerifiedCampaignTasks(cast("AsUserArrayArguments", order), brought, ledger)
 
     def send(self, content: VerifiedCampaignTasks, ledger: RootLedgerOfSubmittedTasks, place: int) -> None:
-        """Record one array as a call does, without its cluster."""
         number = self._arrays[place] + 1
         assert ledger.arrays_with_same_tasks(number, self.tasks(number - 1)) == []
         ledger.record_array(number, "beta", self.tasks(number - 1))
@@ -131,7 +125,7 @@ def test_each_byte_of_the_campaign_file_is_searched_once(tmp_path: Path, tasks: 
 
 
 def test_executed_python_lines_do_not_grow_with_the_campaign(tmp_path: Path) -> None:
-    """Neither for verifying the file nor for sending an array."""
+    """Both verifying the file and sending an array are counted."""
     took = []
     for tasks in (FEW, MANY):
         site = Site(tmp_path / str(tasks), tasks, arrays=2)

@@ -43,7 +43,6 @@ class Held:
         self.read, self.write = os.pipe()
 
     def run(self, act: Callable[[], object], uid: int = BOB) -> UserProcessScope:
-        """Run an action in a scope as a user."""
         made = UserProcessScope(LONG_S)
         if made.pid:
             os.close(self.write)
@@ -66,7 +65,6 @@ class Held:
         return os.read(self.read, 65536)
 
     def close(self) -> None:
-        """Close the pipe."""
         os.close(self.read)
 
 

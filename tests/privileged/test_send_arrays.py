@@ -31,12 +31,10 @@ class Cluster:
         self.held = ""  # what it finds under any name
 
     def asked(self) -> list[tuple[str, int, int]]:
-        """Return each request with the number of intents and ids then in the ledger."""
         rows = (line.split() for line in self._file.read_text().splitlines())
         return [(word, int(intents), int(ids)) for word, intents, ids in rows]
 
     def find_held_array(self, _name: str) -> str:
-        """Look for a held array."""
         self._note("find")
         return self.held
 
@@ -48,11 +46,9 @@ class Cluster:
         return str(100 + int(name.rpartition(".")[2]))
 
     def release_new_arrays(self, jobs: list[str]) -> None:
-        """Release arrays."""
         self._note(f"release:{','.join(jobs)}")
 
     def release_or_delete_array(self, _name: str, job: str, is_repeated: bool) -> str:
-        """Release an array of an earlier call."""
         self._note(f"act:{job}:{is_repeated:d}")
         return ""
 

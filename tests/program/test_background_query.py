@@ -10,8 +10,6 @@ from gridbridge.program.threads_and_backoff import RepeatedBackgroundQuery
 
 
 class ScriptedBackgroundQuery:
-    """A background query about numbers, whose answers the test sets."""
-
     def __init__(self, **pauses: float) -> None:
         self.now_s = 0.0
         self.open: list[Future[int]] = []

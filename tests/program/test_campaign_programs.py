@@ -26,30 +26,25 @@ PAUSE = "[runner]\ninterval_s = {}\n"
 
 
 class Program:
-    """A program that records its calls."""
-
     def __init__(self, policy: Policy) -> None:
         self.pause_s = policy.runner.interval_s
         self.is_released = False
 
     def open_cycle(self) -> AbstractContextManager[object]:
-        """Begin a cycle."""
         return nullcontext(self)
 
     def has_news(self) -> bool:
-        """Report no news."""
         return False
 
     def recover(self) -> None:
         """Do nothing."""
 
     def release(self) -> None:
-        """Record the release."""
         self.is_released = True
 
 
 def test_a_changed_configuration_applies_from_the_next_cycle(tmp_path: Path) -> None:
-    """A wrong file changes nothing; the former program closes its state file."""
+    """A wrong file changes nothing. After a change, the former program closes its state file."""
     now_s = [0.0]
     path = tmp_path / "gridbridge.toml"
     path.write_text(BEFORE + PAUSE.format(15))
@@ -71,7 +66,6 @@ def test_a_changed_configuration_applies_from_the_next_cycle(tmp_path: Path) -> 
 
 
 def attempt(outcome: TaskAttemptOutcome) -> TaskAttempt:
-    """Return an attempt that has ended."""
     return TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
 
 
@@ -104,7 +98,7 @@ def test_a_cycle_uses_the_configured_fair_share(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outcome", [TaskAttemptOutcome.MOVED, TaskAttemptOutcome.RESUBMIT, TaskAttemptOutcome.WIPED])
 def test_only_a_moved_attempt_makes_a_cycle_urgent(outcome: TaskAttemptOutcome) -> None:
-    """Frequent outcomes would cause cycles without a pause."""
+    """Urgent cycles after frequent outcomes would leave no pause between cycles."""
     plan = CampaignCyclePlan(ended=(attempt(TaskAttemptOutcome.SUCCESS), attempt(outcome)))
 
     assert plan.is_urgent == (outcome is TaskAttemptOutcome.MOVED)
@@ -112,7 +106,7 @@ def test_only_a_moved_attempt_makes_a_cycle_urgent(outcome: TaskAttemptOutcome) 
 
 
 def a_daemon(*requests: int, is_urgent: bool = False) -> CampaignRunnerDaemon:
-    """Return a daemon whose runner finds these numbers of requests, one number a look."""
+    """Return a daemon whose runner finds these numbers of requests, one number at each look."""
     daemon = CampaignRunnerDaemon.__new__(CampaignRunnerDaemon)
     daemon.runner = CampaignRunnerCycle.__new__(CampaignRunnerCycle)
     daemon.runner.is_urgent = is_urgent
@@ -126,7 +120,7 @@ def test_an_urgent_cycle_is_followed_at_once(is_urgent: bool) -> None:
 
 
 def test_a_user_request_begins_a_cycle_after_a_pause() -> None:
-    """Otherwise one request a second would query every cluster without a pause."""
+    """Otherwise one request a second would make the runner query every cluster without a pause."""
     now_s = [100.0]
     daemon = a_daemon(1, 1, 0, 0)
     vars(daemon).update(_is_dry=True, _clock=Clock(lambda: 0.0, lambda: now_s[0]))

@@ -36,8 +36,6 @@ OTHERS = RIGHT.replace("[cluster.alpha]", 'service_account = "grid"\n[cluster.al
 
 
 class Site:
-    """A configuration file, its reloading, and a clock that the test advances."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.now_s = 100.0
@@ -45,24 +43,21 @@ class Site:
         self.configuration = ReloadableConfiguration(Clock(steady=lambda: self.now_s), str(path))
 
     def write(self, text: str) -> None:
-        """Replace the configuration file atomically."""
         beside = self.path.with_name("new")
         beside.write_text(text)
         beside.replace(self.path)
 
     def turn(self, passed_s: float = SETTLE_S) -> bool:
-        """Advance the clock, and let the service read the file."""
         self.now_s += passed_s
         return self.configuration.reload_if_changed()
 
     def settle(self) -> None:
-        """Let the service see that the file stays as it is."""
+        """Read the file twice, so that the service finds the file unchanged."""
         self.turn()
         self.turn()
 
     @property
     def interval_s(self) -> float:
-        """Return one setting of the configuration in force."""
         return self.configuration.policy.poller.interval_s
 
     @property
@@ -100,7 +95,7 @@ def test_a_changed_file_takes_force_after_it_stopped_changing(site: Site, caplog
 
 
 def test_a_file_being_written_is_not_loaded(site: Site) -> None:
-    """Half of a file may be valid, and only lack the rest."""
+    """The first half of a file may be valid by itself."""
     seen = []
     for length in range(len(RIGHT), len(SLOWER), 4):
         site.path.write_text(SLOWER[:length])
@@ -190,7 +185,7 @@ def test_a_restarted_service_keeps_the_accounts_of_its_remote_jobs(
 def test_a_service_started_with_an_invalid_file_uses_the_saved_configuration(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It reports the problem, and loads the corrected file."""
+    """The service reports the problem, and later loads the corrected file."""
     kept = site.path.with_name("kept")
     site.configuration.save_for_next_run(str(kept))
     site.write(WRONG)
@@ -332,7 +327,7 @@ def test_a_requested_reload_logs_the_configuration_in_force(site: Site, caplog: 
 
 
 def test_a_file_that_others_may_write_does_not_take_force(site: Site) -> None:
-    """Its writers could otherwise do everything that the service may do."""
+    """Everybody who can write the file could otherwise do everything that the service may do."""
     site.write(SLOWER)
     site.path.chmod(0o666)
     site.settle()

@@ -45,18 +45,15 @@ class Balance:
         self.news: list[bool] = []
 
     def gather(self) -> int:
-        """Return the number of waiting jobs."""
         self.done.append("gather")
         if self.faults:
             raise self.faults.pop(0)
         return self.waiting
 
     def decide(self, seen: int) -> tuple[str, ...]:
-        """Plan one added host per waiting job."""
         return ("add",) * seen
 
     def entry(self, seen: int, plan: tuple[str, ...]) -> DecisionJournalEntry | None:
-        """Return the journal entry."""
         if not plan:
             return None
         sentence = f"{seen} jobs waiting: add {len(plan)}"
@@ -68,23 +65,18 @@ class Balance:
 
     @contextmanager
     def open_cycle(self) -> Iterator["Balance"]:
-        """Begin a cycle."""
         yield self
 
     def has_news(self) -> bool:
-        """Report the next scripted news."""
         return self.news.pop() if self.news else False
 
     def recover(self) -> None:
-        """Record the recovery."""
         self.done.append("recover")
 
     def release(self) -> None:
-        """Record the release."""
         self.done.append("release")
 
     def kept(self) -> list[str]:
-        """Return the sentences in the journal."""
         return [one.sentence for one in DecisionJournal(self.database).last_decisions(9)]
 
 
@@ -99,7 +91,6 @@ class Waiting:
         self.clock = Clock(lambda: self.now_s, lambda: self.now_s)
 
     def wait(self, limit_s: float) -> bool:
-        """Advance the clock."""
         self.waits.append(limit_s)
         self.now_s += limit_s
         return False
@@ -108,7 +99,6 @@ class Waiting:
         """Do nothing."""
 
     def begin(self) -> None:
-        """Record the begin of a long action."""
         self.lived.append("begin")
 
 
@@ -121,14 +111,13 @@ class Stopping(Balance):
         self.cycles = cycles
 
     def gather(self) -> int:
-        """Gather; in the last cycle SIGTERM arrives meanwhile."""
+        """Gather; SIGTERM arrives during the last cycle."""
         self.cycles -= 1
         self.signals.is_stopped = self.cycles == 0
         return super().gather()
 
 
 def run_until_stopped(balance: Stopping, *sayings: Callable[..., None]) -> None:
-    """Run the balance's cycles until it is stopped."""
     signals = balance.signals
     service_cycle.run_cycles_forever(balance, signals, signals, signals.clock, *sayings)  # type: ignore[arg-type]  # what it needs of them
 
@@ -211,8 +200,6 @@ def test_the_sentence_of_a_campaign_cycle_is_logged(tmp_path: Path, caplog: pyte
 
 
 class Failing(Stopping):
-    """A balance whose cycles fail by a script, and which records when each cycle begins."""
-
     pause_s = 7.0
 
     def __init__(self, folder: Path, waiting: Waiting, fails: str) -> None:
@@ -221,7 +208,6 @@ class Failing(Stopping):
         self.fails = fails
 
     def gather(self) -> int:
-        """Fail if the script says so."""
         self.began_s.append(self.signals.now_s)
         if self.fails[len(self.began_s) - 1] == "x":
             self.faults.append(UNREACHED)
@@ -295,7 +281,6 @@ class Losing(Stopping):
     """A balance that fails to look for news after its first cycle."""
 
     def has_news(self) -> bool:
-        """Fail once."""
         self.done.append("look")
         if self.done.count("look") == 1:
             raise UNREACHED
@@ -303,7 +288,7 @@ class Losing(Stopping):
 
 
 def test_a_failed_look_for_news_counts_as_a_failed_cycle(tmp_path: Path) -> None:
-    """The next cycle recovers first, and comes no sooner."""
+    """The next cycle recovers first, and begins only after the pause."""
     waiting = Waiting()
     balance = Losing(tmp_path, waiting, cycles=2)
     run_until_stopped(balance)

@@ -73,17 +73,15 @@ class Sleepy:
         self.observer = ClusterObserver("beta", NOWHERE, PollerSection(interval_s=60), clock)
 
     def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
-        """Answer, and record the time."""
         self.asked_at.append(self.now_s)
         now = datetime.now(UTC)
         return ClusterSnapshot(cluster="b", taken_at=now, jobs={}, pending=0, free_slots=0), 0.01
 
     def vocabulary(self, _: object) -> None:
-        """Return no vocabulary, and record the time."""
         self.words_asked_at.append(self.now_s)
 
     def ask_until(self, end_s: float) -> None:
-        """Advance the clock by seconds, and query whenever a query is due."""
+        """Advance the clock second by second, and query whenever a query is due."""
         while self.now_s < end_s:
             self.observer.ask_if_due(frozenset)
             if self.observer._asked:

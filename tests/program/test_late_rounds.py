@@ -38,7 +38,7 @@ def test_a_site_without_rebalance_rounds_has_no_finding(tmp_path: Path) -> None:
 def test_an_overdue_rebalance_round_is_a_warning(
     tmp_path: Path, kind: RebalanceRoundKind, hours: float, state: FindingSeverity
 ) -> None:
-    """Later rounds that began, and failed, do not hide the overdue round."""
+    """A later round that failed does not hide the overdue round."""
     folder, at = str(tmp_path), NOON + hours * HOUR
     published_json.publish_rebalance_round_begin(kind, NOON, folder)
     published_json.publish_rebalance_round_begin(kind, at, folder)

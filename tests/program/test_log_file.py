@@ -91,7 +91,7 @@ def test_a_very_long_event_is_shortened_in_the_middle(log: Path) -> None:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
 def test_a_line_cut_by_a_full_disk_gets_its_newline(tmp_path: Path) -> None:
-    """The program itself, or the next program, writes the newline."""
+    """The program or the next program writes the newline."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", tmp_path], check=True)
     try:
         log, rest = tmp_path / "runner.log", tmp_path / "rest"

@@ -37,16 +37,11 @@ WISH = JdlSettingsAtCluster(exec_file="run", is_besteffort=False)
 
 
 class Cells(Grid):
-    """Clusters that also record deleted tasks."""
-
     def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
-        """Record the deleted tasks."""
         self.told.append(f"end {array.number} {[*places[0]]}")
 
 
 class Site:
-    """Two clusters with free slots, and a runner's cycle with recorded actions."""
-
     def __init__(self, database: StateFile, ran: str, more: str = "") -> None:
         self.policy = configuration_file.parse_configuration("FILE", f"{FILE}{more}".encode())
         self.campaigns = CampaignRows(database)
@@ -102,7 +97,6 @@ class Site:
         is_idempotent: bool = False,
         wish: JdlSettingsAtCluster = WISH,
     ) -> None:
-        """Submit a campaign for both clusters."""
         clusters = dict.fromkeys(("beta", "gamma"), wish)
         jdl = Jdl(name="away", type=type_, clusters=clusters, is_idempotent=is_idempotent)
         one = Campaign(
@@ -118,23 +112,19 @@ class Site:
         self.campaigns.insert_campaign(one, "token")
 
     def run_cycles(self, number: int = 1) -> None:
-        """Run cycles as the runner does."""
         for _ in range(number):
             self.do(rules.plan_campaign_cycle(self.updator.gather_situation()))
 
     def sent(self) -> list[list[str]]:
-        """Return the cluster and the tasks of each submission."""
         return [told.split()[2:] for told in self.grid.told if told.startswith("submit")]
 
     def counts(self) -> tuple[CampaignState, int, int]:
-        """Return the campaign's state, and the number of its ended and failed tasks."""
         found = self.campaigns.find_campaign(1)
         assert found
         return found.state, found.ended, found.failed
 
 
 def listed(job_id: int, places: range, fact: str) -> ClusterJobListRow:
-    """Return the list row of an array's tasks in a state since noon."""
     known = {"name": "campaign.1", "owner": "alice", "since": NOON}
     return ClusterJobListRow(job_id=job_id, tasks=(places,), state=JobState([fact]), **known)  # type: ignore[arg-type]
 
@@ -172,7 +162,7 @@ def test_a_test_campaign_sends_one_task_to_each_cluster(site: Site) -> None:
 
 
 def test_a_slow_last_task_is_copied_and_deleted_after_the_copy_succeeded(site: Site) -> None:
-    """What runs long at beta gets a copy at gamma, and is counted once."""
+    """A task that runs long at beta gets a copy at gamma, and counts once."""
     site.bring(2 * SLOTS, is_idempotent=True)
     site.run_cycles()
     site.hanging["beta"] = listed(71, range(SLOTS, SLOTS + 1), JobStateFact.RUNNING)
@@ -216,7 +206,7 @@ def test_a_stressed_or_drained_cluster_gets_no_task_and_arrays_stay_below_limits
 
 
 def test_each_cluster_runs_the_prologue_first_and_the_epilogue_last(site: Site) -> None:
-    """Neither counts as a task."""
+    """Neither prologue nor epilogue counts as a task."""
     site.bring(2 * SLOTS, wish=replace(WISH, prologue="make", epilogue="clean"))
     site.run_cycles(9)
 
@@ -243,7 +233,7 @@ def test_waiting_tasks_reserve_their_slots(site: Site) -> None:
 
 
 def test_a_waiting_prologue_is_deleted_after_the_last_task(site: Site) -> None:
-    """Beta has run all of them meanwhile."""
+    """Beta has run all tasks meanwhile."""
     site.bring(2 * SLOTS, wish=replace(WISH, prologue="make"))
     site.run_cycles()
     site.hanging["gamma"] = listed(72, range(1, 2), JobStateFact.WAITING)

@@ -37,8 +37,6 @@ DETAIL = "<JB_job_number>41</JB_job_number><JB_owner>{0}</JB_owner><JB_account>{
 
 
 class Beta:
-    """A cluster whose commands are a shell script."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in ("qsub", "qstat", "qdel", "qconf"):
@@ -47,12 +45,10 @@ class Beta:
         (folder / "operator").touch()
 
     def has(self, owner: str, account: str) -> None:
-        """Create a job."""
         (self.folder / "job").write_text(f"{DETAIL.format(owner, account)}</detailed_job_info>\n")
 
     @property
     def is_empty(self) -> bool:
-        """Say whether the job was deleted."""
         return not (self.folder / "job").exists()
 
 
@@ -80,7 +76,7 @@ def test_a_transfer_job_of_a_removed_account_is_deleted(beta: Beta, policy: Poli
 def test_a_job_of_another_owner_or_transfer_is_not_deleted(
     beta: Beta, policy: Policy, owner: str, account: str
 ) -> None:
-    """Not another person's under our name, and not another transfer's under the same id."""
+    """The job has our name and another owner, or our id and the name of another transfer."""
     beta.has(owner, account)
 
     jobs_of_removed_accounts.delete_job_of_removed_account(policy, "beta", "alice", NAME, "41")
@@ -104,7 +100,7 @@ def test_an_array_of_a_removed_account_is_deleted_and_its_id_returned(beta: Beta
 
 
 def test_an_array_that_was_never_submitted_needs_no_deletion(beta: Beta, policy: Policy) -> None:
-    """Root's ledger has its intent without a job id."""
+    """Root's ledger has the intent of such an array without a job id."""
     assert jobs_of_removed_accounts.delete_array_of_removed_account(policy, "beta", "alice", ARRAY, (0,)) == 0
 
 

@@ -56,7 +56,7 @@ def test_qevent_is_started_once(push: QeventJobEndReceiver, fp: FakeProcess, clo
 def test_an_ended_qevent_is_restarted_after_a_pause(
     push: QeventJobEndReceiver, fp: FakeProcess, clock: SimpleNamespace
 ) -> None:
-    """Its qmaster is down, and stays down for more than a moment."""
+    """The qmaster of qevent may be down for longer than a moment."""
     fp.register([*QEVENT, fp.any()])
     started = []
     for now_s in (0.0, AGAIN_S / 2, AGAIN_S, AGAIN_S + 1):

@@ -44,7 +44,7 @@ def test_status_names_a_full_folder_as_the_reason_of_a_silent_poller(
 
 @pytest.mark.parametrize("is_silent", [True, False], ids=["silent", "alive"])
 def test_status_and_why_report_a_wrong_configuration_line(tmp_path: Path, is_silent: bool) -> None:
-    """A running poller publishes its refusal; for a stopped poller the file itself is checked."""
+    """A running poller publishes its refusal. If the poller is stopped, the commands check the file."""
     wrong = "[site] cluster"
     path = tmp_path / "gridbridge.toml"
     path.write_text("[site]\n")

@@ -23,8 +23,6 @@ LIMIT_S = 5.0
 
 
 class Site:
-    """A state file, and a clock that the test sets."""
-
     def __init__(self, path: Path) -> None:
         self.path = f"sqlite:///{path}/state.db"
         self.after_s = 1.0
@@ -33,12 +31,10 @@ class Site:
         self.sharing = cluster_observer.ClusterSnapshotSharing(self.database, self.clock)
 
     def put(self, seen: ClusterSnapshot | None = SEEN, sent: CampaignJobsAtCluster = SENT, **other: object) -> None:
-        """Share an answer."""
         known = {"every_s": 0.0, "location": "there", "trouble": ""} | other
         self.sharing.put("beta", cluster_observer.query_result_to_share(seen, sent, now=self.clock.now(), **known))  # type: ignore[arg-type]
 
     def find(self, *released: str, location: str = "there") -> cluster_observer.SharedClusterSnapshot | None:
-        """Look for a shared answer that covers these arrays."""
         return self.sharing.find("beta", location, frozenset(released), LIMIT_S)
 
 

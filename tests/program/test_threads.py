@@ -15,7 +15,7 @@ NOBODY = 65_534
 
 
 def without_room(act: Callable[[Callable[[], None]], object]) -> None:
-    """Run an action in a process that can start no thread until the action calls its argument."""
+    """Run an action in a process that can start no thread. The action's argument lifts this limit."""
     if child := os.fork():
         assert os.waitpid(child, 0)[1] == 0
         return

@@ -45,7 +45,7 @@ def test_the_configuration_in_force_replaces_a_wrong_file(here: Path) -> None:
 
 
 def test_user_commands_work_while_the_file_is_wrong(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """qacct_remote, qstat_remote -j, and the accounting behind gridbridge why."""
+    """The commands are `qacct_remote`, `qstat_remote -j` and `gridbridge why` with its accounting."""
     record = SimpleNamespace(owner="alice")
     monkeypatch.setattr(status_and_why_reports, "home_accounting_records", lambda *_: (record,))
     there = f"{here}/there"

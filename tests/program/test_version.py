@@ -18,7 +18,6 @@ def package(tmp_path: Path) -> Path:
 
 
 def git(checkout: Path, *words: str) -> str:
-    """Run git in a checkout."""
     who = ("-c", "user.name=a", "-c", "user.email=a@b")
     argv = ("git", "-C", str(checkout), *who, *words)
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
@@ -56,7 +55,7 @@ def test_a_running_program_keeps_its_version(package: Path) -> None:
 @pytest.mark.root
 @pytest.mark.parametrize(("account", "knows"), [(10001, True), (10002, False)])
 def test_git_runs_only_in_a_checkout_of_the_code_owner(package: Path, account: int, knows: bool) -> None:
-    """The settings of another account's checkout may name programs."""
+    """The git settings of another account's checkout may name programs."""
     checkout = package.parent
     git(checkout, "init", "-q")
     git(checkout, "add", ".")

@@ -12,7 +12,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
 def test_setpriv_switches_user_and_groups_of_the_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With root's group a file readable by that group alone counted as readable."""
+    """With root's group, a file that only that group can read would count as readable."""
     me = pwd.getpwuid(os.getuid())
     monkeypatch.setattr(os, "geteuid", lambda: 0)
 

@@ -67,21 +67,18 @@ Answer = Callable[[paramiko.Channel], None]
 
 
 class Hostile(paramiko.ServerInterface):
-    """An ssh server that accepts every login, and misbehaves when it is to run a command."""
+    """An ssh server that accepts every login, and misbehaves at each command."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
 
     def check_auth_none(self, username: str) -> int:
-        """Accept the login."""
         return paramiko.common.AUTH_SUCCESSFUL
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
-        """Accept the channel."""
         return paramiko.common.OPEN_SUCCEEDED
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
-        """Misbehave."""
         self._answer(channel)
         return True
 

@@ -56,11 +56,9 @@ class Server(paramiko.ServerInterface):
             self.transport.close()
 
     def get_allowed_auths(self, username: str) -> str:
-        """Allow public keys."""
         return "publickey"
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
-        """Accept every key."""
         return paramiko.AUTH_SUCCESSFUL  # type: ignore[attr-defined]
 
     def check_global_request(self, kind: str, msg: paramiko.Message) -> bool:
@@ -70,12 +68,10 @@ class Server(paramiko.ServerInterface):
         return False
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
-        """Open every channel."""
         self._come_to("channel")
         return paramiko.OPEN_SUCCEEDED  # type: ignore[attr-defined]
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
-        """Run the command in a thread."""
         self._come_to("command")
         threading.Thread(target=self._run, args=(channel, command), daemon=True).start()
         return True
@@ -141,7 +137,7 @@ def test_a_silent_connection_is_replaced_after_the_time_limit(server: Server, st
 
 
 def test_a_request_is_repeated_after_the_server_closed_the_connection(server: Server) -> None:
-    """Nothing of the request had been sent, as after a restart of sshd."""
+    """No part of the request had been sent, as after a restart of sshd."""
     ask(server)
     server.hang_up_at = "channel"
 

@@ -10,7 +10,6 @@ RECORD = 'for word; do echo "<$word>"; done >"${0%/*}/words"; cat >"${0%/*}/stdi
 
 
 def client(folder: Path, script: str = RECORD) -> str:
-    """Return a shell script that stands for ssh."""
     path = folder / "ssh"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
@@ -50,7 +49,7 @@ def test_an_ssh_client_that_cannot_run_is_unreached(tmp_path: Path, name: str) -
 def test_unread_input_proves_that_the_relay_did_not_start(
     tmp_path: Path, reads: str, data: bytes | None, status: int
 ) -> None:
-    """ssh(1) reads input after its session is open; without input the start stays unknown."""
+    """ssh(1) reads input after its session is open. Without input the start stays unknown."""
     path = client(tmp_path, f"{reads}\nexit 255")
 
     assert ssh.run_by_callers_ssh("b", ("x",), data, path) == status

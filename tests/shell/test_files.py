@@ -35,7 +35,6 @@ def test_the_mode_of_a_replaced_file_ignores_the_umask(tmp_path: Path) -> None:
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a filesystem without free space."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", tmp_path], check=True)
     (tmp_path / "old").write_bytes(b"old")
     with open(tmp_path / "filler", "wb", buffering=0) as filler, suppress(OSError):

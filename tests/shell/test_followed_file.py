@@ -16,15 +16,12 @@ NOBODY = 65534
 
 
 class Log:
-    """A growing file with the position of its reader."""
-
     def __init__(self, folder: Path) -> None:
         self.path = folder / "accounting"
         self.place = AccountingFilePosition()
         self.path.touch()
 
     def append(self, text: str) -> None:
-        """Append a text."""
         with self.path.open("a") as file:
             file.write(text)
 
@@ -36,7 +33,6 @@ class Log:
         return old
 
     def step(self, most: int = 1 << 20) -> AppendedLines:
-        """Read the next lines."""
         step = read_appended_lines(str(self.path), self.place, self.now(), most)
         self.place = step.place
         return step
@@ -48,7 +44,6 @@ class Log:
         return beside.stat().st_mtime
 
     def read(self, most: int = 1 << 20) -> str:
-        """Read all further lines."""
         lines = []
         while (step := self.step(most)).lines or step.is_more:
             lines.append(step.lines)

@@ -38,7 +38,6 @@ def ended(process: "subprocess.Popen[str]") -> int:
 
 
 def found_and_killed(path: Path) -> tuple[int, int]:
-    """Return the holder of the lock, and the process that was killed."""
     found = hung_poller_kill.find_poller_lock_holder(str(path))
     return found, hung_poller_kill.kill_poller_lock_holder(str(path))
 

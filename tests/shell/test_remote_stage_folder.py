@@ -30,7 +30,6 @@ class Near(ssh.OpenSshClient):
     def carry(
         self, _login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
     ) -> tuple[CompletedProgram, bool]:
-        """Run the request as the remote host does."""
         del most_bytes
         argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
         done = subprocess.run(argv, input=request, capture_output=True, check=False, cwd=self.home, timeout=timeout_s)
@@ -86,7 +85,7 @@ def test_a_missing_stage_folder_differs_from_an_empty_folder(home: Path) -> None
 
 @pytest.mark.parametrize("place", [PLACE, f"/nowhere/{NAME}"], ids=["in the home", "elsewhere"])
 def test_a_folder_on_a_missing_filesystem_is_an_error(home: Path, place: str) -> None:
-    """The job's outputs exist on the filesystem, and only the mount is missing."""
+    """The job's outputs are on that filesystem; only its mount is missing."""
     with pytest.raises(CommandFailed):
         remote_stage_folder.find_remote_files(LOGIN, place, ("a",), LIMIT_S)
 

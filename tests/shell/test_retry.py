@@ -15,7 +15,6 @@ class Faltering:
         self.tries = 0
 
     def __call__(self) -> str:
-        """Fail or answer."""
         self.tries += 1
         if self.tries <= self.left:
             raise ConnectionError(f"try {self.tries}")

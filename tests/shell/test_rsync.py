@@ -22,8 +22,6 @@ Play = Callable[[str], None]
 
 @pytest.fixture(name="play")
 def _play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
-    """Return a function that lets a shell script stand for rsync."""
-
     def play(script: str) -> None:
         program = tmp_path / "rsync"
         program.write_text(f"#!/bin/sh\n{script}\n")

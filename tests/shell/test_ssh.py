@@ -49,7 +49,6 @@ def run(
     noise: str = "",
     limit_s: float = LIMIT_S,
 ) -> tuple[int, bytes, bytes]:
-    """Run a program at the remote host; return its status, output and errors."""
     request = ssh.encode_ssh_request(TOKEN, argv, env or {}, limit_s, stdin)
     done = ssh.decode_ssh_answer(TOKEN, argv, far(shell, request, noise))
     assert done
@@ -116,13 +115,13 @@ def test_a_signal_that_killed_a_remote_program_is_reported(shell: str) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_output_of_the_login_shell_is_ignored(shell: str) -> None:
-    """A .bashrc that prints a greeting is read before a command by ssh."""
+    """Before a command by ssh the shell reads .bashrc, which may print a greeting."""
     assert run(shell, "/bin/echo", "x", noise="echo welcome; echo hello >&2; ") == (0, b"x\n", b"")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_truncated_request_runs_nothing(shell: str) -> None:
-    """When a session is lost, sshd closes its input."""
+    """When a session is lost, sshd closes the input of the command."""
     whole = ssh.encode_ssh_request(TOKEN, ("/bin/echo", "it's"), {"A": "b"}, LIMIT_S, b"echo 'x'\nexit 0\n")
     for length in range(len(whole)):
         assert far(shell, whole[:length]).stdout == b"", whole[:length]
@@ -200,7 +199,7 @@ def test_a_silent_port_is_a_host_not_reached(carrier: type[ssh.OpenSshClient]) -
 def test_an_invalid_line_in_a_users_ssh_files_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, line: str
 ) -> None:
-    """As of a file that was cut while it was written; it is told which."""
+    """A file may be cut while it is written. The message names the file."""
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / name).write_text(line)
     me = pwd.getpwuid(os.getuid())

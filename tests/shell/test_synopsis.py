@@ -30,7 +30,7 @@ main()
 
 
 def run(name: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Run a program as its console script does; the last output line lists the slow modules that it loaded."""
+    """Run a program as its console script does; its last output line lists the slow modules it loaded."""
     module = (PROGRAMS | TOLD)[name]
     program = RUN.format(root=str(ROOT), module=module, dear=set(DEAR))
     argv = (sys.executable, "-I", "-c", program, *words)

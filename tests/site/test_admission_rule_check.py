@@ -13,7 +13,6 @@ RULE = "def every_campaign(candidate):\n    return None\n"
 
 
 def judged(folder: Path) -> list[tuple[FindingSeverity, str]]:
-    """Return severity and text of the findings about a folder of rules."""
     found = admission_rule_check.check_admission_rules_load("", str(folder), os.getuid())
     return [(each.state, each.found) for each in found]
 
@@ -26,7 +25,6 @@ def _folder(tmp_path: Path) -> Path:
 
 
 def put(folder: Path, text: str) -> Path:
-    """Write a file of admission rules."""
     path = folder / "a.py"
     path.write_text(text)
     path.chmod(0o644)

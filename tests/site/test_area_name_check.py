@@ -18,7 +18,6 @@ WORD = "11111111-0000-0000-0000-000000000000"
 
 
 def area(path: Path) -> Policy:
-    """Return a site with one storage area."""
     known = policy("cost")
     storage = StorageAreaSection(cluster=known.site.cluster, path=str(path))
     return replace(known, storage={"disk": storage})

@@ -56,7 +56,6 @@ ssh = "delta-master"
 
 
 def asked(cluster: str = "alpha", like: str | None = None) -> BestEffortSetupRequest:
-    """Return a request to set up best-effort queues."""
     return BestEffortSetupRequest(cluster=cluster, like=like)
 
 

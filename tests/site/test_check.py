@@ -137,7 +137,6 @@ esac
 
 
 def site(folder: Path, more: str = "", queue: str = "qname all.q") -> Policy:
-    """Return the policy of a site whose clients of both cells answer from a script."""
     cells = ""
     for name, port in (("a", 1), ("b", 3)):
         common = folder / name / "common"

@@ -25,11 +25,9 @@ class Service(Clock):
         self._seen: Iterator[ServiceConfigurationFacts | None] = chain(seen, repeat(seen[-1]))
 
     def look(self) -> PollerProcessFacts:
-        """Return the next scripted state."""
         return PollerProcessFacts(is_running=True, configuration=next(self._seen))
 
     def sleep(self, seconds: float) -> None:
-        """Advance the clock."""
         self.passed_s += seconds
 
 

@@ -63,7 +63,7 @@ def test_explain_uses_the_account_of_the_job_owner(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("task", ["12.10", "12.2"])
 def test_explain_refuses_a_task_outside_the_array(tmp_path: Path, task: str) -> None:
-    """The golden job made an array of 1-9:2."""
+    """The test makes the golden job an array with tasks 1-9:2."""
     step = "<RN_step>1<"
     array = JOB.replace(PLAIN_TYPE, "<JB_type>192<").replace(ONE_TASK, "<RN_max>9<")
     config = here(tmp_path, qstat=array.replace(step, "<RN_step>2<"))

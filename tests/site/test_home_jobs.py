@@ -22,7 +22,6 @@ VERIFIED = f"Job {NUMBER} (-l arch=none) cannot run at host n1\nverification: no
 
 
 def site(folder: Path, state: str = "qw", job: str = JOB) -> str:
-    """Return the configuration of a site whose qstat lists one job, and whose qalter verifies the job."""
     config = here(folder, qstat=job)
     (folder / "list.said").write_text(LIST.format(number=NUMBER, state=state))
     choice = f"case $* in *-j*) cat {folder}/qstat.said ;; *) cat {folder}/list.said; esac"
@@ -34,7 +33,6 @@ def site(folder: Path, state: str = "qw", job: str = JOB) -> str:
 
 
 def look(config: str, job: int | str = NUMBER, **of: bool) -> UntransferredHomeJob | None:
-    """Look for the job while nothing is published."""
     published = Path(config).with_name("published")
     published.mkdir(exist_ok=True)
     return why_command.find_untransferred_home_job(str(job), NOON, str(published), config, **of)
@@ -62,7 +60,7 @@ def test_why_of_a_waiting_job_names_hindrances_and_transfer_queues(tmp_path: Pat
 
 
 def test_a_held_job_is_never_verified(tmp_path: Path) -> None:
-    """The command qalter says nothing of a held job, and would keep the option."""
+    """`qalter -w p` says nothing about a held job, and the job would keep the option."""
     found = find(site(tmp_path, "hqw", without_messages()))
 
     assert found.sentences[0] == "the job waits, held for 10 min (hqw)"
@@ -114,7 +112,6 @@ def test_an_unknown_job_is_not_found_whatever_the_exit_status_of_qstat(tmp_path:
 
 
 def test_why_of_one_array_task_describes_that_task(tmp_path: Path) -> None:
-    """A running task, a waiting task, and an unknown task."""
     config = site(tmp_path, job=of_array())
     waiting = LIST.format(number=NUMBER, state="qw").replace("</slots>", "</slots><tasks>4-9</tasks>")
     begins = waiting.index("<job_list")
@@ -158,6 +155,5 @@ def test_the_number_of_queues_causes_no_further_qstat_calls(tmp_path: Path) -> N
 
 
 def of_array() -> str:
-    """Return the golden job as an array of nine tasks."""
     array = without_messages().replace(PLAIN_TYPE, "<JB_type>192<")
     return array.replace(ONE_TASK, "<RN_max>9<")

@@ -16,13 +16,11 @@ ENV = {"PATH": "/usr/bin:/bin"}
 
 
 def asked(folder: Path, *words: str, stdin: bytes = b"", **env: str) -> bytes:
-    """Run a program that counts its runs; return its output."""
     script = f'echo >>{folder}/runs; echo "$@"; cat'
     return run_program(("/bin/sh", "-c", script, "sh", *words), ENV | env, 10, stdin).stdout
 
 
 def runs(folder: Path) -> int:
-    """Return how many times the program ran."""
     return len((folder / "runs").read_text())
 
 
@@ -86,15 +84,12 @@ def test_a_program_that_cannot_start_fails_for_every_caller() -> None:
 
 
 class LocalShell(ssh.OpenSshClient):
-    """Runs ssh requests in a local shell, and counts the requests."""
-
     def __init__(self) -> None:
         self.requests = 0
 
     def carry(
         self, login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run the request here."""
         self.requests += 1
         return far("/bin/sh", request), False
 

@@ -37,25 +37,20 @@ class Reloaded(Site):
     """A site whose gridbridge.toml changes while its service runs."""
 
     def edit(self, sed: str) -> None:
-        """Replace the configuration by a changed file."""
         self.sh(f"sed '{sed}' {TOML} >{TOML}.new && mv {TOML}.new {TOML}")
 
     def is_in_force(self) -> bool:
-        """Say whether the service has loaded the present file."""
         return self.sh(f"sha256sum {TOML}").split()[0] == self.shown()["sha256"]
 
     def shown(self) -> dict[str, Any]:
-        """Return the configuration status that the service published."""
         found: dict[str, Any] = json.loads(self.sh(f"cat {PUBLISHED}/service.json"))
         return found["configuration"]
 
     def checked(self) -> list[str]:
-        """Return the findings of gridbridge check that are not ok, one line each."""
         items = json.loads(self.type(f"{GRIDBRIDGE} check --json")[0])["items"]
         return [f"{each['name']}: {each['found']}" for each in items if each["state"] != "ok"]
 
     def log(self) -> list[str]:
-        """Return the service's log without its times."""
         return [line.partition(" ")[2] for line in self.sh(f"cat {LOG}").splitlines()]
 
 

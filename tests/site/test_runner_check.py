@@ -36,7 +36,6 @@ def _look(tmp_path: Path) -> Look:
 
 
 def show(published: Path, state: CampaignState) -> None:
-    """Publish a campaign in a state."""
     publish(PublishedCampaignList(at=NOON, campaigns=(replace(SWEEP, state=state),)), published)
 
 

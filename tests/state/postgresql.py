@@ -24,8 +24,6 @@ QUIET = {"listen_addresses": "", "fsync": "off", "jit": "off", "unix_socket_perm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A running PostgreSQL server, in which tests make databases."""
-
     folder: Path
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -34,7 +32,6 @@ class Server:
         return f"postgresql://gridbridge@/{database}?host={self.folder}"
 
     def new(self) -> str:
-        """Make a database and return its URL."""
         name = f"state{next(self.numbers)}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}")
@@ -47,7 +44,6 @@ class Server:
             connection.execute(end, (url.partition("?")[0].rpartition("/")[2],))
 
     def answers(self) -> bool:
-        """Say whether the server accepts connections."""
         try:
             psycopg.connect(self.url("postgres")).close()
         except psycopg.OperationalError:
@@ -57,7 +53,7 @@ class Server:
 
 @contextmanager
 def serving() -> Iterator[Server]:
-    """Run a PostgreSQL server, and in the end stop the server and remove its files."""
+    """Run a PostgreSQL server; stop the server and remove its files at the end."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     try:

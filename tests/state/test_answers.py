@@ -58,7 +58,6 @@ def _answers(tmp_path: Path) -> Iterator[LastClusterQueryRows]:
 
 
 def answer(content: bytes = b"rows", **other: object) -> LastClusterQueryResult:
-    """Return the result of a cluster query."""
     known = {"place": "0.1.0 there", "asked_at": NOON, "every_s": 5.0, "content": content}
     return LastClusterQueryResult(**known | other)  # type: ignore[arg-type]
 

@@ -273,7 +273,7 @@ def test_deleting_old_rows_includes_events_without_transfer_queries_and_decision
 
 
 class Slow:
-    """A journal value that checks, when converted to text, whether other programs could write the state file."""
+    """A journal value. Its conversion to text checks whether other programs could write the state file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -90,7 +90,6 @@ def test_a_new_state_file_belongs_to_its_owner_alone(tmp_path: Path, a_transfer:
 
 @pytest.fixture
 def earlier(tmp_path: Path, a_transfer: Build) -> Path:
-    """Return a state file of the present schema, with one transfer."""
     transfers_in(tmp_path / "state.db").put_transfer(a_transfer())
     return tmp_path / "state.db"
 
@@ -252,7 +251,7 @@ def test_an_unusable_url_of_the_state_file_is_refused(url: str, reason: str, mon
 
 
 def test_a_kill_during_a_transaction_leaves_the_old_state(earlier: Path, a_transfer: Build) -> None:
-    """The transaction is larger than SQLite's cache, so part of the transaction is already in the file."""
+    """The transaction is larger than SQLite's cache, so a part of it is already in the file."""
     size = earlier.stat().st_size
     child = run(
         """

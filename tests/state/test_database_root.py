@@ -79,7 +79,6 @@ def test_a_state_file_on_a_full_disk_is_readable_and_a_new_one_is_refused(small_
 
 
 def fill(database: StateFile, a_transfer: Build) -> tuple[Transfer, ...]:
-    """Store transfers until the disk is full; return the stored transfers."""
     kept: list[Transfer] = []
     while True:
         one = a_transfer(uid=len(kept), reason="x" * 4000)

@@ -34,19 +34,16 @@ def message(at: str = "1767225600.000", **values: str) -> TransferMessage:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Make a spool for one test."""
     (tmp_path / "wake").mkdir()
     return tmp_path
 
 
 @pytest.fixture
 def inbox(folder: Path) -> StarterMessageInbox:
-    """Return the inbox of a service that begins now."""
     return inbox_later(folder, 0)
 
 
 def inbox_later(folder: Path, seconds: int, limit: int = 10) -> StarterMessageInbox:
-    """Return the inbox of a service whose clock is ahead."""
     return StarterMessageInbox(str(folder), limit, Clock(lambda: time.time() + seconds))
 
 
@@ -57,7 +54,10 @@ def send(folder: Path, **values: str) -> str:
 def test_a_service_process_returns_each_message_once_and_leaves_the_file(
     folder: Path, inbox: StarterMessageInbox
 ) -> None:
-    """The file proves who owns a transfer, until the transfer ends. A new process returns all messages again."""
+    """The file proves the owner of a transfer until the transfer ends.
+
+    A new process returns all messages again.
+    """
     path = send(folder)
     [letter] = inbox.read_new_messages()
 
@@ -150,7 +150,6 @@ def write_in_place(folder: Path, data: bytes) -> Path:
 def test_a_message_written_in_place_is_read_once_the_message_is_complete(
     folder: Path, inbox: StarterMessageInbox
 ) -> None:
-    """The inbox neither reads nor removes an incomplete message."""
     told = message(kind=TransferMessageKind.ENDED)
     whole = encode_transfer_message(told) + b"\n"
     for length in range(len(whole)):

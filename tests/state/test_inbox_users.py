@@ -90,9 +90,10 @@ def test_the_owner_of_the_file_is_the_sender_regardless_of_the_messages_content(
 def test_a_hard_link_to_another_users_file_is_not_read_as_a_message(
     spool_folder: Path, as_user: AsUser, acting_as: Acting
 ) -> None:
-    """Also where fs.protected_hardlinks lets people make one (proc(5)), which is the whole host's.
+    """The test also runs with a kernel that allows such links: fs.protected_hardlinks (proc(5)) is 0.
 
-    One test looks at both: two side by side would each restore what the other one had set.
+    The setting belongs to the whole host. One test tries both values, because parallel tests would undo each
+    other's change.
     """
     links = [spool_folder / f"m.link{number}" for number in range(250)]  # more files than one scan reads
     switch = Path("/proc/sys/fs/protected_hardlinks")

@@ -34,7 +34,7 @@ KNOWN = {each for one in LEDGER for each in one.tasks}
 
 
 class Restored:
-    """An old backup of the state file: one array was submitted before the backup, two arrays were begun afterwards."""
+    """An old backup of the state file, with one array from before the backup and two from afterwards."""
 
     def __init__(self, folder: Path) -> None:
         database = StateFile.open(f"sqlite:///{folder}/state.db")
@@ -46,7 +46,6 @@ class Restored:
         self.campaigns.set_array_state(self.array(1), ArraySubmissionState.RELEASED, 71)
 
     def array(self, number: int) -> CampaignArray:
-        """Return an array of the campaign."""
         return next(one for one in self.campaigns.arrays_of_campaign(1) if one.number == number)
 
     def take_over(self, refused: CampaignArray, portions: int = 99) -> int:
@@ -59,7 +58,6 @@ class Restored:
         return len(found)
 
     def waiting(self) -> list[tuple[int, int]]:
-        """Return each waiting task with the number of its next attempt."""
         return sorted(
             (task, one.attempt)
             for one in self.campaigns.list_unsent_tasks(1)
@@ -67,7 +65,6 @@ class Restored:
         )
 
     def sent(self) -> set[tuple[object, ...]]:
-        """Return task, attempt, array, index and outcome of all recorded attempts."""
         names = ("task", "attempt", "array", "place", "outcome")
         rows = self.database.rows(ATTEMPTS.select())
         return {tuple(row[name] for name in names) for row in rows}

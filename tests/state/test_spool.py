@@ -15,7 +15,6 @@ MESSAGE = TransferMessage(kind=TransferMessageKind.INTENT, transfer="gb.alpha.7.
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """Make a spool for one test."""
     (tmp_path / "wake").mkdir()
     return str(tmp_path)
 

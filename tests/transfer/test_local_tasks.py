@@ -47,7 +47,6 @@ class Clients:
         self.home = LocalTaskActs(policy)
 
     def show(self, xml: bytes) -> None:
-        """Set the XML of the job."""
         (self.folder / "job.xml").write_bytes(xml)
 
     def asked(self, name: str = "qalter") -> list[str]:

@@ -38,7 +38,6 @@ class EmbeddedJob(NamedTuple):
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The facts that make up the job's state (JobStateFact)."""
         waits = ((JobStateFact.WAITING, True), (JobStateFact.ERROR, self.error))
         runs = (
             (JobStateFact.RUNNING, True),
@@ -57,8 +56,6 @@ class EmbeddedJob(NamedTuple):
 
 
 class EmbeddedTransferQueue(NamedTuple):
-    """A transfer queue of an embedded cluster; a starter runs each job of the queue (queue_conf(5))."""
-
     name: str
     slots: int
     methods: str  # folder of the queue methods and the load sensor
@@ -67,8 +64,6 @@ class EmbeddedTransferQueue(NamedTuple):
 
 
 class EmbeddedJobRequest(NamedTuple):
-    """The request for a new job or array of an embedded cluster."""
-
     name: str
     account: str
     shell: str
@@ -96,7 +91,7 @@ class EmbeddedJobEnd(NamedTuple):
 
 
 class EmbeddedArrayTaskEnd(NamedTuple):
-    """How an array task ended, with the array's account string, the task's index and the wallclock time."""
+    """How an array task ended; `place` is the task's index in the array."""
 
     account: str
     place: int

@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_
 
 
 def hold_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Hold a job, so that a waiting job does not start; a running job continues."""
+    """Hold a job; a running job continues."""
     with database.write_transaction():
         database.update_job(database.live_job(number).id, held=1)
 
@@ -53,7 +53,10 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Kill a running job, or remove a waiting job without an accounting record, as Grid Engine does."""
+    """Kill a running job, or remove a waiting job.
+
+    A removed waiting job gets no accounting record, as in Grid Engine.
+    """
     with database.write_transaction():
         job = database.live_job(number)
         _kill_or_remove_job(database, job)
@@ -77,7 +80,6 @@ def keep_embedded_job_home(database: EmbeddedJobStore, number: int, reason: str)
 
 
 def clear_embedded_job_error(database: EmbeddedJobStore, number: int) -> None:
-    """Clear a job's error state, so that the job starts again."""
     with database.write_transaction():
         database.update_job(database.live_job(number).id, error="")
 
@@ -90,7 +92,6 @@ def release_embedded_array(database: EmbeddedJobStore, array: int, name: str) ->
 
 
 def delete_embedded_array(database: EmbeddedJobStore, array: int, indices: str) -> None:
-    """Delete all tasks of an array, or only the tasks with the given indices."""
     ranges = parse_array_index_ranges(indices) if indices else None
     with database.write_transaction():
         for job in _existing_array_tasks(database, array):
@@ -125,7 +126,7 @@ WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # values of JobKill
 
 
 class EmbeddedWalltimeAndPreemption:
-    """Enforces the walltime and the preemption of one running job, for the job's keeper process."""
+    """Enforces the walltime and the preemption of one running job."""
 
     def __init__(self, database: EmbeddedJobStore, job: EmbeddedJob, pid: int) -> None:
         self._database = database
@@ -143,7 +144,10 @@ class EmbeddedWalltimeAndPreemption:
         return None if left_s == inf else left_s
 
     def kill_if_due(self) -> None:
-        """Kill the job after its walltime or PATIENCE_S after its preemption, unless the database is locked."""
+        """Kill the job after its walltime, or PATIENCE_S after its preemption.
+
+        A locked database delays the kill of a preempted job.
+        """
         if time.monotonic() >= self._until_s:
             self._kill_job(WALLTIME)
             return
@@ -152,7 +156,7 @@ class EmbeddedWalltimeAndPreemption:
                 self._kill_job(PLACE)
 
     def add_kill_reason(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
-        """Return the job's end; if the job was killed, add the reason: walltime, preemption or deletion."""
+        """Return the job's end with the reason of a kill: walltime, preemption or deletion."""
         if end.signal is None:
             return end
         return end._replace(killed_for=self._killed_for or (DELETION if job.deleting else ""))
@@ -163,16 +167,19 @@ class EmbeddedWalltimeAndPreemption:
         return told_at is not None and not 0 <= time.time() - told_at < PATIENCE_S
 
     def _kill_job(self, why: str) -> None:
-        """Kill the job's process group; the pid is still valid, because the first process is not reaped yet."""
+        """Kill the job's process group.
+
+        The pid is still valid, because the first process is not reaped yet.
+        """
         self._killed_for, self._until_s = why, inf
         with suppress(ProcessLookupError):
             os.killpg(self._pid, SIGKILL)
 
 
 def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
-    """Preempt as many of the newest running tasks as the next waiting job needs.
+    """Preempt the newest running tasks, as many as the next waiting job needs.
 
-    Tasks are preempted only if all preemptible tasks together would free enough slots. A preempted task gets an
+    No task is preempted if all preemptible tasks together would free too few slots. A preempted task gets an
     announcing signal and the checkpoint signal, and SIGKILL after PATIENCE_S.
     """
     first = database.first_waiting_job()

@@ -47,7 +47,10 @@ def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
 
 
 def start_embedded_keeper_if_needed(database: EmbeddedJobStore) -> None:
-    """Start a keeper process if a job could start, and preempt tasks if a job needs slots; ignore failures."""
+    """Start a keeper process if a job could start, then preempt tasks if a job needs slots.
+
+    Failures are ignored.
+    """
     with suppress(OSError, sqlite3.OperationalError):
         if database.next_startable_job() or embedded_job_start.open_embedded_transfer_queues(database):
             embedded_job_processes.start_embedded_daemon(database.folder, "keep")
@@ -55,14 +58,16 @@ def start_embedded_keeper_if_needed(database: EmbeddedJobStore) -> None:
 
 
 def remove_embedded_job_folder(folder: str, job: int) -> None:
-    """Remove a job's private folder."""
     shutil.rmtree(embedded_job_private_folder(folder, job), ignore_errors=True)
 
 
 def _start_next_job(
     database: EmbeddedJobStore, opened: Container[str]
 ) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
-    """Select, lock and prepare the next waiting job in one transaction, and start the job; None if no job can start."""
+    """Start the next waiting job; return None if no job can start.
+
+    One transaction selects, locks and prepares the job.
+    """
     child = None
     try:
         with database.write_transaction():
@@ -112,8 +117,9 @@ def _make_private_job_folder(database: EmbeddedJobStore, job: EmbeddedJob) -> No
 def _supervise_job_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess) -> None:
     """Wait for a job's end and write its accounting record.
 
-    The first process is reaped within the database transaction, so that its pid is not reused while the job is recorded
-    as running. The keeper waits while the disk is full, and gives up if the cluster's folder was removed.
+    The first process is reaped within the database transaction. So no other process gets its pid while the job is
+    recorded as running. The keeper waits while the disk is full, and gives up if the cluster's folder was
+    removed.
     """
     limits = EmbeddedWalltimeAndPreemption(database, job, child.pid)
     _await_job_end(database, job, child, limits)
@@ -139,10 +145,10 @@ def _supervise_job_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child
 def _await_job_end(
     database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, limits: EmbeddedWalltimeAndPreemption
 ) -> None:
-    """Wait until a job's first process has ended; the process is not reaped.
+    """Wait until a job's first process has ended, without reaping the process.
 
-    While a transfer queue's job runs, the load sensor is called periodically, as by Grid Engine's execd. If the poller
-    does not run, the sensor starts the poller, because the poller reports the end of the remote job.
+    For a job of a transfer queue the load sensor is called periodically, as by Grid Engine's execd. The sensor
+    starts a missing poller, because the poller reports the end of the remote job.
     """
     wait_s = LOAD_REPORT_S if job.at else limits.seconds_to_check
     end = os.pidfd_open(child.pid)
@@ -175,7 +181,6 @@ def _account_or_requeue_job(database: EmbeddedJobStore, job: EmbeddedJob, end: E
 
 
 def _kill_job_group_and_reap_first_process(child: EmbeddedJobFirstProcess) -> EmbeddedJobEnd:
-    """Kill the job's process group; return the exit status and usage of its first process."""
     os.killpg(child.pid, signal.SIGKILL)
     _, status, usage = os.wait4(child.pid, 0)
     code = os.waitstatus_to_exitcode(status)

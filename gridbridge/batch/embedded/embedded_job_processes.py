@@ -13,7 +13,6 @@ PROGRAM = ("-I", "-m", "gridbridge.batch.embedded")
 
 
 def boot_and_pid_namespace_id() -> str:
-    """Return the boot id and PID namespace in which this process's pids are valid."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
 
@@ -40,7 +39,7 @@ def signal_job_process_group(pid: int, born: str, number: int) -> None:
 
 
 def start_embedded_daemon(folder: str, verb: str) -> None:
-    """Start the embedded cluster's program as a daemon, which writes errors to file `log` of the cluster's folder."""
+    """Start the embedded cluster's program as a daemon, which writes errors to the folder's file `log`."""
     if child := os.fork():
         os.waitpid(child, 0)
         return
@@ -67,12 +66,10 @@ class EmbeddedJobKeeperLocks:
         self._ours: set[int] = set()
 
     def lock_job(self, job: int) -> None:
-        """Lock a job for this keeper process."""
         fcntl.lockf(self._end, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, job)
         self._ours.add(job)
 
     def unlock_job(self, job: int) -> None:
-        """Unlock a job that this keeper process has locked."""
         fcntl.lockf(self._end, fcntl.LOCK_UN, 1, job)
         self._ours.discard(job)
 

@@ -35,10 +35,8 @@ class EmbeddedJobStartFailure(GridbridgeError):
 
 
 class EmbeddedJobFirstProcess:
-    """The first process of an embedded job, controlled by the job's keeper process."""
-
     def __init__(self, job: EmbeddedJob, private: str, argv: tuple[str, ...], environment: dict[str, str]) -> None:
-        """Fork the first process and wait until the process is ready; raise EmbeddedJobStartFailure on failure."""
+        """Fork the first process and wait until it is ready; raise EmbeddedJobStartFailure on failure."""
         line_read, self._line = os.pipe()
         self._news, news_write = os.pipe()
         self.pid = os.fork()
@@ -62,7 +60,6 @@ class EmbeddedJobFirstProcess:
         return f"the first process is not ready after {READY_LIMIT_S} s: does a filesystem hang?".encode()
 
     def end_without_job(self) -> None:
-        """Let the first process end without running the job."""
         os.close(self._line)
         os.close(self._news)
         os.waitpid(self.pid, os.WNOHANG)
@@ -133,12 +130,10 @@ NO_REASON = "the starter gave no reason"
 
 
 def embedded_job_private_folder(folder: str, job: int) -> str:
-    """Return the path of a job's private folder."""
     return f"{folder}/active/{job}"
 
 
 def embedded_job_command_line(database: EmbeddedJobStore, job: EmbeddedJob) -> Program:
-    """Return the command line and the environment of a job's first process."""
     private = embedded_job_private_folder(database.folder, job.id)
     script = f"{private}/{SCRIPT}"
     queue = _transfer_queue_of_job(database, job)
@@ -148,10 +143,10 @@ def embedded_job_command_line(database: EmbeddedJobStore, job: EmbeddedJob) -> P
 
 
 def run_embedded_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, method: str) -> None:
-    """Run a method, such as suspend, of the transfer queue in which a job runs; do nothing for other jobs.
+    """Run a method, such as suspend, of a job's transfer queue; do nothing for other jobs.
 
-    The method's exit status is ignored, as by Grid Engine's shepherd: a method only records a request, which a service
-    carries out.
+    The method's exit status is ignored, as by Grid Engine's shepherd. A method only records a request, which a
+    service carries out.
     """
     queue = _transfer_queue_of_job(database, job)
     if queue is None:
@@ -196,7 +191,6 @@ def embedded_starter_environment(job: EmbeddedJob, private: str) -> dict[str, st
 
 
 def read_embedded_starter_error(private: str) -> str:
-    """Return a starter's reason for putting the job into error state."""
     try:
         with open(f"{private}/error", encoding="utf-8", errors="replace") as file:
             return " ".join(file.read().split()) or NO_REASON
@@ -218,7 +212,6 @@ def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
 
 
 def call_embedded_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
-    """Call the load sensor of the transfer queue in which a job runs, and ignore the sensor's values."""
     if queue := _transfer_queue_of_job(database, job):
         _call_transfer_queue_load_sensor(queue.methods)
 

@@ -137,12 +137,10 @@ class EmbeddedJobStore:
         self.keepers = EmbeddedJobKeeperLocks(f"{folder}/keepers")
 
     def has_database_file(self) -> bool:
-        """Say whether the SQLite file still exists."""
         return os.path.exists(f"{self.folder}/{FILE}")
 
     @contextmanager
     def write_transaction(self) -> Iterator[None]:
-        """Run a `with` block as a write transaction."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -180,11 +178,9 @@ class EmbeddedJobStore:
 
     @property
     def preemptible_slots(self) -> int:
-        """The number of the cluster's slots that preemptible jobs use."""
         return self._select_number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND yields = 1")
 
     def add_job(self, request: EmbeddedJobRequest, owner: str) -> int:
-        """Add a new job or array, and return its id."""
         with self.write_transaction():
             self._require_satisfiable_request(request)
             job = self._insert_job(request, owner, 0, min(1, request.tasks))
@@ -205,7 +201,10 @@ class EmbeddedJobStore:
         return job
 
     def live_jobs(self, number: int = 0, name: str = "") -> list[EmbeddedJob]:
-        """Return the waiting and running jobs, oldest first: all jobs, or the jobs with id `number` or with `name`."""
+        """Return the waiting and running jobs, oldest first.
+
+        The arguments `number` and `name` select jobs by id or by name.
+        """
         if number:
             return self._select_jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
         if name:
@@ -224,7 +223,6 @@ class EmbeddedJobStore:
         return self._select_jobs(OF_ARRAY, array) if abs(array) <= MOST_JOBS else []
 
     def job_script(self, job: EmbeddedJob) -> bytes:
-        """Return a job's script; all tasks of an array have the same script."""
         row = self._db.execute("SELECT text FROM script WHERE job = ?", (job.array or job.id,))
         return bytes(row.fetchone()[0])
 
@@ -245,11 +243,9 @@ class EmbeddedJobStore:
         return has
 
     def transfer_queues(self) -> list[EmbeddedTransferQueue]:
-        """Return all transfer queues, by name."""
         return [EmbeddedTransferQueue(*row) for row in self._select_rows("SELECT * FROM queue ORDER BY name")]
 
     def save_transfer_queue(self, queue: EmbeddedTransferQueue) -> None:
-        """Make a transfer queue, or replace the settings of a transfer queue."""
         if queue.name == OWN or not OBJECT_NAME.holds(queue.name):
             raise EmbeddedRequestRefusal(f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is not a transfer queue")
         for number in (queue.slots, queue.pending_limit):
@@ -288,18 +284,17 @@ class EmbeddedJobStore:
         return self._select_jobs(" WHERE pid > 0 AND yields = 1 ORDER BY started_at DESC, id DESC")
 
     def used_slots(self, at: str = "") -> int:
-        """Return the number of slots that jobs of a transfer queue use, or by default jobs of queue `embedded`."""
+        """Return how many slots the jobs of queue `at` use; empty `at` stands for queue `embedded`."""
         query = "SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND at = ?"
         return self._select_number(query, encode_text_as_bytes(at))
 
     def update_job(self, number: int, **values: object) -> None:
-        """Change columns of a job's row."""
         columns = ", ".join(f"{column} = ?" for column in values)
         row = (*map(encode_text_as_bytes, values.values()), number)
         self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - constants
 
     def remove_job(self, job: EmbeddedJob) -> None:
-        """Delete a job's row; delete the script as well if no remaining task of the array needs the script."""
+        """Delete a job's row, and the script if no other task of the array needs the script."""
         self._db.execute("DELETE FROM job WHERE id = ?", (job.id,))
         query = "SELECT count(*) FROM job WHERE array = ? AND array > 0"
         if not self._select_number(query, job.array):
@@ -341,8 +336,8 @@ class EmbeddedJobStore:
     def settle_lost_jobs(self) -> Iterable[int]:
         """Write the accounting of jobs that lost their keeper process and first process; return the job ids.
 
-        A lost job of a transfer queue is requeued instead, unless a user deleted the job: the remote job may live, and
-        the next starter takes over the remote job.
+        A lost job of a transfer queue is requeued instead, unless a user deleted the job. The remote job may live,
+        and the next starter takes over the remote job.
         """
         if not self.lost_jobs():
             return ()

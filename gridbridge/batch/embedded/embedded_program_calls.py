@@ -41,14 +41,12 @@ def _array_options(spec: JobSpec) -> Argv:
 
 
 def embedded_program_command(folder: EmbeddedClusterAccess, *words: str) -> Argv:
-    """Build the command line of the embedded cluster's program with a verb and options."""
     return (folder.python, "-I", "-m", "gridbridge.batch.embedded", folder.path, *words)
 
 
 def run_embedded_program(
     folder: EmbeddedClusterAccess, *words: str, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
-    """Run the embedded cluster's program with a verb and options."""
     argv = embedded_program_command(folder, *words)
     return run_program(argv, folder.environment(), folder.timeout_s, most_bytes=most_bytes)
 
@@ -56,8 +54,8 @@ def run_embedded_program(
 def explain_request_refusal(request: JobRequest, *, is_array: bool = False) -> str:
     """Return the reason why an embedded cluster can't satisfy a request; empty for a satisfiable request.
 
-    An embedded cluster has slots, and walltimes for array tasks. A request for any other limit or
-    resource is refused, because the cluster would not enforce the limit.
+    An embedded cluster has slots, and walltimes for array tasks. Any other limit or resource is refused, because
+    the cluster would not enforce it.
     """
     ignored = (WALLTIME,) if is_array else ()
     unsupported = [name for name, _ in request.hard if not (is_home_only_resource(name) or name in ignored)]
@@ -146,7 +144,6 @@ def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedClust
 
 
 def parse_embedded_job_ends(answer: bytes) -> list[PrintedEmbeddedJobEnd]:
-    """Parse the answer of verb `ended`: how a job, or each ended task of an array, ended."""
     return list(map(PrintedEmbeddedJobEnd.parse_block, _split_answer_into_blocks(answer)))
 
 

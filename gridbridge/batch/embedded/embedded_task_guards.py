@@ -20,7 +20,6 @@ def remove_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, g
 
 
 def release_into_queue(folder: EmbeddedClusterAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
-    """Restrict a job to one transfer queue, then release the job."""
     pin_job_to_queue(folder, local.local, queue)
     remove_task_guard(folder, local, guard)
 

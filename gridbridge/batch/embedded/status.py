@@ -38,7 +38,7 @@ def query_cluster_snapshot(
     transfer_queues: Container[str] = (),
     _uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return a snapshot of the cluster with the jobs in `job_ids`, and the query's duration in seconds."""
+    """Return a snapshot with the jobs in `job_ids`, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _run_embedded_program_for_output(folder, "list")
     took_s = time.monotonic() - began
@@ -72,7 +72,7 @@ def query_cluster_facts(folder: EmbeddedClusterAccess, _now: float) -> ClusterFa
 
 
 def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
-    """Return a dict from each transfer queue's name to the queue's number of slots."""
+    """Return the number of slots of each transfer queue."""
     _, *queues = query_cluster_snapshot(folder, "", ())[0].queues
     return {queue.name.partition("@")[0]: queue.slots_total for queue in queues}
 
@@ -86,7 +86,7 @@ def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> J
 def query_array_ends(
     folder: EmbeddedClusterAccess, arrays: Sequence[ArrayEndQuery]
 ) -> dict[str, dict[int, JobEnd | None]]:
-    """Return how array tasks ended: a dict from the array's account string to {task index: end}."""
+    """Return how array tasks ended: {account string of the array: {task index: end}}."""
     ends: dict[str, dict[int, JobEnd | None]] = {}
     for array in arrays:
         lines = parse_embedded_job_ends(_run_embedded_program_for_output(folder, "ended", str(array.job_id), "--tasks"))
@@ -97,7 +97,7 @@ def query_array_ends(
 
 
 def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return a dict from array id to the indices of waiting and running tasks; ended arrays are left out."""
+    """Return the indices of each array's waiting and running tasks; ended arrays are left out."""
     _, listed = parse_embedded_cluster_and_jobs(_run_embedded_program_for_output(folder, "list"))
     living: dict[int, list[int]] = {}
     for job in listed:

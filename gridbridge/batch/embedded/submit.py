@@ -54,7 +54,7 @@ def find_held_job(folder: EmbeddedClusterAccess, transfer: str, owner: str) -> s
 
 
 def find_duplicate_arrays(folder: EmbeddedClusterAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's arrays with the submission name `transfer`, without the id `array`."""
+    """Return the ids of a user's arrays with the submission name `transfer`, except `array` itself."""
     return [job for job in _find_jobs_by_name(folder, transfer, owner) if job != array]
 
 
@@ -71,7 +71,7 @@ def query_owner_and_account(folder: EmbeddedClusterAccess, job: str) -> tuple[st
 
 
 def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return a dict from array id to the indices of waiting and running tasks.
+    """Return the indices of each array's waiting and running tasks, by array id.
 
     `arrays` maps array ids to account strings; a task with another account string is left out.
     """
@@ -92,12 +92,10 @@ def query_job_state(folder: EmbeddedClusterAccess, job: str) -> "JobState":
 
 
 def rename_and_release(folder: EmbeddedClusterAccess, job: str, name: str) -> None:
-    """Release a held job and give the job its final name."""
     run_embedded_program(folder, "release", job, f"--name={name}").checked()
 
 
 def release_arrays(folder: EmbeddedClusterAccess, arrays: tuple[str, ...], name: str) -> None:
-    """Release held arrays and give the arrays their final name."""
     for array in arrays:
         run_embedded_program(folder, "release-array", array, f"--name={name}").checked()
 
@@ -124,7 +122,6 @@ def hold_array_tasks(
 
 
 def release_array_tasks(folder: EmbeddedClusterAccess, array: str, indices: tuple[range, ...]) -> None:
-    """Release the held array tasks with the given indices."""
     for job in _query_embedded_jobs(folder):
         if job.array == array and any(int(job.place) in span for span in indices):
             _run_verb_ignoring_missing_job(folder, "release", job.id)
@@ -139,17 +136,15 @@ def _array_tasks_at_indices(
 
 
 def hold_job(folder: EmbeddedClusterAccess, job: str) -> None:
-    """Hold a job."""
     run_embedded_program(folder, "hold", job).checked()
 
 
 def release_job(folder: EmbeddedClusterAccess, job: str) -> None:
-    """Release a held job."""
     run_embedded_program(folder, "release", job).checked()
 
 
 def defer_restart(folder: EmbeddedClusterAccess, job: str, request: JobRequest) -> None:
-    """Raise ParseError: an embedded job has no start time, and only a hold keeps the job from restarting."""
+    """Raise ParseError: an embedded job has no start time."""
     raise ParseError(f"job {job}: embedded clusters have no start times")
 
 
@@ -174,7 +169,10 @@ def delete_job(folder: EmbeddedClusterAccess, job: str) -> None:
 
 
 def query_job_request(folder: EmbeddedClusterAccess, job: str) -> JobRequest:
-    """Return an empty request, because embedded jobs request only slots; raise ParseError if the job has ended."""
+    """Return an empty request; raise ParseError if the job has ended.
+
+    Embedded jobs request only slots.
+    """
     if not _query_embedded_jobs(folder, f"--job={job}"):
         raise ParseError(f"job {job} neither waits nor runs")
     return JobRequest()

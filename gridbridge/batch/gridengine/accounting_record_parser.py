@@ -90,7 +90,7 @@ def parse_epoch_seconds(text: str) -> float:
 
 
 def accounting_lines_with_prefix(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that contain a field with a given prefix, each with its offset in the data."""
+    """Yield each line with a field that begins with `prefix`, and the line's offset in the data."""
     needles = f":{prefix}".encode(), f'"{prefix}'.encode()
     lines = {begin: line for needle in needles for begin, line in _accounting_lines_containing(data, needle)}
     yield from sorted(lines.items())
@@ -99,9 +99,8 @@ def accounting_lines_with_prefix(data: bytes, prefix: str) -> Iterator[tuple[int
 def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
     """Say whether a line lies inside another job's accounting record, and so may be forged.
 
-    A job's request may contain line feeds, so a user can forge whole lines. If the preceding line does not end like a
-    record, the preceding record continues in this line. If the following line does not begin like a record, this record
-    continues in the following line. No user can put another user's record inside a record of their own. A line of a
+    A job's request may contain line feeds, so that a user can forge whole lines. A line is suspect if the
+    preceding line does not end like a record, or if the following line does not begin like a record. A line of a
     JSON file is always a whole record.
     """
     end = begin + len(line) + 1
@@ -119,8 +118,8 @@ def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
 def _match_accounting_record_end(fields: list[str]) -> re.Match[str] | None:
     """Match the last fields of an accounting line with the known formats.
 
-    A line with times in milliseconds is first compared with Univa Grid Engine's format: its last field, a command line,
-    may look like another format.
+    Univa Grid Engine's format is tried first for a line with times in milliseconds. The last field of this format
+    is a command line, which may look like another format.
     """
     submitted = fields[SUBMITTED] if len(fields) > SUBMITTED else ""
     is_univa = submitted.isdigit() and int(submitted) > MILLISECONDS
@@ -175,8 +174,8 @@ def job_end_of_accounting_record(record: JobRunAccounting | RemoteJobRunAccounti
 def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tuple[JobRunAccounting, ...]:
     """Parse the output of `qacct -j JOB`, or lines of the accounting file, in order.
 
-    If qacct says that it found no records, the result is empty. Empty or truncated output raises ParseError. `zone` is
-    the time zone in which qacct ran, by default this system's.
+    The result is empty if qacct says that it found no records. Empty or truncated output raises ParseError.
+    `zone` is the time zone in which qacct ran, by default this system's.
     """
     text = data.decode("utf-8", "replace")
     if _NOTHING.match(text):
@@ -227,7 +226,7 @@ def parse_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> It
 
 
 def parse_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
-    """Yield when each task in the lines of an accounting file ended, with the task's owner and job name.
+    """Yield the end time, owner and job name of each task in the lines of an accounting file.
 
     Tasks that never started, requeued runs, parts of parallel tasks and malformed lines are skipped.
     """

@@ -38,7 +38,6 @@ WILD = frozenset("*?[")  # wildcard characters in names of parallel environments
 
 
 def query_blocked_jobs(cell: GridEngineCellAccess) -> CellRequestsAndResources:
-    """Return a cell's waiting jobs, running tasks and free consumables."""
     table = ConsumableTable(qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc")).values())
     shown = ",".join((*table.names, "remote", BEST_EFFORT))
     argv = client_commands.list_jobs_command(cell, "-F", shown, "-r", "-u", "*", "-xml")
@@ -100,12 +99,10 @@ class ConsumableTable:
         return self.requested_amounts(tuple(defaults), slots)
 
     def other_requests(self, pairs: Pairs) -> Pairs:
-        """Return the requests for resources that are not consumable."""
         consumables = self._counted.keys() | self.alone
         return tuple(pair for pair in pairs if pair[0] not in consumables)
 
     def requested_exclusive_resources(self, pairs: Pairs) -> frozenset[str]:
-        """Return the exclusive resources by which a job requests a whole host."""
         return frozenset(name for name, text in pairs if name in self.alone and text in qstat_xml_parser.TRUE)
 
 

@@ -95,7 +95,7 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
 
 
 def _query_access_lists(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
-    """Query the projects, groups and checkpointing environments of jobs that the cell's access lists check.
+    """Query the project, group and checkpointing environment of each job that access lists check.
 
     Only `qstat -j` shows a job's group and checkpointing environment.
     """

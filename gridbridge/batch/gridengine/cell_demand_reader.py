@@ -40,7 +40,10 @@ UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qho
 
 
 def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramOutputs, str]:
-    """Return the outputs of qstat, qhost and qconf, with times in UTC, and the name of the qmaster's host."""
+    """Return the outputs of qstat, qhost and qconf, and the name of the qmaster's host.
+
+    The outputs have times in UTC.
+    """
     qstat = (
         run_client_in_utc(cell, client_commands.list_jobs_command(cell, "-u", "*", "-xml", "-f", "-r")).checked().stdout
     )
@@ -55,7 +58,10 @@ def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramO
 def parse_cell_demand(
     qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: CellConfiguration = NOTHING
 ) -> GridEngineCellSnapshot:
-    """Parse the XML of qstat and qhost, which ran in time zone `zone`; raise ParseError unless both are complete."""
+    """Parse the XML of qstat and qhost; raise ParseError unless both are complete.
+
+    `zone` is the time zone in which both programs ran.
+    """
     rows = qstat_xml_parser.parse_repaired_xml(qstat, lambda document: _QstatRowCollector(document, zone, laid_out))
     hosts = qstat_xml_parser.parse_repaired_xml(qhost, parse_qhost, "qhost")
     listed = {instance.host for instance in rows.instances}
@@ -93,8 +99,6 @@ class _WaitingJobCollection:
 
 
 class _WaitingJobGroupKey(NamedTuple):
-    """The owner, state and request that all jobs of a group share."""
-
     owner: str
     state: str
     is_deferred: bool
@@ -104,8 +108,6 @@ class _WaitingJobGroupKey(NamedTuple):
 
 
 class _QstatRowCollector:
-    """Collects jobs, hosts and queue instances from the rows of qstat's list."""
-
     def __init__(self, document: bytes, zone: tzinfo, laid_out: CellConfiguration) -> None:
         self.instances: list[CellQueueInstance] = []
         self.granted: Counter[str] = Counter()

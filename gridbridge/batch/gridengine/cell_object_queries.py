@@ -76,7 +76,10 @@ def count_batch_slots(cell: GridEngineCellAccess) -> int:
 
 
 def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconfSettings) -> CellQconfSettings:
-    """Return the cell's objects that transfers from a host involve; over ssh, queues and hosts are left out."""
+    """Return the cell's objects that transfers from a host involve.
+
+    Over ssh, queues and hosts are left out.
+    """
     if not cell.login:
         return read_home_setup(cell, of_host)
     return CellQconfSettings(
@@ -95,7 +98,7 @@ def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconf
 def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettings:
     """Return the cell's queues, hosts and other objects that a transfer queue on a host involves.
 
-    The first query runs alone: if it times out, no other query starts.
+    The first query runs alone, so that no other query starts after a timeout.
     """
     complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -114,7 +117,6 @@ def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettin
 
 
 def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
-    """Query the queues and other objects that best-effort queues involve."""
     complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     slots: dict[str, dict[str, int]] = {}
     for instance in query_queue_instances(cell, ""):
@@ -130,7 +132,6 @@ def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
 
 
 def query_queue_settings(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
-    """Return a dict from each queue's name to the queue's configuration."""
     return {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
 
 
@@ -144,12 +145,10 @@ def query_queue_rerun_settings(cell: GridEngineCellAccess, excluded: Container[s
 
 
 def query_queue_instances(cell: GridEngineCellAccess, cluster: str) -> tuple[QueueInstanceStatus, ...]:
-    """Return all queue instances with state letters and slots."""
     return query_cluster_snapshot(cell, cluster, ())[0].queues
 
 
 def count_slots_on_host(cell: GridEngineCellAccess, name: str) -> Mapping[str, int]:
-    """Return the number of slots of each queue on a host."""
     instances = query_queue_instances(cell, "")
     return {instance.queue: instance.slots_total for instance in instances if is_same_host(instance.host, name)}
 
@@ -162,7 +161,10 @@ def query_qmaster_clock_offset_s(cell: GridEngineCellAccess, now: float) -> floa
 
 
 def find_other_qmaster_port(cell: GridEngineCellAccess) -> int:
-    """Return another port, from settings.sh or services(5), at which the qmaster answers; 0 if no port answers."""
+    """Return another port at which the qmaster answers; 0 if no port answers.
+
+    The ports come from settings.sh and services(5).
+    """
     text = local_host_facts.read_text_or_empty(f"{cell.root}/{cell.cell}/common/settings.sh")
     ports = dict.fromkeys(PORT.findall(text))
     with suppress(OSError):
@@ -240,7 +242,6 @@ def _is_consumable_used_without_request(row: QconfComplexRow) -> bool:
 
 @with_qstat_xml_repair
 def parse_hosts_of_consumables(document: bytes, names: Container[str]) -> dict[str, tuple[str, ...]]:
-    """Parse the hosts of each given consumable from `qstat -F ... -xml`."""
     holders_of: dict[str, set[str]] = {}
     for queue in (element for element in iterate_job_list(document) if element.tag == QUEUE):
         host = (queue.findtext("name") or "").rpartition("@")[2]

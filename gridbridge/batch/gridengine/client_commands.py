@@ -32,16 +32,19 @@ UNVERIFIED = ("-clear", "-@")  # qsub options that may cancel -verify
 
 
 def defer_restart_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
-    """Build the command that sets a running job's start time far in the future, so that it can't restart.
+    """Build the command that sets a running job's start time far in the future.
 
-    The previous start time is saved in the job's context. A running job goes on; a requeued job does not start again.
+    The job continues, and does not start again after a requeue. The job's context saves the previous start time.
     """
     note = ("-ac", f"{job_request.OWN_START}={own}", "-ac", f"{job_request.OWN_JOB}={job}")
     return (f"{cell.binaries}/qalter", "-a", _format_time_for_qalter(job_request.FAR_S), *note, job)
 
 
 def restore_start_time_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
-    """Build the command that restores a job's saved start time; without a saved time the job may start at once."""
+    """Build the command that restores a job's saved start time.
+
+    Without a saved time the job may start at once.
+    """
     start = _format_time_for_qalter(own or LONG_PAST_S)
     return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{job_request.OWN_START},{job_request.OWN_JOB}", job)
 
@@ -55,8 +58,8 @@ def pin_to_queue_command(
 ) -> Argv:
     """Build the command that restricts a job to one queue and saves the job's queue list in its context.
 
-    Blanks separate the saved queue names, because a comma would end the context variable. If the job requests
-    remote=false, which no transfer queue offers, `hard` replaces the job's requested resources.
+    Blanks separate the saved queue names, because a comma would end the context variable. `hard` replaces the
+    resources of a job that requests remote=false, because no transfer queue offers this value.
     """
     note = f"{job_request.OWN_QUEUES}={remember.replace(',', ' ')}"
     stay = (*_hard_resource_options(hard), "-ac", f"{STAYS}=1") if hard is not None else ()
@@ -82,7 +85,7 @@ def show_job_detail_command(cell: GridEngineCellAccess, job: str) -> Argv:
 
 
 def list_jobs_command(cell: GridEngineCellAccess, *options: str) -> Argv:
-    """Build the command of qstat that lists the jobs in all states, by default the caller's jobs.
+    """Build the qstat command that lists jobs in all states, by default the caller's jobs.
 
     The list has one entry for all waiting tasks of an array, and one entry for each running task.
     """
@@ -90,7 +93,6 @@ def list_jobs_command(cell: GridEngineCellAccess, *options: str) -> Argv:
 
 
 def host_queue_instances_command(cell: GridEngineCellAccess, hosts: list[str]) -> Argv:
-    """Build the command that shows the queue instances of hosts, and the jobs in these queue instances."""
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
     return (f"{cell.binaries}/qstat", *shown, "-q", ",".join(f"*@{host}" for host in hosts))
 
@@ -143,7 +145,7 @@ def search_accounting_command(cell: GridEngineCellAccess, accounts: list[str]) -
 
 
 def search_rotated_files_command(cell: GridEngineCellAccess, accounts: list[str], since_s: int) -> Argv:
-    """Build the command that also searches files rotated since an epoch time for account strings."""
+    """Build the command that also searches accounting files rotated since an epoch time."""
     folder = f"{cell.root}/{cell.cell}/common"
     return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_grep_options_for_accounts(accounts))
 
@@ -227,7 +229,7 @@ def explain_request_refusal(request: job_request.JobRequest) -> str:
 
 
 def _contradicting_hard_requests(hard: job_request.Pairs) -> list[str]:
-    """Return the conditions that contradict each other by requesting different values of one resource.
+    """Return the conditions that request different values of one resource.
 
     A text resource has only one value, and Grid Engine accepts only one request of a number (complex(5)).
     """
@@ -248,16 +250,19 @@ def _is_expressible(name: str, value: str) -> bool:
 
 
 def replace_preemptible_by_lowest_priority(spec: job_request.JobSpec) -> job_request.JobSpec:
-    """Return a preemptible job as an ordinary job of lowest priority, for cells without best-effort queues."""
+    """Return a preemptible job as an ordinary job of lowest priority.
+
+    Cells without best-effort queues get the ordinary job.
+    """
     return spec.but(request=spec.request.but(types=(), priority=LAST))
 
 
 def preview_submission_command(cell: GridEngineCellAccess, words: Argv) -> Argv:
     """Build the command `qsub -verify`, which prints a job without submitting the job.
 
-    Raises ParseError for `-clear`, which would cancel `-verify`, and for `-@`, whose file may contain `-clear`: qsub
-    would submit the job (qsub(1)). `-verify` can't come last, because only qsub knows where the options end. Script
-    directives and default files can't cancel `-verify`, because they precede the options of the command line.
+    Raises ParseError for `-clear`, and for `-@`, whose file may contain `-clear`. `-clear` cancels `-verify`, and
+    qsub would submit the job (qsub(1)). Script directives and default files can't cancel `-verify`, because they
+    precede the options of the command line.
     """
     for word in words:
         if word.startswith(UNVERIFIED):

@@ -42,8 +42,6 @@ NOT_TOLD = "-"  # qhost's value for a host that reported no load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostQueueInstance:
-    """A queue instance of an execution host, with its slots, state and tasks."""
-
     queue: str
     slots: int
     is_used: bool  # whether a job uses or has reserved a slot of the queue instance
@@ -80,7 +78,6 @@ def _task_id_for_qdel(element: Element) -> str:
 
 
 def has_execd_reported_load(data: bytes, host: str) -> bool:
-    """Say whether a host's execution daemon has reported a load, by the output of `qhost -xml`."""
     loads = parse_short_xml(data, "qhost").xpath("host[@name=$host]/hostvalue[@name='load_avg']/text()", host=host)
     return bool(loads) and loads != [NOT_TOLD]
 
@@ -94,12 +91,10 @@ def query_host_queue_instances(cell: GridEngineCellAccess, host: str) -> tuple[H
 
 
 def is_execd_up(cell: GridEngineCellAccess, host: str) -> bool:
-    """Say whether a host's execution daemon reports its load."""
     return has_execd_reported_load(run_client(cell, (f"{cell.binaries}/qhost", "-xml")).checked().stdout, host)
 
 
 def list_execution_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
-    """Return the names of all execution hosts."""
     return query_qconf_names(cell, "-sel")
 
 
@@ -114,14 +109,12 @@ def add_execution_host(cell: GridEngineCellAccess, host: str) -> None:
 
 
 def set_host_complex_values(cell: GridEngineCellAccess, host: str, values: tuple[tuple[str, str], ...]) -> None:
-    """Set a host's complex_values."""
     text = ",".join(f"{name}={value}" for name, value in values)
     if text and query_qconf_object_settings(cell, "-se", host).get("complex_values") != text:
         _run_qconf(cell, "-rattr", "exechost", "complex_values", text, host)
 
 
 def add_host_to_group(cell: GridEngineCellAccess, host: str, group: str) -> None:
-    """Add a host to a host group."""
     if host not in _query_host_group_members(cell, group):
         _run_qconf(cell, "-aattr", "hostgroup", "hostlist", host, group)
 
@@ -133,7 +126,6 @@ def add_host_to_queue(cell: GridEngineCellAccess, host: str, queue: str) -> None
 
 
 def set_queue_slots(cell: GridEngineCellAccess, host: str, queue: str, slots: int) -> None:
-    """Set the number of a queue's slots on a host."""
     setting = query_qconf_object_settings(cell, "-sq", queue).get("slots", "")
     if (host, str(slots)) not in parse_qconf_values_by_host(setting).others:
         _run_qconf(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
@@ -162,8 +154,9 @@ def place_host_last_in_queues(cell: GridEngineCellAccess, host: str, queues: Ite
 def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> int | None:
     """Return a seq_no that makes a host the last host of a queue; None if no seq_no is left.
 
-    The seq_no is above those of the queue and its host groups, and below those of later queues (`other_numbers`),
-    because otherwise jobs would use the later queues first. If the numbers run out, the last hosts share a number.
+    The seq_no is above the numbers of the queue and its host groups, and below the numbers of later queues
+    (`other_numbers`). Otherwise jobs would use the later queues first. If the numbers run out, the last hosts
+    share one.
     """
     numbers = [(name, int(number)) for name, number in own.others]
     groups = (number for name, number in numbers if name.startswith(GROUP))
@@ -180,9 +173,10 @@ def disable_host_queues(cell: GridEngineCellAccess, host: str) -> None:
 
 
 def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
-    """Enable a host's queue instances except in `closed` queues; return the `closed` queues that stay disabled.
+    """Enable a host's queue instances, except instances of `closed` queues.
 
-    Suspended best-effort instances are resumed first. Raises CommandFailed if qmod fails to enable an instance.
+    Returns the `closed` queues that stay disabled. Suspended best-effort instances are resumed first. Raises
+    CommandFailed if qmod fails to enable an instance.
     """
     queue_instances = query_host_queue_instances(cell, host)
     for instance in queue_instances:
@@ -231,14 +225,12 @@ def remove_host_from_queues(cell: GridEngineCellAccess, host: str) -> None:
 
 
 def remove_host_from_groups(cell: GridEngineCellAccess, host: str) -> None:
-    """Remove a host from all host groups."""
     for group in query_qconf_names(cell, "-shgrpl"):
         if host in _query_host_group_members(cell, group):
             _run_qconf(cell, "-dattr", "hostgroup", "hostlist", host, group)
 
 
 def remove_admin_and_submit_host(cell: GridEngineCellAccess, host: str) -> None:
-    """Remove a host from the lists of administrative and submit hosts."""
     for listed, option in (("-sh", "-dh"), ("-ss", "-ds")):
         if host in query_qconf_names(cell, listed):
             _run_qconf(cell, option, host)
@@ -286,7 +278,6 @@ def query_host_tags(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]
 
 
 def parse_cell_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
-    """Parse the tags of hosts from the output of `qhost -F gb_tags -xml`."""
     texts = ((host.name, dict(host.values).get(NAME, "")) for host in parse_qhost(document))
     return {name: tuple(text.split(BETWEEN)) for name, text in texts if text}
 

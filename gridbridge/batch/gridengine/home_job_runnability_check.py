@@ -32,13 +32,15 @@ def keep_refused_job_home(
 
 
 def request_with_replaced_lists(own: JobRequest, hard: Pairs | None, queues: str | None) -> JobRequest:
-    """Return a job's request with other resources or another queue list."""
     conditions = {"hard": own.hard if hard is None else hard}
     return own.but(queues=own.queues if queues is None else queues, **conditions)
 
 
 def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
-    """Say whether a local queue could run a request if the cell were empty; raise CommandFailed if qsub can't tell."""
+    """Say whether a local queue could run a request if the cell were empty.
+
+    Raises CommandFailed if qsub can't tell.
+    """
     answer = run_client(cell, verify_request_command(cell, request), SCRIPT)
     words = answer.stderr + answer.stdout
     if FOUND in words:
@@ -57,7 +59,10 @@ def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
 
 
 def verify_request_command(cell: GridEngineCellAccess, request: JobRequest) -> Argv:
-    """Build the command that checks a request; `-clear` comes first, because `-clear` cancels a preceding `-w`."""
+    """Build the qsub command that checks a request.
+
+    `-clear` comes first, because `-clear` cancels a preceding `-w`.
+    """
     options: Argv = ("-pe", *request.ranges.split()) if request.ranges else ()
     options += ("-q", request.queues) if request.queues else ()
     options += ("-P", request.project) if request.project else ()
@@ -69,7 +74,10 @@ def verify_request_command(cell: GridEngineCellAccess, request: JobRequest) -> A
 def mark_refused_job_command(
     cell: GridEngineCellAccess, job: str, *, hard: Pairs | None, queues: str | None, reason: str
 ) -> Argv:
-    """Build the command that replaces a refused job's resources and queues, and notes the refusal for `qstat -j`."""
+    """Build the command that replaces a refused job's resources and queues.
+
+    The command also notes the refusal for `qstat -j`.
+    """
     options: Argv = client_commands.qsub_resource_options("-hard", hard) if hard is not None else ()
     options += ("-hard", "-q", queues) if queues is not None else ()
     note = "".join(" " if character in "\n\t" else ";" if character == "," else character for character in reason)

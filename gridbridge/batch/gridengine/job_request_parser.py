@@ -66,14 +66,14 @@ def parse_recorded_submit_variable(xml: bytes, variable: bytes) -> frozenset[byt
 
 
 def parse_array_ids(xml: bytes) -> tuple[int, ...]:
-    """Return the ids of all arrays in the output of `qstat -xml`; raise ParseError if the output is truncated."""
+    """Return the ids of all arrays in `qstat -xml`; raise ParseError if the output is truncated."""
     return _job_ids_in_qstat_rows([row for row in _split_job_list(xml) if b"<tasks>" in row])
 
 
 def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
-    """Return the ids of a user's jobs whose name may be a given name; raise ParseError if `xml` is truncated.
+    """Return the ids of a user's jobs that may have a given name; raise ParseError if `xml` is truncated.
 
-    qstat may print only the beginning of a job's name.
+    A match is uncertain, because qstat may print only the beginning of a job's name.
     """
     rows = (row for row in _split_job_list(xml) if _element_text(row, b"JB_owner") == owner)
     return _job_ids_in_qstat_rows([row for row in rows if name.startswith(_element_text(row, b"JB_name"))])
@@ -127,19 +127,20 @@ def parse_job_cwd(xml: bytes) -> str:
 
 
 def parse_parallel_request(xml: bytes) -> tuple[str, int]:
-    """Return a job's parallel environment, which is empty for a serial job, and the job's maximal number of slots."""
+    """Return a job's parallel environment, and the job's maximal number of slots.
+
+    The environment of a serial job is empty.
+    """
     name = _element_text(xml, b"JB_pe")
     ends = _element_texts(_element_content(xml, b"JB_pe_range"), b"RN_max") if name else ()
     return name, max(map(int, ends), default=1)
 
 
 def parse_minimum_slots(xml: bytes) -> int:
-    """Return the minimal number of slots with which a job can start."""
     return min(map(int, _element_texts(_element_content(xml, b"JB_pe_range"), b"RN_min")), default=1)
 
 
 def is_interactive_job(xml: bytes) -> bool:
-    """Say whether a job is interactive, such as a job of qrsh."""
     return bool(_job_type_bits(xml) & INTERACTIVE)
 
 
@@ -156,7 +157,7 @@ def _job_type_bits(xml: bytes) -> int:
 
 
 def parse_slot_ranges(xml: bytes) -> str:
-    """Return a requested parallel environment with its slots, such as `smp 2-4,8`; empty for a serial job."""
+    """Return a requested parallel environment with slots, such as `smp 2-4,8`; empty for a serial job."""
     name = _element_text(xml, b"JB_pe")
     ranges = _element_content(xml, b"JB_pe_range")
     ends = zip(_element_texts(ranges, b"RN_min"), _element_texts(ranges, b"RN_max"), strict=False)

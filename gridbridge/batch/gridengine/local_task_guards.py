@@ -23,7 +23,6 @@ _log = logging.getLogger(__name__)
 
 
 def remove_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
-    """Remove a task's guard, so that the task may start again."""
     if guard == HomeStartGuard.START:
         odd = submit.restore_start_time(cell, str(local.job))
         _log_overwritten_context(local, OWN_START, odd, "not a start time: the job may start at once")
@@ -32,7 +31,10 @@ def remove_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guar
 
 
 def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
-    """Save a job's queue list in the job's context, restrict the job to one transfer queue, and release the task."""
+    """Restrict a job to one transfer queue, and release the task.
+
+    The job's context saves the previous queue list.
+    """
     job = str(local.job)
     request = submit.query_job_request(cell, job)
     own = request.own_queues or ANY_QUEUE
@@ -46,7 +48,10 @@ def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, que
 
 
 def set_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
-    """Guard a task by a hold or a far start time; note a hold in the job's context, where the starter looks."""
+    """Guard a task by a hold or a far start time.
+
+    A hold is noted in the job's context, where the starter looks.
+    """
     job = str(local.job)
     if guard == HomeStartGuard.START:
         submit.defer_restart(cell, job, submit.query_job_request(cell, job))
@@ -58,7 +63,6 @@ def set_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: 
 def keep_job_off_queues(
     cell: GridEngineCellAccess, local: TransferAttemptId, other_queues: Callable[[str], str]
 ) -> None:
-    """Replace a job's queue list, and save the previous list in the job's context."""
     job = str(local.job)
     own = submit.query_job_request(cell, job)
     queues = other_queues(own.own_queues)
@@ -70,7 +74,6 @@ def keep_job_off_queues(
 
 
 def restore_queue_list(cell: GridEngineCellAccess, local: TransferAttemptId) -> None:
-    """Restore the queue list that the job's context has saved."""
     job = str(local.job)
     request = submit.query_job_request(cell, job)
     context = dict(request.context)
@@ -83,7 +86,6 @@ def restore_queue_list(cell: GridEngineCellAccess, local: TransferAttemptId) -> 
 def require_runnable_variant(
     cell: GridEngineCellAccess, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
-    """Raise GridbridgeError if no local queue could run a variant of a job's request."""
     own = submit.query_job_request(cell, str(local.job))
     requests = (
         home_job_runnability_check.request_with_replaced_lists(own, hard, queues) for hard, queues in variants(own)
@@ -98,7 +100,7 @@ def query_job_rerun(
     transfer_queues: Collection[str],
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
-    """Return a job's option `-r`; without this option, decide by the `rerun` settings of the local queues."""
+    """Return a job's option `-r`, or else a decision by the `rerun` settings of the local queues."""
     request = submit.query_job_request(cell, str(local.job))
     return request.rerun or of_queues(request, cell_object_queries.query_queue_rerun_settings(cell, transfer_queues))
 

@@ -27,7 +27,6 @@ LISTS = {"manager": "m", "operator": "o", "submit": "s", "admin": "h"}
 
 
 def qconf_command(cell: GridEngineCellAccess, *options: str) -> Argv:
-    """Build a qconf command with options such as `-sq all.q`."""
     return (f"{cell.binaries}/qconf", *options)
 
 
@@ -56,14 +55,17 @@ def parse_name_list(data: bytes) -> tuple[str, ...]:
 
 
 def parse_qmaster_clock_offset_s(data: bytes, now: float) -> float | None:
-    """Parse the seconds by which the qmaster's clock is ahead of `now` from `qping -info`; return None if unknown."""
+    """Return by how many seconds the qmaster's clock is ahead of `now`; None if unknown.
+
+    `data` is the output of `qping -info`.
+    """
     text = data.decode("utf-8", "replace")
     started, ran = STARTED.search(text), RAN.search(text)
     return int(started[1]) + int(ran[1]) - now if started and ran else None
 
 
 def setup_edit_shell_line(edit: SetupEdit) -> str:
-    """Return the sh line that carries out one edit, to run after the line of `cell_environment_shell_line`."""
+    """Return the sh line for one edit, to run after the line of `cell_environment_shell_line`."""
     return RENDERERS[edit.verb](edit)
 
 

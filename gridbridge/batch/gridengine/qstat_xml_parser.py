@@ -32,7 +32,7 @@ _Options = ParamSpec("_Options")
 
 
 def parse_repaired_xml(data: bytes, read: Callable[[bytes], _Value], program: str = "qstat") -> _Value:
-    """Parse an XML document, after a repair if necessary; a ParseError names the program that printed the XML."""
+    """Parse an XML document, after a repair if necessary; a ParseError names the program."""
     if b"<!" in data:  # a DTD, which qstat never prints; its entities could expand to anything
         raise ParseError(f"{program}: the XML contains a DTD; expected none")
     try:
@@ -107,7 +107,7 @@ def iterate_job_list(document: bytes) -> Iterator[Element]:
 
 
 def free_parsed_element(element: etree._Element) -> None:
-    """Empty a parsed element, and unlink the preceding element, which lxml does not need any more."""
+    """Empty a parsed element, and unlink the preceding element."""
     element.clear()
     before, around = element.getprevious(), element.getparent()
     if before is not None and around is not None and before.tag == element.tag:
@@ -127,7 +127,7 @@ _BARE_AND = re.compile(r"&(?!#?\w+;)")
 
 
 def _repair_xml(data: bytes) -> bytes:
-    """Repair the known errors in Grid Engine's XML; a missing end of the document is never added."""
+    """Repair the known errors in Grid Engine's XML, but never complete a truncated document."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -191,7 +191,7 @@ def parse_cluster_snapshot(
 
 
 def _add_job_row(rows: tuple[ClusterJobListRow, ...], row: ClusterJobListRow) -> tuple[ClusterJobListRow, ...]:
-    """Add a job's row; the rows of a parallel job, one for each host, become one row with all slots."""
+    """Add a job's row; merge a parallel job's rows, one for each host, into one row with all slots."""
     parts = [earlier for earlier in rows if earlier.tasks == row.tasks and earlier.state.is_running]
     if not (parts and row.state.is_running):
         return (*rows, row)
@@ -200,7 +200,10 @@ def _add_job_row(rows: tuple[ClusterJobListRow, ...], row: ClusterJobListRow) ->
 
 
 def _queue_instance_status(leafs: dict[str, str], queue: Element) -> QueueInstanceStatus:
-    """Parse a queue instance with its fixed resource values; Grid Engine 8.1.9 prints a BOOL as a number."""
+    """Parse a queue instance with its fixed resource values.
+
+    Grid Engine 8.1.9 prints a BOOL as a number.
+    """
     own = (resource for resource in queue.iterfind("resource") if resource.get("type") == FIXED)
     values = {resource.get("name"): resource.text for resource in own}
     remote = values.get("remote")
@@ -313,7 +316,6 @@ def parse_begun_tasks(data: bytes) -> list[int]:
 
 @with_qstat_xml_repair
 def parse_unix_groups_and_ckpts(data: bytes) -> dict[int, tuple[str, str]]:
-    """Parse each job's group and checkpointing environment from `qstat -j JOB,JOB -xml`."""
     jobs, _ = _leaf_texts_by_job(data, "JB_group", "JB_checkpoint_name")
     return {int(job[_JOB][0]): (job.get("JB_group", [""])[-1], job.get("JB_checkpoint_name", [""])[-1]) for job in jobs}
 
@@ -327,7 +329,7 @@ def parse_projects_of_jobs(data: bytes) -> dict[str, str]:
 
 @with_qstat_xml_repair
 def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
-    """Parse the arrays' maximal numbers of running tasks from `qstat -j -xml`; arrays without -tc are left out."""
+    """Parse each array's limit of running tasks (-tc); arrays without -tc are left out."""
     jobs, _ = _leaf_texts_by_job(data, "JB_ja_task_concurrency")
     caps = {int(job[_JOB][0]): int(job.get("JB_ja_task_concurrency", ["0"])[-1]) for job in jobs}
     return {job: most for job, most in caps.items() if most > 0}

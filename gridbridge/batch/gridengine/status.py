@@ -54,7 +54,7 @@ def query_cluster_snapshot(
     transfer_queues: Container[str] = (),
     uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return a snapshot of the cell at the time before the query, and the query's duration in seconds."""
+    """Return a snapshot, dated before the query, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = run_client_in_utc(cell, client_commands.show_cell_status_command(cell)).checked()
     took_s = time.monotonic() - began
@@ -112,7 +112,7 @@ def _job_ends_by_task(records: Iterable[JobRunAccounting]) -> Ends:
 
 
 def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return a dict from array id to the indices of running tasks; `qstat -j` shows no waiting tasks."""
+    """Return the indices of each array's running tasks; `qstat -j` shows no waiting tasks."""
     answer = run_client_in_utc(
         cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))
     ).checked()
@@ -153,7 +153,6 @@ def query_job_details(cell: GridEngineCellAccess, job_id: int) -> tuple[JobAccou
 
 
 def query_request_vocabulary(cell: GridEngineCellAccess) -> NamesOfferedByCluster:
-    """Return the names of resources, queues, projects and parallel environments that a job may request."""
     table = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc")).values()
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
     environments = frozenset(query_qconf_names(cell, "-spl"))
@@ -182,17 +181,14 @@ def _query_allocation_rules(cell: GridEngineCellAccess, environments: frozenset[
 
 
 def query_qconf_object(cell: GridEngineCellAccess, *options: str) -> bytes:
-    """Return qconf's output about one object, such as a queue."""
     return run_client(cell, qconf_parser_and_edits.qconf_command(cell, *options)).checked().stdout
 
 
 def query_qconf_object_settings(cell: GridEngineCellAccess, *options: str) -> QconfSettings:
-    """Return the attributes that qconf prints of one object."""
     return qconf_parser_and_edits.parse_object_attributes(query_qconf_object(cell, *options))
 
 
 def query_all_queue_settings(cell: GridEngineCellAccess) -> tuple[QconfSettings, ...]:
-    """Return each queue's configuration."""
     answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-sq", "*"))
     if answer.status and not query_qconf_names(cell, "-sql"):
         return ()
@@ -235,8 +231,8 @@ def decide_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool
 def decide_past_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | FutureDatedJobEnd | None, bool]:
     """Return a job's end, maybe in the future, and whether the job's records contradict each other.
 
-    A record of an end in the future, by an execd whose clock is ahead, counts only if no past record has an exit
-    status: after a past run without an exit status the job may have been requeued.
+    An execd whose clock is ahead records ends in the future. Such a record counts only if no past record has an
+    exit status, because a job may have been requeued after a run without an exit status.
     """
     final = [record for record in records if record.failed not in RESCHEDULED and not record.pe_task]
     future = [record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER]

@@ -110,16 +110,16 @@ def find_held_job(cell: GridEngineCellAccess, transfer: str, owner: str) -> str:
 
 
 def find_duplicate_arrays(cell: GridEngineCellAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's arrays with the submission name `transfer`, without the id `array`."""
+    """Return the ids of a user's arrays with the submission name `transfer`, except `array` itself."""
     return [str(job) for job in _find_jobs_by_submission_name(cell, transfer, owner) if str(job) != array]
 
 
 def _find_jobs_by_submission_name(cell: GridEngineCellAccess, transfer: str, owner: str) -> list[int]:
     """Return the ids of a user's jobs that were submitted under a given name.
 
-    Only the user's own jobs are queried: in the output of `qstat -j NAME`, other users' jobs could exceed the size
-    limit. An array is found even if an operator has renamed the array: operators can change a job's name, account
-    string, context and arguments, but qalter removes no variable SGE_O_* (measured: 8.1.9).
+    Only the user's own jobs are queried, because other users' jobs could make the output of `qstat -j NAME` too
+    large. A renamed array is found by a variable SGE_O_*, which qalter can't remove (measured: 8.1.9). Operators
+    can change a job's name, account string, context and arguments.
     """
     listed = run_client(cell, client_commands.list_jobs_command(cell, "-u", owner, "-xml")).checked().stdout
     shown = query_job_details_xml(cell, job_request_parser.parse_job_ids_by_name(listed, transfer, owner))
@@ -141,7 +141,6 @@ def query_owner_and_account(cell: GridEngineCellAccess, job: str) -> tuple[str, 
 
 
 def query_live_indices(cell: GridEngineCellAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return a dict from array id to the indices of this array's waiting and running tasks."""
     return job_request_parser.parse_array_indices(_query_own_jobs_xml(cell), arrays)
 
 
@@ -155,7 +154,6 @@ def hold_array_tasks(
 
 
 def release_array_tasks(cell: GridEngineCellAccess, array: str, indices: tuple[range, ...]) -> None:
-    """Remove the user hold from array tasks."""
     for tasks in _task_ranges_in_portions(array, indices):
         release_job(cell, tasks, gone_is_fine=True)
 
@@ -167,7 +165,6 @@ def _task_ranges_in_portions(array: str, indices: tuple[range, ...]) -> "Iterato
 
 
 def query_job_request(cell: GridEngineCellAccess, job: str) -> JobRequest:
-    """Return a job's request."""
     return job_request_parser.parse_job_request(query_job_xml(cell, job))
 
 
@@ -197,7 +194,6 @@ def query_job_details_xml(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> 
 
 
 def query_job_xml(cell: GridEngineCellAccess, job: str) -> bytes:
-    """Return the output of `qstat -j -xml` for a job; job_request_parser parses the output."""
     return run_client(cell, client_commands.show_job_detail_command(cell, job)).checked().stdout
 
 
@@ -211,24 +207,21 @@ def query_deferred_jobs(cell: GridEngineCellAccess) -> frozenset[int]:
 
 
 def hold_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False) -> None:
-    """Put a user hold on a job or task."""
     _run_client_or_raise(cell, "qalter", "-h", "u", job, gone_is_fine=gone_is_fine)
 
 
 def release_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False) -> None:
-    """Remove the user hold from a job or task."""
     _run_client_or_raise(cell, "qalter", "-h", "U", job, gone_is_fine=gone_is_fine)
 
 
 def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> None:
-    """Set a running job's start time far in the future, so that the job does not start again."""
     run_client(cell, client_commands.defer_restart_command(cell, job, request.own_start), zone=UTC).checked()
 
 
 def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
-    """Restore the start time that `defer_restart` saved; if the saved text is no time, return the text.
+    """Restore the start time that `defer_restart` saved; keep a start time that a user has set meanwhile.
 
-    Users can overwrite the saved start time in the job's context. A start time that a user has set meanwhile is kept.
+    Returns the saved text if the text is no time, because users can overwrite the text in the job's context.
     """
     request = query_job_request(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
@@ -237,12 +230,11 @@ def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
 
 
 def rename_and_release(cell: GridEngineCellAccess, job: str, name: str) -> None:
-    """Release a held job and give the job its final name."""
     _run_client_or_raise(cell, "qalter", "-N", name, "-h", "U", job)
 
 
 def release_arrays(cell: GridEngineCellAccess, arrays: tuple[str, ...], name: str) -> None:
-    """Release held arrays and give the arrays their final name, in one request."""
+    """Release and rename held arrays in one request."""
     rename_and_release(cell, ",".join(arrays), name)
 
 
@@ -266,7 +258,7 @@ def pin_job_to_queue(
 def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> str:
     """Restore the queue list of a job that was restricted to one queue.
 
-    If a queue of this list no longer exists, the job may start in any queue, and the list is returned.
+    Returns the list if a queue of the list no longer exists. The job may then start in any queue.
     """
     answer = run_client(cell, client_commands.restore_queue_list_command(cell, job, queues, hard))
     if answer.status and any(sign in answer.stdout + answer.stderr for sign in NO_QUEUES):
@@ -277,7 +269,6 @@ def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: 
 
 
 def alter_job(cell: GridEngineCellAccess, job: str, options: Argv) -> None:
-    """Change a job's request by options of qalter."""
     _run_client_or_raise(cell, "qalter", *options, job)
 
 

@@ -25,8 +25,6 @@ STOPPED = frozenset("sSTNPh")  # state letters of suspended tasks, and of runnin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningHostTask:
-    """A running task of a host, with its slots and state letters."""
-
     job: str
     task: str  # array task id; empty for a single job
     slots: int
@@ -63,7 +61,6 @@ def parse_tasks_on_hosts(data: bytes) -> Mapping[str, tuple[RunningHostTask, ...
 
 
 def parse_reschedulable_jobs(data: bytes, now_s: float) -> Mapping[str, TaskResourceRequests]:
-    """Parse the requests of jobs that may be rerun on other hosts, from `qstat -xml -j`."""
     return {
         job.findtext("JB_job_number", ""): _parse_resource_requests(job)
         for job in parse_short_xml(data).iterfind("djob_info/element")
@@ -101,7 +98,6 @@ def _is_job_reschedulable(job: Element, now_s: float) -> bool:
 def query_reschedulable_tasks(
     cell: GridEngineCellAccess, hosts: Iterable[str], now_s: float
 ) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
-    """Return, by host, the requests of all tasks that may be rerun on other hosts."""
     by_host = query_tasks_on_hosts(cell, list(hosts))
     free = query_reschedulable_jobs(cell, {task.job for tasks in by_host.values() for task in tasks}, now_s)
     return {
@@ -113,9 +109,10 @@ def query_reschedulable_tasks(
 
 
 def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -> bool:
-    """Restart all tasks of a disabled host on other hosts; if a task may not move, return False and change nothing.
+    """Restart all tasks of a disabled host on other hosts.
 
-    Tasks that are starting or ending are left to the next call.
+    Returns False and changes nothing if a task may not move. Tasks that are starting or ending are left to the
+    next call.
     """
     tasks = query_tasks_on_hosts(cell, [host]).get(host, ())
     free = query_reschedulable_jobs(cell, {task.job for task in tasks}, now_s)
@@ -128,7 +125,6 @@ def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -
 
 
 def query_tasks_on_hosts(cell: GridEngineCellAccess, hosts: list[str]) -> Mapping[str, tuple[RunningHostTask, ...]]:
-    """Return the running tasks of each host."""
     by_host = dict[str, tuple[RunningHostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):
         answer = run_client(cell, host_queue_instances_command(cell, hosts[at : at + AT_ONCE]))

@@ -33,8 +33,8 @@ def query_submitted_job(cell: GridEngineCellAccess, job: int, task: int = 0) -> 
 def query_job_states_and_wait_reasons(cell: GridEngineCellAccess, job: int) -> ListedJobStatus | None:
     """Return a job's states and reasons for waiting; None if the job does not exist.
 
-    If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries the reasons; only the
-    job's owner and operators get an answer.
+    If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries the reasons.
+    qalter answers only the job's owner and operators.
     """
     answer = run_client(cell, client_commands.show_job_detail_command(cell, str(job)))
     if UNKNOWN_JOB in answer.stdout:  # some versions of qstat also exit with status 1
@@ -64,7 +64,7 @@ def _query_waiting_reasons(cell: GridEngineCellAccess, job: str) -> tuple[str, .
 
 
 def query_queue_restrictions(cell: GridEngineCellAccess, queue: str) -> QueueJobAndUserRestrictions:
-    """Return the users and jobs that a queue accepts, without settings that differ between the queue's hosts."""
+    """Return the users and jobs that a queue accepts; settings that differ between hosts are left out."""
     settings = query_qconf_object_settings(cell, "-sq", queue)
     hosts = parse_qconf_words(settings.get("hostlist", ""))
     values = {name: _value_on_single_host(hosts, parse_qconf_values_by_host(text)) for name, text in settings.items()}
@@ -92,7 +92,6 @@ def _value_on_single_host(hosts: tuple[str, ...], value: QconfValuesByHost) -> s
 
 
 def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -> JobRequestAndSubmitOptions:
-    """Return the job that qsub would submit for the caller from the current directory."""
     answer = run_client(cell, client_commands.preview_submission_command(cell, argv))
     if answer.status:
         lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
@@ -102,7 +101,6 @@ def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -
 
 
 def build_alter_command(cell: GridEngineCellAccess, job: str, options: Argv) -> Argv:
-    """Build the command line that changes a job."""
     return (f"{cell.binaries}/qalter", *options, job)
 
 

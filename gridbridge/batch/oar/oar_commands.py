@@ -96,7 +96,6 @@ def _walltime_of_request(request: JobRequest) -> str:
 
 
 def oarsub_property_condition(request: JobRequest) -> str:
-    """Return the requested OAR properties as an SQL condition."""
     pairs = ((name, value) for name, value in _requests_for_oar(request) if not name.startswith(LEVEL))
     conditions = [_sql_comparison(name, value) for name, value in pairs]
     conditions += [f"({' OR '.join(_sql_comparison(*pair) for pair in clause)})" for clause in request.either]
@@ -147,17 +146,14 @@ def oar_job_keeper_perl_header(spec: JobSpec, tells: bool) -> str:
 
 
 def quote_for_perl(text: str) -> str:
-    """Quote a text as a Perl literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def quote_for_sql(text: str) -> str:
-    """Quote a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def show_nodes_command(server: OarServerAccess) -> Argv:
-    """Build the command that shows all resources with their properties."""
     return time_limited_oar_command(server, "oarnodes", "-J")
 
 
@@ -167,7 +163,6 @@ def show_job_command(server: OarServerAccess, job: str) -> Argv:
 
 
 def show_job_end_and_usage_command(server: OarServerAccess, job: str) -> Argv:
-    """Build the command that shows one job and the usage that keeper.pl recorded."""
     show, folder = (" ".join(map(quote_for_sh, show_job_command(server, job))), server.ends.rpartition("/")[0])
     with open(USED, encoding="ascii") as program:
         used = " ".join(map(quote_for_sh, ("/usr/bin/perl", "-e", program.read(), f"{folder}/used", job)))
@@ -175,24 +170,21 @@ def show_job_end_and_usage_command(server: OarServerAccess, job: str) -> Argv:
 
 
 def show_named_jobs_command(server: OarServerAccess, name: str, owner: str, condition: str) -> Argv:
-    """Build the command that shows a user's jobs with a given name, as far as they meet an SQL condition."""
+    """Build the command that shows a user's jobs that have a given name and meet an SQL condition."""
     own_jobs = f"job_name = {quote_for_sql(name)} AND job_user = {quote_for_sql(owner)}"
     return show_jobs_by_sql_command(server, f"{own_jobs} AND {condition}")
 
 
 def show_jobs_by_sql_command(server: OarServerAccess, condition: str) -> Argv:
-    """Build the command that shows the jobs that meet an SQL condition, with all details."""
     return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
 def show_live_array_tasks_command(server: OarServerAccess, *arrays: str) -> Argv:
-    """Build the command that shows all unended tasks of arrays."""
     numbers = ", ".join(str(int(array)) for array in arrays)
     return show_jobs_by_sql_command(server, f"array_id IN ({numbers}) AND state NOT IN {OVER}")
 
 
 def show_ended_array_tasks_command(server: OarServerAccess, arrays: list[tuple[int, tuple[int, ...]]]) -> Argv:
-    """Build the command that shows those ended array tasks that have the given indices."""
     condition = " OR ".join(
         f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})" for array, indices in arrays
     )
@@ -216,6 +208,6 @@ def oar_frontend_script_command(server: OarServerAccess, verb: str, about: str, 
 
 
 def time_limited_oar_command(server: OarServerAccess, program: str, *words: str) -> Argv:
-    """Build the command line of an OAR program that an alarm(2) ends before the server's time limit."""
+    """Build the command line of an OAR program; alarm(2) ends the program before the server's time limit."""
     limit_s = max(1, int(server.timeout_s) - ANSWER_S)
     return (*LIMITED, str(limit_s), f"{server.binaries}/{program}", *words)

@@ -49,9 +49,10 @@ HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
 
 
 def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutputs, str]:
-    """Return the outputs of oarnodes and oarstat, with appended reachable halted nodes, and this host's name.
+    """Return the outputs of oarnodes and oarstat, and the name of this host, the OAR server.
 
-    This host is the OAR server: the balancer runs there, because only OAR's own account may read the configuration.
+    The outputs end with the reachable halted nodes. The balancer runs on the OAR server, because only OAR's own
+    account may read the configuration.
     """
     answer = (
         run_client(server, oar_server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
@@ -64,7 +65,6 @@ def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutp
 
 
 def encode_reachable_hosts(hosts: Iterable[str]) -> bytes:
-    """Encode the names of reachable nodes, one in each line, to append to OAR's output."""
     return "".join(f"{host}\n" for host in hosts).encode()
 
 
@@ -82,7 +82,10 @@ def _does_node_accept_connections(host: str) -> bool:
 
 
 def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
-    """Parse the output of OAR's programs, with `queue` as queue of ordinary jobs; ParseError if incomplete."""
+    """Parse the output of OAR's programs; raise ParseError if the output is incomplete.
+
+    `queue` becomes the queue of ordinary jobs.
+    """
     answer, whole, up = document.rpartition(WHOLE)
     nodes, shown, *more = oar_output_parser.split_combined_oar_answer(answer + whole)
     resources, jobs = oar_output_parser.parse_oar_resources(nodes), oar_output_parser.parse_oarstat_jobs(shown)
@@ -139,7 +142,7 @@ def _node_slot_counts(
 
 
 def _slots_of_smallest_unit(level: str, resources: Iterable[oar_output_parser.OarResource]) -> int:
-    """Return the number of slots of the smallest unit of a level such as /cpu; 0 if a unit spans several nodes."""
+    """Return the slots of the smallest unit of a level such as /cpu; 0 if a unit spans several nodes."""
     hosts, slots = dict[object, set[str]](), Counter[object]()
     for resource in resources:
         unit = resource.properties.get(level)
@@ -165,10 +168,11 @@ def _queue_instances_of_nodes(
     facts: Mapping[str, frozenset[str]],
     queue: str,
 ) -> Iterator[CellQueueInstance]:
-    """Yield each node's queue for ordinary jobs and queue for best-effort jobs.
+    """Yield two queue instances of each node: one for ordinary jobs, and one for best-effort jobs.
 
-    Resources of an accepted advance reservation count as reserved, because the balancer would otherwise wake nodes too
-    late. A resource that several jobs share, such as a container job and its inner jobs, counts once.
+    Resources of an accepted advance reservation count as reserved. Otherwise the balancer would wake nodes too
+    late. A resource that several jobs share counts once, for example the resource of a container job and its
+    inner jobs.
     """
     where = {resource.id: host for host, resources in of_host.items() for resource in resources}
     running = defaultdict[tuple[str, str], list[RunningTaskGroup]](list)

@@ -40,8 +40,6 @@ SETTINGS: Mapping[str, Argv] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OarNodeState:
-    """The state of an OAR node."""
-
     is_listed: bool
     is_idle: bool  # whether no ordinary job uses or has reserved the node
     is_drained: bool
@@ -51,18 +49,17 @@ class OarNodeState:
 
 
 def oar_node_state_command(word: str, host: str) -> Argv:
-    """Return the command line by which root changes a node's state."""
     return (SETTING, "-h", host, *SETTINGS[word])
 
 
 def store_oar_node_tags_commands(host: str, text: str) -> tuple[Argv, ...]:
-    """Return the command lines by which root stores a node's tags; the first command creates the property."""
+    """Return the commands by which root stores a node's tags; the first command creates the property."""
     declaration = f"{PROPERTY} -l | grep -qx {TAGS} || {PROPERTY} -a {TAGS} -c"
     return (("/bin/sh", "-c", declaration), (SETTING, "-h", host, "-p", f"{TAGS}={text}"))
 
 
 def find_oar_energy_saving_setting(configuration: str) -> str:
-    """Return the line of oar.conf that lets OAR itself halt nodes; empty if OAR itself halts no nodes."""
+    """Return the line of oar.conf that lets OAR itself halt nodes; empty if there is no such line."""
     match = OWNER.search(configuration)
     return match.group().strip() if match else ""
 
@@ -80,7 +77,6 @@ def query_oar_node_state(server: OarServerAccess, host: str) -> OarNodeState:
 
 
 def parse_oar_node_state(document: bytes, host: str) -> OarNodeState:
-    """Parse a node's state from the output of oarnodes and oarstat."""
     nodes, listed, *_ = split_combined_oar_answer(document)
     own = [resource for resource in parse_oar_resources(nodes) if resource.host == host and resource.is_slot]
     ids = {resource.id for resource in own}
@@ -103,7 +99,6 @@ def query_host_tags(server: OarServerAccess) -> Mapping[str, tuple[str, ...]]:
 
 
 def list_execution_hosts(server: OarServerAccess) -> tuple[str, ...]:
-    """Return the names of all nodes of the OAR server."""
     resources = parse_oar_resources(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
     return tuple(dict.fromkeys(resource.host for resource in resources))
 

@@ -52,7 +52,6 @@ class OarstatJobLine(NamedTuple):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the job waits for its start."""
         return self.letter == WAITING_LETTER
 
 
@@ -90,7 +89,7 @@ class OarJob:
 
     @property
     def account(self) -> str:
-        """The name of the job's transfer or array, which is the job's name."""
+        """The job's name, which is the name of its transfer or array."""
         return self.name
 
     @property
@@ -100,12 +99,10 @@ class OarJob:
 
     @property
     def is_besteffort(self) -> bool:
-        """Whether the job is preemptible."""
         return self.queue == BEST_EFFORT
 
     @property
     def has_ended(self) -> bool:
-        """Whether the job has ended."""
         return self.state in ENDED
 
     @property
@@ -130,7 +127,6 @@ class OarJob:
 
     @property
     def is_held(self) -> bool:
-        """Whether the job is held."""
         return self.state == HELD
 
     @property
@@ -169,7 +165,7 @@ class OarJob:
         return JobState(facts, word if JobStateFact.UNKNOWN in facts else render_job_state_letters(facts))
 
     def first_event_text(self, *kinds: str) -> str:
-        """Return the text of the job's first event of the given types; empty if no event has these types."""
+        """Return the text of the job's first event of the given types; empty if there is no such event."""
         texts = (f"{kind}: {words}" for kind, words in self.events if kind in kinds)
         return next(texts, "")
 
@@ -212,7 +208,7 @@ def parse_oarstat_jobs(answer: bytes) -> list[OarJob]:
 
 
 def split_combined_oar_answer(answer: bytes, least: int = 2) -> list[bytes]:
-    """Split the output of several programs into parts; raise ParseError if a part or the last line is missing."""
+    """Split the output of several programs; raise ParseError if a part or the last line is missing."""
     parts = answer.removesuffix(WHOLE).split(BREAK)
     if len(parts) < least or not answer.endswith(WHOLE):
         raise ParseError("oarnodes and oarstat: the answer is incomplete")
@@ -233,7 +229,7 @@ def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatJobLine]:
 
 
 def parse_oar_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:
-    """Parse a job, and for each user the user and system times of the job that keeper.pl recorded."""
+    """Parse a job, and the CPU times that keeper.pl recorded: {user: (user time, system time)}."""
     job, _, usage = answer.partition(BREAK)
     used = {}
     for line in usage.decode("ascii", "replace").splitlines():

@@ -24,8 +24,6 @@ REPORTED = re.compile(r"R=(\d{1,9}),")  # OAR's message about a waiting job name
 
 
 class OarSlotDistribution(NamedTuple):
-    """The number of slots that a request needs, and their distribution over nodes."""
-
     slots: int
     pe: str
     is_whole: bool = False
@@ -47,7 +45,7 @@ class OarSlotDistribution(NamedTuple):
 
 
 class OarNodeSlotCounts(NamedTuple):
-    """How many slots each node of a cluster has, and how many each unit, such as a CPU, inside a node."""
+    """The number of slots of each node of a cluster, and of each unit, such as a CPU, inside a node."""
 
     slots_by_node: Sequence[int]
     usable: Sequence[int]  # slots of each node that accepts jobs
@@ -55,7 +53,6 @@ class OarNodeSlotCounts(NamedTuple):
 
     @property
     def smallest_node_slots(self) -> int:
-        """The number of slots of the smallest node."""
         return min(self.slots_by_node, default=1)
 
 
@@ -65,7 +62,6 @@ def slots_per_node_in_pe_name(pe: str) -> int:
 
 
 def requested_oar_levels(request: str) -> list[str]:
-    """Return the resource levels, such as /cpu, that a request names."""
     return [level for level, _ in LEVEL.findall(PROPERTIES.sub("", request))]
 
 
@@ -118,7 +114,7 @@ def _parse_request_alternative(text: str, reported: int, sizes: OarNodeSlotCount
 def _parse_request_groups(
     groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeSlotCounts
 ) -> list[OarSlotDistribution]:
-    """Parse each group; the last of the groups of unknown size gets the slots that OAR reports in excess."""
+    """Parse each group; the last group of unknown size gets the slots that OAR reports in excess."""
     distributions = [_parse_request_group(levels, 0, sizes) for levels in groups]
     remainder = reported - sum(way.slots for way in distributions)
     for index, levels in reversed(list(enumerate(groups))):
@@ -178,7 +174,7 @@ def _distribution_without_nodes(levels: dict[str, str], reported: int, sizes: Oa
 def _distribution_in_units(
     levels: dict[str, str], inside: str, reported: int, sizes: OarNodeSlotCounts
 ) -> OarSlotDistribution | None:
-    """Return the slot distribution of units inside nodes, such as /cpu; None if only OAR knows the number of slots."""
+    """Return the slot distribution of units inside nodes, such as /cpu; None if only OAR knows the slots."""
     values, index = list(levels.values()), list(levels).index(inside)
     above, below = values[: index + 1], values[index + 1 :]
     if ALL in values:

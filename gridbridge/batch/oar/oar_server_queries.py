@@ -50,7 +50,7 @@ def oar_status_query_command(
 ) -> oar_commands.Argv:
     """Build the query for nodes, for gridbridge's jobs in full, and for other jobs in one line each.
 
-    Waiting jobs are queried before running jobs, so that a job which starts meanwhile is in at least one list.
+    Waiting jobs are queried before running jobs. So a job that starts meanwhile is in at least one list.
     """
     ours = f"array_id IN ({_sql_number_list(job_ids)})"
     begun = f"{ours} AND ({ACTIVE} OR {IDLE} AND {DELETED})"

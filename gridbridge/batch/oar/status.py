@@ -69,10 +69,10 @@ def query_cluster_snapshot(
     transfer_queues: Container[str] = (),
     uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return a snapshot of the cluster with the jobs in `job_ids`, and the query's duration in seconds.
+    """Return a snapshot with the jobs in `job_ids`, and the query's duration in seconds.
 
-    The snapshot also has each job with a transfer's name that has been held since its submission. At most MOST_LINES
-    waiting jobs are counted.
+    The snapshot also has each job with a transfer's name that has been held since its submission. At most
+    MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _run_oar_query_for_output(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
@@ -121,7 +121,10 @@ def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
 
 
 def read_remote_setup(server: OarServerAccess, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
-    """Return an OAR server's set-up; a job in any home parallel environment gets slots of one OAR node."""
+    """Return an OAR server's set-up.
+
+    A job of any parallel environment at home gets slots of one OAR node.
+    """
     _oar_version(server)
     return CellQconfSettings.bare(_host_of_oar_clients(server), home.environments)
 
@@ -152,7 +155,7 @@ def count_batch_slots(server: OarServerAccess) -> int:
 
 
 def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd | None:
-    """Return how the job with this id and account string ended; None if unknown or deleted before the start."""
+    """Return how the job with this id and account string ended; None if unknown or deleted before start."""
     show = oar_commands.show_job_end_and_usage_command if server.ends else oar_commands.show_job_command
     jobs, used = parse_oar_job_end_and_usage(_run_oar_query_for_output(server, show(server, str(job_id))))
     if not jobs or not jobs[0].has_ended or jobs[0].account != account:
@@ -161,7 +164,7 @@ def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd 
 
 
 def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
-    """Return how array tasks ended: a dict from the array's account string to {task index: end}."""
+    """Return how array tasks ended: {account string of the array: {task index: end}}."""
     answers = (
         _run_oar_query_for_output(server, oar_commands.show_ended_array_tasks_command(server, question))
         for question in _portions_of_array_tasks(arrays)
@@ -185,7 +188,7 @@ def _portions_of_array_tasks(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[t
 
 
 def query_begun_indices(server: OarServerAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return a dict from array id to the indices of waiting and running tasks; ended arrays are left out."""
+    """Return the indices of each array's waiting and running tasks; ended arrays are left out."""
     living: dict[int, list[int]] = {}
     for job in parse_oarstat_jobs(
         _run_oar_query_for_output(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))
@@ -316,7 +319,7 @@ def _job_end_without_usage(job: OarJob) -> JobEnd | None:
 
 
 def _kill_reason(job: OarJob) -> JobKillReason:
-    """Return the reason why OAR killed a job; preemption and walltime take precedence over users' deletions."""
+    """Return why OAR killed a job; preemption and walltime take precedence over users' deletions."""
     causes = (why for kind, why in KILLED_FOR.items() if kind in job.event_types)
     return next(causes, JobKillReason.UNKNOWN)
 

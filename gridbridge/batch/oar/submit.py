@@ -59,7 +59,10 @@ def oar_job_file_contents(spec: JobSpec, tells: bool) -> bytes:
 
 
 def _parse_oarsub_answer(answer: CompletedProgram) -> JobSubmissionResult:
-    """Parse oarsub's answer; exit status 9 says that the job was killed, although the held job still exists."""
+    """Parse oarsub's answer.
+
+    Exit status 9 says that the job was killed, but the held job still exists.
+    """
     words = answer.stdout + answer.stderr
     number = words.partition(ID)[2].partition(b"\n")[0]
     if answer.status == 0 and number.isdigit():
@@ -82,9 +85,10 @@ def _reason_in_oarsub_output(words: bytes, status: int) -> str:
 
 
 def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
-    """Return the id of a user's oldest never released job or array with a given name; empty if none exists.
+    """Return the id of a user's oldest never released job or array with a given name.
 
-    A released job still has the name, because OAR can't rename jobs. A job whose script did not arrive is not returned.
+    The result is empty if there is none. A released job keeps the name, because OAR can't rename jobs. A job
+    whose script did not arrive is not returned.
     """
     held = _find_held_jobs_and_scripts(server, transfer, owner)
     if not held:
@@ -95,7 +99,7 @@ def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
 
 
 def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's held arrays with the submission name `transfer`, without the id `array`."""
+    """Return the ids of a user's held arrays with the submission name `transfer`, except `array` itself."""
     return [job for job in _find_held_jobs_and_scripts(server, transfer, owner) if job != array]
 
 
@@ -125,7 +129,7 @@ def query_job_state(server: OarServerAccess, job: str) -> "JobState":
 
 
 def rename_and_release(server: OarServerAccess, job: str, _name: str) -> None:
-    """Release a held job. OAR can't rename jobs, so the job keeps its submission name."""
+    """Release a held job; the job keeps its submission name, because OAR can't rename jobs."""
     _run_oar_program(server, "oarresume", job).checked()
 
 
@@ -156,7 +160,6 @@ def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: 
 
 
 def hold_array_tasks(server: OarServerAccess, array: str, name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
-    """Hold array tasks; return the indices of the tasks that are held afterwards."""
     for job in _tasks_at_indices(_query_live_array_tasks(server, array), name, indices):
         try:
             if job.is_waiting:
@@ -170,7 +173,6 @@ def hold_array_tasks(server: OarServerAccess, array: str, name: str, indices: tu
 
 
 def release_array_tasks(server: OarServerAccess, array: str, indices: tuple[range, ...]) -> None:
-    """Release the held array tasks with the given indices."""
     for job in _query_live_array_tasks(server, array):
         if job.is_held and any(job.place in span for span in indices):
             release_job(server, job.id)
@@ -199,7 +201,6 @@ def _oardel_command(server: OarServerAccess, verb: str, about: str, *words: str)
 
 
 def hold_job(server: OarServerAccess, job: str) -> None:
-    """Hold a waiting job."""
     answer = _run_oar_program(server, "oarhold", job)
     oar_job = _wait_for_job_state(server, job, lambda current: not current.is_waiting)
     if answer.status and (oar_job is None or not oar_job.is_held):
@@ -207,14 +208,13 @@ def hold_job(server: OarServerAccess, job: str) -> None:
 
 
 def release_job(server: OarServerAccess, job: str) -> None:
-    """Release a held job."""
     answer = _run_oar_program(server, "oarresume", job)
     if NOT_HELD not in answer.stderr:
         answer.checked()
 
 
 def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return a dict from array id to the indices of waiting and running tasks.
+    """Return the indices of each array's waiting and running tasks, by array id.
 
     `arrays` maps array ids to account strings; a task with another account string is left out.
     """
@@ -228,7 +228,8 @@ def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[
 def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
     """Suspend a running job, or hold a waiting job; a missing job is no error.
 
-    keeper.pl stops the job's processes, because `oarhold -r` needs cpusets and gives the job's resources to other jobs.
+    keeper.pl stops the job's processes. `oarhold -r` would need cpusets, and give the job's resources to other
+    jobs.
     """
     oar_job = _query_live_job(server, job)
     if oar_job and oar_job.is_waiting:
@@ -249,14 +250,13 @@ def resume_or_release_job(server: OarServerAccess, job: str) -> None:
 
 
 def delete_job(server: OarServerAccess, job: str) -> None:
-    """Delete a job; if the job has ended and OAR has resubmitted it, delete the new jobs."""
+    """Delete a job; if OAR has resubmitted the ended job, delete the new jobs."""
     if not _run_unless_job_ended(server, job, _oardel_command(server, "delete", job, job), KILLED_BEFORE):
         for copy in _find_resubmitted_jobs(server, job):
             _run_unless_job_ended(server, copy.id, _oardel_command(server, "delete", copy.id, copy.id), KILLED_BEFORE)
 
 
 def _signal_job(server: OarServerAccess, job: str, signal: str) -> None:
-    """Signal the first process of a running job."""
     _run_unless_job_ended(server, job, oar_commands.time_limited_oar_command(server, "oardel", "-s", signal, job))
 
 
@@ -269,7 +269,7 @@ def _run_unless_job_ended(server: OarServerAccess, job: str, argv: oar_commands.
 
 
 def _find_resubmitted_jobs(server: OarServerAccess, job: str) -> "list[OarJob]":
-    """Return the live jobs that OAR made when it resubmitted an ended job once or several times."""
+    """Return the live jobs that OAR made by resubmitting an ended job."""
     jobs = _query_oar_jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].has_ended:
         return []
@@ -283,7 +283,10 @@ def _find_live_array_task(server: OarServerAccess, array: str) -> "OarJob | None
 
 
 def _wait_for_job_state(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
-    """Wait until a job's state is settled; return None if the job ends. A timeout raises CommandFailed."""
+    """Wait until a job's state is settled; return None if the job ends.
+
+    A timeout raises CommandFailed.
+    """
     deadline = time.monotonic() + server.timeout_s
     while (oar_job := _query_live_job(server, job)) and not is_settled(oar_job):
         if time.monotonic() > deadline:
@@ -311,6 +314,5 @@ def _run_oar_program(server: OarServerAccess, program: str, *words: str) -> Comp
 def run_client(
     server: OarServerAccess, argv: oar_commands.Argv, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
-    """Run a client program of OAR, locally or by ssh."""
     environment, limit_s = server.environment(), server.timeout_s
     return ssh.run_over_ssh(server.login, argv, environment, limit_s, stdin, most_bytes=most_bytes)

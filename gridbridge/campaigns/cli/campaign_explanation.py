@@ -83,8 +83,6 @@ STATES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignExplanation:
-    """Sentences that explain why a campaign, or one task of the campaign, waits or has ended."""
-
     campaign: PublishedCampaign
     task: PublishedCampaignTask | None = None
     at: datetime | None = None  # time of the runner's last cycle; None if no task waits for a cycle

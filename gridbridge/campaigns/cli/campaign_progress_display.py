@@ -41,7 +41,6 @@ def watch_campaigns_until_end(
     pause: Callable[[float], None] = time.sleep,
     print_line: Callable[[str], None] | None = None,
 ) -> None:
-    """Show the progress of campaigns until each campaign has ended."""
     with ExitStack() as stack:
         is_terminal = sys.stdout.isatty() and not print_line
         show = (

@@ -54,7 +54,6 @@ def campaign_end_forecast_text(campaign: PublishedCampaign) -> str:
 
 
 def end_forecast_error_text(forecast_errors: PublishedForecastErrors) -> str:
-    """Describe how wrong the forecasts of ended campaigns were."""
     whole = number_with_noun(forecast_errors.forecasts, "campaign")
     return (
         f"earlier forecasts: {forecast_errors.p90_held} of {whole} ended by their P90, "
@@ -64,14 +63,12 @@ def end_forecast_error_text(forecast_errors: PublishedForecastErrors) -> str:
 
 
 def campaign_summary_row(campaign: PublishedCampaign) -> tuple[str, ...]:
-    """Return the row of a campaign in the summary table."""
     to_fix = 0 if campaign.state is CampaignState.CANCELLED else campaign.failed
     numbers = (campaign.tasks_waiting, campaign.tasks_running, campaign.ended, to_fix)
     return (str(campaign.number), campaign.owner, campaign.state, campaign.type, *map(str, numbers))
 
 
 def cluster_progress_rows(campaign: PublishedCampaign) -> list[tuple[str, ...]]:
-    """Return a progress row for each cluster of a campaign, and a row for the total."""
     live = (campaign.tasks_waiting, campaign.tasks_running)
     of_all = ("all", *live, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
     rows = [
@@ -127,13 +124,11 @@ def print_campaigns_csv(campaigns: Iterable[PublishedCampaign], is_headless: boo
 def print_tasks_csv(
     published_tasks: Iterable[PublishedCampaignTask], parameters: Sequence[str], is_headless: bool
 ) -> None:
-    """Print tasks as comma-separated values."""
     rows = (_task_row_values(task, parameters, is_whole=True) for task in published_tasks)
     _print_csv(TASK_CSV_HEAD, rows, is_headless)
 
 
 def task_json(task: PublishedCampaignTask, parameters: Sequence[str]) -> dict[str, object]:
-    """Return the fields of a task for JSON output."""
     row: dict[str, object] = {
         "task": task.number,
         "state": task.state_word,

@@ -48,8 +48,6 @@ def transfer_host_to_relay_to(folder: str = PUBLISHED, path: str = CONFIG) -> st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedCommandOutputFiles:
-    """Files that a relayed command writes into the folder `out`, and the folder for them on this host."""
-
     words: tuple[str, ...]  # arguments of the relayed command
     to: str  # folder on this host to which the files are copied
     says: str = ""  # text that is printed in place of the relayed command's output
@@ -69,7 +67,8 @@ def run_here_or_on_transfer_host(
     """Run a command on this host or on the transfer host, and exit with the command's status.
 
     `writes` returns the files that a relayed command writes; these files are copied to this host. `changes` says
-    whether a command with these options changes any state. After a lost connection, nobody knows if it has done so.
+    whether a command with these options changes any state. After a lost connection nobody knows if the state was
+    changed.
     """
     words = sys.argv[1:]
     transfer_host = "" if any(word.partition("=")[0] in HERE for word in words) else transfer_host_to_relay_to()
@@ -104,7 +103,6 @@ def run_on_transfer_host(
 
 
 def relay_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCommandOutputFiles) -> int:
-    """Run a command that writes files on the transfer host, and copy these files to this host."""
     try:
         os.makedirs(files.to, exist_ok=True)
         if not (files.is_chosen or is_owned_by_current_user(files.to)):
@@ -183,7 +181,7 @@ def stored_campaign_json(number: int, parsed: ParsedJdl) -> str:
 def print_stored_submission(program: str, lines: Sequence[str], summary: str) -> int:
     """Print that a submission is stored, and return the exit status.
 
-    If standard output can't be written, `summary` is printed on standard error, and the exit status is UNANSWERED, so
+    If standard output can't be written, `summary` goes to standard error. The exit status is then UNANSWERED, so
     that scripts do not repeat the request.
     """
     try:

@@ -116,5 +116,4 @@ def _format_published_value(value: object) -> str:
 
 
 def main() -> None:
-    """Run gridclusters on this host, or by ssh on the transfer host."""
     command_relay_and_runner_wait.run_here_or_on_transfer_host(gridclusters, "gridclusters")

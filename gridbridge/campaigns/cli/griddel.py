@@ -122,5 +122,4 @@ def _is_task_id(word: str) -> bool:
 
 
 def main() -> None:
-    """Run griddel on this host, or by ssh on the transfer host."""
     command_relay_and_runner_wait.run_here_or_on_transfer_host(griddel, "griddel", UNREACHABLE, changes=lambda _: True)

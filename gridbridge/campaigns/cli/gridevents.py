@@ -136,7 +136,6 @@ def _is_event_about_failed_tasks(event: CampaignEvent) -> bool:
 
 
 def main() -> None:
-    """Run gridevents on this host, or by ssh on the transfer host."""
     command_relay_and_runner_wait.run_here_or_on_transfer_host(
         gridevents, "gridevents", UNREACHABLE, changes=lambda options: options["is_fix"] or options["is_again"]
     )

@@ -73,5 +73,4 @@ def _relayed_output_files(
 
 
 def main() -> None:
-    """Run gridfetch on this host, or by ssh on the transfer host."""
     command_relay_and_runner_wait.run_here_or_on_transfer_host(gridfetch, "gridfetch", writes=_relayed_output_files)

@@ -111,7 +111,6 @@ def _subscribe_or_unsubscribe_caller(
 
 
 def main() -> None:
-    """Run gridnotify on this host, or by ssh on the transfer host."""
     command_relay_and_runner_wait.run_here_or_on_transfer_host(
         gridnotify, "gridnotify", UNREACHABLE, changes=lambda options: not options["is_list"]
     )

@@ -32,8 +32,6 @@ class NoSuchCampaignOrTask(GridbridgeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridstatOutputFormat:
-    """Output options of gridstat: the folder to read, the header line, JSON or CSV."""
-
     folder: str
     is_headless: bool = False
     is_json: bool = False
@@ -336,7 +334,6 @@ def _relayed_plot_file(
 
 
 def main() -> None:
-    """Run gridstat on this host, or by ssh on the transfer host."""
     command_relay_and_runner_wait.run_here_or_on_transfer_host(gridstat, "gridstat", writes=_relayed_plot_file)
 
 

@@ -269,5 +269,4 @@ def _relay_gridsub(transfer_host: str, words: list[str], options: list[str], std
 
 
 def main() -> None:
-    """Run gridsub on this host, or by ssh on the transfer host."""
     output_and_errors.run_command_reporting_errors(gridsub, "gridsub")

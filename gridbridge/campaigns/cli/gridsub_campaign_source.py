@@ -37,7 +37,10 @@ from gridbridge.program.model_values_as_json import model_value_from_json
 
 
 def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
-    """Read a JDL; raises ConfigError with all mistakes. On a login node, any cluster name is accepted."""
+    """Read a JDL; raise ConfigError with all mistakes.
+
+    On a login node, any cluster name is accepted.
+    """
     folder = os.path.dirname(path) or "."
     return jdl_reader.parse_jdl(
         path, text, type_=CampaignType(type_), folder=folder, site_clusters=_configured_cluster_names(config)
@@ -47,7 +50,7 @@ def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJd
 def campaign_of_failed_tasks(
     number: int, type_: str = "", folder: str = CAMPAIGNS, published: str = PUBLISHED
 ) -> ParsedJdl:
-    """Return a new campaign with the failed tasks, but not the cancelled tasks, of the caller's campaign."""
+    """Return a new campaign with the failed tasks of the caller's campaign, without cancelled tasks."""
     campaign = campaign_client.find_published_campaign(number, published)
     if not campaign:
         raise ConfigError((f"no campaign {number}",))
@@ -79,7 +82,7 @@ def campaign_with_added_tasks(
 
 
 def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
-    """Decode a campaign that a login node sent; raises ConfigError for invalid data."""
+    """Decode a campaign that a login node sent; raise ConfigError for invalid data."""
     first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
     try:
         return ParsedJdl(jdl=model_value_from_json(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
@@ -129,8 +132,6 @@ TOML_LETTERS = 60_000  # a longer text is not checked for TOML, because a script
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignSourceOptions:
-    """Options of gridsub that say where a campaign comes from: JDL, script or command."""
-
     path: str | None
     text: str | None
     numbers: str | None

@@ -41,8 +41,6 @@ SPREAD = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignPreviewAtCluster:
-    """The number of tasks that a cluster would get next, and the requested objects that it lacks."""
-
     cluster: str
     free_slots: int | None  # slots that are free for the campaign's tasks; None if unknown
     tasks: int
@@ -57,7 +55,7 @@ class CampaignPreviewAtCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionPreview:
-    """The result of `gridsub --check`: the effects of admission rules, and the tasks for each cluster."""
+    """The result of `gridsub --check`."""
 
     admitted: CampaignAdmissionResult
     tasks: int
@@ -68,7 +66,6 @@ class SubmissionPreview:
 def preview_tasks_by_cluster(
     parsed: ParsedJdl, admission: CampaignAdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
 ) -> SubmissionPreview:
-    """Return how many tasks of an admitted campaign each cluster would get now."""
     policy = _load_configuration_for_jdl(admission.jdl, path)
     site_admission_rules.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
     tasks = len(parsed.parameters)

@@ -35,7 +35,6 @@ def gridwait(numbers: tuple[int, ...], folder: str) -> int:
 
 
 def main() -> None:
-    """Run gridwait on this host, or by ssh on the transfer host."""
     command_relay_and_runner_wait.run_here_or_on_transfer_host(gridwait, "gridwait")
 
 

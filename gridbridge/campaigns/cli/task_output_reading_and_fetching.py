@@ -40,8 +40,6 @@ done
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutputFolderAtCluster:
-    """The folder with the outputs of a campaign's tasks at one cluster."""
-
     login: SshLogin | None
     folder: str  # relative to the remote home directory if the cluster has an ssh login
     timeout_s: float
@@ -50,8 +48,6 @@ class TaskOutputFolderAtCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutputFetchOutcome:
-    """The number of files fetched from a cluster, and why the fetch failed."""
-
     cluster: str
     files: int
     problem: str = ""
@@ -67,8 +63,8 @@ def own_campaign_output_folders(
 ) -> Mapping[str, TaskOutputFolderAtCluster]:
     """Return the output folder of the caller's own campaign at each cluster.
 
-    Raises ForeignOrMissingCampaignFile, with the owner's name, if the caller does not own the campaign. This holds for
-    root, too, because root has no user's ssh keys or home directory, and follows no path that a user chose.
+    Raises ForeignOrMissingCampaignFile, with the owner's name, if the caller does not own the campaign. Root is
+    refused, too. Root has no user's ssh keys or home directory, and follows no path that a user chose.
     """
     uid = campaign_files_of_owners.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:

@@ -50,8 +50,8 @@ def campaign_tasks_in_snapshots(
 ) -> Iterator[deletions.ArrayTasksWithSameStateAndAge]:
     """Yield the campaign tasks that wait or run at clusters that answered.
 
-    Tasks that are being deleted are left out. Prologues and epilogues (`steps`) that wait are left out, unless they are
-    marked for deletion. Times are corrected for jumps of this host's clock.
+    Tasks that are being deleted are left out. Waiting prologues and epilogues (`steps`) are included only if they
+    are marked for deletion. Times are corrected for jumps of this host's clock.
     """
     jumps = tuple(leaps)
     for array in arrays:
@@ -70,7 +70,7 @@ def campaign_tasks_in_snapshots(
 
 
 def _time_since_tasks_wait_or_run(array: CampaignArray, row: ClusterJobListRow, campaign: Campaign) -> datetime | None:
-    """Return when waiting tasks were submitted, or running tasks started; None if nikita keeps them."""
+    """Return when waiting tasks were submitted or running tasks started; None if nikita keeps the tasks."""
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
     if row.state.is_deleting or row.state.is_put_back:
@@ -129,8 +129,6 @@ def _group_array_indices_by_deletion_mark(
 
 
 class BlockedLocalJobFinder:
-    """Finds local jobs that wait for slots or resources that best-effort tasks hold."""
-
     def __init__(self, policy: Policy, ways: LocalJobPreemptionRows, clock: Clock) -> None:
         self._policy = policy
         self._ways = ways
@@ -144,7 +142,6 @@ class BlockedLocalJobFinder:
         marks: DeletionMarksByArray,
         cancelled: Set[int],
     ) -> tuple[deletions.LocalRequestBlockedByCampaigns, ...]:
-        """Return the blocked local jobs that may get slots or resources from tasks of these arrays."""
         self._ours = {name: {} for name, snapshot in answers.items() if snapshot.pending}
         for array in arrays:
             snapshot = answers[array.cluster]
@@ -205,7 +202,6 @@ class HostClockJumpDetector:
         self._seen: HostClockReadings | None = None
 
     def detect_clock_jumps(self) -> tuple[ClockJump, ...]:
-        """Return the recorded jumps of this host's clock, each with its length and its time."""
         before = read_nikita_host_clocks(self._path)
         self._seen = record_clock_jumps(before, self._clock.read_host_clocks())
         for jump in self._seen.leaps[len(before.leaps) if before else 0 :]:

@@ -7,7 +7,6 @@ DOES = "Delete campaign tasks that flood a cluster or are stuck at a cluster."
 
 
 def main() -> None:
-    """Run gridbridge-nikita with the options of its command line."""
     start_campaign_program("gridbridge-nikita", DOES, 60, NIKITA_LOCK, _import_nikita_daemon)
 
 

@@ -63,8 +63,6 @@ _log = logging.getLogger(__name__)
 
 
 class NikitaDeletionCycle:
-    """Gathers the input of one cycle, decides which tasks to delete, and deletes the tasks."""
-
     def __init__(
         self,
         policy: Policy,
@@ -94,7 +92,7 @@ class NikitaDeletionCycle:
         self._crowds = BlockedLocalJobFinder(policy, self._ways, clock)
 
     def gather(self) -> NikitaSituation:
-        """Read the clusters' last snapshots; if tasks are to be deleted, query the clusters again first."""
+        """Read the clusters' last snapshots; query the clusters again if tasks are to be deleted."""
         situation = self._query_clusters_for_situation(self._policy.runner.interval_s)
         plan = nikita_deletion_planning.plan_nikita_deletions
         if self._asking.has_read and plan(situation) != NikitaDeletionPlan():
@@ -112,7 +110,6 @@ class NikitaDeletionCycle:
     def situation_from_snapshots(
         self, released: list[CampaignArray], answers: dict[str, ClusterSnapshot]
     ) -> NikitaSituation:
-        """Return the input of the decision, with the campaign tasks in the clusters' job lists."""
         slots = {name: count_usable_slots(snapshot) for name, snapshot in answers.items()}
         campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished_campaigns()}
         self._cancelled = killed = {n for n, campaign in campaigns.items() if campaign.state is CampaignState.CANCELLED}
@@ -144,7 +141,6 @@ class NikitaDeletionCycle:
         )
 
     def decide(self, situation: NikitaSituation) -> NikitaDeletionPlan:
-        """Decide which tasks to delete."""
         return nikita_deletion_planning.plan_nikita_deletions(situation)
 
     def entry(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> DecisionJournalEntry | None:
@@ -204,8 +200,6 @@ def _array_index_ranges_without(ranges: tuple[range, ...], excluded: tuple[range
 
 
 class NikitaDaemon:
-    """Runs the cycles of gridbridge-nikita, which delete campaign tasks."""
-
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy
         self._clock = clock
@@ -214,7 +208,6 @@ class NikitaDaemon:
 
     @property
     def pause_s(self) -> float:
-        """The pause between two cycles, in seconds."""
         return self._policy.nikita.interval_s
 
     @contextmanager

@@ -55,8 +55,8 @@ def submit_arrays(
 ) -> tuple[ArraySubmissionResult, ...]:
     """Submit arrays of one campaign to one cluster, and release the arrays' tasks.
 
-    There is a result, a job id or an error, for each array whose submission started. If the error is not in ERRORS, the
-    cluster may have accepted the array. The same call may be repeated.
+    Each array whose submission started has a result: a job id or an error. After an error that is not in ERRORS
+    the cluster may have accepted the array. The same call may be repeated.
     """
     first = arrays[0][0]
     words = list[str]()
@@ -97,7 +97,7 @@ def delete_array_without_owner(policy: Policy, owner: str, array: CampaignArray)
 
 
 def delete_array_tasks(array: CampaignArray, indices: tuple[range, ...]) -> None:
-    """Delete the tasks of an array that have these array indices; may be repeated."""
+    """Delete the array tasks with these indices; may be repeated."""
     delete_array(array, format_array_index_ranges(indices))
 
 
@@ -159,7 +159,10 @@ def _run_gridbridge_as_user(refusals: Container[int], *words: str) -> bytes:
 def snapshot_without_foreign_jobs(
     policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[CampaignArray]
 ) -> ClusterSnapshot:
-    """Leave out jobs of others that have an array's job id: a reinstalled cell counts from 1 again."""
+    """Leave out jobs of others that have an array's job id.
+
+    A reinstalled cell counts job ids from 1 again.
+    """
     names = {
         array.job_id: (array_job_name(policy, array), released_array_name(array.campaign))
         for array in arrays
@@ -174,5 +177,4 @@ def snapshot_without_foreign_jobs(
 
 
 def array_job_name(policy: Policy, array: CampaignArray) -> str:
-    """Return the job name of an array at clusters and in accounting records."""
     return str(CampaignArrayId(policy.site.cluster, array.campaign, array.number))

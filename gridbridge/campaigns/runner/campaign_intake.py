@@ -54,8 +54,6 @@ _log = logging.getLogger(__name__)
 
 
 class CampaignAndRequestIntake:
-    """Accepts campaign files and owners' requests from the inbox."""
-
     def __init__(
         self,
         database: StateFile,

@@ -39,8 +39,6 @@ ROOT = 0
 
 
 class SubscriptionRequestHandler:
-    """Executes a user's requests to add, remove or list the user's notification subscriptions."""
-
     VERBS = (
         CampaignOwnerRequestVerb.SUBSCRIBE,
         CampaignOwnerRequestVerb.UNSUBSCRIBE,
@@ -116,8 +114,6 @@ _log = logging.getLogger(__name__)
 
 
 class _NotificationDelivery:
-    """A notification, and the thread that delivers this notification."""
-
     def __init__(self, message: CampaignNotification, policy: NotificationsSection, deliver: Tell) -> None:
         self.message = message
         self.error = ""
@@ -143,8 +139,6 @@ class _NotificationDelivery:
 
 @dataclass(eq=False)
 class CampaignNotifier:
-    """Sends owners and subscribers notifications about campaigns and events."""
-
     _database: StateFile
     _policy: NotificationsSection
     _clock: Clock
@@ -185,7 +179,7 @@ class CampaignNotifier:
     def _correct_future_subscription_times(
         self, subscription: NotificationSubscription, now: datetime
     ) -> NotificationSubscription:
-        """Correct the times of a subscription that lie in the future because a clock was fast."""
+        """Correct a subscription's future times, which a fast clock has caused."""
         corrected = event_texts_and_notifications.drop_future_subscription_times(subscription, now, self._policy)
         if corrected != subscription:
             self._subscriptions.record_delivery_times(corrected)

@@ -39,7 +39,6 @@ class OneLineErrorArgumentParser(argparse.ArgumentParser):
     """An argument parser that reports a wrong option in one line, without the usage text."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the error in one line and exit."""
         self.exit(WRONG, f"{self.prog}: {message}; --help lists the options\n")
 
 
@@ -102,5 +101,4 @@ def run_cycles_until_signal(
 
 
 def log_cycle_sentence(sentence: str) -> None:
-    """Log the sentence that describes what a cycle did."""
     _log.info("event=round does=%r", sentence)

@@ -29,8 +29,6 @@ from gridbridge.state.state_file import StateFile
 
 @dataclass(eq=False)
 class CampaignPublisher:
-    """Publishes campaigns, the states of their tasks, and the reasons of each cycle's decisions."""
-
     _database: StateFile
     _campaigns: CampaignRows
     _forecasts: CampaignCompletionForecasts
@@ -46,7 +44,6 @@ class CampaignPublisher:
         self._events = EventAndSuccessRecordRows(self._database)
 
     def publish_campaigns(self, opened: Iterable[CampaignEvent]) -> None:
-        """Publish all campaigns, each with a count of its open events."""
         waiting = self._campaigns.count_unsent_tasks()
         open_clusters = defaultdict[int, set[str]](set)
         for array in self._campaigns.open_arrays():
@@ -176,8 +173,6 @@ CLOSED_SHOWN = timedelta(days=7)
 
 
 class EventAndCapacityPublisher:
-    """Publishes the events of campaigns, and the slots that clusters offer to campaigns."""
-
     def __init__(self, policy: Policy, database: StateFile, clock: Clock, folder: str = PUBLISHED) -> None:
         self._policy = policy
         self._folder = folder

@@ -118,13 +118,11 @@ class CampaignRunnerCycle:
         return self._intake.list_unprocessed_files()
 
     def gather(self) -> CampaignCycleSituation:
-        """Query the clusters and read the state file; return the input of the cycle's decision."""
         self.is_urgent = False
         situation = self._situation_gatherer.gather_situation()
         return replace(situation, sharing=self._shares.read_fair_share_inputs(situation.campaigns))
 
     def decide(self, situation: CampaignCycleSituation) -> CampaignCyclePlan:
-        """Decide which tasks of all campaigns are submitted, retried or deleted in this cycle."""
         return campaign_cycle_planning.plan_campaign_cycle(situation)
 
     def entry(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> DecisionJournalEntry | None:
@@ -149,7 +147,6 @@ class CampaignRunnerCycle:
         self.is_urgent = plan.is_urgent
 
     def finish_notifications_and_close(self) -> None:
-        """Wait for notifications that are being sent, and close the state file."""
         with suppress(GridbridgeError):  # a later cycle sends the notifications again
             self._notifier.wait_for_deliveries()
         self.database.close()
@@ -173,7 +170,10 @@ class CampaignRunnerCycle:
 def process_inbox_before_cycle(
     take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
 ) -> None:
-    """Call `take` for at most 20 s, because each call processes only a few inbox files of each person."""
+    """Call `take` repeatedly, for at most 20 s.
+
+    Each call processes only a few inbox files of each person.
+    """
     until_s, before = clock.steady_s() + TAKING_S, None
     while (pending := list_pending()) != before and clock.steady_s() < until_s:
         before = pending
@@ -181,8 +181,6 @@ def process_inbox_before_cycle(
 
 
 class CampaignRunnerDaemon:
-    """Runs scheduling cycles in a loop, and accepts campaigns and requests between the cycles."""
-
     _has_taken = False  # whether a file was accepted since the last cycle
     _ended_s = float("-inf")  # monotonic time at the end of the last cycle
 
@@ -194,7 +192,6 @@ class CampaignRunnerDaemon:
 
     @property
     def pause_s(self) -> float:
-        """The pause between two cycles, in seconds."""
         return self._policy.runner.interval_s
 
     @contextmanager
@@ -230,8 +227,6 @@ NEVER_S = 1e9  # seconds that stand for the mean run time at a cluster where no 
 
 
 class FairShareUsageAccounting:
-    """Reads and updates the past usage that decides the order of campaigns of different owners."""
-
     def __init__(self, policy: Policy, campaigns: CampaignRows, usage: CampaignSlotUsageRows, clock: Clock) -> None:
         self._section = policy.metascheduler
         lists = (self._section.priorities, *(section.affinity for section in policy.campaigns.values()))
@@ -243,7 +238,6 @@ class FairShareUsageAccounting:
         self._read: tuple[DecayedCampaignUsage, ...] | None = None
 
     def read_fair_share_inputs(self, unfinished: tuple[Campaign, ...]) -> FairShareInputs:
-        """Return past usage, owners' groups and mean run times for the order of unfinished campaigns."""
         self._read = self._usage.read_slot_usage()
         usages = tuple(map(self._decay_usage_to_now, self._read))
         numbers = frozenset(campaign.number for campaign in unfinished)

@@ -52,8 +52,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlistedArrayAttempts:
-    """The attempts of one array that are missing in the cluster's job list."""
-
     array: CampaignArray
     missing: Mapping[TaskAttempt, float]  # seconds since the job list last showed each attempt
     pending: int  # number of unfinished attempts
@@ -61,8 +59,6 @@ class UnlistedArrayAttempts:
 
 
 class CampaignSituationGatherer:
-    """Gathers the input of a campaign cycle from the clusters and the state file."""
-
     def __init__(
         self,
         policy: Policy,
@@ -102,7 +98,6 @@ class CampaignSituationGatherer:
         return [snapshot for name, snapshot in self.answers.items() if name not in self._asking.polled]
 
     def gather_situation(self) -> CampaignCycleSituation:
-        """Query the clusters, and return all inputs of this cycle's decision."""
         campaigns, arrays = self._campaigns.unfinished_campaigns(), self._campaigns.open_arrays()
         waiting, used = self._campaigns.count_unsent_tasks(), _clusters_of_campaigns(campaigns, arrays)
         limit_s, unused = self._policy.poller.interval_s, self._policy.clusters.keys() - used
@@ -310,7 +305,7 @@ class CampaignSituationGatherer:
             )
 
     def _log_contradictory_ends(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
-        """Log, once for each task, that its accounting records contradict each other: one may be forged."""
+        """Log once for each task that its accounting records contradict each other; one may be forged."""
         for attempt in attempts:
             self._disputed.append(AttemptOutcomeAtCluster.from_attempt(attempt, cluster))
             if (key := (attempt.campaign, attempt.array, attempt.place)) not in self._told:

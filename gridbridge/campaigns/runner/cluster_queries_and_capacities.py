@@ -176,8 +176,6 @@ def _query_arrays_by_cluster(
 
 
 class ClusterArrayLimitCache:
-    """Caches each cluster's limits on array jobs."""
-
     def __init__(self, policy: Policy, clock: Clock) -> None:
         self._policy = policy
         self._clock = clock
@@ -223,7 +221,6 @@ def campaign_capacity_by_cluster(
     limits: Mapping[str, ClusterArrayLimits],
     drained: Set[str] = frozenset(),
 ) -> dict[str, ClusterCapacityForCampaigns]:
-    """Return each cluster's capacity for campaigns, from its snapshot, array limits and settings."""
     used = {name: policy.campaigns.get(name, USUAL) for name in answers}
     return {
         name: ClusterCapacityForCampaigns(
@@ -273,7 +270,6 @@ def count_listed_tasks_by_cluster(
     now: datetime,
     used: Mapping[str, ClusterCampaignsSection] = NOT_SAID,
 ) -> tuple[ListedCampaignTaskCounts, ...]:
-    """Count each campaign's waiting, running and held tasks in the job list of each cluster."""
     by_pair = sorted(arrays, key=lambda array: (array.campaign, array.cluster))
     counted = (
         _count_tasks_of_arrays(tuple(pair_arrays), answers[cluster], now, used.get(cluster, USUAL).start_s)

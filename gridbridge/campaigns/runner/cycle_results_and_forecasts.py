@@ -47,8 +47,6 @@ from gridbridge.state.state_file import StateFile
 
 
 class CycleStatisticsRecorder:
-    """Writes a cycle's job ratios, counts of ended tasks and missing tasks into the state file."""
-
     def __init__(self, database: StateFile) -> None:
         self._predictions = CampaignStatisticsRows(database)
         self._marks = TaskDeletionMarkRows(database)
@@ -77,8 +75,6 @@ PRIORITIES = {
 
 
 class TaskAndCampaignEndRecorder:
-    """Records the ends of tasks, arrays and campaigns in the state file."""
-
     def __init__(self, database: StateFile, observations: CycleStatisticsRecorder, clock: Clock) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
@@ -155,7 +151,7 @@ class TaskAndCampaignEndRecorder:
     def plan_end_of_unfinished_attempts(
         self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
     ) -> CampaignCyclePlan:
-        """Return a plan that ends unfinished attempts: with COPY if another attempt is live, else with `outcome`."""
+        """Return a plan that ends unfinished attempts: with `outcome`, or COPY if another attempt is live."""
         marks = self._marks.deletion_marks().get(array.key, NO_CANCELLATION_MARKS)
         attempts = close_attempts_without_end(self._campaigns.unfinished_attempts(array), outcome, marks)
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
@@ -181,8 +177,6 @@ class _DatedForecast:
 
 
 class CampaignCompletionForecasts:
-    """Holds the present forecasts of the ends of all running campaigns."""
-
     def __init__(
         self, campaigns: CampaignRows, predictions: CampaignStatisticsRows, clock: Clock, pause_s: float
     ) -> None:

@@ -73,7 +73,6 @@ class MissingAttemptTracker:
             self._of.setdefault(position[:2], set()).add(position)
 
     def record_listed_tasks(self, array: CampaignArray, listed: Set[int], running: Set[int]) -> None:
-        """Record which array indices the job list shows, and which of these tasks run."""
         of = array.key
         _set_or_delete_key(self._ran, of, (self._ran.get(of, frozenset()) - listed) | running)
         if since_s := self._since_s.get(of):
@@ -106,7 +105,6 @@ class MissingAttemptTracker:
             _log.warning("event=not_kept why=%r", str(error))
 
     def missing_seconds_by_attempt(self, missing: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
-        """Return for how many seconds each attempt has been missing."""
         now, now_s = self._clock.now(), self._clock.steady_s()
         durations_s = {}
         for attempt in missing:
@@ -117,7 +115,6 @@ class MissingAttemptTracker:
         return durations_s
 
     def update_missing_tasks(self, missing: Iterable[TaskAttempt], ended: Iterable[TaskAttempt]) -> None:
-        """Remove the ended attempts from the missing attempts, and add newly missing attempts."""
         over = {_position_of_attempt(attempt) for attempt in ended}
         for of in {position[:2] for position in over}:
             since_s = {position: at for position, at in self._since_s.get(of, {}).items() if position not in over}
@@ -162,8 +159,6 @@ Answers = Mapping[str, ClusterSnapshot]
 
 
 class CampaignStragglerFinder:
-    """Finds the long-running attempts of campaigns that allow speculative attempts."""
-
     def __init__(self, campaigns: CampaignRows, limits: FinalizeSpeculationSection) -> None:
         self._campaigns = campaigns
         self._tries = TaskAttemptRows(campaigns.database, campaigns)
@@ -294,7 +289,7 @@ def _has_successful_attempt(rivals: Iterable[CompetingAttempt]) -> bool:
 
 
 def earlier_live_attempt_positions(rivals: Iterable[CompetingAttempt]) -> frozenset[tuple[int, int, int]]:
-    """Return (campaign, array, index) of each task's unfinished attempts, except the last of them."""
+    """Return (campaign, array, index) of all but the last unfinished attempt of each task."""
     positions: set[tuple[int, int, int]] = set()
     for task_rivals in group_attempts_by_task(rivals).values():
         live = [rival for rival in task_rivals if rival.outcome is TaskAttemptOutcome.PENDING]

@@ -81,8 +81,6 @@ def execute_owner_request(
 
 
 class CampaignOwnerRequestHandler:
-    """Executes owners' requests about campaigns, tasks and events."""
-
     VERBS = (
         CampaignOwnerRequestVerb.CANCEL,
         CampaignOwnerRequestVerb.CANCEL_TASK,
@@ -223,7 +221,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _cancel_campaign(self, campaign: Campaign) -> CampaignOwnerRequestReply:
-        """Cancel a campaign and drop its unsent tasks; epilogues still run, until it is cancelled again."""
+        """Cancel a campaign and drop its unsent tasks; epilogues still run until a second cancellation."""
         now = self._clock.now()
         is_over = campaign.is_winding_up or not campaign.jdl.has_epilogue
         self._campaigns.set_campaign_state(campaign.number, CampaignState.CANCELLED, now if is_over else None)
@@ -250,7 +248,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def purge_ended_campaigns(self, before: datetime, most: int) -> None:
-        """Purge up to `most` campaigns that ended before a time and have no task at a cluster, oldest first."""
+        """Purge up to `most` campaigns, oldest first, that ended before a time and have no task at a cluster."""
         purged = 0
         for number in self._campaigns.campaigns_ended_before(before):
             if purged == most:
@@ -314,7 +312,7 @@ class CampaignOwnerRequestHandler:
     def _execute_request_for_closed_event(
         self, request: CampaignOwnerRequest, event: CampaignEvent
     ) -> CampaignOwnerRequestReply:
-        """Let a campaign use a cluster again that was a black hole, even if the event about the cluster is closed."""
+        """Let a campaign use a black-hole cluster again, even if the event about the cluster is closed."""
         if self._events.token_of_closing_request(event.number) == request.token:
             return CampaignOwnerRequestReply.DONE  # the same request was executed before a kill
         is_suspect = (event.campaign, event.cluster) in self._events.list_black_holes()

@@ -86,7 +86,7 @@ class RootLedgerStateComparison:
         self._waits, self.behind = {}, []
 
     def may_record_task_ends(self, campaign: int) -> bool:
-        """Return whether a campaign's task ends may be recorded: only if the state file has all its arrays."""
+        """Return whether task ends may be recorded: only if the state file has all arrays of the campaign."""
         if campaign not in self._waits:
             self._waits[campaign] = self._is_state_file_behind(campaign)
         return not self._waits[campaign]
@@ -94,7 +94,6 @@ class RootLedgerStateComparison:
     def campaigns_behind_root_ledger(
         self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]
     ) -> tuple[int, ...]:
-        """Return the campaigns with arrays in root's ledger that the state file lacks."""
         restored = {event.campaign for event in events if event.code is CampaignEventCode.RESTORED}
         for campaign in campaigns:
             is_sending = campaign.number in restored and campaign.state is CampaignState.IN_TREATMENT
@@ -116,8 +115,6 @@ class RootLedgerStateComparison:
 
 
 class CampaignPlanExecutor:
-    """Carries out a cycle's plan in the state file and at the clusters."""
-
     def __init__(
         self,
         database: StateFile,

@@ -7,7 +7,6 @@ DOES = "Accept campaigns, record the ends of campaign tasks, and submit further 
 
 
 def main() -> None:
-    """Run gridbridge-runner with the options of its command line."""
     start_campaign_program("gridbridge-runner", DOES, 15, RUNNER_LOCK, _import_runner_daemon)
 
 

@@ -51,8 +51,6 @@ MOST_WORDS = 200  # at most this many characters of an event's error message
 
 
 class ArrayFailureEventRecorder:
-    """Records failed submissions and deletions of arrays as campaign events."""
-
     def __init__(self, events: EventAndSuccessRecordRows, clock: Clock, failures: CampaignFailuresSection) -> None:
         self._events = events
         self._clock = clock
@@ -67,13 +65,12 @@ class ArrayFailureEventRecorder:
         self._events.store_events([replace(event, tasks=event.tasks + array.size, why=one_line_error_message(error))])
 
     def record_undeleted_array(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
-        """Record, only once, that an array could not be deleted, if root has to repair the cause."""
+        """Record once that an array could not be deleted, if root has to repair the cause."""
         code = event_code_of_array_error(error)
         if code in ROOT_EVENTS and not self._open_event_of_array(array, code):
             self.record_array_failure(array, code, error)
 
     def close_array_events(self, codes: Iterable[CampaignEventCode], array: campaign_model.CampaignArray) -> None:
-        """Close open events with one of these codes and with an array's campaign and cluster."""
         for code in codes:
             if event := self._open_event_of_array(array, code):
                 self._events.store_events([replace(event, closed_at=self._clock.now())])
@@ -91,7 +88,6 @@ def one_line_error_message(error: errors.GridbridgeError | str) -> str:
 
 
 def event_code_of_array_error(error: errors.GridbridgeError) -> CampaignEventCode:
-    """Return the event code for an error of a submission or deletion."""
     match error:
         case errors.RootLedgerUnreadable():
             return CampaignEventCode.NO_LEDGER
@@ -107,8 +103,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class ArraySubmissionResultRecorder:
-    """Records the results of array submissions, and handles refused arrays."""
-
     _database: StateFile
     _acts: CampaignArrayCommands
     _clock: Clock
@@ -245,6 +239,5 @@ class ArraySubmissionResultRecorder:
 
 
 def log_array_failure(event: str, array: campaign_model.CampaignArray, error: Exception) -> None:
-    """Log why an operation on an array failed."""
     name = f"{array.campaign}.{array.number}"
     _log.warning("%s array=%s at=%s why=%r", event, name, array.cluster, str(error))

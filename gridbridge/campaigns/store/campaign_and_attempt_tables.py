@@ -29,13 +29,10 @@ _PART = select(*(PARTS.c[field.name] for field in fields(AdditionalCampaignTasks
 
 
 class CampaignRows:
-    """Reads and writes campaigns, arrays, attempts and unsent tasks in the state file."""
-
     def __init__(self, database: StateFile) -> None:
         self.database = database
 
     def insert_campaign(self, campaign: Campaign, token: str) -> int:
-        """Insert a new campaign without submitted tasks; return the campaign's number."""
         number = campaign.number or self.last_campaign_number() + 1
         with self.database.transaction():
             values = {field.name: getattr(campaign, field.name) for field in fields(Campaign)}
@@ -48,7 +45,6 @@ class CampaignRows:
         return int(self.database.rows(select(func.max(CAMPAIGNS.c.number).label("number")))[0]["number"] or 0)
 
     def find_campaign(self, number: int) -> Campaign | None:
-        """Return the campaign with this number; None if the campaign does not exist."""
         return next(iter(self.database.read(Campaign, BY_NUMBER.where(CAMPAIGNS.c.number == number))), None)
 
     def campaign_of_token(self, token: str) -> Campaign | None:
@@ -96,7 +92,6 @@ class CampaignRows:
         )
 
     def arrays_of_campaign(self, campaign: int) -> tuple[CampaignArray, ...]:
-        """Return every array of a campaign."""
         return self.database.read(CampaignArray, select(ARRAYS).where(ARRAYS.c.campaign == campaign))
 
     def list_unsent_tasks(self, campaign: int) -> tuple[WaitingTaskRange, ...]:
@@ -104,7 +99,7 @@ class CampaignRows:
         return tuple(_waiting_range_of_row(dict(row)) for row in self.database.rows(NEXT_WAITING, campaign=campaign))
 
     def run_times_by_cluster(self, campaign: int) -> dict[str, tuple[float, ...]]:
-        """Return, for each cluster, run times in seconds of up to 600 recently ended tasks of a campaign."""
+        """Return run times in seconds by cluster, for up to 600 recently ended tasks of a campaign."""
         durations: dict[str, list[float]] = {}
         for row in self.database.rows(DURATIONS, campaign=campaign):
             durations.setdefault(row["cluster"], []).append(float(row["wallclock_s"]))
@@ -117,7 +112,10 @@ class CampaignRows:
     def create_array(
         self, campaign: int, cluster: str, tasks: int, at: datetime, kept_off: Sequence[TaskCountByExclusions] = ()
     ) -> CampaignArray | None:
-        """Move unsent tasks into a new array, or return None; `kept_off` counts tasks by avoided clusters."""
+        """Move unsent tasks into a new array; return None if no task was moved.
+
+        `kept_off` counts tasks by avoided clusters.
+        """
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         with self.database.transaction():
             taken = (self._take_unsent_tasks(campaign, kind) for kind in (unrestricted, *kept_off))
@@ -133,7 +131,7 @@ class CampaignRows:
         at: datetime,
         copies_beyond_s: int | None = None,
     ) -> CampaignArray:
-        """Insert a new array of (task, attempt) pairs, as a part of the caller's transaction."""
+        """Insert a new array of (task, attempt) pairs in the caller's transaction."""
         last = select(func.max(ARRAYS.c.number).label("number")).where(ARRAYS.c.campaign == campaign)
         array = CampaignArray(
             campaign=campaign,
@@ -153,7 +151,7 @@ class CampaignRows:
         return array
 
     def set_array_state(self, array: CampaignArray, state: ArraySubmissionState, job_id: int = 0) -> None:
-        """Record an array's state, and the array's job id if the id is known."""
+        """Record an array's state, and its job id unless the id is 0."""
         self._update_array_row(array, state=state, **({"job_id": job_id} if job_id else {}))
 
     def mark_array_repeated(self, array: CampaignArray) -> None:
@@ -161,13 +159,11 @@ class CampaignRows:
         self._update_array_row(array, is_repeated=True)
 
     def record_attempt_ends(self, attempts: Iterable[TaskAttempt]) -> None:
-        """Record the outcomes of ended attempts."""
         rows = [{f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in attempts]
         if rows:
             self.database.execute(ENDED, rows)
 
     def add_unsent_tasks(self, campaign: int, *waiting: WaitingTaskRange) -> None:
-        """Add task ranges to the unsent tasks of a campaign."""
         names = ("avoid", "never")
         rows = [
             asdict(batch) | {"campaign": campaign} | {name: _join_cluster_names(getattr(batch, name)) for name in names}
@@ -177,39 +173,34 @@ class CampaignRows:
             self.database.execute(insert(WAITING), rows)
 
     def remove_unsent_tasks(self, campaign: int, waiting: Iterable[WaitingTaskRange]) -> None:
-        """Remove task ranges from the unsent tasks of a campaign."""
         if rows := [{"of_campaign": campaign, "of_first": batch.first} for batch in waiting]:
             self.database.execute(TAKEN, rows)
 
     def drop_unsent_tasks(self, campaign: int) -> None:
-        """Remove all unsent tasks of a campaign."""
         self.database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))
 
     def add_to_task_counts(self, campaign: int, ended: int, failed: int, cancelled: int = 0) -> None:
-        """Add numbers to a campaign's counts of ended, failed and cancelled tasks."""
         counts = {"ended": ended, "failed": failed, "cancelled": cancelled}
         self._update_campaign_row(campaign, {name: CAMPAIGNS.c[name] + more for name, more in counts.items()})
 
     def set_campaign_state(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:
-        """Store a campaign's state and time of end; the end is recorded in root's ledger later."""
+        """Store a campaign's state and time of end. Root's ledger gets the end later."""
         self._update_campaign_row(campaign, {"state": state, "ended_at": ended_at, "is_end_noted": False})
 
     def has_executed_request(self, token: str, campaign: int) -> bool:
-        """Return whether a request was already executed for a campaign."""
         return bool(
             self.database.rows(select(DONE.c.campaign).where(DONE.c.token == token, DONE.c.campaign == campaign))
         )
 
     def record_executed_request(self, token: str, campaign: int, at: datetime) -> None:
-        """Record an executed request, in the transaction that executes it."""
+        """Record a request in the transaction that executes it."""
         self.database.execute(insert(DONE), {"token": token, "campaign": campaign, "done_at": at})
 
     def delete_old_request_records(self, before: datetime) -> None:
-        """Delete the records of requests executed before a time."""
         self.database.execute(delete(DONE).where(DONE.c.done_at < before))
 
     def ended_campaigns_not_in_ledger(self, after: int, most: int) -> tuple[int, ...]:
-        """Return up to `most` ended campaigns above number `after` whose ends root's ledger does not have."""
+        """Return up to `most` ended campaigns above number `after` whose end root's ledger lacks."""
         query = UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
         return tuple(row["number"] for row in self.database.rows(query))
 
@@ -218,7 +209,7 @@ class CampaignRows:
         self._update_campaign_row(campaign, {"is_end_noted": is_noted})
 
     def campaigns_ended_before(self, moment: datetime) -> tuple[int, ...]:
-        """Return campaigns that ended before a time and are not purged, the oldest end first."""
+        """Return the unpurged campaigns that ended before a time, the oldest end first."""
         is_old = and_(CAMPAIGNS.c.ended_at < moment, CAMPAIGNS.c.state != CampaignState.PURGED)
         query = select(CAMPAIGNS.c.number).where(is_old).order_by(CAMPAIGNS.c.ended_at, CAMPAIGNS.c.number)
         return tuple(row["number"] for row in self.database.rows(query))
@@ -262,8 +253,6 @@ def _waiting_range_of_row(row: dict[str, Any]) -> WaitingTaskRange:
 
 
 class AddedTaskRows:
-    """Reads and writes the tasks that owners added to their campaigns."""
-
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
         self._database = database
         self._campaigns = campaigns
@@ -273,7 +262,7 @@ class AddedTaskRows:
         return next(iter(self._database.read(AdditionalCampaignTasks, _PART.where(PARTS.c.token == token))), None)
 
     def all_added_tasks(self) -> tuple[tuple[AdditionalCampaignTasks, int], ...]:
-        """Return all added tasks, each entry with the uid of the campaign's owner."""
+        """Return all added tasks, each with the uid of the campaign's owner."""
         query = _PART.add_columns(CAMPAIGNS.c.uid).join(CAMPAIGNS, CAMPAIGNS.c.number == PARTS.c.campaign)
         rows = (dict(row) for row in self._database.rows(query))
         return tuple((AdditionalCampaignTasks(**row), uid) for row in rows for uid in (row.pop("uid"),))
@@ -292,7 +281,7 @@ class AddedTaskRows:
         return int(self._database.rows(query)[0]["number"] or 0)
 
     def insert_added_tasks(self, campaign: Campaign, part: AdditionalCampaignTasks, token: str) -> None:
-        """Store added tasks as unsent tasks of a campaign, and delete the campaign's outdated forecast."""
+        """Store added tasks as unsent tasks, and delete the campaign's outdated forecast."""
         first, this = campaign.tasks, CAMPAIGNS.c.number == campaign.number
         with self._database.transaction():
             self._database.execute(insert(PARTS), asdict(part) | {"token": token})

@@ -70,7 +70,10 @@ class CampaignSubmissionRefusal(GridbridgeError):
 
 
 def submit_campaign(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
-    """Submit a campaign and return its number; raises CampaignSubmissionRefusal or request errors."""
+    """Submit a campaign and return its number.
+
+    Raises CampaignSubmissionRefusal, NoRunnerForRequest or RunnerAnswerTimeout.
+    """
     return _send_campaign_file_to_runner(asdict(parsed.jdl), parsed.parameters, folder, published)
 
 
@@ -84,7 +87,7 @@ def add_tasks_to_campaign(
 def _send_campaign_file_to_runner(
     fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str
 ) -> int:
-    """Send the runner a campaign file, which root accepts only once; return the campaign's number."""
+    """Send a campaign file to the runner, and return the campaign's number."""
     _require_existing_spool_folder(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
         raise CampaignSubmissionRefusal("campaigns never run as root; submit as another user")
@@ -188,7 +191,6 @@ def published_forecast_errors(folder: str = PUBLISHED) -> PublishedForecastError
 
 
 def require_valid_notify_address(way: NotificationChannel, identity: str) -> None:
-    """Raise ParseError if an address has the wrong form for the notification channel."""
     form = IDENTITIES[way]
     if not form.holds(identity):
         raise ParseError(f"{identity!r:.80}: wrong form; expected {form.right}")
@@ -209,7 +211,6 @@ def change_own_subscription(
 
 
 def own_notify_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED) -> list[dict[str, str]]:
-    """Return the calling user's subscriptions, each with channel, address and severity."""
     answer = send_request_to_runner(CampaignOwnerRequestVerb.SUBSCRIPTIONS, (), folder, published)
     subscriptions: list[dict[str, str]] = answer["subscriptions"]
     return subscriptions
@@ -227,7 +228,7 @@ def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
 
 
 def describe_event_to_user(event: CampaignEvent, states: Mapping[int, CampaignState]) -> str:
-    """Describe an event and its effect in the campaign's present state."""
+    """Describe an event, and its effect in the campaign's present state."""
     return describe_campaign_event(event, states.get(event.campaign))
 
 
@@ -254,7 +255,7 @@ def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[PublishedClust
 def select_published_events(
     events: Iterable[CampaignEvent], campaign: int | None, number: int | None, *, is_global: bool, is_all: bool
 ) -> tuple[CampaignEvent, ...]:
-    """Select events by campaign and number; closed events only with `is_all` or with an event's number."""
+    """Select events by campaign and number. Closed events need `is_all` or an event number."""
     return tuple(
         event
         for event in events
@@ -273,7 +274,7 @@ def cluster_silence_and_closures(events: Iterable[CampaignEvent], cluster: str) 
 
 
 def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:
-    """Return parameters and last error lines of an event's first task; empty without permission."""
+    """Return the parameters and last error lines of an event's first task; empty without permission."""
     if event.first_task is None:
         return "", ()
     try:
@@ -320,7 +321,6 @@ def _replace_unprintable_characters(line: str) -> str:
 
 
 def find_published_campaign(number: int, folder: str = PUBLISHED) -> PublishedCampaign | None:
-    """Return a published campaign; None if the campaign does not exist."""
     return next((campaign for campaign in published_campaigns(folder) if campaign.number == number), None)
 
 
@@ -340,19 +340,16 @@ def list_published_tasks(
 def find_published_task(
     campaign: PublishedCampaign, number: int, folder: str = PUBLISHED
 ) -> PublishedCampaignTask | None:
-    """Return a task of a campaign; None if the task does not exist."""
     return next(list_published_tasks(campaign, number, folder), None) if number < campaign.tasks else None
 
 
 def finally_failed_tasks(campaign: PublishedCampaign, folder: str = PUBLISHED) -> tuple[PublishedCampaignTask, ...]:
-    """Return a campaign's tasks that failed and are not retried."""
     is_over = campaign.state is CampaignState.TERMINATED
     all_tasks = list_published_tasks(campaign, 0, folder)
     return tuple(task for task in all_tasks if task.has_failed or (is_over and task.state_word == DROPPED))
 
 
 def campaign_with_cluster_progress(campaign: PublishedCampaign, folder: str = PUBLISHED) -> PublishedCampaign:
-    """Return a campaign with the number of ended tasks at each cluster."""
     ends = task_end_times_and_clusters(campaign, folder)
     return campaign_progress_and_forecast.add_ended_task_counts_to_campaign(campaign, ends)
 
@@ -360,7 +357,6 @@ def campaign_with_cluster_progress(campaign: PublishedCampaign, folder: str = PU
 def task_end_times_and_clusters(
     campaign: PublishedCampaign, folder: str = PUBLISHED
 ) -> tuple[CampaignTaskEndCounts, ...]:
-    """Return the published counts of a campaign's ended tasks for each time and cluster."""
     return published_campaign_files.read_published_task_end_counts(campaign.number, folder)
 
 

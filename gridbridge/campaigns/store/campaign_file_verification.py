@@ -27,7 +27,10 @@ FEW = 32  # at most this many lines are skipped one by one
 
 
 class RootVerifiedCampaignFiles:
-    """The files of one campaign, which root reads on first use and verifies."""
+    """The files of one campaign, which root reads and verifies.
+
+    The campaign's first file is read at once. A file of added tasks is read only when the file is needed.
+    """
 
     def __init__(self, campaign: int, folder: str = CAMPAIGNS) -> None:
         """Read the campaign's first file; raises CampaignFileUnreadable if the file cannot be read now."""
@@ -44,11 +47,11 @@ class RootVerifiedCampaignFiles:
         ledger.require_campaign_file(self.uid, digest)
 
     def record_unregistered_file(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
-        """Record the owner and the file of a campaign without submitted tasks; do not check the register."""
+        """Record owner and file of a campaign without submitted tasks, without a check of the register."""
         ledger.require_campaign_file(self.uid, _sha256_digest(self._whole))
 
     def header_line(self) -> bytes:
-        """Return the first line of the campaign's file, which describes the campaign as JSON."""
+        """Return the file's first line, which describes the campaign as JSON."""
         return first_line_of_campaign_file(self._whole)
 
     def parameters_of_tasks(self, tasks: "Iterable[int]", ledger: "RootLedgerOfSubmittedTasks") -> dict[int, bytes]:
@@ -98,7 +101,7 @@ class RootVerifiedCampaignFiles:
 
 
 def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | None:
-    """Return the owner's uid of an invalid campaign file; None if the file is missing or valid."""
+    """Return the owner's uid if a campaign file is invalid; None if the file is missing or valid."""
     path = f"{folder}/{campaign_file_name(campaign)}"
     try:
         facts = os.lstat(path)
@@ -137,7 +140,7 @@ def _select_task_lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
 
 
 def _offset_after_lines(whole: bytes, at: int, lines: int) -> int:
-    """Return the offset that is `lines` lines after `at`, or -1; each line has at least one byte."""
+    """Return the offset `lines` lines after offset `at`; -1 if the file has fewer lines."""
     while lines > FEW and 0 <= at < len(whole):
         at, lines = at + lines, lines - whole.count(b"\n", at, at + lines)
     while lines and at >= 0:
@@ -174,28 +177,29 @@ class CampaignNumberRegister:
         return (campaign for campaign, part in sorted(self._known) if not part)
 
     def has_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
-        """Return whether the register has exactly this file under the campaign's and part's number."""
+        """Return whether the register has exactly this file for the campaign and part."""
         return self._known.get((campaign, part)) == (uid, digest)
 
     def has_other_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
-        """Return whether the register has a different file under the campaign's and part's number."""
+        """Return whether the register has a different file for the campaign and part."""
         recorded = self._known.get((campaign, part))
         return recorded is not None and recorded != (uid, digest)
 
     def register_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
-        """Register a file before its renaming; existing entries stay. Raises StateError on a full disk."""
+        """Register a file before the file is renamed; raise StateError on a full disk.
+
+        An existing entry stays.
+        """
         if (campaign, part) in self._known:
             return
         self._append_line_to_register(f"{campaign_file_name(campaign, part)} {uid} {digest}\n")
         self._known[campaign, part] = (uid, digest)
 
     def record_retry_request(self, campaign: int, token: str, at_s: int) -> None:
-        """Record that a request retried failed tasks of a campaign."""
         self._append_line_to_register(f"{campaign_file_name(campaign)} {AGAIN} {token} {at_s}\n")
         self._again[campaign, token] = at_s
 
     def retries_since(self, at_s: float) -> Iterator[tuple[int, str]]:
-        """Yield the campaign numbers and request tokens of retries since a time."""
         return (pair for pair, noted_s in self._again.items() if noted_s >= at_s)
 
     def _append_line_to_register(self, line: str) -> None:
@@ -216,7 +220,7 @@ class CampaignNumberRegister:
         self._is_whole = True
 
     def _open_register_for_append(self) -> int:
-        """Open the register for appending, without blocking on a pipe; rename another user's file."""
+        """Open the register for appending; rename a register file of another user."""
         options = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_CREAT
         if self._is_there:
             return os.open(self._path, options, 0o600)

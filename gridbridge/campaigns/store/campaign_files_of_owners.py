@@ -38,8 +38,6 @@ class ForeignOrMissingCampaignFile(GridbridgeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCampaignOrAddedTasksFile:
-    """A file that a user wrote: a new campaign, or tasks added to a campaign."""
-
     token: str
     uid: int
     owner: str  # user name; empty if the uid has no account
@@ -94,7 +92,6 @@ def take_new_campaign_files(
 
 
 def list_unprocessed_inbox_files(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
-    """Return the names of inbox files that the service has not processed."""
     names = list(listed)
     return [name for kind in KINDS for name in campaign_inbox.select_inbox_files_fairly(names, kind, folder)]
 
@@ -107,7 +104,7 @@ def write_owner_request_to_inbox(
     subscription: Mapping[str, str] = NO_WISH,
     of: tuple[int, ...] = (),
 ) -> str:
-    """Write a request into this user's inbox folder; return its token. `of`: the campaigns of events."""
+    """Write a request into this user's inbox folder; return its token. `of` has the campaigns of events."""
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of, **subscription}
     return _write_file_to_own_inbox(ASKED, json.dumps(request).encode(), folder)
 
@@ -159,24 +156,21 @@ def _require_text_in_request(value: object) -> str:
 
 
 def remove_answered_request_file(token: str, folder: str = CAMPAIGNS) -> None:
-    """Remove the file of an answered request."""
     _remove_campaign_file(f"{folder}/{TAKEN}{token}")
 
 
 def remove_refused_inbox_file(token: str, folder: str = CAMPAIGNS) -> None:
-    """Remove the inbox file of a campaign or request that was refused or failed."""
     for begun in (BEGUN, TAKEN):
         _remove_campaign_file(f"{folder}/{begun}{token}")
 
 
 def keep_subscription_file_for_root(token: str, folder: str = CAMPAIGNS) -> None:
-    """Keep the file of a subscription request for root, who later reads in it which program to run."""
+    """Keep a subscription request's file, in which root later reads which program to run."""
     with suppress(FileNotFoundError):
         os.rename(f"{folder}/{TAKEN}{token}", f"{folder}/{WISH}{token}")
 
 
 def remove_root_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
-    """Remove the file of a subscription request that was kept for root, if the file exists."""
     safe_files.remove_file(f"{folder}/{WISH}{token}")
 
 
@@ -194,7 +188,6 @@ def _delete_own_inbox_file(name: str, folder: str) -> bool:
 
 
 def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
-    """Return whether a file with this campaign number exists already."""
     return os.path.lexists(f"{folder}/{campaign_file_name(campaign)}")
 
 
@@ -214,7 +207,7 @@ def rename_file_to_campaign_number(token: str, campaign: int, folder: str = CAMP
 def read_numbered_campaign_file(
     campaign: int, folder: str = CAMPAIGNS, part: int = 0
 ) -> NewCampaignOrAddedTasksFile | None:
-    """Read a campaign's first file, or a file of added tasks; None if it is missing or unreadable."""
+    """Read a campaign's first file or added tasks; None if the file is missing or unreadable."""
     name = campaign_file_name(campaign, part)
     try:
         return _read_campaign_file(f"{folder}/{name}", name)
@@ -225,8 +218,8 @@ def read_numbered_campaign_file(
 def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bool = False) -> tuple[Any, list[str]]:
     """Return the header and all task parameters of this user's campaign; root reads all campaigns.
 
-    Raises ForeignOrMissingCampaignFile, because anybody may create a file with the name of a removed campaign file.
-    With `is_run` root reads only its own files.
+    Raises ForeignOrMissingCampaignFile if the file is missing, damaged or another user's. Anybody may create a
+    file with the name of a removed campaign file. With `is_run` root reads only its own files.
     """
     uid = os.geteuid()
     owner = uid if uid or is_run else None
@@ -244,7 +237,6 @@ def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bo
 
 
 def require_own_campaign(campaign: int, folder: str = CAMPAIGNS) -> None:
-    """Raise ForeignOrMissingCampaignFile if another user owns the campaign's file."""
     uid = os.geteuid()
     with suppress(FileNotFoundError):
         if os.lstat(f"{folder}/{campaign_file_name(campaign)}").st_uid != uid:
@@ -266,7 +258,7 @@ def uid_of_campaign_owner(campaign: int, folder: str = CAMPAIGNS) -> int:
 def measure_person_campaign_files(
     parts: Iterable[tuple[int, int]], uid: int, folder: str = CAMPAIGNS
 ) -> tuple[int, int]:
-    """Return number and total bytes of those files (campaign, part) that the user with this uid owns."""
+    """Return the number and total bytes of those (campaign, part) files that a user owns."""
     sizes = []
     for campaign, part in parts:
         with suppress(OSError):
@@ -283,7 +275,6 @@ def remove_campaign_files(campaign: int, folder: str = CAMPAIGNS) -> None:
 
 
 def _part_numbers_of_owner(campaign: int, folder: str) -> range:
-    """Return the part numbers of a campaign's added files that belong to the campaign's owner."""
     uid = _uid_of_regular_file(f"{folder}/{campaign_file_name(campaign)}")
     if uid is None:
         return range(1, 1)
@@ -305,12 +296,10 @@ def _read_lines_of_campaign_file(path: str, owner: int | None) -> list[str]:
 
 
 def published_answer_path(token: str, published: str = PUBLISHED) -> str:
-    """Return the path of the service's published answer to a campaign file or request."""
     return f"{published}/taken/{token}"
 
 
 def publish_answer_to_sender(token: str, reply: object, published: str = PUBLISHED) -> None:
-    """Publish the JSON answer to a campaign file or request."""
     published_files.publish_file(
         published_answer_path(token, published), json.dumps(reply).encode(), published_files.UNLISTED
     )
@@ -331,7 +320,7 @@ def _read_campaign_file(path: str, token: str) -> NewCampaignOrAddedTasksFile:
 
 
 def _require_valid_first_line(path: str) -> None:
-    """Refuse a file without a valid first line before the whole file, of up to 512 MB, is read."""
+    """Refuse a file whose first line is invalid, before the whole file of up to 512 MB is read."""
     end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         # folders, pipes and devices are refused later, when the whole file is read
@@ -357,6 +346,5 @@ def _user_name_of_uid(uid: int) -> str:
 
 
 def _remove_campaign_file(path: str) -> None:
-    """Remove a file; a folder that a user created under the same name stays."""
     with suppress(IsADirectoryError):
         safe_files.remove_file(path)

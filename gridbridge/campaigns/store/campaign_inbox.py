@@ -94,7 +94,7 @@ def _is_private_inbox(facts: os.stat_result, uid: int, folder: str) -> bool:
 
 
 def list_inbox_files_of_all_users(folder: str) -> list[str]:
-    """Return relative paths of files in process, and of each person's first new files of each kind."""
+    """Return relative paths: files in process, and the first new files of each person and kind."""
     paths = [f"{BEGUN}/{name}" for name in safe_files.list_folder_or_empty(f"{folder}/{BEGUN}")]
     for person in _inbox_folder_names(folder):
         with suppress(OSError), _open_inbox_folder(person, folder) as (end, _):
@@ -108,7 +108,6 @@ def list_inbox_files_of_all_users(folder: str) -> list[str]:
 
 
 def list_kept_inbox_files_by_uid(kind: str, most: int, folder: str) -> dict[int, list[str]]:
-    """List inbox files of a kind by the sender's uid, at most `most` files for each sender."""
     paths: dict[int, list[str]] = {}
     for person in _inbox_folder_names(folder):
         with suppress(OSError), _open_inbox_folder(person, folder) as (end, uid):
@@ -151,7 +150,7 @@ def _open_inbox_folder(person: str, folder: str) -> Iterator[tuple[int, int]]:
 
 
 def take_new_inbox_files(listed: Iterable[str], brought: str, taken_prefix: str, folder: str) -> list[str]:
-    """Move files `brought`TOKEN to `taken_prefix`TOKEN in the service's folder; return the tokens there."""
+    """Move new files from prefix `brought` to `taken_prefix`; return the tokens of all files there."""
     paths = list(listed)
     for path in select_inbox_files_fairly(paths, brought, folder):
         with suppress(OSError):  # the owner withdrew the file, or the file is no plain file
@@ -175,7 +174,7 @@ def _move_file_from_inbox(path: str, folder: str) -> str:
 
 
 def _accept_or_remove_moved_file(path: str, brought: str, taken_prefix: str, folder: str) -> None:
-    """Accept a moved file if its owner is the inbox owner; otherwise remove the file."""
+    """Accept a moved file if its owner also owns the inbox; otherwise remove the file."""
     begin = f"{BEGUN}/{brought}"
     uid, _, token = path.removeprefix(begin).partition(".")
     if not path.startswith(begin):
@@ -209,5 +208,5 @@ def select_inbox_files_fairly(listed: Iterable[str], prefix: str, folder: str) -
 
 
 def is_inbox_file_name(name: str, prefix: str) -> bool:
-    """Return whether a file name is a prefix and a token, as in the file names of gridbridge's programs."""
+    """Return whether a file name consists of a prefix and a token."""
     return name.startswith(prefix) and bool(TOKEN.fullmatch(name.removeprefix(prefix)))

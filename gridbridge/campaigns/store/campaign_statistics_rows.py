@@ -57,17 +57,13 @@ USAGE = Table(
 
 
 class CampaignStatisticsRows:
-    """Reads and writes campaigns' job ratios, ended tasks per minute, and forecasts."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def read_job_ratios(self, campaigns: Iterable[int]) -> tuple[JobRatio, ...]:
-        """Return the stored job ratios of these campaigns at all clusters."""
         return self._database.read(JobRatio, _RATIOS, campaigns=list(campaigns))
 
     def store_job_ratios(self, predicted: Iterable[JobRatioUpdate]) -> None:
-        """Store job ratios of campaigns at clusters for the next cycle."""
         names = ("campaign", "cluster", "ratio", "submitted")
         rows = [{name: getattr(update, name) for name in names} | {"free": update.terms.free} for update in predicted]
         self._database.execute_each(self._database.upsert(RATIOS), rows)
@@ -81,9 +77,9 @@ class CampaignStatisticsRows:
             self._database.execute(self._database.upsert(ENDS), key | {"ended": before + tasks})
 
     def count_tasks_ended_since(self, campaign: int, since: datetime) -> dict[str, tuple[int, datetime]]:
-        """Return, for each cluster, (number of tasks, time since when the tasks ended), to compute a rate.
+        """Return {cluster: (number of ended tasks, start of the counted period)}, to compute a rate.
 
-        Tasks of the first minute with an ended task are not counted; the time is the end of this minute.
+        The period begins after the first minute with an ended task. Tasks of this minute are not counted.
         """
         by_cluster: dict[str, tuple[int, datetime]] = {}
         for row in self._database.rows(_SINCE, of_campaign=campaign, since=since):
@@ -92,7 +88,7 @@ class CampaignStatisticsRows:
         return by_cluster
 
     def delete_old_end_counts(self, before: datetime) -> None:
-        """Delete counts of tasks that ended before a time, in one transaction for each campaign."""
+        """Delete counts of tasks that ended before a time, in one transaction per campaign."""
         is_old = ENDS.c.minute < before
         for row in self._database.rows(select(ENDS.c.campaign).where(is_old).distinct()):
             self._database.execute(delete(ENDS).where(ENDS.c.campaign == row["campaign"], is_old))
@@ -102,7 +98,6 @@ class CampaignStatisticsRows:
         return self._database.read(HalfwayForecast, select(FORECASTS).order_by(FORECASTS.c.campaign))
 
     def store_forecast(self, forecast: HalfwayForecast) -> None:
-        """Store the forecast of a campaign."""
         self._database.execute(self._database.upsert(FORECASTS), asdict(forecast))
 
     def store_end_of_forecast(self, campaign: int, at: datetime) -> None:
@@ -112,22 +107,17 @@ class CampaignStatisticsRows:
 
 
 class CampaignSlotUsageRows:
-    """Reads and writes the past slot usage of campaigns; older usage counts less."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def read_slot_usage(self) -> tuple[DecayedCampaignUsage, ...]:
-        """Return the stored slot usage of every campaign at every cluster."""
         return self._database.read(DecayedCampaignUsage, select(USAGE))
 
     def store_slot_usage(self, usages: Iterable[DecayedCampaignUsage]) -> None:
-        """Replace the stored slot usage of these campaigns at these clusters."""
         with self._database.transaction():
             self._database.execute_each(self._database.upsert(USAGE), [*map(asdict, usages)])
 
     def delete_slot_usage(self, usages: Iterable[DecayedCampaignUsage]) -> None:
-        """Delete the stored slot usage of these campaigns at these clusters."""
         with self._database.transaction():
             for usage in usages:
                 of = (USAGE.c.campaign == usage.campaign, USAGE.c.cluster == usage.cluster)

@@ -62,13 +62,10 @@ Place = tuple[int, int, int]  # campaign number, array number, array index
 
 
 class TaskDeletionMarkRows:
-    """Reads and writes the marks of tasks that nikita must delete from clusters."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def deletion_marks(self) -> DeletionMarksByArray:
-        """Return all deletion marks as {(campaign, array): {array index: mark}}."""
         marks: dict[tuple[int, int], dict[int, deletions.TaskDeletionMark]] = {}
         for row in self._database.rows(select(MARKS)):
             of_array = marks.setdefault((row["campaign"], row["array"]), {})
@@ -76,7 +73,10 @@ class TaskDeletionMarkRows:
         return marks
 
     def mark_tasks(self, wipe: deletions.ArrayTaskDeletion) -> None:
-        """Mark tasks for deletion; marks by owners stay, and reasons for waiting tasks replace no mark."""
+        """Mark tasks for deletion. An owner's mark stays.
+
+        A reason that applies only to waiting tasks replaces no mark.
+        """
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _mark_keys_of_deletion(wipe)]
         unless = true() if wipe.wiped_for in deletions.REASONS_IF_STILL_WAITING else _UNWANTED
         self._database.execute_each(self._database.upsert(MARKS, unless), rows)
@@ -92,11 +92,10 @@ class TaskDeletionMarkRows:
         return len(rows)
 
     def remove_marks(self, wipe: deletions.ArrayTaskDeletion) -> None:
-        """Remove the deletion marks of these tasks, but keep the marks of tasks that the owner cancelled."""
+        """Remove the deletion marks of these tasks, except of tasks that the owner cancelled."""
         delete_rows_of_attempts(self._database, MARKS, _mark_keys_of_deletion(wipe), not_(_UNWANTED))
 
     def remove_marks_of_ended_attempts(self) -> None:
-        """Remove the deletion marks of ended attempts."""
         delete_rows_of_ended_attempts(self._database, MARKS)
 
     def count_deleted_attempts(self, campaign: int, task: int) -> int:
@@ -107,20 +106,16 @@ class TaskDeletionMarkRows:
 
 
 class LocalJobPreemptionRows:
-    """Reads and writes records of tasks that were preempted for local jobs."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def record_preemption(self, way: deletions.TasksPreemptedForRequest, at: datetime) -> None:
-        """Record the tasks that were preempted for a local job."""
         columns = {"cluster": way.cluster, "job": way.job, "task": way.task, "at": at, "lacked": ",".join(way.lacked)}
         rows = [{name: getattr(task, name) for name in PLACE} | columns for task in way.tasks]
         with self._database.transaction():
             self._database.execute_each(self._database.upsert(WAYS), rows)
 
     def preemption_times_by_job(self, since: datetime) -> deletions.PreemptionHistory:
-        """Return, for each local job, the times after `since` at which tasks were preempted for the job."""
         times: dict[deletions.LocalRequestId, tuple[datetime, ...]] = {}
         query = select(WAYS.c.cluster, WAYS.c.job, WAYS.c.task, WAYS.c.at).distinct()
         for row in self._database.rows(query.where(WAYS.c.at > since).order_by(WAYS.c.at)):
@@ -142,7 +137,6 @@ class TaskMissingAtClusterRows:
         self._database = database
 
     def missing_tasks(self) -> Mapping[Place, datetime]:
-        """Return {(campaign, array, array index): time since when the task is missing}."""
         rows = self._database.rows(select(MISSING))
         return {(row["campaign"], row["array"], row["place"]): row["since"] for row in rows}
 
@@ -190,13 +184,10 @@ _LAST = select(func.max(ATTEMPTS.c.task).label("task")).where(
 
 
 class CampaignTaskRows:
-    """Queries, cancels and purges single tasks of campaigns."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def submitted_tasks(self, campaign: int, low: int, high: int) -> tuple[PublishedCampaignTask, ...]:
-        """Return the submitted tasks with numbers from `low` to `high`, ordered by number."""
         of = {"of_campaign": campaign, "low": low, "high": high}
         again = {
             task
@@ -213,7 +204,6 @@ class CampaignTaskRows:
         return -1 if row["task"] is None else int(row["task"])
 
     def campaigns_with_submitted_tasks(self) -> frozenset[int]:
-        """Return the numbers of campaigns with submitted tasks."""
         return frozenset(row["campaign"] for row in self._database.rows(select(ARRAYS.c.campaign).distinct()))
 
     def cancel_waiting_task(self, campaign: int, task: int) -> TaskAttempt | None:
@@ -237,7 +227,7 @@ class CampaignTaskRows:
         return ended
 
     def delete_attempts(self, campaign: int) -> None:
-        """Delete all attempts of a campaign in small transactions, between which other programs can write."""
+        """Delete all attempts in small transactions, so that other programs can write in between."""
         for low in range(0, self.last_submitted_task(campaign) + 1, PURGED_AT_ONCE):
             portion = ATTEMPTS.c.task.between(low, low + PURGED_AT_ONCE - 1)
             self._database.execute(delete(ATTEMPTS).where(ATTEMPTS.c.campaign == campaign, portion))

@@ -75,8 +75,6 @@ _OF_CAMPAIGNS = sa.select(RECORDS).where(RECORDS.c.campaign.in_(sa.bindparam("ca
 
 
 class EventAndSuccessRecordRows:
-    """Reads and writes campaign events, and records of campaigns' successes and errors at clusters."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
@@ -85,19 +83,16 @@ class EventAndSuccessRecordRows:
         return self._database.read(CampaignEvent, _OPEN)
 
     def events_to_show(self, since: datetime) -> tuple[CampaignEvent, ...]:
-        """Return events that are open, closed since a time, or of black holes that no owner has cleared."""
+        """Return events that are open, closed since a time, or about a black hole that no owner has cleared."""
         return self._database.read(CampaignEvent, _SHOWN, since=since)
 
     def events_opened_since(self, since: datetime) -> tuple[CampaignEvent, ...]:
-        """Return all events, open or closed, that were opened after a time."""
         return self._database.read(CampaignEvent, _EVERY.where(EVENTS.c.opened_at > since))
 
     def find_event(self, number: int) -> CampaignEvent | None:
-        """Return the event with this number; None if the event does not exist."""
         return next(iter(self._database.read(CampaignEvent, _EVERY.where(EVENTS.c.number == number))), None)
 
     def find_open_event(self, code: CampaignEventCode, campaign: int, cluster: str) -> CampaignEvent | None:
-        """Return the open event with this code, campaign and cluster; None if no such event is open."""
         events = self._database.read(CampaignEvent, _WHAT, code=code, campaign=campaign, cluster=cluster)
         return next((event for event in events if not event.closed_at), None)
 
@@ -115,7 +110,6 @@ class EventAndSuccessRecordRows:
         return str(self._database.rows(query)[0]["closed_by"])
 
     def record_closing_request(self, number: int, token: str) -> None:
-        """Record the token of the request that closed an event."""
         self._database.execute(sa.update(EVENTS).where(EVENTS.c.number == number).values(closed_by=token))
 
     def store_events(self, events: Iterable[CampaignEvent]) -> None:
@@ -139,7 +133,6 @@ class EventAndSuccessRecordRows:
         return next((stored.number for stored in stored_events if stored.identity == event.identity), 0)
 
     def close_events_of_campaign(self, campaign: int, at: datetime) -> None:
-        """Close all events of a campaign."""
         of = (EVENTS.c.campaign == campaign, EVENTS.c.closed_at.is_(None))
         self._database.execute(sa.update(EVENTS).where(*of).values(closed_at=at))
 
@@ -158,7 +151,7 @@ class EventAndSuccessRecordRows:
         self._database.execute(sa.update(EVENTS).where(*of).values(closed_at=at))
 
     def delete_events_of_campaign(self, campaign: int) -> None:
-        """Delete all events and records of a campaign."""
+        """Delete all events and success records of a campaign."""
         for table in (EVENTS, RECORDS):
             self._database.execute(sa.delete(table).where(table.c.campaign == campaign))
 
@@ -167,12 +160,10 @@ class EventAndSuccessRecordRows:
         self._database.execute(sa.delete(EVENTS).where(EVENTS.c.closed_at < before, ~_IS_SUSPECT))
 
     def success_records(self, campaigns: Iterable[int]) -> tuple[CampaignSuccessAtCluster, ...]:
-        """Return the record of these campaigns' successes and errors at each cluster."""
         rows = map(dict, self._database.rows(_OF_CAMPAIGNS, campaigns=tuple(campaigns)))
         return tuple(CampaignSuccessAtCluster(**row | {"durations_s": tuple(row["durations_s"])}) for row in rows)
 
     def store_success_records(self, records: Iterable[CampaignSuccessAtCluster]) -> None:
-        """Store records of campaigns' successes and errors at clusters."""
         self._database.execute_each(self._database.upsert(RECORDS), [*map(asdict, records)])
 
 
@@ -194,8 +185,6 @@ SUBSCRIPTIONS = sa.Table(
 
 
 class NotificationSubscriptionRows:
-    """Reads and writes users' subscriptions to notifications about campaigns."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
@@ -204,7 +193,6 @@ class NotificationSubscriptionRows:
         return self._database.read(NotificationSubscription, sa.select(SUBSCRIPTIONS).order_by(SUBSCRIPTIONS.c.number))
 
     def subscriptions_of_user(self, uid: int) -> tuple[NotificationSubscription, ...]:
-        """Return the subscriptions of the user with this uid."""
         return tuple(subscription for subscription in self.all_subscriptions() if subscription.uid == uid)
 
     def store_subscription(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
@@ -226,7 +214,6 @@ class NotificationSubscriptionRows:
         return before
 
     def record_delivery_times(self, subscription: NotificationSubscription) -> None:
-        """Record the time of a subscription's last notified event and of the next attempt to notify."""
         values = {"told_until": subscription.told_until, "tries": subscription.tries, "next_at": subscription.next_at}
         this = SUBSCRIPTIONS.c.number == subscription.number
         self._database.execute(sa.update(SUBSCRIPTIONS).where(this).values(**values))

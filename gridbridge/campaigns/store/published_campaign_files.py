@@ -104,7 +104,6 @@ def campaigns_half_published(folder: str = PUBLISHED) -> frozenset[int]:
 
 
 def campaigns_with_published_tasks(folder: str = PUBLISHED) -> frozenset[int]:
-    """Return the numbers of the campaigns with published tasks."""
     try:
         names = os.listdir(f"{folder}/campaigns")
     except FileNotFoundError:
@@ -118,7 +117,6 @@ def clear_campaigns_being_published(folder: str = PUBLISHED) -> None:
 
 
 def remove_published_campaign_tasks(campaign: int, folder: str = PUBLISHED) -> None:
-    """Remove a campaign's published tasks."""
     shutil.rmtree(_published_folder_of_campaign(campaign, folder), ignore_errors=True)
 
 
@@ -152,7 +150,7 @@ def _format_number_or_none(number: int | None) -> int | str:
 
 
 def _parse_task_line(line: str) -> PublishedCampaignTask:
-    """Parse a published line; empty columns are skipped, because a campaign may have 100,000 lines."""
+    """Parse a published line. Empty columns are skipped for speed: a campaign may have 100,000 lines."""
     words = line.split(" ")
     number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
     copies, ways, moves = words[10:]

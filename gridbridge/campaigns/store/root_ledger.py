@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 
 
 class SubmittedTaskIndex:
-    """Finds the arrays that contain given tasks or attempts, in sorted runs of consecutive tasks."""
+    """Finds the arrays that contain given tasks or attempts; keeps sorted runs of consecutive tasks."""
 
     def __init__(self, arrays: "Iterable[tuple[int, str]]" = ()) -> None:
-        """Build the index from array numbers and task lists such as `0-9:1`."""
         self._runs: dict[int, list[Run]] = {}
         self._reach: dict[int, list[int]] = {}  # by attempt number, for each run: highest task number up to this run
         for array, tasks in arrays:
@@ -42,7 +41,6 @@ class SubmittedTaskIndex:
                 reach.append(max(run[1], reach[-1]) if reach else run[1])
 
     def add_array_tasks(self, array: int, tasks: str) -> None:
-        """Add an array's tasks to the index."""
         for attempt, run in _parse_task_runs(array, tasks):
             runs, reach = self._runs.setdefault(attempt, []), self._reach.setdefault(attempt, [])
             at = bisect_left(runs, run)
@@ -50,14 +48,12 @@ class SubmittedTaskIndex:
             reach.insert(at, max(run[1], reach[at - 1]) if at else run[1])
 
     def has_any_attempt(self, tasks: str) -> bool:
-        """Return whether an array of the index contains any attempt of a task list."""
         return any(
             any(self._runs_overlapping_tasks(attempt, first, last))
             for attempt, (first, last, *_) in _parse_task_runs(0, tasks)
         )
 
     def has_task(self, task: int) -> bool:
-        """Return whether an array of the index contains the task."""
         return any(any(self._runs_overlapping_tasks(attempt, task, task)) for attempt in self._runs)
 
     def array_indices_of_tasks(self, tasks: str) -> dict[int, list[int]]:
@@ -178,7 +174,10 @@ class RootLedgerOfSubmittedTasks:
             self._add_ledger_row([END])
 
     def reopen_campaign(self, request: str) -> None:
-        """Record that a request reopens a campaign; raise CampaignEndInRootLedger if it has ended again."""
+        """Record that a request reopens a campaign.
+
+        Raises CampaignEndInRootLedger if the campaign has ended again.
+        """
         if request not in self._requests:
             self._add_ledger_row([TAKEN_UP, request])
         self.require_campaign_not_ended()
@@ -281,7 +280,7 @@ class RootLedgerOfSubmittedTasks:
                 raise errors.SpeculativeCopyRefusal(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
 
     def count_copies_before(self, array: int = 0) -> dict[int, int]:
-        """Count each task's speculative attempts in arrays with numbers below `array`; 0: in all arrays."""
+        """Count each task's speculative attempts in arrays below number `array`; 0 counts all arrays."""
         counts: dict[int, int] = {}
         for number, row in self._arrays.items():
             if row[4:] == [COPIES] and (not array or int(number) < array):
@@ -299,11 +298,9 @@ class RootLedgerOfSubmittedTasks:
         return tuple((*row[1:4], self.job_id_of_array(int(row[1])), *row[4:]) for row in rows)
 
     def record_job_id(self, array: int, job: str) -> None:
-        """Record the job id of a submitted array."""
         self._add_ledger_row([JOB, str(array), job])
 
     def withdraw_array(self, array: int) -> None:
-        """Record that an array was not submitted after all."""
         self._add_ledger_row([WITHDRAWN, str(array)])
         self._sent = None
 

@@ -121,14 +121,11 @@ _CANCELLED_UNSENT = sa.and_(_OF_TASKS, ATTEMPTS.c.array == NO_ARRAY)
 
 
 class TaskAttemptRows:
-    """Queries and updates task attempts in the state file."""
-
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
         self._database = database
         self._campaigns = campaigns
 
     def unfinished_indices(self, array: CampaignArray) -> frozenset[int]:
-        """Return the array indices of an array's unfinished attempts."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         return frozenset(row["place"] for row in self._database.rows(_PLACES, **of))
 
@@ -145,7 +142,8 @@ class TaskAttemptRows:
     ) -> tuple[AttemptOutcomeAtCluster, ...]:
         """Return all outcomes of the tasks of `attempts` since the owner's last retry.
 
-        The task of a first attempt is skipped, unless it is in `copied`, the tasks with speculative attempts.
+        The task of a first attempt is skipped, unless `copied` has the task. `copied` has the tasks with speculative
+        attempts.
         """
         keys = {(row.campaign, row.task) for row in attempts if row.attempt > 1 or (row.campaign, row.task) in copied}
         tasks: dict[int, list[int]] = {}
@@ -166,7 +164,7 @@ class TaskAttemptRows:
         return self._database.read(TaskAttempt, _FAILED, **of, after=after, most=most)
 
     def mark_failed_attempts_past(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
-        """Mark an event's failed attempts as past: no event counts them again. Waiting tasks are left out."""
+        """Mark an event's failed attempts as past, so that no event counts them again; skip waiting tasks."""
         self._database.execute(_CLOSED, _query_parameters_of_event(event, outcomes))
 
     def delete_unfinished_retries(
@@ -187,7 +185,7 @@ class TaskAttemptRows:
         return attempts
 
     def unmark_past_attempts(self, campaign: int) -> None:
-        """Mark past attempts of unsent tasks as present, because the retries of these tasks are dropped."""
+        """Remove the past marks from attempts of unsent tasks, because the tasks' retries are dropped."""
         these = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.is_past, _WAITS)
         self._database.execute(sa.update(ATTEMPTS).values(is_past=False).where(*these))
 
@@ -198,7 +196,6 @@ class TaskAttemptRows:
             self._database.execute(these.where(ATTEMPTS.c.task.in_(portion)))
 
     def last_prologues_and_epilogues(self, campaigns: Iterable[Campaign]) -> tuple[LastPrologueOrEpilogueAttempt, ...]:
-        """Return the last attempt of each prologue and each epilogue of the campaigns."""
         clusters = {campaign.number: campaign.jdl.clusters.keys() for campaign in campaigns if campaign.jdl.has_steps}
         results: dict[tuple[int, int], LastPrologueOrEpilogueAttempt] = {}
         for row in map(dict, self._database.rows(_STEPS, campaigns=list(clusters))):
@@ -208,7 +205,6 @@ class TaskAttemptRows:
         return tuple(results.values())
 
     def clusters_of_campaign(self, campaign: int) -> frozenset[str]:
-        """Return the clusters to which a campaign ever submitted tasks."""
         has_tasks = sa.exists().where(_WHERE, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK)
         query = sa.select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == campaign, has_tasks).distinct()
         return frozenset(row["cluster"] for row in self._database.rows(query))
@@ -220,7 +216,6 @@ class TaskAttemptRows:
         return {name: int(row["number"]) for name, row in rows if row["number"]}
 
     def create_prologue_or_epilogue(self, step: CampaignPrologueOrEpilogueStart, at: datetime) -> CampaignArray | None:
-        """Create an array for a prologue or epilogue; None if the campaign does not exist."""
         campaign = self._campaigns.find_campaign(step.campaign)
         if not campaign:
             return None
@@ -237,7 +232,6 @@ class TaskAttemptRows:
         return {row["task"]: row["attempt"] for rows in portions for row in rows}
 
     def read_stored_campaign(self, campaign: int) -> CampaignTasksInStateFile:
-        """Return the stored arrays, attempts and unsent tasks of a campaign."""
         pending = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING)
         query = sa.select(ATTEMPTS).where(*pending).order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
         attempts = self._database.read(TaskAttempt, query)
@@ -336,8 +330,6 @@ _NOW = (
 
 
 class SpeculativeAttemptRows:
-    """Queries and creates speculative attempts of campaign tasks."""
-
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
         self._database = database
         self._campaigns = campaigns

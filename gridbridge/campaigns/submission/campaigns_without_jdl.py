@@ -41,8 +41,6 @@ VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignWithoutJdlOptions:
-    """Options of a campaign that has a command or a job script in place of a JDL."""
-
     clusters: tuple[str, ...] = ()  # clusters that the campaign may use; empty for all clusters
     by_resource: frozenset[str] = frozenset()  # clusters where the names of resources in -l are those of qsub
     resources: tuple[str, ...] = ()  # values of the option -l
@@ -119,7 +117,10 @@ def _explain_invalid_task_limit(request: qsub_directive_parser.JobScriptRequest,
 
 
 def shell_command_with_task_words(words: tuple[str, ...], word: str) -> str:
-    """Return sh code that defines and calls a function; `word` replaces {}, and a task's words follow."""
+    """Return sh code that defines a function and ends with a call, to which a task's words are appended.
+
+    The function runs the command `words`. In the command, `word`, such as $1, replaces {}.
+    """
     if not any(PLACE in argument for argument in words):
         words += (PLACE,)
     parts = ([quote_for_sh(part) if part else "" for part in argument.split(PLACE)] for argument in words)
@@ -278,7 +279,7 @@ def _use_soft_walltime(table: dict[str, Any], request: qsub_directive_parser.Job
 
 
 def _absolute_working_directory(folder: str) -> str:
-    """Return a folder as an absolute path, except after ~ or $HOME, which the task's host expands."""
+    """Return a folder's absolute path. ~ and $HOME stay, because the task's host expands them."""
     if folder[:1] in ("~", "$"):
         return folder
     try:

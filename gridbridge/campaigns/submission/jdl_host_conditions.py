@@ -106,7 +106,7 @@ def _condition_of_token(match: "re.Match[str]") -> Condition:
 
 
 def _parse_joined_conditions(tokens: Tokens, join: str) -> Condition:
-    """Parse conditions joined by `join`: a comma (as in `qsub -l`), OR, or AND, which binds most."""
+    """Parse conditions joined by `join`: a comma (as in `qsub -l`), OR or AND. AND binds tightest."""
     inner = {",": "OR", "OR": "AND"}.get(join)
     parts = [_parse_joined_conditions(tokens, inner) if inner else _parse_condition_operand(tokens)]
     while tokens[:1] == [join]:

@@ -58,8 +58,6 @@ def parse_jdl(
 
 @dataclass(slots=True)
 class JdlReader:
-    """Parses a JDL, and collects the mistakes in the JDL."""
-
     path: str
     text: str
     folder: str
@@ -141,7 +139,7 @@ class JdlReader:
         return f":{match[1] if match else self.text.rstrip().count(chr(10)) + 1}"
 
     def _parse_json_without_duplicates(self) -> Any:
-        """Parse JSON, and refuse a repeated key: Python would silently use the last value."""
+        """Parse JSON, and refuse a repeated key. Python would silently use the last value."""
         are_twice: list[bool] = []
 
         def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

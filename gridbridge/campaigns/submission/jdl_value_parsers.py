@@ -182,7 +182,6 @@ def expand_local_path(path: str) -> str:
 
 
 def translate_cigri_macros(command: str) -> str:
-    """Replace CiGri's macros in a command by variables of sh."""
     return MACRO.sub(lambda match: MACROS[match[0]], command)
 
 
@@ -273,7 +272,6 @@ def _parse_shell_lines(value: object) -> str:
 
 
 def join_choices_with_or(words: Iterable[str]) -> str:
-    """Join alternatives with "or", for a message about expected words."""
     return " or ".join(words)
 
 

@@ -93,8 +93,6 @@ def _format_host_condition(pair: Pair) -> str:
 
 @dataclass(slots=True)
 class JdlKeyLineNumbers:
-    """The line number and the original spelling of each key of a JDL."""
-
     lines: dict[Path, int] = field(default_factory=dict)
     written: dict[Path, str] = field(default_factory=dict)  # original spelling of each key
     twice: list[tuple[Path, int]] = field(default_factory=list)  # repeated keys
@@ -105,12 +103,10 @@ class JdlKeyLineNumbers:
         return next(filter(None, lines), 0)
 
     def original_spelling_of_key(self, *path: str) -> str:
-        """Return the spelling of a key in the JDL."""
         return self.written.get(_lower_case_key_path(path), path[-1])
 
 
 def locate_jdl_keys(text: str) -> JdlKeyLineNumbers:
-    """Return the line numbers of all keys of a JDL in JSON or TOML."""
     keys = JdlKeyLineNumbers()
     for path, line in _locate_keys_in_json(text) if is_json_jdl(text) else _locate_keys_in_toml(text):
         low = _lower_case_key_path(path)
@@ -122,7 +118,6 @@ def locate_jdl_keys(text: str) -> JdlKeyLineNumbers:
 
 
 def is_json_jdl(text: str) -> bool:
-    """Say whether a JDL is JSON; otherwise the JDL is TOML."""
     return text.lstrip()[:1] in ("{", "[")
 
 
@@ -201,8 +196,6 @@ def read_task_lines(path: str) -> tuple[tuple[int, str], ...]:
 
 @dataclass(slots=True)
 class TaskFileReader:
-    """Reads one task file, and collects the wrong lines of the file."""
-
     path: str
     folder: str = "."
     problems: list[str] = field(default_factory=list)
@@ -261,7 +254,10 @@ class TaskFileReader:
             return ""
 
     def _report_wrong_task_line(self, number: int, problem: str) -> None:
-        """Record a wrong line, or only count it after 1000 lines, because a file may have millions of lines."""
+        """Record a wrong line; after 1000 wrong lines, only count further lines.
+
+        A file may have millions of wrong lines.
+        """
         if len(self.problems) < MOST_TOLD:
             self.problems.append(f"{self.path}:{number}: {problem}")
         else:
@@ -300,7 +296,6 @@ READ, RIGHT = PARAMETERS["params"]
 
 
 def read_added_task_file(path: str) -> tuple[str, ...]:
-    """Return the parameters in a file of added tasks; raises the errors of `read_task_lines`."""
     lines = tuple(line for _, line in read_task_lines(path))
     text = "\n".join(lines)
     try:

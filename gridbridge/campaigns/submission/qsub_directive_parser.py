@@ -106,7 +106,10 @@ def _parse_smallest_slot_number(text: str) -> int:
 
 
 def output_path_for_any_host(text: str, *, may_lack: bool = False) -> tuple[str, list[str]]:
-    """Return the path for all hosts in -o, or "" if `may_lack`; and a warning for each path for one host."""
+    """Return the path for all hosts in -o, and a warning for each path for one host.
+
+    If -o has only paths for one host, the path is empty with `may_lack`; otherwise ParseError is raised.
+    """
     entries = [entry for entry in text.split(",") if entry]
     at_one = [entry for entry in entries if entry.find(":") > 0]
     at_any = [entry.removeprefix(":") for entry in entries if entry not in at_one]
@@ -127,16 +130,12 @@ def _parse_qsub_boolean(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobScriptResourceRequest:
-    """A resource that a job script requests (`NAME=VALUE` or `NAME`), and the line of the request."""
-
     place: str
     text: str
 
 
 @dataclass(slots=True, kw_only=True)
 class JobScriptRequest:
-    """Everything that a job script requests by options of qsub."""
-
     place: str = ""  # file and line of the option that is being parsed
     places: dict[str, str] = field(default_factory=dict)  # {JDL key: file and line of the option}
     name: str = ""
@@ -159,8 +158,6 @@ class JobScriptRequest:
 
 @dataclass(slots=True)
 class JobScriptParser:
-    """Parses a job script, and collects mistakes and options without effect."""
-
     path: str
     asked: JobScriptRequest = field(default_factory=JobScriptRequest)
     problems: list[str] = field(default_factory=list)

@@ -183,7 +183,10 @@ def _count_arrays_without_listed_tasks(arrays: Iterable[CampaignArray], situatio
 
 
 def _plan_retries_of_ended_tasks(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRetry, ...]:
-    """Return the tasks to retry; a lost task may still run, so it must tolerate a second attempt."""
+    """Return the tasks to retry.
+
+    A lost task may still run, so it is retried only if a second attempt does no harm.
+    """
     twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.may_be_copied}
     clusters = {
         campaign.number: {
@@ -207,7 +210,6 @@ def _are_all_tasks_sent(campaign: Campaign, situation: CampaignCycleSituation) -
 
 
 def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
-    """Describe what a cycle does; campaigns whose arrays are restored from root's ledger send no task."""
     plan = replace(
         plan,
         sends=tuple(send for send in plan.sends if send.campaign not in plan.behind),

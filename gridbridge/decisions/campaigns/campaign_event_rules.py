@@ -167,7 +167,7 @@ def update_conflicting_end_events(book: OpenCampaignEventsInCycle, situation: Ca
 
 
 def find_given_up_conflicting_ends(events: Iterable[CampaignEvent]) -> frozenset[CampaignCluster]:
-    """Return the pairs of campaign and cluster at which the owner gave up tasks with contradicting records."""
+    """Return the campaigns and clusters at which the owner gave up tasks with contradicting records."""
     confirmed = (event for event in events if event.code is CampaignEventCode.DISPUTED and event.until)
     return frozenset((event.campaign, event.cluster) for event in confirmed)
 

@@ -23,18 +23,16 @@ SLOTS_PER_PRIOR_TEST = 4  # a large cluster first serves a test campaign of each
 
 
 class ClustersOfferedToCampaign(NamedTuple):
-    """A campaign with the clusters to which the campaign may send tasks now."""
-
     campaign: Campaign
     clusters: tuple[str, ...]
 
 
 def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tuple[ClustersOfferedToCampaign, ...], ...]:
-    """Return groups of campaigns with the clusters that each campaign may use; earlier groups get slots first.
+    """Group campaigns, each with the clusters it may use now; earlier groups get slots first.
 
-    The groups are: test campaigns, campaigns at clusters with an affinity to the owner, campaigns at clusters without
-    an affinity, and test campaigns above the owner's limit. In a group, a higher priority goes first, and with equal
-    priorities the older campaign.
+    The groups are: test campaigns, campaigns at clusters with an affinity to the owner, campaigns at clusters
+    without an affinity, and test campaigns above the owner's limit. In a group, a higher priority goes first, and
+    with equal priorities the older campaign.
     """
     going = [campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT]
     ranked = sorted(
@@ -55,7 +53,10 @@ def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tupl
 
 
 def max_test_campaigns_served_first(situation: CampaignCycleSituation, cluster: str) -> int:
-    """Return how many test campaigns of one owner a cluster serves first, so that no owner blocks all others."""
+    """Return how many test campaigns of one owner a cluster serves first.
+
+    The limit keeps one owner from blocking all others.
+    """
     return max(MIN_PRIOR_TESTS, situation.room[cluster].max_slots // SLOTS_PER_PRIOR_TEST)
 
 
@@ -90,7 +91,8 @@ def explain_campaign_order(
 ) -> tuple[CampaignPrecedenceReason, float, float]:
     """Return why a cluster serves campaign `first` before campaign `then`, and two numbers.
 
-    The numbers are the priorities or usages of `then` and `first`, or 0 and the limit of test campaigns, or twice 0.
+    If usages or priorities decide, the numbers are those of `then` and `first`. If the limit of test campaigns
+    decides, the numbers are 0 and the limit. Otherwise both are 0.
     """
     sharing, affinity = situation.sharing, situation.room[cluster].affinity
     if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:
@@ -122,7 +124,6 @@ def fair_share_claimant(campaign: Campaign, sharing: FairShareInputs) -> str:
 def sum_usage_by_claimant(
     campaigns: Iterable[Campaign], sharing: FairShareInputs, used_s: Mapping[int, float]
 ) -> dict[str, float]:
-    """Return the usage of each user, project or group: the sum over its campaigns."""
     usage = defaultdict[str, float](float)
     for campaign in campaigns:
         usage[fair_share_claimant(campaign, sharing)] += used_s.get(campaign.number, 0.0)
@@ -148,7 +149,7 @@ def is_owner_in_affinity_list(owner: str, affinity: str, sharing: FairShareInput
 def _answering_clusters_by_affinity(
     campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None
 ) -> tuple[str, ...]:
-    """Return a campaign's clusters that answered, all (`is_affine` None) or by affinity to the owner."""
+    """Return a campaign's clusters that answered; unless `is_affine` is None, filter by owner affinity."""
     return tuple(
         name
         for name in campaign.jdl.clusters
@@ -163,8 +164,6 @@ COMMITTED_USE_S = 900.0  # usage in slot-seconds that is assumed for each newly 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FairShareRequest:
-    """The tasks that a campaign could send to a cluster now."""
-
     campaign: int
     claimant: str  # the user, project or group to whose usage the tasks count
     tasks: int
@@ -200,7 +199,7 @@ def _grant_slots_by_least_usage(
     granted: dict[int, int],
     most: Mapping[str, int],
 ) -> int:
-    """Give each free slot to the user, project or group with the least usage; return the number of slots left."""
+    """Give each free slot to the claimant with the least usage; return how many slots are left."""
     queues = {name: deque[FairShareRequest]() for name in levels}
     for request in requests:
         queues[request.claimant].append(request)

@@ -119,7 +119,7 @@ def _thin_out_survival_curve(times: list[float], shares: list[float]) -> tuple[l
 
 
 def _extend_survival_curve(times: list[float], shares: list[float], count: int, young_s: float) -> RunTimeSurvivalCurve:
-    """Add a tail to a survival curve, for at least the share 2 / (n + 2) of tasks after n ended tasks."""
+    """Add a tail to a survival curve; after n ended tasks the tail has at least the share 2 / (n + 2)."""
     beyond = 2 / (count + 2)
     last, last_share = (times[-1], shares[-1]) if times else (0.0, 1.0)
     curve = RunTimeSurvivalCurve(tuple(times), tuple(shares), count)
@@ -145,7 +145,7 @@ Weighed = tuple[RunTimeSurvivalCurve, float, float]  # survival curve, elapsed t
 
 
 def forecast_campaign_end(progress: CampaignProgressForForecast) -> CampaignForecast:
-    """Forecast when a campaign's last task ends, and how many tasks end per second now; None: unknown."""
+    """Forecast when a campaign's last task ends, and how many tasks end per second; None: unknown."""
     services = [throughput for throughput in progress.services if throughput.elapsed_s or throughput.durations_s]
     if not any(throughput.durations_s for throughput in services):
         return CampaignForecast()
@@ -188,7 +188,6 @@ def forecast_error_share(stored: HalfwayForecast) -> float | None:
 
 
 def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> PublishedForecastErrors | None:
-    """Summarize the errors of the forecasts of ended campaigns; None if no campaign has ended."""
     with_errors = [(forecast, forecast_error_share(forecast)) for forecast in forecasts]
     errors = [abs(error) for _, error in with_errors if error is not None]
     if not errors:
@@ -267,7 +266,7 @@ def _log_deviation_of_last_task_start(curve: RunTimeSurvivalCurve, waiting: int,
 
 
 def _running_tasks_delay_s(running: Iterable[Weighed], rate: float) -> float:
-    """Return by how many seconds the running tasks end later than tasks with evenly spread starts would."""
+    """Return how many seconds later running tasks end than tasks with evenly spread starts."""
     late = sum(
         many * (curve.mean_remaining_run_time(elapsed) / curve.mean - (1 + curve.squared_variation_of_ended_tasks) / 2)
         for curve, elapsed, many in running

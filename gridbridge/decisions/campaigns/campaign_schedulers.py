@@ -12,8 +12,6 @@ from gridbridge.model.campaigns.jdl import CampaignType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOfferToScheduler:
-    """A cluster that is offered to a campaign in one cycle, with its free capacity."""
-
     campaign: Campaign
     cluster: str
     free_slots: int  # free slots not yet allotted in this cycle
@@ -31,7 +29,7 @@ class ClusterOfferToScheduler:
 
 
 class CampaignScheduler(Protocol):
-    """The methods of a scheduler, which decides only from an offer how many tasks to send."""
+    """A scheduler decides how many tasks to send, from the offer alone."""
 
     def to_start(self, offer: ClusterOfferToScheduler, /) -> int:
         """Return how many tasks to send to free slots."""

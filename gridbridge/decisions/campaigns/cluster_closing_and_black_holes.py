@@ -41,7 +41,6 @@ class OpenCampaignEventsInCycle:
 
     @property
     def open_events(self) -> tuple[CampaignEvent, ...]:
-        """The events that are open now."""
         return tuple(self._now.values())
 
     def find_event(self, code: CampaignEventCode, campaign: int, cluster: str = "") -> CampaignEvent | None:
@@ -59,7 +58,7 @@ class OpenCampaignEventsInCycle:
             del self._now[event.identity]
 
     def close_event(self, event: CampaignEvent | None, at: datetime) -> None:
-        """Close an event, with the closing time `at`; nothing happens if the event is None."""
+        """Close an event at time `at`; do nothing for None."""
         if event:
             self.put_event(replace(event, closed_at=at))
 
@@ -100,7 +99,7 @@ def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFai
 def hide_blacklisted_clusters(
     situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> CampaignCycleSituation:
-    """Return the cycle's situation with only those clusters of each campaign that are not closed to it."""
+    """Return the situation with only the clusters that are open to each campaign."""
 
     def reachable(campaign: Campaign) -> Campaign:
         clusters = {
@@ -134,7 +133,10 @@ def repeat_event_with_longer_pause(
     at: datetime,
     policy: CampaignFailuresSection,
 ) -> CampaignEvent:
-    """Return an event that happened again; the pause before the next probe doubles if the last pause is over."""
+    """Return an event that happened again.
+
+    The pause before the next probe doubles if the last pause is over.
+    """
     if earlier and earlier.until and not is_cluster_probe_due(earlier, at, policy):
         return replace(earlier, last_at=at)
     event = earlier or new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *pair, at)
@@ -146,7 +148,6 @@ def repeat_event_with_longer_pause(
 def new_campaign_event(
     kind: CampaignEventSubject, code: CampaignEventCode, campaign: int, cluster: str, at: datetime
 ) -> CampaignEvent:
-    """Return a new open event of a cluster, a campaign or tasks."""
     return CampaignEvent(kind=kind, code=code, campaign=campaign, cluster=cluster, opened_at=at, last_at=at)
 
 
@@ -250,7 +251,10 @@ def update_success_records(
 def _add_attempts_to_success_record(
     record: CampaignSuccessAtCluster, ended: Sequence[TaskAttempt], untimed: Container[tuple[int, int]]
 ) -> CampaignSuccessAtCluster:
-    """Add ended attempts to a record; a success resets the errors in a row, a start the deleted tasks."""
+    """Add ended attempts to a record.
+
+    A success resets the count of errors in a row. A start resets the count of deleted tasks.
+    """
     outcomes = [attempt.outcome for attempt in ended]
     is_started = STARTED_OUTCOMES.intersection(outcomes)
     good = [attempt for attempt in ended if attempt.outcome is TaskAttemptOutcome.SUCCESS]

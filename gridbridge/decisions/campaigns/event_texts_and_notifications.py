@@ -82,7 +82,7 @@ RESTORED_FOLLOW_UPS = {  # what an event RESTORED means for a campaign in each s
 
 
 def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = None) -> str:
-    """Describe an event; for event RESTORED also what follows in the campaign's present `state`."""
+    """Describe an event; RESTORED events also say what follows in the campaign's present `state`."""
     status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
     then = RESTORED_FOLLOW_UPS[state].format(campaign=event.campaign) if state in RESTORED_FOLLOW_UPS else ""
     if event.code is CampaignEventCode.DROPPED and event.until:
@@ -129,7 +129,10 @@ MEDIUM_EVENTS = frozenset(
 
 
 def build_event_notification(event: CampaignEvent, campaign: Campaign | None) -> NotifiableEvent | None:
-    """Return what to tell about an event, and to whom: root if only root can act; None: nobody is told."""
+    """Return the notification about an event; None if nobody is told.
+
+    Root gets the notification if only root can act.
+    """
     if event.code in SILENT_EVENTS:
         return None
     is_roots = event.kind is CampaignEventSubject.CLUSTER or event.code in (*ROOT_EVENTS, CampaignEventCode.NO_FILE)
@@ -203,7 +206,7 @@ def _compose_event_notification(
 def drop_future_subscription_times(
     subscription: NotificationSubscription, now: datetime, policy: NotificationsSection
 ) -> NotificationSubscription:
-    """Return a subscription whose times are not in the future; a clock that ran fast stores such times."""
+    """Return a subscription without future times, which a fast clock may have stored."""
     longest = max(pause_before_next_notification(0, policy), pause_before_next_notification(policy.tries, policy))
     told_until, next_at = (min(subscription.told_until, now), min(subscription.next_at, now + longest))
     return replace(subscription, told_until=told_until, next_at=next_at)
@@ -217,6 +220,5 @@ def pause_before_next_notification(tries: int, policy: NotificationsSection) -> 
 
 
 def is_notify_channel_configured(way: NotificationChannel, policy: NotificationsSection) -> bool:
-    """Say whether gridbridge.toml configures a channel for messages, such as mail."""
     programs = {NotificationChannel.MAIL: policy.mail, NotificationChannel.JABBER: policy.command}
     return bool(programs.get(way, True))

@@ -40,7 +40,7 @@ def plan_recovery_from_root_ledger(
     refused: CampaignArray | None = None,
     most: int = ENDS_PER_TRANSACTION,
 ) -> tuple[LedgerRecoveryStep, ...]:
-    """Return the changes of the state file that restore a campaign's lost arrays, one step per transaction.
+    """Return the steps that restore a campaign's lost arrays in the state file, one step per transaction.
 
     `refused` is an array that root refused to submit, because the ledger already has the array's tasks.
     The newest arrays come first, so that gridbridge may stop after any transaction: root refuses to
@@ -122,7 +122,7 @@ def _last_attempts_of_arrays(arrays: Iterable[RootLedgerArray], first: Mapping[i
 
 
 def _is_array_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
-    """Say whether all tasks of an array were sent again; if the array has no job id, some are enough."""
+    """Say whether an array's tasks were sent again: all, or some if the array has no job id."""
     old = [attempt < first.get(task, 0) for task, attempt in array.tasks]
     return all(old) or (not array.job_id and any(old))
 
@@ -212,7 +212,10 @@ def _does_array_differ_from_root_ledger(
 def _array_of_ledger_entry(
     campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]
 ) -> CampaignArray:
-    """Return the array to store; if it is given up, as RELEASED, so that its job is found and deleted."""
+    """Return the array to store.
+
+    An array that is given up gets state RELEASED, so that its job is found and deleted.
+    """
     is_given_up = _is_array_given_up(entry, first)
     sent = ArraySubmissionState.SUBMITTED if entry.job_id else ArraySubmissionState.INTENDED
     return CampaignArray(

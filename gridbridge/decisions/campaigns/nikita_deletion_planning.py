@@ -70,7 +70,7 @@ def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
 def _deletions_of_array_tasks(
     parts: Iterable[ArrayTasksWithSameStateAndAge], wiped_for: NikitaDeletionReason | None = None
 ) -> Iterator[ArrayTaskDeletion]:
-    """Yield deletions of array tasks with their reason, by default the reason of the stored deletion mark."""
+    """Yield deletions of array tasks; the default reason is that of the stored deletion mark."""
     return (_make_array_task_deletion(part, wiped_for or part.marked) for part in parts)
 
 
@@ -85,8 +85,6 @@ def _merge_deletions_by_array(*wipes: ArrayTaskDeletion) -> tuple[ArrayTaskDelet
 
 
 def describe_nikita_deletions(plan: NikitaDeletionPlan) -> list[str]:
-    """Describe the deletions of one cycle of nikita, in one sentence for each array and reason."""
-
     def tasks_of(wipe: ArrayTaskDeletion) -> str:
         return f"{number_with_noun(wipe.tasks, 'task')} of campaign {wipe.campaign} at {wipe.cluster}"
 
@@ -131,7 +129,7 @@ def _deletions_above_flood_rate(
 
 
 def _spare_oldest_multislot_task(arrays: list[ArrayTasksWithSameStateAndAge]) -> list[ArrayTasksWithSameStateAndAge]:
-    """Leave out the oldest waiting multi-slot task, because one may wait in addition to the flood rate."""
+    """Leave out the oldest waiting multi-slot task, because one such task may wait above the flood rate."""
     oldest = max((part for part in arrays if part.slots > 1), key=_newest_array_first_key, default=None)
     return [
         replace(part, places=_last_array_indices(part.places, _count_tasks_of_array_part(part) - 1))

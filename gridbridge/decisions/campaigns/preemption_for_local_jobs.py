@@ -32,7 +32,7 @@ PREEMPTION_GRACE_S = 300.0  # the time in which preempted tasks end and the sche
 
 
 def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> frozenset[LocalRequestId]:
-    """Return the local requests that wait after a preemption for them; each preemption doubles the wait."""
+    """Return local requests still in the pause after a preemption; each preemption doubles the pause."""
     return frozenset(
         request
         for request, ended_at in tried.items()
@@ -43,7 +43,7 @@ def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> 
 def find_blocked_local_requests(
     cluster: str, cell: CellRequestsAndResources, ours: ArrayJobsById, recent: Set[LocalRequestId] = frozenset()
 ) -> tuple[LocalRequestBlockedByCampaigns, ...]:
-    """Return the first few local requests that would start if tasks were preempted; skip those in `recent`."""
+    """Return the first local requests that a preemption would start, without those in `recent`."""
     tasks = tuple(_list_preemptible_tasks(cell, ours))
     strangers = [holder for holder in cell.holders if not _is_preemptible_campaign_job(holder, ours)]
     shut = {holder.host for holder in strangers if holder.alone}
@@ -95,7 +95,7 @@ def _list_preemptible_tasks(cell: CellRequestsAndResources, ours: ArrayJobsById)
 
 
 def plan_preemptions(requests: Iterable[LocalRequestBlockedByCampaigns]) -> tuple[TasksPreemptedForRequest, ...]:
-    """Return at most one preemption for each cluster: for the first local request that it helps to start."""
+    """Return at most one preemption per cluster, for the first local request that preemption starts."""
     by_cluster: dict[str, TasksPreemptedForRequest] = {}
     for request in requests:
         if request.cluster not in by_cluster and (choice := choose_preemption_victims(request)):
@@ -112,7 +112,6 @@ def plan_preemptions(requests: Iterable[LocalRequestBlockedByCampaigns]) -> tupl
 
 
 def describe_preemption(way: TasksPreemptedForRequest) -> str:
-    """Describe which tasks are preempted, for which local job, and what resources the job lacks."""
     campaigns = ", ".join(map(str, sorted({task.campaign for task in way.tasks})))
     of = f"{number_with_noun(len(way.tasks), 'task')} of campaign {campaigns} at {way.cluster}"
     job = f"{way.job}.{way.task}" if way.task else way.job
@@ -120,14 +119,13 @@ def describe_preemption(way: TasksPreemptedForRequest) -> str:
 
 
 def was_preempted_for_request(shortage: WaitingLocalRequest, way: TasksPreemptedForRequest) -> bool:
-    """Say whether a preemption was for this waiting request."""
     return (shortage.job, shortage.task) == (way.job, way.task)
 
 
 def recompute_preemption(
     way: TasksPreemptedForRequest, cell: CellRequestsAndResources, ours: ArrayJobsById
 ) -> TasksPreemptedForRequest | None:
-    """Compute a preemption again; None if no task, or a task not chosen before, would be preempted now."""
+    """Compute a preemption again; None if it would preempt no task now, or a task not chosen before."""
     shortages = tuple(shortage for shortage in cell.asked if was_preempted_for_request(shortage, way))
     hosts = tuple(host for host in cell.places if host.host == way.host)
     now = plan_preemptions(find_blocked_local_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
@@ -140,7 +138,6 @@ def _key_of_preemptible_task(task: PreemptibleTask) -> tuple[int, int, int]:
 
 
 def preemption_deletions_by_array(way: TasksPreemptedForRequest) -> tuple[ArrayTaskDeletion, ...]:
-    """Return the deletions that carry out a preemption, one deletion for each array."""
     return tuple(
         ArrayTaskDeletion(
             campaign=campaign,
@@ -162,7 +159,7 @@ VictimChoice = tuple[FreeQueueInstanceResources, tuple[PreemptibleTask, ...]]
 
 
 def choose_preemption_victims(request: LocalRequestBlockedByCampaigns) -> VictimChoice | None:
-    """Return the queue instance at which the request starts with fewest preemptions, and the tasks to preempt.
+    """Choose the queue instance that needs fewest preemptions, and the tasks to preempt there.
 
     None if the request can start without a preemption, or if no preemption helps. If two queue
     instances need equally many preemptions, the newest tasks are preempted.
@@ -185,7 +182,6 @@ def choose_preemption_victims(request: LocalRequestBlockedByCampaigns) -> Victim
 def list_lacking_resources(
     request: LocalRequestBlockedByCampaigns, host: FreeQueueInstanceResources
 ) -> tuple[str, ...]:
-    """Return the names of the resources that a request lacks at a queue instance."""
     missing = _missing_resource_amounts(request, host, _PreemptibleTasksByHost(request)) or {}
     return tuple(sorted({*missing, *request.asked.alone}))
 

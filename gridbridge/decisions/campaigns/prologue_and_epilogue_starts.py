@@ -70,11 +70,9 @@ class PrologueAndEpilogueProgress:
         return array.campaign in self._alive or (array.campaign in self._winding_up and self.is_epilogue(array))
 
     def is_epilogue(self, array: CampaignArray) -> bool:
-        """Say whether an array holds an epilogue instead of tasks."""
         return array.key in self._of_epilogues
 
     def clusters_with_unfinished_steps(self) -> dict[CampaignCluster, ClusterClosureOrProbe]:
-        """Return the pairs of campaign and cluster at which a prologue or epilogue has not ended."""
         return {
             phase.pair: ClusterClosureOrProbe.CLOSED
             for phase in self._now
@@ -82,7 +80,6 @@ class PrologueAndEpilogueProgress:
         }
 
     def clusters_that_need_prologue(self) -> frozenset[CampaignCluster]:
-        """Return the pairs of campaign and cluster at which a prologue must run before the tasks."""
         pairs = ((number, name) for number, of in self._clusters.items() for name in of)
         return frozenset(pair for pair in pairs if not self._has_prologue_succeeded(*pair))
 
@@ -115,13 +112,11 @@ class PrologueAndEpilogueProgress:
         return tuple(ending), tuple(steps)
 
     def waiting_unneeded_prologues(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
-        """Return the prologues that still wait at a cluster, although no task needs them any more."""
         return tuple(
             array for array in self._list_unneeded_prologues(campaigns) if array.key in self._situation.idle_steps
         )
 
     def unsubmitted_unneeded_prologues(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
-        """Return the prologues that were not submitted yet, and that no task needs any more."""
         return tuple(
             array for array in self._list_unneeded_prologues(campaigns) if array.state is ArraySubmissionState.INTENDED
         )

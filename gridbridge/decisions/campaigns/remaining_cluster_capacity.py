@@ -32,7 +32,6 @@ class FreeClusterSlots:
         return (self._besteffort if request.is_besteffort else self._ordinary).get(cluster, 0)
 
     def take_slots(self, cluster: str, request: JdlSettingsAtCluster, tasks: int) -> None:
-        """Subtract the slots of tasks at a cluster from the cluster's free slots."""
         for free in (self._ordinary, self._besteffort):
             free[cluster] = free.get(cluster, 0) - tasks * request.slots
 
@@ -54,14 +53,12 @@ class RemainingArraysByCluster:
             self.take_accepted_arrays(array.campaign, array.cluster, 1)
 
     def remaining_arrays(self, campaign: int, cluster: str) -> int:
-        """Return how many more arrays of a campaign a cluster accepts."""
         limits = self._limits.get(cluster, NO_LIMITS)
         of_person = self._of_person[self._owners.get(campaign), cluster]
         used = ((limits.of_person, of_person), (limits.of_all, self._of_all[cluster]))
         return max(0, min((most - in_use for most, in_use in used if most), default=UNLIMITED))
 
     def take_accepted_arrays(self, campaign: int, cluster: str, arrays: int) -> None:
-        """Subtract arrays that a campaign sends to a cluster from the arrays that the cluster still accepts."""
         self._of_person[self._owners.get(campaign), cluster] += arrays
         self._of_all[cluster] += arrays
 
@@ -85,8 +82,6 @@ UNKNOWN_REQUEST = JdlSettingsAtCluster(exec_file="")  # settings for a cluster w
 
 @dataclass(slots=True)
 class RemainingClusterCapacity:
-    """The slots and arrays that one cycle of the runner can still give to campaigns, by cluster."""
-
     free: FreeClusterSlots
     may_wait: dict[str, int]  # number of additional tasks that may wait at the cluster
     arrays: RemainingArraysByCluster
@@ -98,11 +93,11 @@ class RemainingClusterCapacity:
 def remaining_capacity_of_clusters(
     situation: CampaignCycleSituation, campaigns: Sequence[Campaign] = (), begun: Sequence[CampaignArray] = ()
 ) -> RemainingClusterCapacity:
-    """Return the clusters' free capacity, reduced by the slots of waiting tasks and of tasks in `begun` arrays.
+    """Return the clusters' free capacity, less the slots of waiting tasks and of tasks in `begun` arrays.
 
-    Slots are kept only for waiting tasks that can start, and only for `SLOT_KEPT_S`, because held tasks and tasks that
-    fit no host would otherwise block a cluster. Test tasks that have waited longer do not count as waiting, because
-    nikita never deletes them. The JDLs in `campaigns` still name the closed clusters.
+    Slots are kept only for waiting tasks that can start, and only for `SLOT_KEPT_S`, because held tasks and tasks
+    that fit no host would otherwise block a cluster. Test tasks that have waited longer do not count as waiting,
+    because nikita never deletes them. The JDLs in `campaigns` still name the closed clusters.
     """
     free = FreeClusterSlots({name: room for name, room in situation.room.items() if not room.is_closed})
     may_wait = {
@@ -133,6 +128,5 @@ def remaining_capacity_of_clusters(
 
 
 def max_array_tasks(situation: CampaignCycleSituation, cluster: str) -> int:
-    """Return the largest number of tasks that one array may have at a cluster."""
     room = situation.room.get(cluster)
     return min(situation.max_tasks, room.limits.tasks) if room and room.limits.tasks else situation.max_tasks

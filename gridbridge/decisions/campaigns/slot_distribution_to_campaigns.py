@@ -63,8 +63,6 @@ def distribute_slots_to_campaigns(
 
 
 class TaskAllotmentToClusters:
-    """The tasks of campaigns that one cycle gives to clusters."""
-
     def __init__(
         self, situation: CampaignCycleSituation, unsent: UnsentTaskBacklog, matching: SchedulerTaskCounter
     ) -> None:
@@ -88,7 +86,10 @@ class TaskAllotmentToClusters:
                 self._give_tasks_free_slots(campaign, cluster, self._matching.tasks_to_start(campaign, cluster))
 
     def send_tasks_to_wait(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Send tasks of one group to wait; a multi-slot task must not wait before an earlier campaign's tasks."""
+        """Send tasks of one group to wait.
+
+        A multi-slot task must not wait before an earlier campaign's tasks.
+        """
         for campaign, clusters in turn:
             for cluster in self._sort_clusters_best_first(campaign, clusters):
                 allotted = self.given[campaign.number, cluster]
@@ -105,7 +106,10 @@ class TaskAllotmentToClusters:
                 )
 
     def _share_free_slots_among_campaigns(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Share ordinary, then best-effort slots, first of the cluster that campaigns rank best on average."""
+        """Share ordinary slots, then best-effort slots.
+
+        The cluster that campaigns rank best on average comes first.
+        """
         offered = defaultdict[tuple[str, bool], list[Campaign]](list)
         ranks = defaultdict[tuple[str, bool], list[int]](list)
         for campaign, clusters in turn:

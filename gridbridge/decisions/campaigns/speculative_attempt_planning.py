@@ -32,8 +32,6 @@ RUN_TIME_QUANTILE = 0.95  # a task runs long if this share of the ended tasks ha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignNearEnd:
-    """A campaign near its end, from which speculative attempts are chosen."""
-
     campaign: int
     left: int  # number of unfinished tasks
     unsent: int  # number of unsent tasks
@@ -47,10 +45,10 @@ class CampaignNearEnd:
 
 
 def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemptsAtCluster, ...]:
-    """Return which tasks get a speculative attempt at which cluster; the task that runs longest goes first.
+    """Choose speculative attempts and their clusters; the task that runs longest goes first.
 
-    A task gets at most one speculative attempt in a cycle, and a second only if the first runs long too. A speculative
-    attempt never goes to a cluster where the task runs or has failed.
+    A task gets at most one speculative attempt in a cycle, and a second only if the first runs long too. A
+    speculative attempt never goes to a cluster where the task runs or has failed.
     """
     beyond_s, free = run_time_percentile_95_s(end.durations_s), dict(end.free)
     is_end = is_campaign_near_end(end.left, end.unsent, sum(free.values()), end.sent_s, end.limits)
@@ -186,7 +184,10 @@ def _count_fitting_tasks_by_cluster(
     remaining: RemainingClusterCapacity,
     counted: _TaskCountsForSpeculation,
 ) -> Mapping[str, int]:
-    """Return how many tasks fit at each cluster: fastest first, last where tasks waited in vain."""
+    """Return how many tasks fit at each cluster.
+
+    The fastest cluster is first. Clusters where tasks waited in vain are last.
+    """
     number, mean_s = campaign.number, situation.sharing.mean_s.get(campaign.number, {})
     room = dict[str, int]()
     for name, request in campaign.jdl.clusters.items():

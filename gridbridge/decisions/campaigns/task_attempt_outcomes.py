@@ -33,7 +33,10 @@ SELF_ENDED_OUTCOMES = frozenset({TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.
 
 
 def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
-    """Return the outcome of an ended job; a job killed by a signal after its walltime has outcome WALLTIME."""
+    """Return the outcome of an ended job.
+
+    A job that a signal killed after its walltime has outcome WALLTIME.
+    """
     if end.killed_for in KILL_OUTCOMES:
         return KILL_OUTCOMES[end.killed_for]
     if was_job_preempted(end):
@@ -53,12 +56,12 @@ def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
 def outcome_of_task_nikita_deleted(
     end: JobEnd, outcome: TaskAttemptOutcome, wiped_for: NikitaDeletionReason
 ) -> TaskAttemptOutcome:
-    """Return the outcome of a task that was marked for deletion by nikita; `outcome` is from the accounting.
+    """Return the outcome of a task marked for deletion by nikita; `outcome` is from the accounting.
 
     A task that ended by itself before the deletion keeps `outcome`. A task that its owner cancelled
     gets UNWANTED, so that it never runs again. A task that nikita deleted for waiting, but that had
-    just started, counts as preempted. A task of a move is deleted only while waiting, so a started
-    task was ended by somebody else, and keeps `outcome`.
+    just started, counts as preempted. A task of a move is deleted only while waiting. If such a task
+    had started, somebody else ended it, and it keeps `outcome`.
     """
     if wiped_for is NikitaDeletionReason.UNWANTED:
         return outcome if outcome in SELF_ENDED_OUTCOMES else TaskAttemptOutcome.UNWANTED
@@ -83,8 +86,6 @@ MIN_RUN_TIME_CAP_S = 60.0  # a shorter run time in an accounting record is alway
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayWithMissingTasks:
-    """An array with tasks that are missing in the job list of the cluster."""
-
     is_listed: bool  # whether the cluster lists at least one task of the array
     lives: frozenset[int] | None  # array indices of live tasks; None: the cluster does not know the array
     ran: Set[int] = frozenset()  # array indices of tasks that were running when a job list last showed them
@@ -94,8 +95,9 @@ class ArrayWithMissingTasks:
 class MissingAttemptOutcomeDecider:
     """Decides the outcomes of attempts that are missing in the job lists of their clusters.
 
-    A task without an accounting record counts as deleted before its start when it is missing for `forgotten_s`; a task
-    that nikita held before the deletion, at once. A started task without a record is lost, and may still run.
+    A task without an accounting record counts as deleted before its start once it is missing for `forgotten_s`.
+    A task that nikita held before the deletion counts so at once. A started task without a record is lost, and
+    may still run.
     """
 
     def __init__(
@@ -112,7 +114,6 @@ class MissingAttemptOutcomeDecider:
         self._forgotten_s = forgotten_s
 
     def list_tasks_deleted_while_held(self, array: CampaignArray) -> frozenset[int]:
-        """Return the array indices of tasks that nikita held and then deleted before their start."""
         marks = self._marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
         return frozenset(index for index, mark in marks.items() if mark.wiped_for in REASONS_HELD_FIRST)
 
@@ -136,7 +137,7 @@ class MissingAttemptOutcomeDecider:
     def list_attempts_missing_too_long(
         self, missing: Mapping[TaskAttempt, float], ends: ReportedEnds
     ) -> tuple[TaskAttempt, ...]:
-        """Return attempts missing too long that have no accounting record, or one with an end in the future."""
+        """Return attempts missing too long without an accounting record, or with an end in the future."""
         return tuple(
             attempt
             for attempt, missed_s in missing.items()
@@ -151,7 +152,6 @@ class MissingAttemptOutcomeDecider:
         ends: ReportedEnds,
         missing_array: ArrayWithMissingTasks,
     ) -> tuple[TaskAttempt, ...]:
-        """Return the ended attempts of an array, with their outcomes."""
         campaign = self._campaigns.get(array.campaign)
         request = campaign.jdl.clusters.get(array.cluster) if campaign else None
         late = self.list_attempts_missing_too_long(missing, ends)
@@ -201,7 +201,7 @@ def _correct_ended_attempt(attempt: TaskAttempt, most_s: float, lost_job: int, *
 def close_attempts_without_end(
     attempts: Iterable[TaskAttempt], outcome: TaskAttemptOutcome, marks: Mapping[int, TaskDeletionMark]
 ) -> tuple[TaskAttempt, ...]:
-    """Give attempts without a reported end outcome `outcome`, or UNWANTED if their deletion mark says so."""
+    """Give `outcome` to attempts without a reported end, or UNWANTED if the deletion mark says so."""
     unwanted = {index for index, mark in marks.items() if mark.wiped_for is NikitaDeletionReason.UNWANTED}
     return tuple(
         replace(attempt, outcome=TaskAttemptOutcome.UNWANTED if attempt.place in unwanted else outcome)
@@ -219,14 +219,12 @@ def mark_future_ends_as_disputed(missing: Mapping[TaskAttempt, float], ends: Rep
 
 
 def select_future_ends(ends: ReportedEnds) -> tuple[FutureDatedJobEnd, ...]:
-    """Return the reported ends that lie in the future."""
     return tuple(end for end in ends.values() if isinstance(end, FutureDatedJobEnd))
 
 
 def select_attempts_with_conflicting_ends(
     missing: Iterable[TaskAttempt], ends: ReportedEnds
 ) -> tuple[TaskAttempt, ...]:
-    """Return the attempts whose accounting records contradict each other."""
     return tuple(attempt for attempt in missing if ends.get(attempt.place, UNKNOWN_END) is None)
 
 

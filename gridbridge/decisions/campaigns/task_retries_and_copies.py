@@ -34,7 +34,7 @@ def may_retry_task(
     clusters: Set[str],
     policy: CampaignFailuresSection,
 ) -> bool:
-    """Say whether a task runs again after its attempt `now`; `earlier` has all other attempts of the task."""
+    """Say whether a task runs again after attempt `now`; `earlier` has the task's other attempts."""
     attempts = [now, *earlier]
     if now.outcome in NEVER_STARTED_OUTCOMES:
         return True
@@ -68,7 +68,7 @@ def choose_clusters_retry_avoids(
 
 
 def list_walltime_overrun_clusters(attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]) -> tuple[str, ...]:
-    """Return the clusters that never get a task again after a walltime overrun; empty if these are all."""
+    """Return clusters that get no task again after a walltime overrun; empty if these are all clusters."""
     overran = _clusters_with_overrun_walltime(attempts) & clusters
     return () if clusters <= overran else tuple(sorted(overran))
 
@@ -122,7 +122,6 @@ def _clusters_with_overrun_walltime(tried: Iterable[AttemptOutcomeAtCluster]) ->
 
 
 def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask:
-    """Group attempts by task."""
     attempts: dict[CampaignTask, list[CompetingAttempt]] = defaultdict(list)
     for attempt in rivals:
         attempts[attempt.campaign, attempt.task].append(attempt)
@@ -153,7 +152,7 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
 
 
 def _attempt_that_decides_task_outcome(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
-    """Return the number of the attempt that decides a task; 0 if another succeeded or still may succeed."""
+    """Return the number of the attempt that decides a task; 0 if another succeeded or may succeed."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskAttemptOutcome.SUCCESS in outcomes.values():
         return 0
@@ -165,7 +164,7 @@ def _attempt_that_decides_task_outcome(ended: Iterable[TaskAttempt], rivals: Ite
 
 
 def select_final_task_ends(ended: Iterable[TaskAttempt], again: Iterable[TaskRetry]) -> tuple[TaskAttempt, ...]:
-    """Return the ended attempts whose task does not run again; without attempts of outcome COPY."""
+    """Return the ended attempts of tasks that do not run again, without attempts of outcome COPY."""
     runs = {(retry.campaign, retry.task) for retry in again}
     return tuple(
         attempt
@@ -175,7 +174,6 @@ def select_final_task_ends(ended: Iterable[TaskAttempt], again: Iterable[TaskRet
 
 
 def assign_retry_numbers_above_attempts(again: Iterable[TaskRetry], rivals: AttemptsByTask) -> tuple[TaskRetry, ...]:
-    """Give each retry an attempt number above the numbers of all attempts of its task."""
     return tuple(
         replace(retry, attempt=max(retry.attempt, *(rival.attempt for rival in of_task)))
         if (of_task := rivals.get((retry.campaign, retry.task)))

@@ -26,7 +26,6 @@ MAX_NAMED_CAMPAIGNS = 3  # an explanation names at most this many campaigns that
 def explain_campaign_task_sends(
     situation: CampaignCycleSituation, plan: CampaignCyclePlan
 ) -> tuple[TaskSendExplanation, ...]:
-    """Return an explanation for each campaign with unsent tasks and each of the campaign's clusters."""
     cycle = _TaskSendExplainer(situation, plan)
     return tuple(
         cycle.explain_task_send(campaign, cluster, request)
@@ -137,7 +136,6 @@ class _TaskSendExplainer:
 
 
 def _longest_closing_events(events: Iterable[CampaignEvent]) -> Mapping[CampaignCluster, CampaignEvent]:
-    """Return for each campaign and cluster the event that keeps the cluster closed longest."""
     closing: dict[CampaignCluster, CampaignEvent] = {}
     for event in events:
         last = closing.setdefault((event.campaign, event.cluster), event) if event.code in BLACKLISTING_EVENTS else None

@@ -34,36 +34,30 @@ class SchedulerTaskCounter:
             self._listed[array.campaign, array.cluster] += array.size
 
     def tasks_to_start(self, campaign: Campaign, cluster: str) -> int:
-        """Return how many tasks of a campaign go to the free slots of a cluster."""
         return SCHEDULERS[campaign.jdl.type].to_start(self._make_offer_to_scheduler(campaign, cluster, allotted=0))
 
     def tasks_to_wait(self, campaign: Campaign, cluster: str, allotted: int) -> int:
-        """Return how many more tasks of a campaign may wait at a cluster, in addition to the `allotted` tasks."""
+        """Return how many tasks may wait at a cluster in addition to the `allotted` tasks."""
         return SCHEDULERS[campaign.jdl.type].to_wait(self._make_offer_to_scheduler(campaign, cluster, allotted))
 
     def count_tasks_sent_to_wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
-        """Record that a cycle sends tasks of a campaign to a cluster to wait there."""
         self.left.may_wait[cluster] -= tasks
         if tasks and campaign.jdl.clusters[cluster].slots > 1:
             self.left.closed_to_wide.add(cluster)
 
     def wants_more_tasks(self, campaign: Campaign, cluster: str, allotted: int) -> bool:
-        """Say whether a campaign could send more tasks to a cluster if more slots were free."""
         return self._make_offer_to_scheduler(campaign, cluster, allotted).most > allotted
 
     def take_arrays(self, campaign: Campaign, cluster: str, allotted: int) -> None:
-        """Record how many arrays the campaign's `allotted` tasks need at a cluster."""
         pair, needed = (campaign.number, cluster), -(-allotted // max_array_tasks(self._situation, cluster))
         self.left.arrays.take_accepted_arrays(*pair, needed - self._arrays[pair])
         self._arrays[pair] = needed
 
     def max_arrays_for_cluster(self, campaign: Campaign, cluster: str) -> int:
-        """Return how many arrays a campaign may send to a cluster in this cycle."""
         pair = (campaign.number, cluster)
         return min(self._situation.arrays_at_once, self._arrays[pair] + self.left.arrays.remaining_arrays(*pair))
 
     def max_tasks_by_array_limits(self, campaign: Campaign, cluster: str) -> int:
-        """Return how many tasks a campaign may send to a cluster within the limits on arrays."""
         return max_array_tasks(self._situation, cluster) * self.max_arrays_for_cluster(campaign, cluster)
 
     def _max_additional_waiting_tasks(self, pair: CampaignCluster, request: JdlSettingsAtCluster) -> int:

@@ -54,7 +54,7 @@ def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
 
 
 def is_known_if_sent_tasks_start(terms: JobRatioInputs) -> bool:
-    """Say whether the starts of the last sent tasks can be judged: all had time to start, or too many wait."""
+    """Say whether the last sent tasks can be judged: all had time to start, or too many wait."""
     return terms.waiting > terms.allowed or not terms.fresh
 
 
@@ -136,7 +136,6 @@ def select_changed_ratios(
 
 
 def describe_job_ratio_changes(predicted: Iterable[JobRatioUpdate]) -> list[str]:
-    """Describe each changed job ratio, with the numbers that led to the change."""
     return [
         f"campaign {prediction.campaign} at {prediction.cluster}: job ratio "
         f"{prediction.terms.old:.3g} -> {prediction.ratio:.3g} ({prediction.law}: "

@@ -12,7 +12,7 @@ EMPTY_BLACKLIST: Mapping[CampaignCluster, ClusterClosureOrProbe] = {}
 
 
 class TaskClusterExclusions(NamedTuple):
-    """The clusters that a task avoids after a failure, and those it never goes to after a walltime overrun."""
+    """Clusters that a task avoids after a failure, and clusters it never uses after a walltime overrun."""
 
     avoid: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
@@ -49,7 +49,10 @@ class UnsentTaskBacklog:
         }
 
     def taken_tasks_by_exclusions(self, campaign: int, cluster: str) -> tuple[TaskCountByExclusions, ...]:
-        """Return the groups of tasks taken for a cluster that avoid some cluster, with their numbers of tasks."""
+        """Count the tasks taken for a cluster, by the clusters that the tasks avoid.
+
+        Tasks that avoid no cluster are left out.
+        """
         return tuple(
             TaskCountByExclusions(tasks=tasks, avoid=kind.avoid, never=kind.never)
             for kind, tasks in self._tasks_taken[campaign, cluster].items()
@@ -57,11 +60,10 @@ class UnsentTaskBacklog:
         )
 
     def count_unsent_tasks(self, campaign: int) -> int:
-        """Return the number of unsent tasks of a campaign."""
         return sum(self._unsent.get(campaign, {}).values())
 
     def count_tasks_for_cluster(self, campaign: int, cluster: str) -> int:
-        """Return how many unsent tasks of a campaign may go to a cluster; at most one task if the cluster is probed."""
+        """Return how many unsent tasks of a campaign may go to a cluster; at most one to a probed cluster."""
         tasks = sum(
             self._unsent[campaign][kind] for kind in self._task_groups_that_may_go_to_cluster(campaign, cluster)
         )
@@ -69,7 +71,6 @@ class UnsentTaskBacklog:
         return min(tasks, 1 - self._tasks_taken[campaign, cluster].total()) if is_probed else tasks
 
     def take_unsent_tasks(self, campaign: int, cluster: str, tasks: int) -> None:
-        """Take unsent tasks of a campaign to send them to a cluster."""
         for kind in self._task_groups_that_may_go_to_cluster(campaign, cluster):
             tasks_taken = min(tasks, self._unsent[campaign][kind])
             self._unsent[campaign][kind] -= tasks_taken

@@ -25,7 +25,7 @@ BROKEN = frozenset((QueueStartBlocker.UNREACHABLE, QueueStartBlocker.ERROR))
 
 
 def count_slots_and_startable_tasks(situation: BalanceSituation, queue: str) -> BalancePlanFigures:
-    """Count a queue's slots on hosts that report and are open, and the waiting tasks that may use the queue."""
+    """Count a queue's slots on open, reporting hosts, and the waiting tasks that may use the queue."""
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     usable = [instance for instance in own if instance.is_usable]
     waiting = [
@@ -55,7 +55,7 @@ def startable_waiting_jobs(waiting: Iterable[WaitingJobGroup]) -> list[WaitingJo
 
 
 def when_first_job_was_startable(row: WaitingJobGroup, situation: BalanceSituation) -> datetime | None:
-    """Return since when any of the waiting jobs could start; if not recorded, since its submission."""
+    """Return when the first of these jobs became startable; without a record, the oldest submission."""
     since = {situation.eligible_since.get(job, row.oldest_since) for job in row.jobs}
     return min((moment for moment in since if moment is not None), default=None)
 
@@ -92,7 +92,6 @@ def why_no_node_is_added_for_jobs(row: WaitingJobGroup) -> NodeAddOrRemoveRefusa
 
 
 def is_pause_after_node_change_over(figures: BalancePlanFigures, rules: BalanceSection) -> bool:
-    """Say whether enough time has passed since a node was last added or removed."""
     return figures.unchanged_s is None or figures.unchanged_s >= rules.stabilization_s
 
 
@@ -126,7 +125,6 @@ def hosts_with_known_tasks(situation: BalanceSituation) -> frozenset[str]:
 
 
 def elapsed_s(since: datetime, now: datetime) -> float:
-    """Return the seconds between two times, which may be days apart."""
     return (now - since).total_seconds()
 
 

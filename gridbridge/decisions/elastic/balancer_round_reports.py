@@ -111,7 +111,6 @@ def describe_balance_plan(
 
 
 def explain_no_new_node_or_removal(refused: NodeAddOrRemoveRefusal, rules: BalanceSection) -> str:
-    """Explain in one line why no node is added for a job, or why a host is not removed."""
     return refused.cause.value.format(
         minute=refused.minute,
         kill_after=rules.kill_after_min,
@@ -190,8 +189,6 @@ GIVEN_BACK = (ElasticNodeState.READY, ElasticNodeState.DRAINING, ElasticNodeStat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerRoundNodeChanges:
-    """The figures of one balancer round, with the added, removed and failed nodes of each pool."""
-
     took_s: float = 0.0
     sentence: str = ""
     is_acting: bool = False
@@ -262,7 +259,7 @@ def balancer_figures_if_cell_observed(
 def balancer_figures_if_cell_unobserved(
     before: PublishedBalancerFigures | None, cluster: str, now: datetime, trouble: str
 ) -> PublishedBalancerFigures:
-    """Return the figures to publish after a round that could not read the cell, with the last known hosts."""
+    """Return the figures to publish after a round without a readable cell, with the last known hosts."""
     last = _last_published_or_new_figures(before, cluster, now)
     return replace(
         last, at=now, took_s=0.0, trouble=trouble, rounds=last.rounds + 1, blind_rounds=last.blind_rounds + 1

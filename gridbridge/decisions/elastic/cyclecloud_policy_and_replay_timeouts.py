@@ -97,7 +97,6 @@ class SimulatedFreeSlots:
 
 
 def _pack_tasks_into_simulated_nodes(situation: BalanceSituation, new_slots: int) -> SimulatedFreeSlots:
-    """Place all waiting tasks on free nodes, booting nodes or new nodes."""
     coming = [node.name for node in situation.nodes if node.state.is_coming]
     ready = [instance for instance in situation.cell.instances if instance.is_usable]
     bins = SimulatedFreeSlots(
@@ -175,8 +174,6 @@ def _seconds_to_mark_in_billing_unit(mark_s: float, up_s: float, unit_s: float) 
 
 
 class MinutesWithConstantSlotUse(NamedTuple):
-    """Consecutive minutes with the same number of slots in use."""
-
     first: int
     last: int
     used: int
@@ -206,7 +203,7 @@ def drop_waits_unexplained_by_slots(workload: RecordedWorkload) -> RecordedWorkl
 
 
 def _periods_with_constant_slot_use(tasks: Iterable[RecordedReplayTask]) -> Iterator[MinutesWithConstantSlotUse]:
-    """Yield the largest number of slots in use in each minute with a change and each period between changes."""
+    """Yield the largest slot use of each minute with a change, and of each period between changes."""
     changes = dict[float, int]()
     for task in tasks:
         start_s = task.submitted_s + task.waited_s

@@ -117,7 +117,6 @@ def _do_moves_leave_reserve(
 
 
 def _have_online_nodes_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
-    """Say whether all online nodes together have enough memory for the instances and the reserve."""
     movable = set(tried.movable)
     if any(
         not tried.is_online[primary] and instance not in movable for instance, (primary, _) in enumerate(tried.homes)

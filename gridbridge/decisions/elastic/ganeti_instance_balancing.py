@@ -53,7 +53,6 @@ class GanetiMoveScoreSums:
         self.recompute_sums(())
 
     def recompute_sums(self, changed: tuple[int, ...]) -> None:
-        """Compute all score sums again after the given nodes have changed."""
         for node in changed:
             self.given[node].clear()
             self.taken[node].clear()
@@ -68,7 +67,6 @@ class GanetiMoveScoreSums:
         self.spread = sum(self.terms)
 
     def change_without_instance(self, node: int, burden: GanetiInstanceLoad) -> ScoreChange:
-        """Return how the score sums change if a Ganeti instance leaves its primary node."""
         changes = self.given[node]
         if burden not in changes:
             load = ganeti_load_without_primary(self.at.hardware[node], self.at.loads[node], burden)
@@ -86,7 +84,6 @@ class GanetiMoveScoreSums:
         return changes[key]
 
     def change_with_load(self, node: int, load: GanetiNodeLoad) -> ScoreChange:
-        """Return how the score sums change if a Ganeti node gets another load."""
         if not self.at.is_online[node]:
             return _offline_node_penalty(load) - _offline_node_penalty(self.at.loads[node]), ()
         old, new = (self.at.contributions[node], ganeti_node_score_share(self.at.hardware[node], load))
@@ -133,7 +130,6 @@ class GanetiMoveScoreSums:
         return nearest
 
     def estimated_score(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
-        """Return the estimated score of the placement after the loads of some nodes have changed."""
         return self._score_after_changes(tuple(self.change_with_load(node, load) for node, load in changed.items()))
 
     def _score_after_changes(self, changes: tuple[ScoreChange, ...]) -> float:
@@ -171,8 +167,6 @@ Home = tuple[int, int]
 
 
 class GanetiMoveWithEstimatedScore(NamedTuple):
-    """A candidate for the best move of an instance, with its estimated score."""
-
     nearly: float
     instance: int
     kind: GanetiInstanceMoveKind
@@ -235,7 +229,7 @@ def _instance_moves_near_best_score(
 
 
 def _distinct_movable_instances(at: GanetiInstancePlacement) -> tuple[list[int], list[int]]:
-    """Return the distinct instances on offline nodes, and on online nodes; equal instances are listed once."""
+    """Return the instances on offline nodes and on online nodes; equal instances are listed once."""
     alike = set[tuple[Home, GanetiInstanceLoad]]()
     leaving, staying = list[int](), list[int]()
     for instance in at.movable:

@@ -78,7 +78,10 @@ def divide_like_ieee_754(part: float, whole: float) -> float:
 def ganeti_load_with_primary(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, *, is_forced: bool
 ) -> GanetiNodeLoad | None:
-    """Return a node's load with another primary instance, if the node has room; a forced move ignores soft limits."""
+    """Return a node's load with another primary instance; None if the node has no room.
+
+    A forced move ignores soft limits.
+    """
     after = _load_after_primary_change(hardware, load, burden, 1)
     if after.live_mem >= hardware.room or (burden.is_local and after.free_disk <= 0):
         return None
@@ -98,14 +101,16 @@ def ganeti_load_with_primary(
 def ganeti_load_without_primary(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad
 ) -> GanetiNodeLoad:
-    """Return a node's load without a primary instance."""
     return _load_after_primary_change(hardware, load, burden, -1)
 
 
 def _load_after_primary_change(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
 ) -> GanetiNodeLoad:
-    """Return a node's load after a primary instance is added (sign 1) or removed (-1), unchecked for room."""
+    """Return a node's load after a primary instance is added (sign 1) or removed (-1).
+
+    The result is not checked for room.
+    """
     live_mem = load.live_mem + sign * burden.live_mem
     return GanetiNodeLoad(
         live_mem,
@@ -168,7 +173,6 @@ def ganeti_load_with_added_secondary(
 def ganeti_load_without_secondary(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, primary: int
 ) -> GanetiNodeLoad:
-    """Return a Ganeti node's load without the secondary copy of an instance."""
     before = load.peers.get(primary, 0)
     needed = before - burden.kept_mem
     other_peers = {node: mem for node, mem in load.peers.items() if node != primary}
@@ -186,7 +190,6 @@ def ganeti_load_without_secondary(
 
 
 def do_ganeti_tags_allow_migration(source: GanetiNodeHardwareAndTags, target: GanetiNodeHardwareAndTags) -> bool:
-    """Say whether the migration tags allow moves from one node to another."""
     return source.sends <= target.takes
 
 
@@ -216,7 +219,6 @@ def _location_exclusion_pairs(
 
 
 def _change_tag_counts_by_one(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
-    """Return the counts, with the count of each given key one higher or one lower."""
     if not keys:
         return counts
     changed = dict(counts)
@@ -252,7 +254,10 @@ def describe_unaccounted_ganeti_use(cluster: ganeti_cluster.GanetiCluster) -> tu
 
 
 def _instance_memory_by_node(cluster: ganeti_cluster.GanetiCluster) -> list[int]:
-    """Return the memory of each node's primary instances, without instances whose secondary is the primary node."""
+    """Return the memory of each node's primary instances.
+
+    An instance with the same primary and secondary node is left out.
+    """
     used = [0] * len(cluster.nodes)
     for instance in cluster.instances:
         if instance.status.takes_memory and instance.primary != instance.secondary:
@@ -261,7 +266,7 @@ def _instance_memory_by_node(cluster: ganeti_cluster.GanetiCluster) -> list[int]
 
 
 def hardware_of_ganeti_nodes(cluster: ganeti_cluster.GanetiCluster) -> tuple[GanetiNodeHardwareAndTags, ...]:
-    """Return the hardware and tags of all nodes; memory in unexplained use is not available for instances."""
+    """Return hardware and tags of all nodes; memory in unexplained use is not free for instances."""
     used = zip(cluster.nodes, _instance_memory_by_node(cluster), strict=True)
     return tuple(_hardware_and_tags_of_ganeti_node(cluster, node, used_mem) for node, used_mem in used)
 
@@ -299,7 +304,6 @@ def _tags_of_tag_families(cluster_tags: tuple[str, ...], prefix: str, tags: tupl
 def loads_of_ganeti_instances(
     cluster: ganeti_cluster.GanetiCluster, hardware: tuple[GanetiNodeHardwareAndTags, ...]
 ) -> tuple[GanetiInstanceLoad, ...]:
-    """Return the load that each Ganeti instance puts on a node."""
     apart, desired = _tag_families(cluster.tags, EXCLUSION), _tag_families(cluster.tags, DESIRED)
     return tuple(_load_of_ganeti_instance(instance, apart, desired, hardware) for instance in cluster.instances)
 
@@ -339,7 +343,6 @@ def initial_ganeti_node_loads(
     node_hardware: tuple[GanetiNodeHardwareAndTags, ...],
     burdens: tuple[GanetiInstanceLoad, ...],
 ) -> list[GanetiNodeLoad]:
-    """Return the present load of each Ganeti node."""
     loads = [
         GanetiNodeLoad(
             live_mem=0,

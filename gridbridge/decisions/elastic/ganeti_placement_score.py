@@ -57,7 +57,6 @@ FAILING, CONFLICT, LOCATION, TOGETHER, KEPT = 1.0, 2.0, 1.0, 1.0, 0.25
 
 
 def ganeti_node_score_share(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad) -> GanetiNodeScoreShare:
-    """Return one Ganeti node's part in the score of a placement."""
     copies = load.primaries + load.secondaries
     if hardware.is_exclusive:
         part, whole = float(load.free_spindles), float(hardware.spindles)
@@ -148,7 +147,6 @@ class GanetiInstancePlacement:
         )
 
     def score(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
-        """Return the score of the placement after the loads of some nodes have changed."""
         contributions, offline = [], []
         pairs: Counter[tuple[str, str]] = Counter()
         for node, is_online in enumerate(self.is_online):
@@ -172,7 +170,6 @@ class GanetiInstancePlacement:
         self.burdens[instance] = self.instance_load_at(instance, *home)
 
     def instance_load_at(self, instance: int, primary: int, secondary: int) -> GanetiInstanceLoad:
-        """Return the load of an instance on the given primary and secondary nodes."""
         burden = self.burdens[instance]
         if secondary == NO_NODE or instance not in self.mirrored:
             return burden
@@ -181,7 +178,6 @@ class GanetiInstancePlacement:
 
 
 def present_ganeti_placement(cluster: GanetiCluster) -> GanetiInstancePlacement:
-    """Return the present placement of Ganeti instances on nodes."""
     node_hardware = hardware_of_ganeti_nodes(cluster)
     demands = loads_of_ganeti_instances(cluster, node_hardware)
     loads = initial_ganeti_node_loads(cluster, node_hardware, demands)
@@ -284,7 +280,7 @@ def _loads_after_mirrored_move(
 def ganeti_loads_after_unmirrored_move(
     at: GanetiInstancePlacement, instance: int, target: int
 ) -> GanetiNodeLoadsAfterMove:
-    """Return the changed node loads after an instance without a second copy moved; empty if the target lacks room."""
+    """Return the node loads that an unmirrored instance's move changes; empty if the target lacks room."""
     primary, _ = at.homes[instance]
     burden = at.burdens[instance]
     target_load = ganeti_load_with_primary(

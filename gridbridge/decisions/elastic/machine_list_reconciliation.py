@@ -102,12 +102,10 @@ def _silent_host_key(name: str) -> str:
 
 
 def host_silent_for_s(name: str, world: BalancerNodesSnapshot) -> float:
-    """Return for how long a host without a node has been silent, in seconds."""
     return (world.now - world.silent.get(_silent_host_key(name), world.now)).total_seconds()
 
 
 def node_silent_for_s(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> float:
-    """Return for how long a node has been silent, in seconds."""
     return (world.now - world.silent.get(unique_node_key(node), world.now)).total_seconds()
 
 
@@ -145,7 +143,6 @@ def nodes_adopted_this_round(world: BalancerNodesSnapshot) -> tuple[BalancerOwne
 
 
 def newly_adopted_site_hosts(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
-    """Return the nodes that this round adopts for the site's own hosts."""
     return tuple(node for node in nodes_adopted_this_round(world) if node.pool in world.switched)
 
 
@@ -180,7 +177,6 @@ def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[Due
 
 
 def _machines_without_node(world: BalancerNodesSnapshot) -> Iterator[tuple[str, ProviderMachine]]:
-    """Yield this cluster's machines without a node, each with its pool."""
     keys = {world.machine_key(node.pool, node.machine) for node in world.kept if node.machine}
     for pool in sorted(world.machines):
         for machine in _machines_of_pool_owned_by_cluster(world, pool):
@@ -201,8 +197,7 @@ def _node_by_name_of_unlisted_machines(world: BalancerNodesSnapshot) -> Mapping[
 def replaced_nodes_with_successors(world: BalancerNodesSnapshot) -> Mapping[BalancerOwnedNode, BalancerOwnedNode]:
     """Return the nodes whose machine is no longer listed, each with the new node of the same name.
 
-    Names are reused, so that an old state file, restored from a backup, may contain machines that no longer
-    exist.
+    Names are reused. An old state file from a backup may contain machines that no longer exist.
     """
     unseen, by_node = _node_by_name_of_unlisted_machines(world), dict[BalancerOwnedNode, BalancerOwnedNode]()
     for pool, machine in _machines_without_node(world):
@@ -225,7 +220,6 @@ def is_machine_missing_briefly(node: BalancerOwnedNode, world: BalancerNodesSnap
 
 
 def machines_without_node_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
-    """Return this cluster's machines that have no node, but have the name of a host in the cell."""
     names = {node.name for node in world.kept}
     return tuple(
         machine

@@ -32,8 +32,6 @@ from gridbridge.model.job_and_queue_states import QueueStartBlocker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdministratorNodeRequests:
-    """The nodes that administrators want drained, kept or freed, by host name."""
-
     drained: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
     freed: frozenset[str] = frozenset()  # nodes whose request to keep or drain is withdrawn
@@ -122,7 +120,7 @@ def _power_act_of_squeeze(
 def apply_administrator_node_request(
     node: BalancerOwnedNode, world: BalancerNodesSnapshot, requests: AdministratorNodeRequests
 ) -> BalancerOwnedNode:
-    """Return a node after an administrator's request to keep, free or drain; a joining node is drained once ready."""
+    """Return a node after an administrator's request; a joining node is drained once ready."""
     if node.name in requests.kept:
         return replace(node, is_kept=True)
     if node.name in requests.freed:
@@ -162,7 +160,6 @@ def node_with_idle_time(node: BalancerOwnedNode, now: datetime) -> ElasticNode:
 def fulfilled_administrator_requests(
     requests: AdministratorNodeRequests, after: Iterable[BalancerOwnedNode]
 ) -> AdministratorNodeRequests:
-    """Return the administrators' requests that this round has carried out."""
     not_drained = {node.name for node in after if node.cause is not NodeStateCause.DRAINED}
     return replace(requests, drained=requests.drained - not_drained)
 
@@ -180,7 +177,6 @@ def reopen_nodes_asked_to_be_kept(dues: Iterable[DueNodeAct], names: Set[str]) -
 def nodes_with_late_keep_request(
     requests: AdministratorNodeRequests, after: Iterable[BalancerOwnedNode]
 ) -> tuple[str, ...]:
-    """Return the nodes for which a keep request came after the removal had begun."""
     staying = {node.name for node in after if node.state not in LEAVING_STATES}
     return tuple(sorted(requests.kept - staying))
 

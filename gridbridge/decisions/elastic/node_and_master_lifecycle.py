@@ -30,8 +30,6 @@ from gridbridge.model.grid_engine_amounts import HOUR_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLifecycleTimeouts:
-    """How long a node may boot, join and be silent."""
-
     boot_s: float
     join_s: float
     silent_s: float
@@ -71,8 +69,6 @@ def _acts_of_known_nodes(world: BalancerNodesSnapshot, patience: NodeLifecycleTi
 
 @dataclass(frozen=True, slots=True)
 class _NodeLifecycleCase:
-    """A node with its machine, and the facts that decide about the node's next act."""
-
     node: BalancerOwnedNode
     machine: ProviderMachine | None
     world: BalancerNodesSnapshot
@@ -110,7 +106,6 @@ class _NodeLifecycleCase:
         return machine_list_reconciliation.is_machine_missing_briefly(self.node, self.world)
 
     def node_in_state(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
-        """Return the node in another state that begins now."""
         return self.node.with_state(state, self.world.now, cause)
 
 
@@ -129,7 +124,10 @@ def _act_of_own_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
 
 
 def _act_of_requested_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
-    """Let a listed machine boot, or forget a node without a machine after LISTED_S, or repeat a postponed request."""
+    """Let a listed machine boot.
+
+    Without a machine, forget the node after LISTED_S, or repeat a postponed request.
+    """
     if case.machine is not None:
         booting = case.node_in_state(ElasticNodeState.BOOTING)
         node = machine_list_reconciliation.update_node_from_machine(booting, case.machine, case.world)
@@ -228,7 +226,10 @@ def _act_of_removing_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
 
 
 def _act_after_machine_loss(case: _NodeLifecycleCase) -> DueNodeAct:
-    """Remove a node whose machine is gone or stopped; a stopped node that an administrator keeps goes into standby."""
+    """Remove a node whose machine is gone or stopped.
+
+    A stopped node that an administrator keeps goes into standby.
+    """
     if case.machine is not None and case.node.is_kept:
         return DueNodeAct(node=case.node_in_state(ElasticNodeState.STANDBY))
     return DueNodeAct(
@@ -305,7 +306,6 @@ def machines_tagged_as_master(world: BalancerNodesSnapshot) -> dict[str, tuple[s
 
 
 def _is_cell_in_use(situation: BalanceSituation) -> bool:
-    """Say whether the cell has a host other than the master, or a running task."""
     instances = situation.cell.instances
     hosts = [*(host.name for host in situation.cell.hosts), *(instance.host for instance in instances)]
     has_others = not all(is_same_host(host, situation.master) for host in hosts)

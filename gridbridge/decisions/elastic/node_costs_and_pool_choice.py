@@ -36,7 +36,7 @@ def hourly_cost_of_nodes(of_nodes: Iterable[str], pools: Mapping[str, NodePoolSe
 
 
 def node_count_limits_at_hour(rules: BalanceSection, demand: DemandPolicySection, local: datetime) -> tuple[int, int]:
-    """Return the smallest and largest number of nodes at a local time, by the first matching schedule entry.
+    """Return the smallest and largest node count at a local time, by the first matching schedule entry.
 
     `mon-fri 8-20 2-10, 0-24 0-5` is 2 to 10 nodes on working days, and at most 5 otherwise. An
     entry never allows more than max_nodes.
@@ -173,7 +173,6 @@ def update_pool_failure_records(
     changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]],
     now: datetime,
 ) -> Mapping[str, PoolFailureRecord]:
-    """Return the failure records of pools, updated by the node changes of a round."""
     updated = dict(records)
     for before, node in changes:
         record = updated.get(node.pool, PoolFailureRecord())

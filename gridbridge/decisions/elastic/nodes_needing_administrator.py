@@ -44,7 +44,7 @@ def silent_nodes_with_tasks(world: BalancerNodesSnapshot, silent_s: float) -> tu
 
 
 def find_powered_off_hosts_with_tasks(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
-    """Return the site's own hosts that a person powered off while the cell still lists tasks on the host."""
+    """Return the site's own hosts that a person powered off while the cell still lists their tasks."""
     off = {
         (pool, machine.id)
         for pool in world.switched
@@ -87,7 +87,6 @@ def find_silent_hosts_without_machine(
 
 
 def find_reporting_nodes_without_listed_machine(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
-    """Return the nodes whose daemon reports, but whose machine the provider does not list."""
     successors = machine_list_reconciliation.replaced_nodes_with_successors(world)
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
     return tuple(
@@ -123,7 +122,7 @@ def find_machines_of_unknown_pools(world: BalancerNodesSnapshot) -> tuple[tuple[
 def standby_hosts_no_longer_configured(
     world: BalancerNodesSnapshot, nodes: Iterable[BalancerOwnedNode]
 ) -> tuple[BalancerOwnedNode, ...]:
-    """Return the powered-off hosts that are no longer configured, and that this round deletes from the state file."""
+    """Return powered-off hosts no longer configured; this round deletes them from the state file."""
     names = {machine.name for pool in world.switched for machine in world.machines.get(pool, ())}
     unswitched = world.released | (world.switched & world.machines.keys())
     return tuple(
@@ -153,7 +152,6 @@ def is_site_owned_host(node: BalancerOwnedNode) -> bool:
 
 
 def explain_how_to_wake_host(node: BalancerOwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
-    """Say how an administrator lets one of the site's own powered-off hosts run tasks again."""
     tag = f"`gridbridge balance tag {node.name} SUFFIX`"
     lacks_tag = not has_standby_tag(node.name, tags)
     if node.cause is NodeStateCause.DRAINED:

@@ -38,8 +38,6 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerManagedHostFacts:
-    """The power state and the cell state of one of the site's own hosts at one moment."""
-
     node: BalancerOwnedNode
     machine: ProviderMachine | None  # the host as its power control reports it; None: the host is no longer configured
     host: BusyOrSilentHostState | None  # state of the host in the cell; None: the cell does not have the host
@@ -54,7 +52,7 @@ class PowerManagedHostFacts:
 
     @property
     def reports(self) -> bool:
-        """Whether the cell lists the host's daemon as reporting, even if it lately stopped at a power-off."""
+        """Whether the cell lists the host's daemon as reporting; after a power-off the list may be outdated."""
         return is_host_reporting(self.host)
 
     @property
@@ -73,15 +71,14 @@ class PowerManagedHostFacts:
         return self.is_told_off and not self.reports
 
     def node_in_state(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
-        """Return the node in another state that begins now."""
         return self.node.with_state(state, self.now, cause)
 
 
 def due_act_of_powered_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Return the act that is due for one of the site's own hosts; None if no act is due.
 
-    A host that is no longer configured is deleted from the state file; a host that is being powered on or off is
-    first reopened.
+    A host that is no longer configured is deleted from the state file. If such a host is being powered on or off,
+    it is reopened first.
     """
     if case.machine is not None:
         rule = RULES.get(case.node.state)
@@ -114,7 +111,7 @@ def node_of_adopted_powered_host(
     now: datetime,
     tags: Mapping[str, tuple[str, ...]],
 ) -> BalancerOwnedNode | None:
-    """Return a new node for one of the site's hosts without a node; None if the host's power state is unclear.
+    """Return a new node for a host of the site that has none; None if the host's power state is unclear.
 
     A silent host with power may be in use by a person. A reporting host with the standby tag of a squeeze was
     changing its state when the state file was lost, and is reopened.
@@ -139,7 +136,6 @@ def act_to_put_host_on_standby(
 
 
 def act_to_wake_host(node: BalancerOwnedNode, now: datetime) -> DueNodeAct:
-    """Return the act that powers a host on."""
     booting = replace(node.with_state(ElasticNodeState.BOOTING, now), idle_since=None)
     return DueNodeAct(node=booting, before=node, act=BalancerNodeAct.WAKE)
 
@@ -186,7 +182,7 @@ def _act_of_draining_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
 
 
 def _host_with_task_cause(case: PowerManagedHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
-    """Set or clear cause UNDER_TASKS of a powered-off host; a cause that prevents waking is kept unchanged."""
+    """Set or clear cause UNDER_TASKS of a powered-off host; keep a cause that prevents waking."""
     if node.cause is NodeStateCause.DRAINED or node.cause.is_boot_failure:
         return node
     if case.host is not None and case.host.is_busy:
@@ -195,7 +191,10 @@ def _host_with_task_cause(case: PowerManagedHostFacts, node: BalancerOwnedNode) 
 
 
 def _act_to_record_standby(case: PowerManagedHostFacts, cause: NodeStateCause = NodeStateCause.NONE) -> DueNodeAct:
-    """Record that a host is off, without its start time, so that a later power-on by a person is recognised."""
+    """Record that a host is off.
+
+    The start time is dropped, so that a later power-on by a person is recognised.
+    """
     return DueNodeAct(
         node=replace(_host_with_task_cause(case, case.node_in_state(ElasticNodeState.STANDBY, cause)), up_since=None)
     )
@@ -279,7 +278,6 @@ def standby_and_wake_steps_of_plan(
 
 
 def describe_standby_or_wake_plan(plan: StandbyOrWakePlan) -> str:
-    """Describe in one sentence which hosts are powered off or woken, and why."""
     room = (
         f"{number_with_noun(plan.reserve, 'standard request')} could start on"
         f" {number_with_noun(plan.working, 'host')}"

@@ -34,8 +34,6 @@ NO_TAGS = HostTagsAndMovableTasks()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostAcceptingTasks:
-    """A host that accepts tasks, with its free slots and running tasks."""
-
     name: str
     free: int  # free slots
     amounts: tuple[tuple[str, float], ...]  # free amounts of consumables
@@ -62,7 +60,7 @@ class StartableStandardRequestCount:
         self._each[requests] = self._each.get(requests, 0) + hosts
 
     def remove_if_spared(self, host: HostAcceptingTasks, factor: float) -> bool:
-        """Remove a host from the count if all other hosts can start enough standard requests; True if removed."""
+        """Remove a host if all other hosts can start enough standard requests; return whether it was removed."""
         requests = count_startable_standard_requests(host.free, host.amounts, self._squeeze)
         self.add(requests, -1)
         is_spared = self.hosts > 0 and self.is_enough(factor)
@@ -71,14 +69,14 @@ class StartableStandardRequestCount:
         return is_spared
 
     def is_enough(self, factor: float) -> bool:
-        """Say whether `factor` standard requests per host could start: on average or, with `on_each`, on each."""
+        """Say whether `factor` standard requests per host could start, on average or (`on_each`) on each."""
         if self._squeeze.on_each:
             return not any(count for requests, count in self._each.items() if requests < floor(factor))
         return self.requests >= floor(factor * self.hosts)
 
 
 def count_startable_standard_requests(free: int, amounts: Iterable[tuple[str, float]], squeeze: SqueezeSection) -> int:
-    """Return how many standard requests could start on a host with free slots and free amounts of consumables."""
+    """Return how many standard requests could start on a host with these free slots and consumables."""
     most, available = float(free // squeeze.standard_slots), dict(amounts)
     for name, text in squeeze.standard_request.items():
         amount = task_requirements.parse_amount_or_default(text)
@@ -151,7 +149,6 @@ def _hosts_to_be_removed(
 def find_hosts_accepting_tasks(
     situation: BalanceSituation, rules: BalanceSection, facts: HostTagsAndMovableTasks
 ) -> tuple[HostAcceptingTasks, ...]:
-    """Return the hosts that accept tasks, in the cell's order."""
     shapes = (shape for movable in facts.movable.values() for shape in movable)
     rooms = free_capacity_by_host(collect_cell_placement_rules(situation, rules.queue, shapes))
     leaving = NodesByHostName(node for node in situation.nodes if node.state is not ElasticNodeState.READY)
@@ -213,7 +210,7 @@ def _plan_hosts_to_wake(
 
 
 def wakeable_standby_nodes(nodes: Iterable[ElasticNode], facts: HostTagsAndMovableTasks) -> tuple[ElasticNode, ...]:
-    """Return the powered-off nodes with a standby tag, ordered by the tags: numbers, then texts, then `auto`."""
+    """Return powered-off nodes with a standby tag, ordered by the tags: numbers, then texts, then `auto`."""
     asleep = [
         (order, at, node)
         for at, node in enumerate(nodes)

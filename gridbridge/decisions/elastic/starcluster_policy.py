@@ -134,7 +134,7 @@ def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> Bal
 
 
 def _seconds_of_duration_without_days(time: timedelta) -> float:
-    """Return a duration in seconds without its whole days, because StarCluster ignores the days."""
+    """Return the seconds of a duration beyond its whole days, as StarCluster does."""
     return time.total_seconds() // 1 % DAY_S
 
 
@@ -144,7 +144,10 @@ HOUR_MIN = 60
 def plan_starcluster_idle_removal(
     situation: BalanceSituation, rules: BalanceSection, plan: BalancePlan, *, is_faithful: bool
 ) -> BalancePlan:
-    """Add to a plan the balancer's idle nodes to remove, sorted by name, while no job waits."""
+    """Plan the removal of the balancer's idle nodes, sorted by name.
+
+    No node is removed while a job waits.
+    """
     if not balancer_node_and_job_counts.is_pause_after_node_change_over(plan.figures, rules):
         return replace(plan, verdict=BalancePlanReason.NOT_STABLE)
     spare = plan.figures.staying - rules.min_nodes
@@ -194,7 +197,10 @@ def _starcluster_removal_hindrances(
 
 
 def _nodes_among_hosts(hosts: Iterable[str], situation: BalanceSituation) -> set[str]:
-    """Return the names of the nodes that are among the hosts; names may lack the domain."""
+    """Return the names of the nodes that are among the hosts.
+
+    Names match with or without the domain.
+    """
     by_short = defaultdict[str, set[str]](set)
     for host in hosts:
         by_short[short_host_name(host)].add(host)

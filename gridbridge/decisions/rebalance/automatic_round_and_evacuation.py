@@ -39,9 +39,9 @@ LEVEL_0 = "level of [rebalance] is 0: rounds move nothing"
 def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the moves of one automatic rebalancing round.
 
-    The first failed host with movable tasks or replicas is evacuated. Otherwise the lightest host, the heaviest host
-    and then the jobs are tried, until a move is found. While tasks are moving, no host or job is balanced. The plan's
-    sentence gives the reason for each attempt that found no move.
+    The round evacuates the first failed host with movable tasks or replicas. Without such a host, the round
+    tries the lightest host, the heaviest host and then the jobs, until it finds a move. While tasks are moving,
+    the round balances no host or job. The plan's sentence gives the reason for each attempt that found no move.
     """
     board, tried = ProjectedPlacement(snapshot, rules), list[RebalanceMovePlan]()
     for host in failed_hosts_with_copies(board):
@@ -75,7 +75,7 @@ def _plan_first_uneven_job(board: ProjectedPlacement) -> RebalanceMovePlan:
 
 
 def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePlan:
-    """Plan the balancing of the lightest host, or, if no move is possible, of the heaviest host."""
+    """Plan moves for the lightest host, or for the heaviest host if the lightest gets no move."""
     live = (host for host in board.snapshot.hosts if host.is_live)
     hosts = sorted(live, key=lambda host: (board.load_score_of(host), host.name))
     tried = list[RebalanceMovePlan]()
@@ -88,7 +88,6 @@ def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePl
 
 
 def last_plan_with_all_rejections(plans: Sequence[RebalanceMovePlan]) -> RebalanceMovePlan:
-    """Return the last of several plans, with the rejected moves of all plans."""
     moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
     rejected = dict[tuple[str, int, str], RejectedMove]()
     for refusal in (refusal for advice in plans for refusal in advice.rejected):
@@ -98,7 +97,7 @@ def last_plan_with_all_rejections(plans: Sequence[RebalanceMovePlan]) -> Rebalan
 
 
 def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
-    """Return why hosts can't be balanced now: moves or an evacuation are unfinished; otherwise empty."""
+    """Return why hosts can't be balanced now: unfinished moves or evacuation; empty if they can."""
     moves = PlacementTaskState.MOVING  # a local name, which is read faster, because there may be a million tasks
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
@@ -111,7 +110,7 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
 
 
 def _failed_hosts_with_waiting_tasks(snapshot: PlacementSnapshot) -> set[str]:
-    """Return the dead and drained hosts that have waiting tasks which are not lost."""
+    """Return the dead and drained hosts with waiting tasks; lost tasks don't count."""
     blocking = (PlacementHostState.DEAD, PlacementHostState.DRAIN)  # a full disk does not delay balancing
     hosts = {host.name: host for host in snapshot.hosts if host.state in blocking}
     if not hosts:
@@ -157,14 +156,20 @@ def _autobalanced_jobs(board: ProjectedPlacement, rules: RebalanceSection) -> li
 
 
 def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
-    """Plan the evacuation of a host; copies on a dead or down host are replaced by copies from other hosts."""
+    """Plan the evacuation of a host.
+
+    Copies from other hosts replace the copies on a dead or down host.
+    """
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
     return draft.finished_plan(draft_host_evacuation(draft, board.hosts[name]))
 
 
 def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
-    """Plan the evacuation of a host; return a description. Moves under way count towards the limit of moves."""
+    """Plan the evacuation of a host; return a description.
+
+    Unfinished moves count towards the limit of moves.
+    """
     board, rules, under_way = draft.board, draft.board.rules, draft.board.moving
     is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
     draft.most = (rules.moves_from_full if is_full else rules.moves_from_failed) - under_way
@@ -200,9 +205,9 @@ def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> st
 
 
 def _why_host_not_evacuated(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool) -> str:
-    """Return why a host is not evacuated; otherwise return an empty text.
+    """Return why a host is not evacuated; empty if the host is evacuated.
 
-    If the host's disk also has files that are no replicas, the used bytes are not compared with the free bytes.
+    Used and free bytes are compared only if the host's disk has no files except replicas.
     """
     other_hosts, used, most = _other_hosts_and_disk_bytes(board, host)
     are_sizes_known = host.max_bytes and all(other_host.max_bytes for other_host in other_hosts)
@@ -238,7 +243,7 @@ def _describe_disk_use_without_host(board: ProjectedPlacement, host: PlacementHo
 
 
 def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
-    """Plan replacements of the tasks and replicas on a lost host; return how many tasks can't be replaced."""
+    """Plan replacements of the copies on a lost host; return how many tasks can't be replaced."""
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
@@ -260,7 +265,11 @@ def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost
 def _draft_replacement_from_copy(
     draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
-    """Replace a lost main copy by the copy at `source`, and plan a new replica if the task has too few replicas."""
+    """Replace a task's lost copy at `host` by the copy at `source`.
+
+    If `host` had the main copy, the copy at `source` becomes the main copy. A new replica is planned if the task
+    has too few replicas.
+    """
     if task.live == host.name:
         draft.add_move(PlacementMoveKind.LIVE, task, host.name, source)
     if host.name in draft.board.task_after_planned_moves(task).replicas:

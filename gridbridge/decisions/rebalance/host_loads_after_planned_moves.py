@@ -89,15 +89,14 @@ class ProjectedPlacement:
         return self._kinds.get(kind, ())
 
     def task_after_planned_moves(self, task: PlacementTask) -> PlacementTask:
-        """Return a task with its replicas after the planned moves."""
         return self._moved.get(task.key, task)
 
     def tasks_at_host_before_moves(self, host: str) -> list[PlacementTask]:
-        """Return the tasks that before any move are at a host or have a replica there, by job and number."""
+        """Return the tasks with a main copy or replica at a host before any move, by job and number."""
         return sorted(self._at.get(host, ()), key=attrgetter("job", "number"))
 
     def tasks_of_job_at(self, job: str, host: str) -> list[PlacementTask]:
-        """Return a job's tasks that after the planned moves are at a host or have a replica there, by number."""
+        """Return a job's tasks with a main copy or replica at a host after the planned moves, by number."""
         if (placed := self._placed.get(job)) is None:
             placed = self._placed[job] = {}
             for task in self.of_job[job]:
@@ -106,14 +105,13 @@ class ProjectedPlacement:
         return sorted(placed.get(host, ()), key=attrgetter("number"))
 
     def copies_of_job_at(self, job: str, host: str) -> int:
-        """Return the number of a job's tasks and replicas at a host after the planned moves."""
         counts = self._counts.get(job)
         return counts.get(host, 0) if counts else 0
 
     def fair_share_of_job(self, job: PlacementJobOrDataset, host: PlacementHost) -> int:
-        """Return how many of a job's tasks and replicas are a host's fair share, in proportion to its slots.
+        """Return a host's fair share of a job's tasks and replicas, in proportion to the host's slots.
 
-        With n tasks, R replicas of each task and H equal hosts, the share is ceil(n * (1 + R) / H). A host that is
+        For n tasks with R replicas each on H equal hosts, the share is ceil(n * (1 + R) / H). A host that is
         forbidden to the job has a share of 0.
         """
         copies = len(self.of_job[job.name]) * (1 + job.replicas)
@@ -127,9 +125,9 @@ class ProjectedPlacement:
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
     def surplus_of_job_by_host(self, job: PlacementJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
-        """Yield each usable host of a kind, and how many copies of a job the host has above its fair share.
+        """Yield each usable host of a kind and its surplus: the job's copies above the host's fair share.
 
-        The number is negative for a host below its fair share.
+        A host below its fair share has a negative surplus.
         """
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.usable_hosts_of_kind(kind)
@@ -149,18 +147,17 @@ class ProjectedPlacement:
         return self._slots_of_job[key]
 
     def free_bytes_at(self, host: PlacementHost) -> int:
-        """Return the free bytes of a host's disk after the planned moves."""
         return max(0, host.free_bytes - self._gained[host.name])
 
     def bytes_offered_to_copies(self, host: PlacementHost) -> int:
-        """Return how many free bytes of a host new copies may take: all; half if it just got a replica."""
+        """Return the free bytes for new copies: all, or half if the host just got a replica."""
         free = self.free_bytes_at(host)
         at = self.snapshot.recent.replicated.get(host.name)
         pause = timedelta(seconds=self.rules.replicated_rest_s)
         return free // 2 if at and happened_within(at, self.snapshot.now, pause) else free
 
     def disk_usage_of(self, host: PlacementHost, more_bytes: int = 0) -> float:
-        """Return the part of a host's disk, 0 to 1, that is used after `more_bytes` are added."""
+        """Return the used share of a host's disk (0 to 1) with `more_bytes` added."""
         most = host.max_bytes - self.rules.full_free_bytes
         if host.max_bytes <= 0:
             return 0.0
@@ -176,7 +173,6 @@ class ProjectedPlacement:
         return max(weighted, (rules.active_weight + rules.disk_weight) * full)
 
     def hosts_by_load(self, kind: str) -> list[PlacementHost]:
-        """Return the usable hosts of a kind, sorted by load score after the planned moves."""
         if kind not in self._by_load:
             self._by_load[kind] = sorted(
                 self.usable_hosts_of_kind(kind), key=lambda host: (self.load_score_of(host), host.name)
@@ -196,25 +192,24 @@ class ProjectedPlacement:
         return self.disk_usage_of(host, more_bytes) < self.mean_disk_usage(host.kind) / self.rules.extreme_ratio
 
     def is_slot_usage_high(self, host: PlacementHost) -> bool:
-        """Say whether a host's share of used slots is far above the mean."""
         return host.mean_active > self._mean_active.get(host.kind, 0.0) * self.rules.extreme_ratio
 
     def is_slot_usage_low(self, host: PlacementHost) -> bool:
-        """Say whether a host's share of used slots is far below the mean."""
         return host.mean_active < self._mean_active.get(host.kind, 0.0) / self.rules.extreme_ratio
 
     def is_disk_full(self, host: PlacementHost) -> bool:
-        """Say whether a host's disk is so full that copies must go; if its size is unknown, the state decides."""
+        """Say whether a host's disk is so full that copies must leave.
+
+        If the disk's size is unknown, the host's state decides.
+        """
         if host.max_bytes <= 0:
             return host.state == PlacementHostState.DISK_FULL
         return self.free_bytes_at(host) <= self.rules.full_free_bytes
 
     def has_free_slots_for(self, host: PlacementHost, slots: int) -> bool:
-        """Say whether a host has enough free slots for one more task."""
         return host.room is None or self._came[host.name] + slots <= host.room
 
     def apply_move(self, move: PlacementMove, task: PlacementTask) -> None:
-        """Update the hosts of a task's copies, and the hosts' loads, as if a planned move were done."""
         now = self.task_after_planned_moves(task)
         self._came[move.target] += now.slots if move.kind == PlacementMoveKind.LIVE else 0
         self._moved[now.key] = task_after_move(now, move)
@@ -226,13 +221,11 @@ class ProjectedPlacement:
             self._gained[host] += by * now.size_bytes
 
     def forget_replica_on_lost_host(self, task: PlacementTask, host: str) -> None:
-        """Count a task's replica on a lost host as gone."""
         now = self.task_after_planned_moves(task)
         self._moved[now.key] = replace(now, replicas=_hosts_without_last_occurrence(now.replicas, host))
         self._count_copy_at_host(task, host, -1)
 
     def undo_projected_moves(self) -> None:
-        """Undo all projected moves."""
         for job, host, by in self._changes:
             self._counts[job][host] -= by
         for changes in (self._changes, self._placed, self._moved, self._gained, self._came):
@@ -249,7 +242,7 @@ class ProjectedPlacement:
 
 
 def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
-    """Return a task after a move; if the main copy's new host has a replica, it becomes the main copy."""
+    """Return a task after a move; a replica at the main copy's target becomes the main copy."""
     if move.kind == PlacementMoveKind.LIVE:
         other_replicas = tuple(host for host in task.replicas if host != move.target)
         return replace(task, live=move.target, replicas=other_replicas)
@@ -275,7 +268,7 @@ def _hosts_without_last_occurrence(hosts: tuple[str, ...], host: str) -> tuple[s
 
 
 def _snapshot_with_full_disks_marked(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
-    """Return a snapshot in which alive hosts with a full disk have the state DISK_FULL (Hydra's HostFailWorker)."""
+    """Give alive hosts with a full disk the state DISK_FULL (Hydra's HostFailWorker)."""
 
     def is_full(host: PlacementHost) -> bool:
         is_known = host.max_bytes > 0 and host.is_up and host.state is PlacementHostState.ALIVE

@@ -31,7 +31,10 @@ def plan_host_balance(snapshot: PlacementSnapshot, name: str, rules: RebalanceSe
 
 
 def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> RebalanceMovePlan:
-    """Plan moves that bring a host closer to the mean disk usage and load; `board` must have no moves yet."""
+    """Plan moves that bring a host closer to the mean disk usage and load.
+
+    `board` must have no moves yet.
+    """
     host, rules, snapshot = board.hosts[name], board.rules, board.snapshot
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     if name not in board.readable:
@@ -84,7 +87,7 @@ def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: Pl
 
 
 def _must_copies_leave_host(board: ProjectedPlacement, host: PlacementHost) -> bool:
-    """Say whether copies must leave a host: it is drained, or its disk is full or far fuller than the mean."""
+    """Say whether a host is drained, or its disk is full or far fuller than the mean."""
     if host.state == PlacementHostState.DRAIN or board.is_disk_full(host):
         return True
     is_short = board.is_disk_heavy(host) or board.free_bytes_at(host) < board.rules.min_free_bytes
@@ -143,7 +146,10 @@ def _draft_moves_from_fuller_disks(draft: MovePlanDraft, host: PlacementHost) ->
 def _draft_move_to_emptier_disk(
     draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> bool:
-    """Plan a move to a disk that stays emptier than the source's disk, or to any disk if the source is drained."""
+    """Plan a move if the target's disk stays emptier than the source's disk.
+
+    This condition does not apply to a drained source.
+    """
     board = draft.board
     reason = (
         draft.why_beyond_round_limits(task)

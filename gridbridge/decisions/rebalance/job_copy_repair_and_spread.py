@@ -30,14 +30,17 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 def plan_job_repair_or_spread(
     snapshot: PlacementSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
 ) -> RebalanceMovePlan:
-    """Plan the repair or even spread of a job; the owner can't forbid moves that a person requested (`is_asked`)."""
+    """Plan the repair or even spread of a job.
+
+    If a person requested the moves (`is_asked`), the job's owner can't forbid them.
+    """
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     return draft.finished_plan(draft_job_repair_or_spread(draft, board.jobs[name], is_asked=is_asked))
 
 
 def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset, *, is_asked: bool) -> str:
-    """Plan the repair of a job, or else an even spread; return a sentence that describes the plan."""
+    """Plan a job's repair or else an even spread; return a sentence about the plan."""
     wrong = draft_job_repair(draft, job)
     lack = number_with_noun(wrong, "task still lacks copies or has", "tasks still lack copies or have")
     still_wrong = f"{lack} wrong copies" if wrong else ""
@@ -99,13 +102,13 @@ def _has_task_all_copies(board: ProjectedPlacement, job: PlacementJobOrDataset, 
 
 
 def is_job_unevenly_spread_over_hosts(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
-    """Say whether some host has more copies of a job than its fair share, or at least two copies less."""
+    """Say whether a host has more than its fair share of a job's copies, or at least two copies less."""
     surpluses = (above for kind in board.kinds for _, above in board.surplus_of_job_by_host(job, kind))
     return any(above > 0 or above < -1 for above in surpluses)
 
 
 def _draft_main_copy(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """If a task has no main copy, make its first readable replica the main copy, or copy the original."""
+    """Replace a missing main copy by the first readable replica, or by a copy of the original."""
     first = next((name for name in task.replicas if name in draft.board.readable), "")
     if draft.has_reached_move_limit or task.live in draft.board.hosts:
         return
@@ -174,7 +177,10 @@ def _draft_spreading_move(draft: MovePlanDraft, job: PlacementJobOrDataset, kind
 
 
 class JobCopyRedistribution:
-    """Plans one move that spreads a job's tasks and replicas more evenly; each further move needs a new object."""
+    """Plans one move that spreads a job's tasks and replicas more evenly.
+
+    Each further move needs a new object.
+    """
 
     def __init__(self, draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> None:
         board, above = draft.board, dict(draft.board.surplus_of_job_by_host(job, kind))
@@ -190,8 +196,8 @@ class JobCopyRedistribution:
     def move_copy_off_host(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica off a host, to the host with the fewest tasks of the job.
 
-        With `is_extra` a busy host gives away a task of its fair share. Then busy targets are excluded, because a busy
-        target would give the task back.
+        With `is_extra`, a busy host gives away a task of its fair share. Busy hosts are then no targets, because a
+        busy target would give the task back.
         """
         targets: list[PlacementHost] | None = None
         reason = self._draft.why_source_gives_no_more(self._job, source.name)
@@ -261,7 +267,10 @@ class JobCopyRedistribution:
 def _draft_move_unless_disks_uneven(
     draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> bool:
-    """Plan a move, unless the next round would undo the move because a disk would be far from the mean."""
+    """Plan a move unless a disk would end far from the mean.
+
+    The next round would undo such a move.
+    """
     board, size_bytes = draft.board, task.size_bytes
     reason = why_copy_is_forbidden(board, task, source.name, target)
     if not reason and size_bytes and board.is_disk_heavy(target, size_bytes):

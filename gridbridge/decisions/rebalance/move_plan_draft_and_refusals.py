@@ -25,8 +25,6 @@ UNLISTED = "the list of rejected moves is incomplete"
 
 
 class MovePlanDraft:
-    """A plan under construction: planned moves, rejected moves and remaining limits."""
-
     def __init__(self, board: ProjectedPlacement, most: int, most_bytes: int | None) -> None:
         self.board = board
         self.most = most  # maximal number of the plan's moves, including those already planned
@@ -43,36 +41,34 @@ class MovePlanDraft:
 
     @property
     def has_reached_move_limit(self) -> bool:
-        """Whether the plan has reached its limit of moves."""
         return len(self.moves) >= self.most
 
     def why_beyond_round_limits(self, task: PlacementTask) -> str:
-        """Return a reason if a task's move would exceed a limit of the round; otherwise an empty text."""
+        """Return which limit of the round a task's move would exceed; empty if none."""
         is_too_large = self._bytes_left is not None and task.size_bytes > self._bytes_left
         return self.why_already_moved_this_round(task) or (
             "the move would exceed this round's limit of bytes" if is_too_large else ""
         )
 
     def why_already_moved_this_round(self, task: PlacementTask) -> str:
-        """Return a reason if this round already moves the task; otherwise an empty text."""
         return "this round moves the task already" if task.key in self._keys else ""
 
     def why_source_gives_no_more(self, job: PlacementJobOrDataset, source: str) -> str:
-        """Return a reason if the plan already moves tasks_per_host copies of a job off a host, or an empty text."""
+        """Return a reason once the plan moves tasks_per_host copies of a job off a host; empty before."""
         most = self.board.rules.tasks_per_host
         is_enough = self._moves_from[job.name, source] >= most
         leave = number_with_noun(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
     def why_target_gets_no_more(self, job: PlacementJobOrDataset, target: str) -> str:
-        """Return a reason if the plan already moves tasks_per_host copies of a job to a host, or an empty text."""
+        """Return a reason once the plan moves tasks_per_host copies of a job to a host; empty before."""
         most = self.board.rules.tasks_per_host
         is_enough = self._given[job.name, target] >= most
         go = number_with_noun(most, "of the job's copies goes", "of the job's copies go")
         return f"{go} to {target} already" if is_enough else ""
 
     def reject_move(self, task: PlacementTask, target: str, reason: str) -> None:
-        """Record why a task's move to a target is rejected; only the first reason is recorded."""
+        """Record the first reason against a task's move to a target; ignore further reasons."""
         if self.may_record_rejections:
             rejected = RejectedMove(job=task.job, number=task.number, target=target, reason=reason)
             self._rejected.setdefault((*task.key, target), rejected)
@@ -80,9 +76,9 @@ class MovePlanDraft:
     def add_or_reject_move(
         self, reason: str, task: PlacementTask, source: str, target: str, kind: PlacementMoveKind | None = None
     ) -> bool:
-        """Plan a move, or record the reason against the move; say whether the move was planned.
+        """Plan a move if `reason` is empty, else record `reason`; say whether the move was planned.
 
-        Without a `kind` the copy at the source moves, as the main copy (LIVE) or as a replica.
+        Without a `kind`, the copy at the source keeps its kind: main copy (LIVE) or replica.
         """
         if reason:
             self.reject_move(task, target, reason)
@@ -93,20 +89,23 @@ class MovePlanDraft:
 
     @property
     def may_record_rejections(self) -> bool:
-        """Whether the plan may record further rejected moves."""
         self._is_cut = len(self._rejected) >= MAX_LISTED_REFUSALS
         return not self._is_cut
 
     def why_host_takes_nothing(self, host: PlacementHost) -> str:
-        """Return why a host takes no task or replica, or an empty text; cache the answer until the next move."""
+        """Return why a host takes no task or replica; empty if the host takes some.
+
+        The answer is cached until the next move.
+        """
         if host.name not in self._host_reasons:
             self._host_reasons[host.name] = why_host_takes_no_copy(self.board, host)
         return self._host_reasons[host.name]
 
     def hosts_taking_copies(self, task: PlacementTask, kind: str) -> list[PlacementHost]:
-        """Return the usable hosts of a kind that take tasks or replicas; the answer is cached until the next move.
+        """Return the usable hosts of a kind that take tasks or replicas.
 
-        The call that fills the cache records each usable host that takes none as a rejected target of `task`.
+        The answer is cached until the next move. The call that fills the cache records all other usable hosts as
+        rejected targets of `task`.
         """
         if kind not in self._takers:
             self._takers[kind] = []
@@ -157,7 +156,7 @@ class MovePlanDraft:
             self._bytes_left -= task.size_bytes
 
     def finished_plan(self, sentence: str) -> RebalanceMovePlan:
-        """Return the finished plan; moves that were rejected first and planned later are not listed as rejected."""
+        """Return the plan; a move that was rejected first and planned later is not listed as rejected."""
         moved = {(move.job, move.number, move.target) for move in self.moves}
         rejected = (rejected_move for key, rejected_move in self._rejected.items() if key not in moved)
         full_sentence = "; ".join(filter(None, (sentence, UNLISTED if self._is_cut else "")))
@@ -167,7 +166,7 @@ class MovePlanDraft:
 def draft_moves_owner_round_robin(
     draft: MovePlanDraft, tasks: Iterable[PlacementTask], advise: Callable[[PlacementTask], object]
 ) -> None:
-    """Plan moves of tasks up to the plan's limit; the tasks' owners take turns of one move."""
+    """Plan moves up to the plan's limit; the tasks' owners take turns, one move each."""
     waiting: dict[str, deque[PlacementTask]] = {}
     for task in tasks:
         waiting.setdefault(draft.board.jobs[task.job].owner, deque()).append(task)
@@ -181,7 +180,7 @@ def draft_moves_owner_round_robin(
 
 
 def describe_moves(moves: Sequence[PlacementMove], nothing: str = "nothing is moved") -> str:
-    """Return a text with the number of moves and their target hosts, or `nothing` if there are no moves."""
+    """Return the number of moves and their target hosts as a text; `nothing` if there are no moves."""
     if not moves:
         return nothing
     targets = [move.target for move in moves if move.kind != PlacementMoveKind.DELETE]
@@ -199,7 +198,10 @@ def draft_new_task_copy(
     source: str,
     kind: PlacementMoveKind = PlacementMoveKind.REPLICA,
 ) -> bool:
-    """Plan a new copy of a task from host `source`, or from the original; say whether a host takes it."""
+    """Plan a task's new copy; say whether a host takes the copy.
+
+    The copy comes from host `source`; an empty `source` means the original.
+    """
     if not source and not task.has_original:
         draft.reject_move(task, "", "no copy of the task can be read")
         return False
@@ -248,7 +250,6 @@ STAYING = {
 
 
 def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> str:
-    """Return why a host takes no task or replica; empty if the host takes some."""
     rules, name = board.rules, host.name
     if not host.is_up:
         return f"{name} is down"
@@ -265,7 +266,10 @@ def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> st
 
 
 def why_task_is_not_moved(board: ProjectedPlacement, task: PlacementTask, *, is_asked: bool) -> str:
-    """Return why a task may not be moved, or an empty text; with `is_asked` the owner can't forbid it."""
+    """Return why a task may not be moved; empty if it may.
+
+    With `is_asked`, the owner can't forbid the move.
+    """
     job = board.jobs.get(task.job)
     if job is None:
         return "the task's job does not exist"
@@ -288,7 +292,10 @@ def why_task_state_forbids_move(task: PlacementTask) -> str:
 
 
 def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> str:
-    """Return why a task's copy may not go to `target`, or an empty text; a new replica has no `source`."""
+    """Return why a task's copy may not go to `target`; empty if it may.
+
+    `source` is empty for a new replica.
+    """
     now, name = board.task_after_planned_moves(task), target.name
     if name == source:
         return f"the task is at {name} already"
@@ -307,7 +314,6 @@ def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source
 
 
 def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: PlacementJobOrDataset, target: PlacementHost) -> str:
-    """Return why a host takes no more tasks or replicas of a job; empty if the host takes some."""
     if job.hosts is not None and target.name not in job.hosts:
         return _why_host_barred_for_job(job, target.name)
     most = board.fair_share_of_job(job, target)
@@ -333,7 +339,7 @@ def _why_host_barred_for_job(job: PlacementJobOrDataset, name: str) -> str:
 def _are_copies_in_different_zones(
     board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost
 ) -> bool:
-    """Say whether after a move to `target` a task's copies are in different zones, or in every zone."""
+    """Say whether a move to `target` leaves a task's copies in different zones, or in every zone."""
     zones = board.zones.get(target.kind, set())
     if len(zones) < 2:
         return True

@@ -56,7 +56,6 @@ MOST_DOUBLED = 6  # maximal number of times that failures in a row double the pa
 
 
 def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
-    """Return storage areas and datasets in the form that rebalancing plans need."""
     areas = {area.storage: area for area in storage_state.areas}
     hosts = tuple(_storage_area_as_host(areas[name], storage_state) for name in sorted(areas))
     datasets = sorted(storage_state.kept, key=lambda delegated: delegated.name)
@@ -90,7 +89,6 @@ def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules:
 
 
 def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
-    """Plan the moves of one automatic round about datasets."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
     words = [*map(partial(draft_host_evacuation, draft), failed_hosts_with_copies(board))]
@@ -120,7 +118,10 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
 def dataset_changes_for_moves(
     snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]
 ) -> tuple[ServiceReplicaAct, ...]:
-    """Return the actions on replicas for planned moves, in order; replicas in an area that is down are not removed."""
+    """Return the replica actions of planned moves, in order.
+
+    Replicas in an area that is down are not removed.
+    """
     now = {task.key: task for task in snapshot.tasks}
     up = {host.name for host in snapshot.hosts if host.is_up}
     acts = []
@@ -160,8 +161,6 @@ def _storage_area_as_host(area: MeasuredStorageArea, storage_state: DatasetStora
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageAreaNamesByState:
-    """The names of all storage areas, of unreachable areas, and of drained areas."""
-
     every: frozenset[str]
     down: frozenset[str]
     drained: frozenset[str]
@@ -232,10 +231,10 @@ def _dataset_as_job(
 def _areas_resting_after_failures(
     storage_state: DatasetStorageSnapshot, rules: RebalanceSection
 ) -> Mapping[str, frozenset[str]]:
-    """Return for each dataset the areas in which an action on the dataset failed a short time ago.
+    """Return each dataset's areas in which an action failed a short time ago.
 
-    The pause in which the dataset avoids the area begins at the end of the failed action, because a copy may take
-    hours. Each further failure in a row doubles the pause.
+    The dataset avoids such an area for a pause. The pause begins at the end of the failed action, because a
+    copy may take hours. Each further failure in a row doubles the pause.
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
     acts = [(carried.ended_at or carried.began_at, carried.token, carried) for carried in storage_state.carried]
@@ -254,7 +253,6 @@ def _areas_resting_after_failures(
 
 
 def max_pause_after_replica_act(rules: RebalanceSection) -> timedelta:
-    """Return the longest pause after an action on a replica before a further action is allowed."""
     return timedelta(seconds=max(rules.host_rest_s, rules.replicated_rest_s * 2**MOST_DOUBLED))
 
 
@@ -263,9 +261,9 @@ def choose_next_replica_area(
 ) -> tuple[str, tuple[RefusedAreaOrDataset, ...]]:
     """Return the storage area for a dataset's next replica, and the refused areas.
 
-    An area with an unfinished copy comes first, then an area with a damaged replica, then an area of a cluster without
-    a whole replica, then the area with most free bytes. If no area fits, the returned name is empty. `barred` gives a
-    reason for each excluded area.
+    The order of preference is: an area with an unfinished copy, an area with a damaged replica, an area of a
+    cluster without a whole replica, the area with most free bytes. If no area fits, the returned name is empty.
+    `barred` gives a reason for each excluded area.
     """
     reasons = {
         area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules) for area in areas
@@ -283,7 +281,10 @@ def choose_next_replica_area(
 
 
 def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection) -> str:
-    """Return why an area takes no replica, or an empty text; a begun copy needs only its missing bytes."""
+    """Return why an area takes no replica; empty if the area takes one.
+
+    An unfinished copy needs only its missing bytes.
+    """
     most = int(area.free_bytes * rules.disk_share)
     missing_bytes = max(0, dataset.size_bytes - area.begun_bytes)
     if area.storage in dataset.areas_with_whole_replica:

@@ -36,7 +36,6 @@ Observed = TypeVar("Observed", CampaignTaskAtCluster, TransferredTask)
 
 
 def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementSnapshot:
-    """Return clusters, campaigns and transferred tasks in the form that rebalancing plans need."""
     waiting = Counter[str]()
     all_tasks: tuple[CampaignTaskAtCluster | TransferredTask, ...] = (*observed.tasks, *observed.away)
     for task in all_tasks:
@@ -147,7 +146,10 @@ def _observed_task_as_task(task: CampaignTaskAtCluster | TransferredTask) -> Pla
 
 
 def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Observed]:
-    """Map (job name, task number) to each task; leave out tasks that several clusters list or users claim."""
+    """Map (job name, task number) to tasks; leave out tasks that appear more than once.
+
+    Several clusters may list the same task, or several users may claim it.
+    """
     keyed = [(task.key, task) for task in tasks]
     times = Counter(key for key, _ in keyed)
     return {key: task for key, task in keyed if times[key] == 1}
@@ -178,7 +180,10 @@ def recheck_waiting_task_moves(
 def _why_move_not_valid(
     move: PlacementMove, task: PlacementTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
 ) -> str:
-    """Return why a move is no longer valid, or an empty text; earlier moves take `came` slots of the target."""
+    """Return why a move is no longer valid; empty for a valid move.
+
+    Earlier moves take `came` slots of the target.
+    """
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
     if move.kind is not PlacementMoveKind.LIVE:
         return "only waiting tasks are moved"
@@ -196,7 +201,6 @@ def _why_move_not_valid(
 
 
 def drop_all_planned_moves(moves: Iterable[PlacementMove], reason: str) -> ValidAndDroppedMoves:
-    """Return all moves as dropped moves with one reason."""
     return ValidAndDroppedMoves(dropped=tuple(_dropped_move(move, reason) for move in moves))
 
 

@@ -19,7 +19,7 @@ UNSEEN = "not visible to this user"
 
 
 def system_account_finding(name: str, uid: int, home: str) -> CheckFinding:
-    """Check that a system account of gridbridge exists; `uid` is 0 if the account does not exist."""
+    """Check that a system account of gridbridge exists; `uid` 0 means a missing account."""
     add = SetupEdit.shell(f"useradd --system --user-group --home-dir {home} --shell /usr/sbin/nologin {name}")
     actual = f"uid {uid}" if uid else "missing"
     return CheckFinding.judge(bool(uid), f"account {name}", actual, "a system account", add)
@@ -28,10 +28,10 @@ def system_account_finding(name: str, uid: int, home: str) -> CheckFinding:
 def account_folder_findings(
     modes: Mapping[str, int], home: str, paths: Mapping[str, PathFacts], owner: tuple[str, int], hidden: Set[str]
 ) -> Iterator[CheckFinding]:
-    """Check the owner and mode of folders; `owner` is the account and its uid (0: the account does not exist).
+    """Check the owner and mode of folders; `owner` is the account and its uid (0: missing account).
 
-    A process of the account makes each folder inside the account's `home`, because the account could replace the path
-    by a symlink while root works on the path.
+    The account itself makes the folders inside its `home`. Root does not make them, because the account could
+    replace a path by a symlink while root works on the path.
     """
     for path, mode in modes.items():
         yield _account_folder_finding(path, mode, paths.get(path), owner, hidden, is_within=path.startswith(f"{home}/"))
@@ -58,7 +58,6 @@ def _account_folder_finding(
 
 
 def run_as_account_shell_line(name: str, command: str) -> str:
-    """Return the command line by which root runs a command as another account."""
     return f"runuser -u {name} -- {command}"
 
 
@@ -80,7 +79,6 @@ def sudoers_file_finding(path: str, line: str, facts: PathFacts | None, text: st
 
 
 def setup_edit_writing_root_file(path: str, line: str, mode: int) -> SetupEdit:
-    """Return the edit that writes a file with one line, owned by root."""
     install = f"install -m {mode:04o} -o root -g root /dev/stdin {path}"
     return SetupEdit.shell(f"echo {shlex.quote(line)} | {install}")
 
@@ -114,10 +112,10 @@ def misowned_account_folders(entries: Iterable[str]) -> dict[str, str]:
 def storage_area_owner_findings(
     storage: str, path: str, host: str, owners_by_name: Mapping[str, str] | None, most: int = 0
 ) -> Iterator[CheckFinding]:
-    """Check that in a storage area only an account itself has a folder with the account's name.
+    """Check that in a storage area each folder with an account's name belongs to this account.
 
-    `owners_by_name` is None if the area was not readable. `most` is the number of checked names if the area has more
-    names; 0: all names were checked.
+    `owners_by_name` is None for an unreadable area. `most` is the number of checked names if the area has more
+    names; 0 means that all names were checked.
     """
     if owners_by_name is None:
         return
@@ -181,12 +179,12 @@ def transfer_host_findings(facts: TransferHostFacts, site: SiteSection) -> tuple
 
 
 def service_account_finding(uid: int, site: SiteSection) -> CheckFinding:
-    """Check that the service account exists; `uid` is 0 if the account does not exist."""
+    """Check that the service account exists; `uid` 0 means a missing account."""
     return system_account_finding(site.service_account, uid, HOME)
 
 
 def program_file_findings(facts: TransferHostFacts) -> Iterator[CheckFinding]:
-    """Check the files of the programs that Grid Engine and sudo run, and gridbridge.toml."""
+    """Check gridbridge.toml and the program files that Grid Engine and sudo run."""
     yield from (_program_file_finding(path, facts) for path in PROGRAMS)
     yield from (_root_program_folder_finding(top, facts_of_tree) for top, facts_of_tree in facts.trees.items())
     yield _python_interpreter_finding(facts)
@@ -212,7 +210,6 @@ def sqlite_state_file_path(site: SiteSection) -> str:
 
 
 def non_root_writable_file_finding(path: str, wrong: str, mend: str) -> CheckFinding:
-    """Return the finding about a file that users other than root can change."""
     right = "the file and each folder above are owned and writable by root only"
     hint = "read the file first: another user may have changed the file"
     return CheckFinding.broken(f"file {path}", wrong, right, SetupEdit.shell(mend), hint=hint)

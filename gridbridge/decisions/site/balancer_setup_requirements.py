@@ -86,7 +86,7 @@ def running_balancer_findings(facts: BalancerFacts, policy: Policy, now: datetim
 
 
 def provider_programs_in_use(policy: Policy) -> dict[str, str]:
-    """Return the program of each provider in use; the program makes nodes, or switches hosts on and off."""
+    """Map each provider in use to its program, which makes nodes or switches hosts on and off."""
     used = {pool.provider for pool in policy.pools.values()}
     used |= {powered.provider for powered in policy.powered.values()}
     by_provider = {name: policy.providers[name].program for name in sorted(used & policy.providers.keys())}
@@ -130,9 +130,10 @@ def qmaster_host_if_other(facts: BalancerFacts) -> str:
 
 
 def balancer_rights_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
-    """Yield the edits that remove the balancer's rights, and the cron file or systemd unit that starts the balancer.
+    """Yield the edits that remove the balancer's rights, and its cron file or systemd unit.
 
-    On a host that is not the master host the manager right stays, because the master's balancer may use the account.
+    On a host that is not the master host the manager right stays, because the master's balancer may use the
+    account.
     """
     if facts.has_unit:
         stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"

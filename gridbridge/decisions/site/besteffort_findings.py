@@ -39,7 +39,6 @@ HOSTLIST = "hostlist"
 
 
 def non_gridbridge_queue_names(cell: BestEffortCellFacts) -> tuple[str, ...]:
-    """Return a cell's queues except transfer queues and best-effort queues."""
     return tuple(
         name
         for name, queue in cell.queues.items()
@@ -48,10 +47,11 @@ def non_gridbridge_queue_names(cell: BestEffortCellFacts) -> tuple[str, ...]:
 
 
 def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
-    """Say whether gridbridge made a best-effort queue, judged by its name, and its suspend_method or complex.
+    """Say whether gridbridge made a best-effort queue.
 
-    A best-effort queue that lost the complex gb_besteffort accepts any user's jobs and kills them. Such a queue is
-    repaired or removed, and is never taken for a local queue.
+    The queue's name shows this, together with its suspend_method or its complex gb_besteffort. A best-effort
+    queue that lost the complex accepts any user's jobs and kills them. Setup repairs or removes such a queue,
+    and never takes it for a local queue.
     """
     queue = cell.queues.get(name, {})
     does = queue.get("suspend_method", "").startswith(PREEMPT)
@@ -59,7 +59,6 @@ def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
 
 
 def foreign_queues_named_besteffort(cell: BestEffortCellFacts) -> tuple[str, ...]:
-    """Return the queues that have the name of a best-effort queue, but were not made by gridbridge."""
     return tuple(name for name in cell.queues if NAME.fullmatch(name) and not is_own_besteffort_queue(cell, name))
 
 
@@ -70,9 +69,10 @@ def own_besteffort_queues(cell: BestEffortCellFacts) -> tuple[str, ...]:
 
 
 def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -> str:
-    """Return the local queue whose hosts and access lists best-effort queues copy; empty if there is none.
+    """Return the local queue that gives best-effort queues their hosts and access lists; empty if none.
 
-    The first of these that exists: queue `like`, the model of existing best-effort queues, the queue with most slots.
+    A given `like` is the only candidate. Otherwise a queue with the hosts of the existing best-effort queues
+    comes first, then the queue with most slots.
     """
     local = non_gridbridge_queue_names(cell)
     if like:
@@ -84,7 +84,7 @@ def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -
 
 
 class BestEffortQueueLayout:
-    """The best-effort queues of a cell: slots on each host, and how many used local slots suspend a queue."""
+    """A cell's best-effort queues: slots on each host, and how many used local slots suspend each queue."""
 
     def __init__(self, cell: BestEffortCellFacts, model: str, most: int | None) -> None:
         self.slots = cell.slots.get(model, {})
@@ -97,16 +97,14 @@ class BestEffortQueueLayout:
         self.count = max(-(-largest // self.size), *numbers, 0)
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the best-effort queues."""
         return tuple(f"gb-be{number}" for number in range(1, self.count + 1))
 
     def slots_of(self, number: int) -> dict[str, int]:
-        """Return the slots of the best-effort queue `number` on each host."""
         before = (number - 1) * self.size
         return {host: min(self.size, max(0, n - before)) for host, n in self.slots.items()}
 
     def subordinates(self, queue: str) -> dict[str, int]:
-        """Return for each best-effort queue how many used slots of a local queue suspend the best-effort queue."""
+        """Return how many used slots of `queue` suspend each best-effort queue."""
         exact = range(1, self.count * self.size + 1, self.size)
         used = (1 for _ in exact) if queue in self._shared else exact
         return dict(zip(self.names(), used, strict=True))
@@ -126,7 +124,7 @@ def format_queue_slots_by_host(slots: Mapping[str, int]) -> str:
 
 
 def subordinate_lists_by_host(queue: QconfSettings) -> tuple[tuple[str, str], ...]:
-    """Return a queue's subordinate_lists, each with a suffix to the queue's name: '', `@HOST` or `@@GROUP`."""
+    """Return a queue's subordinate_lists, each with its suffix: '', `@HOST` or `@@GROUP`."""
     return qconf_queue_value_by_host(queue.get("subordinate_list", "NONE").replace(" ", ""))
 
 
@@ -162,7 +160,6 @@ def besteffort_queue_findings(
 
 
 def foreign_besteffort_name_finding(cluster: str, name: str) -> CheckFinding:
-    """Return the finding about a foreign queue with a best-effort queue's name."""
     actual = f"neither {BEST_EFFORT}=TRUE nor gridbridge's suspend_method"
     hint = f"remove {name} from each subordinate_list, then qconf -dq {name}; or rename it"
     return CheckFinding.warning(f"{cluster}: queue {name}", actual, "no ordinary queue of this name", hint=hint)
@@ -241,7 +238,7 @@ def _besteffort_queue_attribute_findings(
 
 
 def _is_same_attribute_value(name: str, actual: str, right: str) -> bool:
-    """Compare two attribute values without regard to case or to the order of a list."""
+    """Compare two attribute values; case and the order of a list don't matter."""
     if name == "complex_values":
         as_said = {key: value.upper() for key, value in parse_qconf_pairs(right).items()}
         return as_said.items() <= {key: value.upper() for key, value in parse_qconf_pairs(actual).items()}.items()
@@ -310,7 +307,6 @@ GONE_S = 60  # longest wait for preempted tasks: 10 s until a task ends, and 50 
 
 
 def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterator[SetupEdit]:
-    """Yield the edits that remove gridbridge's best-effort queues."""
     queues = own_besteffort_queues(cell)
     for name in queues:
         yield SetupEdit(verb=SetupEditVerb.SUSPEND, cell=cluster, name=name)

@@ -55,14 +55,13 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
 
 
 def worst_finding_state(findings: tuple[CheckFinding, ...]) -> FindingSeverity:
-    """Return the worst state of findings, BROKEN, WARNING or OK; a NOTE is as good as OK."""
+    """Return BROKEN, WARNING or OK, the worst state of the findings; a NOTE counts as OK."""
     severities = {finding.state for finding in findings}
     worst_first = (FindingSeverity.BROKEN, FindingSeverity.WARNING)
     return next((severity for severity in worst_first if severity in severities), FindingSeverity.OK)
 
 
 def no_transfer_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
-    """Report a site whose gridbridge.toml has no transfer queue to check."""
     if policy.queues:
         return
     item = f"file {CONFIG}: transfer queues"
@@ -170,7 +169,6 @@ def _qmaster_clock_finding(name: str, cell: ClusterFacts) -> CheckFinding:
 
 
 def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
-    """Check a cluster's stage_dir, the folder of the accounts' staged files."""
     item = f"{name}: stage_dir"
     if not stage.wrong:
         return CheckFinding.ok(item, stage.place)

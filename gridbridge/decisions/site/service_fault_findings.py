@@ -30,19 +30,17 @@ def is_new_configuration_refused(poller: PollerProcessFacts) -> bool:
 
 
 def is_config_reload_awaited(poller: PollerProcessFacts) -> bool:
-    """Say whether the running service has not yet read the gridbridge.toml on disk."""
     configuration = poller.configuration
     return bool(configuration and not configuration.is_same and not configuration.refused)
 
 
 def stale_configuration_reason(poller: PollerProcessFacts) -> str:
-    """Return why the running service does not use the gridbridge.toml on disk; empty if the service uses the file."""
+    """Return why the running service does not use the gridbridge.toml on disk; empty if it does."""
     wrong = (finding for finding in stale_configuration_findings(poller) if finding.state != FindingSeverity.OK)
     return next((f"{finding.found}; {finding.hint}" for finding in wrong), "")
 
 
 def stale_configuration_findings(poller: PollerProcessFacts, is_right: bool = True) -> Iterator[CheckFinding]:
-    """Report a running service that does not use the gridbridge.toml on disk."""
     configuration = poller.configuration
     if configuration is None:
         return
@@ -74,7 +72,6 @@ class RunningProgramVersion:
 
 
 def program_version_finding(running: Mapping[str, RunningProgramVersion], installed: str) -> CheckFinding:
-    """Report running programs whose version is not the installed version."""
     outdated = {
         program: process for program, process in running.items() if not _is_same_version(process.version, installed)
     }
@@ -105,9 +102,9 @@ def find_unreloadable_changes(
 ) -> tuple[str, ...]:
     """Return the configuration changes that a running service can't apply.
 
-    Home cluster, service account, state file and embedded kind are fixed while the service runs. Accounts and transfer
-    queues of remote jobs must not change before the jobs have ended, because the account identifies a remote job's
-    owner, and the local job's methods find the remote job by its queue.
+    Home cluster, service account, state file and embedded kind are fixed while the service runs. Accounts and
+    transfer queues of remote jobs must not change before the jobs have ended. The account identifies a remote
+    job's owner. The local job's methods find the remote job by its queue.
     """
     stays = frozenset(jobs_away)
     changed = {
@@ -167,7 +164,6 @@ RESUME_COMMAND = "gridbridge rebalance quiesce --off"
 def rebalance_round_findings(
     rounds: Mapping[RebalanceRoundKind, PublishedRebalanceRound], at: datetime
 ) -> Iterator[CheckFinding]:
-    """Check for each kind of rebalancing round whether the last round is late."""
     for kind, last in rounds.items():
         hangs = is_rebalance_round_late(kind, last, at)
         age = _format_age(at - ((not last.is_open and last.ended_at) or last.began_at))
@@ -180,7 +176,6 @@ def rebalance_round_findings(
 
 
 def paused_rebalance_finding(since: datetime, at: datetime) -> CheckFinding:
-    """Return the finding that rebalancing is paused, with the command that resumes the moves."""
     actual = f"moves have been paused for {_format_age(at - since)}"
     return CheckFinding.note("rebalancing: quiesce", actual, "moves resumed", hint=f"to resume: {RESUME_COMMAND}")
 
@@ -191,14 +186,12 @@ def paused_rebalance_sentence(since: datetime, at: datetime) -> str:
 
 
 def is_rebalance_round_late(kind: RebalanceRoundKind, last: PublishedRebalanceRound, at: datetime) -> bool:
-    """Say whether an unfinished rebalancing round exceeds the time limit of the round's kind."""
     return last.is_open and at - last.began_at > LONGEST_ROUND[kind]
 
 
 def late_rebalance_sentences(
     rounds: Mapping[RebalanceRoundKind, PublishedRebalanceRound], at: datetime
 ) -> tuple[str, ...]:
-    """Return a sentence for each kind of rebalancing round that is late."""
     return tuple(
         f"rebalancing: no {WORDS[kind]} has ended since a round began {_format_age(at - last.began_at)} ago"
         for kind, last in rounds.items()
@@ -238,7 +231,6 @@ KIB = 1024
 
 
 def full_folder_reason(folder: str, room: FolderFreeSpace) -> str:
-    """Return why a folder accepts no more files; empty if the folder accepts files."""
     if room.free_bytes is not None and room.free_bytes < MIN_FREE_BYTES:
         figures = f"{room.free_bytes // KIB} KiB are free, {MIN_FREE_BYTES // KIB} are needed"
         return f"{folder} is full: {figures}"
@@ -248,7 +240,6 @@ def full_folder_reason(folder: str, room: FolderFreeSpace) -> str:
 
 
 def first_full_folder_reason(rooms: Mapping[str, FolderFreeSpace]) -> str:
-    """Return why the first full folder accepts no more files; empty if no folder is full."""
     return next(filter(None, (full_folder_reason(folder, room) for folder, room in rooms.items())), "")
 
 
@@ -257,7 +248,10 @@ NO_CAMPAIGNS = "no campaign can be submitted until then"
 
 
 def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckFinding]:
-    """Check the free bytes and inodes of each folder, and report folders in the spool, which is for messages only."""
+    """Check each folder's free bytes and inodes, and report folders in the spool.
+
+    The spool is for messages only.
+    """
     for folder, room in rooms.items():
         item = f"room in {folder}"
         if lacking := full_folder_reason(folder, room):

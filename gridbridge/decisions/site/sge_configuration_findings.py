@@ -162,7 +162,7 @@ def _parse_gid_range(text: str) -> set[int]:
 
 
 def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
-    """Return a gid_range of `needed` free ids: the present range extended, or the first range that is free."""
+    """Return a gid_range with `needed` free ids: the present range extended, or the first free range."""
     present = _parse_gid_range(actual)
     starts = [min(present)] if present else []
     gids = used | {NOGROUP}
@@ -176,8 +176,8 @@ def unreported_load_value_findings(
 ) -> tuple[CheckFinding, ...]:
     """Check that the load sensor's values reach the qmaster.
 
-    After a start of execd, load values reach the qmaster within two load report times. A poller that publishes no
-    values of the cluster uses an older gridbridge.toml; a restart of execd does not help then.
+    After a start of execd, load values reach the qmaster within two load report times. If the poller publishes
+    no values of the cluster, it uses an older gridbridge.toml. A restart of execd does not help then.
     """
     if SENSOR not in situation.home.effective("load_sensor").split(","):
         return ()

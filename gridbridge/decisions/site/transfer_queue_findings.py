@@ -61,13 +61,12 @@ def transfer_queue_findings(situation: TransferSetupSituation) -> tuple[CheckFin
 
 
 def is_existing_non_transfer_queue(situation: TransferSetupSituation) -> bool:
-    """Say whether a queue of the requested name exists and is no transfer queue."""
     queue = situation.home.queues.get(situation.wanted.queue)
     return queue is not None and not is_transfer_queue(queue) and not queue_runs_gridbridge_starter(queue)
 
 
 def queue_slots_and_pending_limit(queue: QconfSettings, remote: str, host: str) -> tuple[int | None, int | None]:
-    """Return a queue's slots on a host, and the queue's pending limit; a value that is not set is None."""
+    """Return a queue's slots on a host and its pending limit; None for a value that is not set."""
     slots = parse_qconf_values_by_host(queue.get("slots", "")).on(host, ())
     limits = parse_qconf_pairs(queue.get("load_thresholds", ""))
     up, pending = (load_value_complex_attribute(remote, value) for value in (UP, PENDING))
@@ -148,7 +147,7 @@ def _queue_attribute_finding(request: TransferQueuePlan, name: str, actual: str,
 
 
 def _canonical_attribute_value(value: str) -> str:
-    """Return a canonical form of an attribute value: 0:0:60 and 00:01:00 are equal."""
+    """Return a canonical form of an attribute value; 0:0:60 becomes equal to 00:01:00."""
     words = value.replace(" ", "").lower()
     parts = words.split(":")
     if len(parts) != 3 or not all(part.isdigit() for part in parts):
@@ -175,7 +174,6 @@ def _queue_remote_complex_value_finding(request: TransferQueuePlan, queue: Mappi
 
 
 def sendable_parallel_environments(situation: TransferSetupSituation) -> tuple[str, ...]:
-    """Return the home parallel environments whose jobs may be transferred."""
     home = situation.home.environments
     return tuple(name for name in home if not _why_parallel_environment_is_unsuitable(name, situation))
 
@@ -221,7 +219,7 @@ MESSAGES_A_SLOT = 4  # files in the spool at once for one job: record, intent, e
 
 
 def queue_section_finding(policy: Policy, request: TransferQueuePlan) -> CheckFinding:
-    """Check the values that setup writes into a transfer queue's section; the section's further keys are kept."""
+    """Check the keys that setup writes into a transfer queue's section; setup keeps further keys."""
     section = policy.queues.get(request.queue)
     before = section or TransferQueueSection(cluster="", pending_limit=-1, slots=0)
     right = replace(
@@ -254,13 +252,11 @@ def user_spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
 
 
 def total_transfer_slots(policy: Policy, request: TransferQueuePlan | None = None) -> int:
-    """Return the slots of all transfer queues, including the requested queue."""
     slots = {name: queue.slots for name, queue in policy.queues.items()}
     return sum({**slots, **({request.queue: request.slots} if request else {})}.values())
 
 
 def queue_section_removal_edits(policy: Policy, request: TransferQueuePlan) -> tuple[SetupEdit, ...]:
-    """Return the edit that removes a transfer queue's section from gridbridge.toml."""
     return (_queue_section_edit("drop", request.queue),) if request.queue in policy.queues else ()
 
 
@@ -274,7 +270,6 @@ def _queue_section_edit(verb: str, queue: str, *lines: str) -> SetupEdit:
 
 
 def unconfigured_queue_findings(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
-    """Report transfer queues of the home cluster that gridbridge.toml lacks."""
     for name, queue in queues.items():
         starts = queue_runs_gridbridge_starter(queue)
         if (starts or is_transfer_queue(queue)) and name not in policy.queues:
@@ -295,7 +290,7 @@ MAX_NAMED_QUEUES = 5  # limit of queues named in a finding about a tmpdir
 
 
 def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str, ...]]:
-    """Return a dict from each tmpdir folder to its queues; the tmpdir `/tmp,[@big=/scratch]` has two folders."""
+    """Map each tmpdir folder to its queues; `/tmp,[@big=/scratch]` has two folders."""
     queues_by_folder: dict[str, tuple[str, ...]] = {}
     for name, queue in sorted(queues.items()):
         parts = (part.rpartition("=")[2] for part in queue.get(TMPDIR, "").split(","))

@@ -34,7 +34,7 @@ def expected_wait_in_slot_turnovers(offer: TransferQueueWithClusterLoad) -> floa
 def rank_transfer_queues(
     offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder
 ) -> tuple[TransferQueueWithClusterLoad, ...]:
-    """Sort queues by `order`; equal costs are sorted by expected wait, equal waits keep the present order."""
+    """Sort queues by `order`, then by expected wait; equal queues keep their present order."""
     present = sorted(offers, key=lambda offer: (inf if offer.seq_no is None else offer.seq_no, offer.queue))
     if order is QueueOrder.SEQ_NO:
         return tuple(present)
@@ -46,7 +46,7 @@ def rank_transfer_queues(
 def plan_queue_renumbering(
     offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder
 ) -> tuple[RenumberedTransferQueue, ...]:
-    """Return the queues whose seq_no must change so that the queues follow `order`; equal seq_no become distinct."""
+    """Return the queues that need another seq_no to follow `order`; equal seq_no become distinct."""
     if order is QueueOrder.SEQ_NO:
         return ()
     numbered = [(offer, offer.seq_no) for offer in rank_transfer_queues(offers, order) if offer.seq_no is not None]
@@ -64,7 +64,6 @@ def plan_queue_renumbering(
 def plan_queue_number_restore(
     offers: Iterable[TransferQueueWithClusterLoad], former: Mapping[str, int]
 ) -> tuple[RenumberedTransferQueue, ...]:
-    """Return the queues that get their original seq_no back."""
     changed = (offer for offer in offers if former.get(offer.queue, offer.seq_no) != offer.seq_no)
     return tuple(
         RenumberedTransferQueue(queue=offer.queue, before=before, after=former[offer.queue], why="original number")
@@ -78,8 +77,8 @@ def is_queue_order_set_up(
 ) -> bool:
     """Say whether the queues' seq_no follow the order; `former` has the original seq_no.
 
-    Expected waits change every minute, so after setup has made an order by waits, this order is always accepted.
-    An order by cost is compared each time, because costs change only with gridbridge.toml.
+    An order by waits that setup has made is always accepted, because expected waits change every minute. An
+    order by cost is compared each time, because costs change only with gridbridge.toml.
     """
     all_offers = tuple(offers)
     if order is QueueOrder.SEQ_NO:
@@ -93,7 +92,6 @@ def is_queue_order_set_up(
 def queue_order_finding(
     offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder, former: Mapping[str, int]
 ) -> CheckFinding:
-    """Check that the queues' seq_no follow queue_order of gridbridge.toml."""
     is_right = is_queue_order_set_up(offers, order, former)
     differ = "" if is_right else "; the queues' seq_no follow another order"
     return CheckFinding(
@@ -106,14 +104,12 @@ def queue_order_finding(
 
 
 def queue_rank_reason(offer: TransferQueueWithClusterLoad, order: QueueOrder) -> str:
-    """Return a text with the figures that decide a transfer queue's position in the order."""
     heard = f"{offer.pending} waiting, {offer.free_slots} of {number_with_noun(offer.slots, 'slot')} free"
     standing = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
     return f"cost {offer.cost:g}, {standing}" if order is QueueOrder.COST else standing
 
 
 def describe_queue_order(offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder) -> str:
-    """Describe the order of transfer queues, and any deviation of their seq_no."""
     all_offers = tuple(offers)
     ranked = (f"{offer.queue} ({queue_rank_reason(offer, order)})" for offer in rank_transfer_queues(all_offers, order))
     order_words = ", then ".join(ranked)

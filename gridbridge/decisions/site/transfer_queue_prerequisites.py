@@ -87,7 +87,10 @@ USER_LISTS = "user_lists"
 
 
 def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
-    """Check the userset of users with a remote account; the userset must exist before the transfer queue is made."""
+    """Check the userset of users with a remote account.
+
+    The userset must exist before the transfer queue is made.
+    """
     request, listed = situation.wanted, set(situation.home.user_lists.get(situation.wanted.people_list, ()))
     if not request.people:
         return
@@ -152,7 +155,6 @@ def complex_definition_findings(situation: TransferSetupSituation) -> tuple[Chec
 def complex_finding(
     cluster: str, actual: QconfComplexRow | None, right: QconfComplexRow, is_right: bool
 ) -> CheckFinding:
-    """Return the finding about a complex of a cell; the edit defines the complex."""
     edit = SetupEdit(verb=SetupEditVerb.SET_COMPLEX, cell=cluster, name=right.name, value=right.row)
     return CheckFinding.judge(is_right, f"complex {right.name}", actual.row if actual else "missing", right.row, edit)
 
@@ -166,7 +168,7 @@ def _is_same_complex(actual: QconfComplexRow | None, right: QconfComplexRow) -> 
 
 
 def remote_complex_value_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Check that each queue that is no transfer queue has remote=FALSE, and that no host has a value of `remote`.
+    """Check that all queues except transfer queues have remote=FALSE, and no host a value of `remote`.
 
     A value on a host or on `global` would contradict the transfer queue's value.
     """

@@ -43,7 +43,10 @@ from gridbridge.model.transfer.transfer_queue_load_values import PENDING, load_v
 
 
 def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Return all findings about a transfer queue; the queue's own findings come last, so that the queue opens last."""
+    """Return all findings about a transfer queue.
+
+    The queue's own findings come last, so that the queue opens last.
+    """
     return (
         *home_and_remote_rights_findings(situation),
         *complex_definition_findings(situation),
@@ -62,7 +65,10 @@ VALUES_S = 110  # wait until load values expire: longer than two default load re
 def transfer_queue_removal_edits(
     situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
 ) -> tuple[SetupEdit, ...]:
-    """Return the edits that remove a transfer queue; the queue goes first, because qconf removes no queue with jobs."""
+    """Return the edits that remove a transfer queue.
+
+    The first edit deletes the queue, because qconf refuses to delete a queue with jobs.
+    """
     request, queues = situation.wanted, situation.home.queues
     other_queues = [name for name, queue in queues.items() if is_transfer_queue(queue) and name != request.queue]
     shared = (

@@ -34,7 +34,6 @@ FAILURE_CAUSE_WORDS: Mapping[str, str] = {
 
 
 def describe_failure_cause(cause: str, cluster: str) -> str:
-    """Describe why jobs failed at a remote cluster."""
     return FAILURE_CAUSE_WORDS.get(cause, "these jobs failed at {}").format(cluster)
 
 
@@ -65,10 +64,10 @@ class BreakerEvidence:
 
 
 def is_owner_task_in_home_queue(transfer: Transfer, home: ClusterSnapshot) -> bool:
-    """Say whether the home cluster lists a transfer's task with the transfer's owner in the transfer's queue.
+    """Say whether home lists a transfer's task in the transfer's queue, with the transfer's owner.
 
-    The answer is yes for a restarted or failed task, because the task was in a queue before. The answer is no for a
-    held task that never started, because anybody may submit held jobs.
+    The answer is yes for a restarted or failed task, because the task was in a queue before. The answer is no
+    for a held task that never started, because anybody may submit held jobs.
     """
     name = parse_transfer_name(transfer.name)
     row = home.find(name.job, name.task)
@@ -80,7 +79,7 @@ def is_owner_task_in_home_queue(transfer: Transfer, home: ClusterSnapshot) -> bo
 def breaker_evidence_of_transfer(
     before: Transfer | None, transfer: Transfer, policy: BreakerSection
 ) -> BreakerEvidence | None:
-    """Return the success or failure at the remote cluster that a transfer's change shows; None for any other change."""
+    """Return the remote cluster's success or failure that a transfer's change shows; else None."""
     if cause := fast_failure_cause(before, transfer, policy):
         sign = BreakerEvidenceKind.FAILED
     elif has_remote_job_run(transfer) and not (before and has_remote_job_run(before)):
@@ -117,7 +116,7 @@ def update_breaker(
     now: datetime,
     policy: BreakerSection,
 ) -> PublishedClusterBreaker:
-    """Update a cluster's failure count (breaker) after a success or failure; `transfers` are all open transfers."""
+    """Count a success or failure in a cluster's breaker; `transfers` are all open transfers."""
     if observation.sign is BreakerEvidenceKind.RAN:
         return PublishedClusterBreaker(cluster=breaker.cluster)
     if observation.sign is BreakerEvidenceKind.TAKEN:
@@ -134,7 +133,7 @@ def update_breaker(
 def clear_owner_breaker_failures(
     breaker: PublishedClusterBreaker, observation: BreakerEvidence
 ) -> PublishedClusterBreaker:
-    """Clear one owner's failures after a job of this owner succeeded, even before a home job list proves the owner."""
+    """Clear an owner's failures after the owner's job succeeded, even if home has not proved the owner."""
     if observation.sign is BreakerEvidenceKind.FAILED or breaker.times:
         return breaker
     keeps_accepted = observation.sign is BreakerEvidenceKind.TAKEN
@@ -192,7 +191,7 @@ def forget_submission_failures(breaker: PublishedClusterBreaker) -> PublishedClu
 def first_probe_time_of_each_owner(
     breaker: PublishedClusterBreaker, transfers: Iterable[Transfer]
 ) -> dict[str, datetime]:
-    """Return for each proved owner the start of the first transfer after the pause of a cluster's queues."""
+    """Map each proved owner to the start of the owner's first transfer after the queues' pause."""
     since: dict[str, datetime] = {}
     for transfer in transfers:
         is_probe = transfer.remote == breaker.cluster and transfer.listed == OwnerSeenInHomeJobList.YES
@@ -204,7 +203,11 @@ def first_probe_time_of_each_owner(
 def does_breaker_close_queues(
     breaker: PublishedClusterBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
-    """Say whether failures close the queues: in the pause, and for `fast_s` seconds from each owner's first job on."""
+    """Say whether failures close the queues now.
+
+    The queues are closed in the pause, and for `fast_s` seconds from each time in `probes`. Such a time is the
+    start of an owner's first transfer after the pause.
+    """
     if not breaker.until:
         return False
     fast = timedelta(seconds=policy.fast_s)

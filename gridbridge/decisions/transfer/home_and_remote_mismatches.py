@@ -35,7 +35,6 @@ ORPHAN_AGE = timedelta(seconds=60)  # no starter is still submitting a held job 
 
 
 def plan_outliving_job_deletions(ended: Iterable[Transfer], situation: TransferSituation) -> Iterator[TransferAction]:
-    """Plan to delete each remote job that its cluster still lists after the job's recorded end."""
     for transfer in ended:
         remote = _remote_job_list_after_last_change(transfer, situation)
         row = _remote_job_or_copy_row(transfer, remote, situation) if remote else None
@@ -74,13 +73,13 @@ def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferSituation
 
 
 def is_remote_job_unlisted(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether a remote job list that was queried after the transfer's last change lacks the job."""
+    """Say whether a remote job list newer than the transfer's last change lacks the job."""
     remote = _remote_job_list_after_last_change(transfer, situation)
     return remote is not None and _remote_job_or_copy_row(transfer, remote, situation) is None
 
 
 def may_remote_folder_have_outputs(transfer: Transfer) -> bool:
-    """Say whether a job's remote folder may hold wanted outputs that are not at home; no for a deleted job."""
+    """Say whether wanted outputs may be only in the remote folder; no for a deleted job."""
     may_have_run = transfer.verdict is not None and not transfer.verdict.claim
     return may_have_run and transfer.desired != DesiredLocalJobState.DEAD
 
@@ -153,7 +152,10 @@ def _may_starter_follow_suspension(transfer: Transfer, situation: TransferSituat
 
 
 def _is_only_one_job_suspended(transfer: Transfer, is_now: str) -> bool:
-    """Say whether only one of both jobs is suspended; a remote job counts only if gridbridge suspended the job."""
+    """Say whether only one of the local and the remote job is suspended.
+
+    `is_now` is the local job's state. A remote job counts as suspended only if gridbridge suspended the job.
+    """
     is_fresh = transfer.seen_at is not None and transfer.is_older_than(transfer.seen_at) and not transfer.missed_polls
     state = transfer.remote_state
     if not is_fresh or not state.is_listed or _is_job_waiting_or_ending(state):
@@ -185,30 +187,31 @@ def may_home_have_missed_task_end(ended: Transfer) -> bool:
 
 
 def does_ended_task_wait_at_home(ended: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether the task of an ended transfer was rescheduled and waits at home."""
     row = find_home_task_of_transfer(ended, local)
     return is_home_answer_after_task_end(ended, local) and row is not None and row.state.is_put_back
 
 
 def ended_transfer_of_requeued_job(attempts: Iterable[Transfer], message: TransferMessage) -> Transfer | None:
-    """Return the last transfer of a rescheduled task if home may have missed the transfer's end; else None."""
+    """Return a rescheduled task's last transfer if home may have missed the transfer's end; else None."""
     last = max(attempts, key=lambda transfer: parse_transfer_name(transfer.name).attempt, default=None)
     is_known = last is not None and last.is_over and may_home_have_missed_task_end(last)
     return last if is_known and message.restarted == RESTARTED_ANSWER else None
 
 
 def is_ended_task_gone_from_home(ended: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether the task of an ended transfer has left the home job list, so home knows the task's end."""
+    """Say whether an ended transfer's task has left the home job list.
+
+    Home then knows the task's end.
+    """
     return is_home_answer_after_task_end(ended, local) and find_home_task_of_transfer(ended, local) is None
 
 
 def is_home_answer_after_task_end(ended: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether a home job list was queried after a transfer's end."""
     return ended.is_over and ended.is_older_than(local.taken_at)
 
 
 def transfers_lacking_home_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
-    """Return the names of transfers whose task runs at home without the hold that prevents a second start."""
+    """Name the transfers whose task runs at home without the hold that prevents a second start."""
     guarded = (transfer for transfer in transfers if transfer.guard == HomeStartGuard.HOLD)
     running = ((transfer.name, _running_home_task_row(transfer, local)) for transfer in guarded)
     return frozenset(name for name, row in running if row and not row.state.is_held)
@@ -222,7 +225,7 @@ def jobs_with_guard_besides_hold(transfers: Iterable[Transfer], local: ClusterSn
 
 
 def missing_home_start_guard(transfer: Transfer, request: JobRequest, transfer_queues: Collection[str]) -> str:
-    """Name the hold or start time that a local task lacks and that must keep it from starting; '' if it lacks none."""
+    """Name the missing hold or start time that must keep a home task from starting; '' if none."""
     if request.owner != transfer.owner or (transfer.guard == HomeStartGuard.START and request.is_deferred):
         return ""
     is_array = bool(parse_transfer_name(transfer.name).task)

@@ -28,7 +28,7 @@ RecallCandidate: TypeAlias = tuple[Transfer, int, str, str]  # transfer, home sl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecall:
-    """A task that is to be brought home from the remote cluster at which the task waits, and the reason."""
+    """A waiting task to bring home from its remote cluster, and the reason."""
 
     transfer: Transfer
     slots: int
@@ -77,7 +77,7 @@ def _tasks_to_recall_in_turn(
 def _recall_slots_and_reason(
     transfer: Transfer, situation: TransferSituation, queue: TransferQueueSection | None, trouble: str
 ) -> tuple[int, str, str]:
-    """Return slots, reason and load text for the recall of a task; 0 slots or an empty reason mean no recall."""
+    """Return slots, reason and load text of a task's recall; 0 slots or no reason mean no recall."""
     if why := _why_cluster_is_silent_too_long(transfer, situation, queue):
         home_row, state = situation.home_task_row(transfer), ""
         slots = home_row.slots if home_row else 0
@@ -91,7 +91,10 @@ def _recall_slots_and_reason(
 
 
 def _waiting_remote_job_row(transfer: Transfer, situation: TransferSituation) -> ClusterJobListRow | None:
-    """Return the remote job's row if a fresh job list shows the job as waiting and its starter sleeps; else None."""
+    """Return the row of a waiting remote job whose starter sleeps; else None.
+
+    The result is also None without a fresh job list.
+    """
     row = situation.remote_job_row(transfer)
     if row is None or not transfer.since or not _does_starter_sleep(transfer, situation, (StarterPhase.RELEASED,)):
         return None
@@ -100,7 +103,7 @@ def _waiting_remote_job_row(transfer: Transfer, situation: TransferSituation) ->
 
 
 def is_waiting_task_recallable(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether a fresh job list shows a task as waiting at its remote cluster, so that the task may return home."""
+    """Say whether a fresh job list shows a task as waiting at its remote cluster."""
     is_settled = transfer.since is not None and situation.now - transfer.since >= START_DELAY_AFTER_RELEASE
     return is_settled and _waiting_remote_job_row(transfer, situation) is not None
 
@@ -162,7 +165,6 @@ RETURN_LIMIT = timedelta(seconds=600)  # time in which a task must start after i
 
 
 def why_task_move_is_impossible(transfer: Transfer, situation: TransferSituation) -> str:
-    """Return why a waiting task can't move to another cluster any more; '' for a movable task."""
     if transfer.is_over or transfer.verdict:
         return "the task has ended there"
     if transfer.desired not in ("", DesiredLocalJobState.RUNNING):

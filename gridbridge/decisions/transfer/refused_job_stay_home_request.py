@@ -12,10 +12,10 @@ from gridbridge.model.transfer.claim_and_guard import Pairs
 
 
 def stay_home_request_changes(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[Variant, ...]:
-    """Return changes of a job's request, each of which keeps the job at home; no change for a job with `remote=true`.
+    """Return changes of a job's request, each of which keeps the job at home.
 
-    `queues` is the queue list that the job requested; an empty list means any queue. The best change comes first. A
-    change is a new list of hard requests or a new queue list.
+    `queues` is the requested queue list; an empty list means any queue. A change is a new list of hard requests
+    or a new queue list. The best change comes first. A job with `remote=true` gets no change.
     """
     if claim_and_guard.does_job_request_remote(hard):
         return ()
@@ -48,10 +48,10 @@ YES, NO = "yes", "no"
 
 
 def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
-    """Return yes or no: whether the setting `rerun` of the home queues that fit a job lets the job run again.
+    """Return yes or no: whether the home queues that fit a job let the job run again.
 
-    `own` maps each queue that is no transfer queue to its `rerun`. One queue with FALSE, even for a single host, makes
-    the answer no. A job that fits no queue gets no, which is Grid Engine's default.
+    `own` maps each queue that is no transfer queue to its setting `rerun`. One queue with FALSE, even for a
+    single host, makes the answer no. A job that fits no queue gets no, which is Grid Engine's default.
     """
     says = [rerun for name, rerun in own.items() if claim_and_guard.may_queue_list_include(queues, name)]
     is_barred = any("FALSE" in setting.upper() for setting in says)

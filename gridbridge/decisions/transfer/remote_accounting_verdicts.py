@@ -77,7 +77,7 @@ USAGE_FIELDS_BY_SHEPHERD_NAME = {  # fields of a usage record, by name in the sh
 
 
 def usage_from_verdict(transfer: Transfer) -> RemoteJobRunAccounting | None:
-    """Return a remote job's usage from its end message or its accounting record; None if its end is unknown."""
+    """Return a remote job's usage from its end message or accounting; None if its end is unknown."""
     verdict = transfer.verdict
     if verdict is None or verdict.outcome not in (TransferOutcome.EXIT, TransferOutcome.SIGNAL):
         return None
@@ -119,7 +119,7 @@ def format_shepherd_usage(record: RemoteJobRunAccounting) -> dict[str, str]:
 
 
 def prefer_accounted_usage(records: Iterable[RemoteJobRunAccounting]) -> tuple[RemoteJobRunAccounting, ...]:
-    """Drop the usage that a job's end message reports if the remote accounting has a record of the job."""
+    """Drop the usage in a job's end message if the remote accounting has a record of the job."""
     known = tuple(records)
     accounted = {(record.transfer, record.job_id) for record in known if record.failed is not None}
     return tuple(

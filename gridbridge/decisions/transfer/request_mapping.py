@@ -45,7 +45,7 @@ class MappableJobRequest:
 def map_request_to_remote_cluster(
     request: MappableJobRequest, mapping: RequestMapping, remote: str
 ) -> MappableJobRequest:
-    """Translate a job's request for a remote cluster; UnmappableRequest if no rule allows the request."""
+    """Translate a job's request; raise UnmappableRequest if no rule allows the request."""
     hard = tuple(pair for resource in request.hard for pair in _map_hard_resource(*resource, mapping, remote))
     notes: list[str] = []
     pe, slots, spread = _map_parallel_environment(request, mapping, remote)
@@ -63,7 +63,7 @@ def map_request_to_remote_cluster(
 
 
 def _add_default_resources(mapped: Pairs, request: MappableJobRequest, mapping: RequestMapping, remote: str) -> Pairs:
-    """Add default amounts for resources that a job does not request; a request for INFINITY does not count."""
+    """Add default amounts of resources that a job does not request; INFINITY counts as no request."""
     is_unlimited = grid_engine_amounts.is_unlimited_grid_engine_amount
     names = {resource_long_name(name) for name, value in request.hard if not is_unlimited(value)}
     rules = mapping.rules_of_kind(request_mapping_rules.RESOURCE)
@@ -160,7 +160,7 @@ def _map_project(project: str, mapping: RequestMapping, remote: str) -> str:
 
 
 def _map_requested_queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
-    """Return the remote queues for the requested queues; if no mapping rule gives any, the default queue or none."""
+    """Return the remote queues that mapping rules give; if no rule gives any, the default queue or none."""
     rules = [(name, rule) for name in queues if (rule := mapping.find_rule(request_mapping_rules.QUEUE, name))]
     for name, rule in rules:
         if rule.reject:
@@ -232,7 +232,10 @@ def list_names_not_offered(
 
 
 def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: JobRequest) -> tuple[str, ...]:
-    """Return a request's conditions on numbers; Grid Engine knows such conditions only for texts (complex(5))."""
+    """Return a request's conditions on numbers.
+
+    Grid Engine knows such conditions only for texts (complex(5)).
+    """
 
     def is_number(pair: tuple[str, str]) -> bool:
         bare = split_property_and_sql_relation(pair[0])[0]

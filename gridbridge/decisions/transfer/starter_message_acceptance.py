@@ -42,8 +42,6 @@ PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedStarterMessage:
-    """A starter's message, and the facts that decide whether the service accepts the message."""
-
     message: TransferMessage
     known: Transfer | None  # the stored transfer with the name and uid of the message
     home: str
@@ -55,13 +53,12 @@ class ReceivedStarterMessage:
 
 
 def accept_or_reject_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
-    """Return a transfer as changed by a starter's message, or the reason to reject the message."""
     refusal = reject_message_of_wrong_route(received.message, received.home, received.routes)
     return refusal or apply_starter_message(received)
 
 
 def apply_starter_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
-    """Return a transfer as changed by a starter's message from the right home cluster and queue."""
+    """Apply a starter's message whose home cluster and queue are already checked."""
     message, transfer, now = received.message, received.known, received.now
     if reason := describe_invalid_message_value(message):
         return _reject_wrong_route(message, reason)
@@ -99,10 +96,11 @@ def reject_message_of_wrong_route(
 def transfer_for_restarted_task(
     transfers: tuple[Transfer, ...], message: TransferMessage, asleep: Container[str] = ()
 ) -> TransferMessage | None:
-    """Answer a restarted task with its live transfer, whose remote job goes on, or with a new transfer's name.
+    """Answer a restarted task with its live transfer or with a new transfer's name.
 
-    `transfers` are all transfers of the task by this uid, `asleep` the FIFOs on which starters sleep. Returns None, for
-    a later call, if a transfer is being deleted or its former starter still sleeps, as on a silent host.
+    The remote job of a live transfer goes on. `transfers` are all transfers of the task by this uid; `asleep`
+    are the FIFOs on which starters sleep. Returns None if a transfer is being deleted, or if its former starter
+    still sleeps, as on a silent host. A later call then answers.
     """
     live = [transfer for transfer in transfers if not transfer.is_over]
     if any(transfer.desired == DesiredLocalJobState.DEAD for transfer in live):
@@ -128,12 +126,15 @@ def transfer_for_restarted_task(
 
 
 def has_home_reused_job_number(message: TransferMessage, submitted: str) -> bool:
-    """Say whether a home job has the number of an older recorded job: the submission times differ."""
+    """Say whether a home job reuses an older job's number; the submission times then differ."""
     return bool(message.submitted and submitted) and message.submitted != submitted and not message.restarted
 
 
 def is_new_starter_of_dying_task(transfer: Transfer, message: TransferMessage) -> bool:
-    """Say whether a new starter asks about a task whose transfer is being deleted, so the former run is over."""
+    """Say whether a new starter asks about a task whose transfer is being deleted.
+
+    The former run of the task is then over.
+    """
     is_dying = not transfer.is_over and transfer.desired == DesiredLocalJobState.DEAD
     return is_dying and bool(message.wake) and message.wake != transfer.wake
 
@@ -276,7 +277,6 @@ def _apply_closing_message(transfer: Transfer, message: TransferMessage, now: da
 
 
 def describe_job_end(message: TransferMessage) -> str:
-    """Describe in a few words how a job ended."""
     words = {
         TransferOutcome.SIGNAL: f"killed by signal {message.signal}",
         TransferOutcome.REQUEUE: "comes home to run again",

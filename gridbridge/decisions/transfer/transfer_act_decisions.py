@@ -51,7 +51,7 @@ def update_and_plan_transfers(
 def update_transfer_from_snapshots(
     transfer: Transfer, situation: TransferSituation, home_row: ClusterJobListRow | None
 ) -> Transfer:
-    """Return a transfer as the newest job lists show it; `home_row` is its task's row in the home job list."""
+    """Return a transfer as the newest job lists show it; `home_row` is its task's row at home."""
     local = situation.snapshots.get(situation.home)
     if local and transfer.is_older_than(local.taken_at):
         transfer = transfer.but(local_state=home_row.state if home_row else UNSEEN)
@@ -170,7 +170,7 @@ def _may_home_still_run_task(
 
 
 def is_home_task_deleted(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether the home job list shows a transfer's task as being deleted, or no longer shows the task."""
+    """Say whether the home job list shows a transfer's task as being deleted, or not at all."""
     home = situation.snapshots.get(situation.home)
     return transfer.local_state.is_deleting or _is_task_gone_from_home(transfer, home)
 
@@ -189,7 +189,6 @@ def _runs_in_ordinary_home_queue(
 
 
 def is_home_job_id_reused(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
-    """Say whether home has given a transfer's job number to a new job."""
     return _is_local_job_number_reused(transfer, home, find_home_task_of_transfer(transfer, home), queues)
 
 
@@ -204,13 +203,15 @@ def _is_local_job_number_reused(
 
 
 def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[int]:
-    """Return the local jobs that have a rescheduled task with an open transfer."""
     requeued = (transfer for transfer in transfers if transfer.local_state.is_put_back)
     return frozenset(parse_transfer_name(transfer.name).job for transfer in requeued)
 
 
 def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
-    """Say whether to give up the search for an unlisted job's end; sooner for a job that never started."""
+    """Say whether to give up the search for an unlisted job's end.
+
+    For a job that never started, the search ends sooner.
+    """
     if transfer.missing_since is None:
         return False
     has_started = transfer.remote_state.is_listed and not transfer.remote_state.is_waiting

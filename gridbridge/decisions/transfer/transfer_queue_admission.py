@@ -23,7 +23,10 @@ def why_cluster_refuses_owner(owner: str, users: RemoteAccounts, account: str, s
 def why_queue_refuses_job(
     queue: str, limits: QueueJobAndUserRestrictions, job: JobRequestAndSubmitOptions, groups: Set[str]
 ) -> str:
-    """Return why a queue's limits exclude a job; '' if the job fits. `groups` are those of the job's owner."""
+    """Return why a queue's limits exclude a job; '' if the job fits.
+
+    `groups` are the groups of the job's owner.
+    """
     owner = job.request.owner
     if limits.people is not None and {owner, *(f"@{group}" for group in groups)}.isdisjoint(limits.people):
         return f"the user_lists of {queue} don't have {owner}"
@@ -37,7 +40,6 @@ def why_queue_refuses_job(
 
 
 def why_request_excludes_queue(queue: str, request: JobRequest) -> str:
-    """Name the request of a job that excludes the transfer queue; '' if no request does."""
     if does_job_request_home(request.hard):
         return f"the job requests remote=false and stays at home: {queue} never gets this job"
     named = [word.partition("@")[0] for word in request.own_queues.split(",")]

@@ -17,14 +17,20 @@ AHEAD_S = 1  # largest lead of the poller's clock over the reader's clock
 
 
 def are_load_values_fresh(age_s: float, stale_s: float) -> bool:
-    """Say whether load values are recent; values from the future, as after a change of the clock, are stale."""
+    """Say whether load values are recent.
+
+    Values from the future, as after a change of the clock, are stale.
+    """
     return -AHEAD_S <= age_s <= stale_s
 
 
 def remote_cluster_load_values(
     remote: "ClusterSnapshot | None", cluster: str, now: "datetime", stale: "timedelta"
 ) -> dict[str, str]:
-    """Return a cluster's load values; without a fresh job list (`remote`), values that close its queues."""
+    """Return a cluster's load values.
+
+    Without a fresh job list (`remote`), the values close the cluster's queues.
+    """
     values = CLOSED
     if remote is not None and now - remote.taken_at <= stale:
         values = {UP: "1", PENDING: str(remote.pending), FREE: str(remote.free_slots)}
@@ -32,13 +38,19 @@ def remote_cluster_load_values(
 
 
 def transfer_queue_load_thresholds(cluster: str, pending_limit: int) -> str:
-    """Return the load_thresholds of a transfer queue, without np_load_avg; a limit of 0 jobs means no limit."""
+    """Return a transfer queue's load_thresholds without np_load_avg.
+
+    A `pending_limit` of 0 means no limit.
+    """
     pending = f",{load_value_complex_attribute(cluster, PENDING)}={pending_limit}" if pending_limit else ""
     return f"{load_value_complex_attribute(cluster, UP)}=false{pending}"
 
 
 def load_value_closing_queue(values: "Mapping[str, str]", cluster: str, pending_limit: int) -> str:
-    """Return which load value, UP or PENDING, closes a queue; '' for an open queue. A missing value closes."""
+    """Return the load value, UP or PENDING, that closes a queue; '' for an open queue.
+
+    A missing value closes the queue.
+    """
     if values.get(load_value_complex_attribute(cluster, UP)) != "1":
         return UP
     pending = int(values.get(load_value_complex_attribute(cluster, PENDING), CLOSED[PENDING]))

@@ -37,7 +37,6 @@ NEVER_PUBLISHED = (
 
 
 def poller_silence_alarm(shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Return an alarm if the poller has published nothing for too long; else ''."""
     if shown.load is None:
         return NEVER_PUBLISHED
     old = now - shown.load.taken_at
@@ -49,7 +48,6 @@ def poller_silence_alarm(shown: PublishedFilesSnapshot, now: datetime) -> str:
 
 
 def full_folder_warning(shown: PublishedFilesSnapshot) -> str:
-    """Return a warning if a folder of the service is full; else ''."""
     lacks = shown.service.full if shown.service else ""
     return f"{lacks}; every transfer queue is closed until the folder has room" if lacks else ""
 
@@ -70,7 +68,6 @@ def summarize_config_problems(problems: Sequence[str]) -> str:
 
 
 def report_cluster_reachability(cluster: reports.PublishedClusterAnswer, now: datetime) -> reports.ClusterStatusReport:
-    """Report whether a cluster answers queries, and its numbers of waiting jobs and free slots."""
     age = format_duration(now - cluster.taken_at) if cluster.taken_at else ""
     return reports.ClusterStatusReport(
         cluster=cluster.cluster,
@@ -89,7 +86,6 @@ def describe_cluster_drain(cluster: str, shown: PublishedFilesSnapshot, now: dat
 
 
 def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Describe the job failures that closed the queues to a cluster; '' for open queues."""
     breaker = shown.breakers.get(cluster)
     if breaker is None or breaker.until is None:
         return ""
@@ -99,7 +95,6 @@ def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: 
 
 
 def describe_cluster_silence(cluster: reports.PublishedClusterAnswer | None, now: datetime) -> str:
-    """Describe since when and why a cluster does not answer; '' for a cluster that answers."""
     if cluster is None:
         return "not queried yet"
     if not cluster.trouble:
@@ -111,7 +106,6 @@ def describe_cluster_silence(cluster: reports.PublishedClusterAnswer | None, now
 def report_transfer_queue_status(
     route: reports.PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
 ) -> reports.TransferQueueReport:
-    """Report whether a transfer queue starts jobs, with the reason if the queue is closed."""
     home = shown.clusters.get(shown.service.cluster) if shown.service else None
     queues = home.queues if home else ()
     mine = tuple(queue for queue in queues if queue.name.partition("@")[0] == route.queue)
@@ -165,14 +159,12 @@ def _why_load_values_close_queue(
 
 
 def unconfigured_cluster_reason(cluster: str) -> str:
-    """Return why a transfer makes no progress if its cluster has no section in gridbridge.toml."""
     return f"{CONFIG} has no [cluster.{cluster}], so nobody queries the job's state"
 
 
 def unconfigured_cluster_findings(
     transfers: Iterable[PublishedTransfer], clusters: Collection[str]
 ) -> Iterator[CheckFinding]:
-    """Warn of each cluster that has open transfers and no section in gridbridge.toml."""
     counts = Counter(transfer.remote for transfer in transfers if transfer.remote not in clusters)
     for cluster, count in sorted(counts.items()):
         yield CheckFinding.warning(
@@ -208,7 +200,6 @@ def explain_transfer_attempt(
 
 
 def describe_job_location(transfer: PublishedTransfer) -> str:
-    """Describe at which cluster a transferred job is, with its job id at this cluster."""
     job = f"job {parse_transfer_name(transfer.transfer).local} of {transfer.owner}"
     if transfer.closed_at:
         as_job = f" as job {transfer.remote_id}" if transfer.remote_id else ""

@@ -36,12 +36,14 @@ class TransferSituation:
     reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote job id now belongs to another job
 
     def home_task_row(self, transfer: Transfer) -> ClusterJobListRow | None:
-        """Return the row of a transfer's task in the home job list; None if the list lacks the task."""
         local = self.snapshots.get(self.home)
         return find_home_task_of_transfer(transfer, local) if local else None
 
     def remote_job_row(self, transfer: Transfer) -> ClusterJobListRow | None:
-        """Return the row of a transfer's remote job, found by id, or by name without an id; the owners must match."""
+        """Return the row of a transfer's remote job, if the owners match; else None.
+
+        The job is found by id, or by name if the id is unknown.
+        """
         remote = self.snapshots.get(transfer.remote)
         if remote is None or transfer.key in self.reused_ids:
             return None
@@ -101,7 +103,10 @@ T = TypeVar("T")
 
 
 def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> str:
-    """Return YES or NO: whether home lists the task with its owner; '' if unknown, as before its start."""
+    """Return whether home lists a transfer's task with the transfer's owner: YES, NO, or '' if unknown.
+
+    A home job list from before the transfer's start leaves the answer unknown.
+    """
     if is_task_listed_as_owners(transfer.name, transfer.owner, local):
         return OwnerSeenInHomeJobList.YES
     may_have_left = transfer.verdict or transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD
@@ -110,7 +115,7 @@ def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> 
 
 
 def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
-    """Return whether a home job list proves the owner of an ended transfer: YES, NO, or the former result."""
+    """Return whether home proves an ended transfer's owner: YES, NO, or the former result."""
     if is_task_listed_as_owners(ended.name, ended.owner, local):
         return OwnerSeenInHomeJobList.YES
     rows = local.jobs.get(parse_transfer_name(ended.name).job, ())
@@ -119,19 +124,17 @@ def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
 
 
 def is_task_listed_as_owners(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
-    """Say whether the home job list shows a transfer's task as a task of this owner."""
     name = parse_transfer_name(transfer)
     row = local.find(name.job, name.task)
     return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
 
 
 def proved_owner_uids(transfers: Iterable[Transfer]) -> frozenset[int]:
-    """Return the uids of the owners that the home job list has proved."""
     return frozenset(transfer.uid for transfer in transfers if transfer.listed == OwnerSeenInHomeJobList.YES)
 
 
 def uids_claiming_unproved_task(transfers: Sequence[Transfer]) -> frozenset[int]:
-    """Return the uids that sent messages about a task; no uid once the home job list proves the owner."""
+    """Return the uids that sent messages about a task; none once the home job list proves the owner."""
     if proved_owner_uids(transfers):
         return frozenset()
     return frozenset(transfer.uid for transfer in transfers if transfer.listed != OwnerSeenInHomeJobList.NO)
@@ -145,7 +148,10 @@ def may_everybody_see_transfer(transfer: Transfer, young: datetime) -> bool:
 def usage_records_of_proved_owner(
     records: Sequence[RemoteJobRunAccounting], transfers: Iterable[Transfer]
 ) -> Sequence[RemoteJobRunAccounting]:
-    """Return only the proved owner's records, because others may use the same account; all if no owner is proved."""
+    """Return the proved owner's records; all records if no owner is proved.
+
+    Other users may use the same account.
+    """
     by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnerSeenInHomeJobList.YES}
     if not by_name:
         return records
@@ -172,7 +178,6 @@ def drop_middle_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
 def transfers_with_listed_remote_job(
     transfers: Iterable[Transfer], cluster: str, situation: TransferSituation
 ) -> Iterator[tuple[Transfer, ClusterJobListRow]]:
-    """Yield each transfer whose remote job `cluster` lists, with the row of this job."""
     for transfer in transfers:
         row = situation.remote_job_row(transfer) if transfer.remote == cluster and transfer.remote_id else None
         if row:
@@ -182,7 +187,10 @@ def transfers_with_listed_remote_job(
 def may_remote_id_be_reused(
     transfer: Transfer, now: ClusterJobListRow, listed_before: Mapping[TransferKey, ClusterJobListRow]
 ) -> bool:
-    """Say whether a remote id may belong to another job: its job list row changed otherwise than by a start."""
+    """Say whether a remote id may belong to a new job.
+
+    A change of the job list's row shows this, except a change by a start.
+    """
     if not transfer.remote_state.is_listed:
         return False
     before = listed_before.get(transfer.key)

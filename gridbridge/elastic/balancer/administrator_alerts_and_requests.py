@@ -44,7 +44,10 @@ def read_balancer_state_overview(now: datetime, path: str = BALANCE_STATE) -> Ba
 def record_node_change_request(
     host: str, request: elastic_nodes.AdministratorNodeRequestKind, path: str = BALANCE_STATE
 ) -> elastic_nodes.BalancerOwnedNode:
-    """Record a request for the next round; raise StateError for a host that is no node or is being removed."""
+    """Record a request for the next round.
+
+    Raises StateError for a host that is no node or is being removed.
+    """
     with _open_state_file_as_balancer(path, is_unchanged=False) as database:
         memory = BalancerStateRows(database)
         node = next((node for node in memory.nodes.all() if elastic_nodes.is_same_host(node.name, host)), None)
@@ -65,7 +68,7 @@ def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tup
 
 @contextmanager
 def _open_state_file_as_balancer(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
-    """Open the state file under the balancer's account, to which root switches."""
+    """Open the state file under the balancer's account; root switches to this account."""
     if path == BALANCE_STATE:
         switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(path):

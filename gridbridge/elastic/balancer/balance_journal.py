@@ -41,7 +41,6 @@ def balancer_round_journal_entry(
 
 
 def replay_balancer_round_decision(situation: Mapping[str, Any]) -> list[str]:
-    """Compute the acts of a recorded round again, from the recorded inputs."""
     due = node_acts_from_balance_plan.plan_due_node_acts(
         model_value_from_json(situation["world"], BalancerNodesSnapshot),
         model_value_from_json(situation["plan"], BalancePlan),

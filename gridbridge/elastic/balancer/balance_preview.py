@@ -34,7 +34,7 @@ _OF_HIDDEN = "only root and gridbridge-admin see whether the host is a node of t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceRuleOverrides:
-    """Command-line options that replace rules of gridbridge.toml; None: the file's rule applies."""
+    """Command-line options that replace rules of gridbridge.toml; None keeps the file's rule."""
 
     policy: str | None = None
     max_nodes: int | None = None
@@ -152,13 +152,15 @@ def apply_command_line_rules(
 
 
 def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
-    """Save a round's inputs; raise ClusterStateUnknown or, for an unwritable folder, StandardOutputUnwritable."""
+    """Save a round's inputs.
+
+    Raises ClusterStateUnknown, or StandardOutputUnwritable for an unwritable folder.
+    """
     policy = configuration_in_force.load_config_with_home_cluster(path)
     balance_situation_sources.save_balancer_round_inputs(policy, folder, now)
 
 
 def may_not_read_balancer_nodes() -> bool:
-    """Return whether this account may not read the balancer's nodes."""
     return balance_situation_sources.is_balancer_state_unreadable()
 
 

@@ -52,8 +52,8 @@ def _add_run_times_and_transfer_queues(
 def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting: bool) -> BalanceSituation:
     """Observe the cluster for a round; an acting round must run on the qmaster's host.
 
-    A shadow qmaster's host may have a second balancer, and both balancers would add nodes. On any other host
-    an acting round raises ClusterStateUnknown.
+    On any other host, an acting round raises ClusterStateUnknown. A shadow qmaster's host may have a second
+    balancer, and both balancers would add nodes.
     """
     situation = observe_balanced_cluster(policy, now)
     if is_acting and situation.master and not local_host_facts.is_this_host(situation.master):
@@ -84,14 +84,17 @@ def _transfer_queues_with_free_slots(
 
 
 def load_saved_balance_situation(folder: str, queue: str = balanced_cluster_queries.USUAL_QUEUE) -> BalanceSituation:
-    """Load a round's situation from a folder; raises ClusterStateUnknown or ParseError for incomplete files."""
+    """Load a round's situation from a folder.
+
+    Raises ClusterStateUnknown or ParseError for incomplete files.
+    """
     return balanced_cluster_queries.parse_balance_situation(
         *saved_balancer_round_folder.read_saved_balancer_round(folder), where=folder, queue=queue
     )
 
 
 def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, published: str = PUBLISHED) -> None:
-    """Save inputs; raise ClusterStateUnknown or, for an unwritable folder, StandardOutputUnwritable."""
+    """Save inputs; raise ClusterStateUnknown, or StandardOutputUnwritable for an unwritable folder."""
     documents, saved_round = balanced_cluster_queries.query_raw_cell_status(policy, now)
     where, queue = policy.site.cluster, policy.balance.queue
     situation = balanced_cluster_queries.parse_balance_situation(documents, saved_round, where, queue)
@@ -107,7 +110,6 @@ def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, publi
 
 
 def is_balancer_state_unreadable(path: str = "") -> bool:
-    """Return whether a state file of the balancer may exist that this account can't read."""
     path = path or BALANCE_STATE
     home = os.path.dirname(path)
     if not os.path.exists(home) or os.access(path, os.R_OK):
@@ -124,7 +126,7 @@ def read_stored_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
 
 
 def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
-    """Add stored facts and nodes to a situation; if squeeze is disabled, ready hosts of the site are left out."""
+    """Add stored facts and nodes to a situation; if squeeze is off, leave out ready hosts of the site."""
     path = path or BALANCE_STATE
     if not os.access(path, os.R_OK):
         return situation

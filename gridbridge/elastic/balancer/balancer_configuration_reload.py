@@ -42,7 +42,10 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
 
 
 class ReloadingBalancer(ReloadingDaemon):
-    """The balancer with a reloadable configuration; if the configuration forbids acts, rounds are dry."""
+    """The balancer with a reloadable configuration.
+
+    Rounds are dry if the configuration forbids acts.
+    """
 
     def __init__(
         self,
@@ -61,7 +64,7 @@ class ReloadingBalancer(ReloadingDaemon):
         return super().has_news()
 
     def _balancer_options(self, policy: Policy) -> BalancerRunOptions:
-        """Return the options for a new configuration; log the reason if the balancer can't act with the options."""
+        """Return the options for a new configuration; log why the balancer can't act with the options."""
         service_cycle.set_log_level(policy)
         try:
             options = self._renew(policy)

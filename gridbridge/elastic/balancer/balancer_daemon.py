@@ -55,8 +55,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerRunOptions:
-    """The options of a gridbridge-balance process."""
-
     policy: Policy
     rules: BalanceSection
     demand: DemandPolicySection
@@ -102,7 +100,10 @@ def _names_of_power_providers(policy: Policy) -> frozenset[str]:
 
 
 def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
-    """Run one round, which is dry unless acts are permitted; raises ClusterStateUnknown without an answer."""
+    """Run one round, which is dry unless acts are permitted.
+
+    Raises ClusterStateUnknown if the cluster or all providers give no answer.
+    """
     clock = Clock()
     if options.is_acting:
         start_acting_balancer(options)
@@ -141,8 +142,6 @@ def balancer_watchdog_limit_s(options: BalancerRunOptions) -> float:
 
 
 class BalancerDaemon:
-    """The service cycle of gridbridge-balance: opens the state file, and runs rounds."""
-
     def __init__(self, options: BalancerRunOptions, clock: Clock, life_sign: ServiceHeartbeat | None = None) -> None:
         self._wanted = options
         self._clock = clock
@@ -152,7 +151,6 @@ class BalancerDaemon:
 
     @property
     def pause_s(self) -> float:
-        """The seconds between two rounds."""
         return self._wanted.rules.interval_s
 
     @contextmanager
@@ -176,7 +174,6 @@ class BalancerDaemon:
         reported.report()
 
     def _shift_stored_times_by_clock_step(self, memory: BalancerStateRows) -> None:
-        """Shift all recorded times by the step of the system clock since the last round."""
         by = memory.shift_times_to_clock(self._clock.read_host_clocks())
         if by:
             _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
@@ -208,8 +205,6 @@ class BalancerDaemon:
 
 
 class PublishedBalancerRoundRunner(BalancerRoundRunner):
-    """A balancer round that writes statistics and publishes its result."""
-
     def __init__(self, options: BalancerRunOptions, clock: Clock, memory: BalancerStateRows) -> None:
         policy = options.policy
         own = frozenset(host.provider for host in policy.powered.values() if policy.squeeze.enabled)
@@ -257,7 +252,10 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
         self._decided: tuple[BalancerRoundSituation, BalancerRoundPlan] | None = None
 
     def gather(self) -> BalancerRoundSituation:
-        """Gather the inputs; with --kill-master raise ConfigError unless exactly one machine has the master's tag."""
+        """Gather the inputs of a round.
+
+        With --kill-master, raises ConfigError unless exactly one machine has the master's tag.
+        """
         view = super().gather()
         is_checked = self._wanted.kills_master and view.world.machines.keys() == self._providers.keys()
         if is_checked and len(node_and_master_lifecycle.machines_tagged_as_master(view.world)) != 1:

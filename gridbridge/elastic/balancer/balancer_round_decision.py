@@ -38,7 +38,6 @@ def decide_and_report_balance(
     *,
     is_faithful: bool = False,
 ) -> BalancePlanReport:
-    """Decide which nodes to add and to remove in a situation, and return the plan's report."""
     return balance_plan_report(
         decide_balance_plan(situation, rules, demand, pools, is_faithful=is_faithful), rules, demand
     )
@@ -52,7 +51,6 @@ def decide_balance_plan(
     *,
     is_faithful: bool = False,
 ) -> BalancePlan:
-    """Decide by the configured policy how many nodes to add and which nodes to remove."""
     if rules.policy is BalancePolicyName.DEMAND and not is_faithful:
         return demand_policy.plan_balance_by_demand(situation, rules, demand, pools)
     return plan_balance_by_starcluster(situation, rules, is_faithful=is_faithful)
@@ -66,7 +64,10 @@ def balance_plan_report(
     is_alone: bool = True,
     ended: str = "",
 ) -> BalancePlanReport:
-    """Return a plan's report; `ended` is the id of the master's machine if the round destroys this machine."""
+    """Return a plan's report.
+
+    `ended` is the id of the master's machine if the round destroys this machine.
+    """
     return BalancePlanReport(
         add=plan.add,
         pool=plan.pool or None,
@@ -84,10 +85,10 @@ def balance_plan_report(
 
 
 def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
-    """Return the situation as a squeeze sees it, in which only hosts of the site can be switched.
+    """Return the situation for a squeeze, which may switch only hosts of the site.
 
-    A host that failed to wake is left alone for `retry_s` seconds. All other nodes are marked as kept, because a host
-    without a node would count as a working host.
+    A host that failed to wake is left alone for `retry_s` seconds. All other nodes are marked as kept, because
+    a host without a node would count as a working host.
     """
     return replace(
         situation,
@@ -116,7 +117,7 @@ def list_wakeable_own_hosts(
 def drop_acts_replaced_by_squeeze(
     plan: BalancePlan, standby_plan: StandbyOrWakePlan | None, own: Set[str]
 ) -> BalancePlan:
-    """Remove acts from a plan that the squeeze replaces; no round both wakes hosts and adds nodes."""
+    """Remove the acts that the squeeze replaces; no round both wakes hosts and adds nodes."""
     if standby_plan is None:
         return plan
     remaining = tuple(name for name in plan.remove if name not in own and name != standby_plan.last)
@@ -131,7 +132,6 @@ def drop_acts_replaced_by_squeeze(
 
 
 def append_squeeze_sentence(report: BalancePlanReport, standby_plan: StandbyOrWakePlan | None) -> BalancePlanReport:
-    """Append the squeeze decision, as a sentence, to the sentence of the plan's report."""
     if standby_plan is None:
         return report
     return replace(report, sentence=f"{report.sentence}; squeeze: {describe_standby_or_wake_plan(standby_plan)}")
@@ -139,8 +139,6 @@ def append_squeeze_sentence(report: BalancePlanReport, standby_plan: StandbyOrWa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteBalancerSettings:
-    """The balancer's settings at a site: rules, pools and hosts with power control."""
-
     cluster: str
     rules: balancer_config_sections.BalanceSection
     demand: balancer_config_sections.DemandPolicySection
@@ -161,15 +159,12 @@ class SiteBalancerSettings:
         return self.pools.get(pool, balancer_config_sections.NodePoolSection()).provider
 
     def machine_removal_command(self, pool: str, machine: str) -> str:
-        """Return the command by which an administrator destroys a machine of a pool."""
         provider = self.provider_of(pool)
         return manual_machine_removal_command(machine, provider, self.sections.get(provider))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerRoundSituation:
-    """The inputs of a balancer round: the cell's situation, the nodes, and pending requests."""
-
     situation: BalanceSituation
     world: elastic_nodes.BalancerNodesSnapshot
     asked: node_acts_from_balance_plan.AdministratorNodeRequests
@@ -178,8 +173,6 @@ class BalancerRoundSituation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerRoundPlan:
-    """The plan of a balancer round: acts on nodes, the report, and the squeeze decision."""
-
     plan: BalancePlan
     dues: tuple[elastic_nodes.DueNodeAct, ...]
     told: BalancePlanReport

@@ -88,7 +88,10 @@ class BalancerRoundRunner:
         )
 
     def gather(self) -> BalancerRoundSituation:
-        """Gather the cell's state, machine lists and stored facts; raise ClusterStateUnknown without an answer."""
+        """Gather the cell's state, machine lists and stored facts.
+
+        Raises ClusterStateUnknown if the cell or all providers give no answer.
+        """
         cell = self._look()
         world, requests = self._collect_nodes_snapshot(cell), self._memory.administrator_requests()
         wished = [
@@ -169,7 +172,6 @@ class BalancerRoundRunner:
         )
 
     def decide(self, view: BalancerRoundSituation) -> BalancerRoundPlan:
-        """Decide by the configured policy and by each node's lifecycle."""
         site = self._site
         plan = balancer_round_decision.decide_balance_plan(
             view.situation, site.rules, site.demand, site.pools, is_faithful=site.is_faithful
@@ -250,7 +252,7 @@ class BalancerRoundRunner:
             self._acts.destroy_machine(pool, machine)
 
     def _query_machine_lists_of_pools(self) -> Mapping[str, tuple[elastic_nodes.ProviderMachine, ...]]:
-        """Return the machines by pool, without pools whose provider gave no complete list.
+        """Return the machines of each pool whose provider gave a complete list.
 
         Raises ClusterStateUnknown if no provider gave a complete list.
         """
@@ -266,7 +268,6 @@ class BalancerRoundRunner:
         return machines
 
     def _limit_plan_to_available_pools(self, plan: BalancePlan, view: BalancerRoundSituation) -> BalancePlan:
-        """Reduce a plan to nodes that available providers can create."""
         now, left_out = view.world.now, view.situation.failed
         if not plan.pool and not self._site.pools:
             return replace(plan, add=0)  # no provider could create a node
@@ -341,7 +342,6 @@ def _try_node_act(due: elastic_nodes.DueNodeAct, acts: NodeActRunner) -> elastic
 
 
 def _does_act_switch_host_power(due: elastic_nodes.DueNodeAct) -> bool:
-    """Return whether an act switches a host off or on."""
     is_new = due.before is not None and due.before.state is not due.node.state
     return is_new and due.act in (elastic_nodes.BalancerNodeAct.REST, elastic_nodes.BalancerNodeAct.WAKE)
 

@@ -38,8 +38,6 @@ LONGEST = timedelta(days=7)  # minimum time for which ended tasks are stored
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerStatisticsPaths:
-    """The accounting file from which statistics are read, and files that store statistics."""
-
     accounting: str
     kept: str  # the balancer's file that stores recently ended tasks
     lookback: timedelta = LOOKBACK
@@ -47,7 +45,6 @@ class BalancerStatisticsPaths:
 
 
 def local_accounting_file_path(cluster: ClusterSection, name: str) -> str:
-    """Return the path of a local cluster's accounting file."""
     settings = cluster.with_defaults(name)
     return settings.accounting or f"{settings.root}/{settings.cell}/common/accounting"
 
@@ -87,7 +84,7 @@ MOST = 10**12  # upper limit of each number
 
 
 def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
-    """Append a row in one write, after completing a cut last line; raises StateError if the write fails."""
+    """Complete a cut last line, then append a row in one write; raise StateError on failure."""
     line, flags = balancer_statistics_csv_line(row), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
         with open(os.open(path, flags, 0o644), "rb+", buffering=0) as file:
@@ -157,7 +154,10 @@ def write_published_balance(value: PublishedBalancerFigures, folder: str = BALAN
 
 
 def read_published_balance(folder: str = BALANCE_PUBLISHED) -> PublishedBalancerFigures | None:
-    """Return the published figures, None before the first round; raise StateError for an invalid or unsafe file."""
+    """Return the published figures; None before the first round.
+
+    Raises StateError for an invalid or unsafe file.
+    """
     return published_json.read_published_value(f"{folder}/{NAME}", PublishedBalancerFigures)
 
 
@@ -178,7 +178,6 @@ def publish_balancer_round(
 def publish_round_without_cell_answer(
     cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED
 ) -> None:
-    """Publish that a round could not read the cell, and the reason."""
     _publish_balancer_figures(lambda last: balancer_figures_if_cell_unobserved(last, cluster, now, trouble), folder)
 
 

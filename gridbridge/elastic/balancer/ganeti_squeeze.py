@@ -28,8 +28,6 @@ CHECK = "  check"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiSqueezeResult:
-    """The squeeze decision about a Ganeti cluster, with commands and the resulting cluster file."""
-
     way: GanetiSqueezeAction
     nodes: tuple[str, ...]
     is_enough: bool
@@ -42,7 +40,7 @@ class GanetiSqueezeResult:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The lines of the script that are printed: all lines except calls of the shell function check."""
+        """The printed lines of the script: all lines except calls of the shell function check."""
         return tuple(line for line in self.script.removesuffix("\n").split("\n") if line != CHECK)
 
 

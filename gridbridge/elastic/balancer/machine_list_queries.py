@@ -20,7 +20,6 @@ AT_ONCE = 16
 
 
 def may_query_providers() -> bool:
-    """Return whether this account may call the providers as the balancer does."""
     return local_host_facts.uid_of_account(BALANCE_ACCOUNT) in (0, os.geteuid())
 
 

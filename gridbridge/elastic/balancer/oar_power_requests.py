@@ -52,7 +52,10 @@ def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
 
 
 def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
-    """Write the remaining nodes into a request file and keep the file's time; delete a file without nodes."""
+    """Write the remaining nodes into a request file, or delete the file if none remain.
+
+    A rewritten file keeps its time.
+    """
     path = f"{folder}/{before.file}"
     try:
         if not after.hosts:
@@ -119,7 +122,7 @@ def _carry_out_power_requests(policy: Policy, folder: str, now_s: float) -> tupl
 
 
 def _outcome_before_switching(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome:
-    """Return a request's outcome without switching the host: a failure if no provider can switch the host."""
+    """Return a request's outcome before switching: a failure if no provider can switch the host."""
     lack = f"no provider switches the host; expected a section [power.{host}]"
     return OarPowerRequestOutcome(host=host, wish=requested, why="" if host in policy.powered else lack)
 

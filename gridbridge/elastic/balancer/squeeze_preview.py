@@ -33,8 +33,6 @@ NEVER = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqueezePreview:
-    """The hosts that a squeeze would switch off or on, with the reason."""
-
     off: tuple[str, ...]
     on: tuple[str, ...]
     sentence: str
@@ -87,7 +85,6 @@ def _squeeze_section_with_overrides(policy: Policy, minimal: float | None, targe
 
 
 def missing_squeeze_settings(policy: Policy) -> Iterator[str]:
-    """Yield a message for each setting that a squeeze needs but that is missing from the configuration."""
     if not policy.squeeze.enabled:
         yield "[squeeze] enabled is false: the balancer switches no host off or on"
     if not policy.powered:
@@ -97,7 +94,6 @@ def missing_squeeze_settings(policy: Policy) -> Iterator[str]:
 def query_tasks_squeeze_may_move(
     policy: Policy, situation: BalanceSituation
 ) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
-    """Return the tasks that a squeeze may reschedule, by host."""
     if policy.squeeze.restriction is not StandbyNodeSelection.RERUNNABLE or not situation.nodes:
         return {}
     return home_cluster_host_membership(policy).query_rerunnable_tasks(node.name for node in situation.nodes)
@@ -106,7 +102,7 @@ def query_tasks_squeeze_may_move(
 def _add_own_hosts_as_nodes(
     situation: BalanceSituation, policy: Policy, note_untold: ReportUnknownPower
 ) -> BalanceSituation:
-    """Return the situation with all hosts under power control as nodes; idle hosts count as long idle."""
+    """Add all hosts under power control as nodes; idle hosts count as long idle."""
     providers = provider_registry.make_power_controls_or_raise(policy, note_untold)
     world = BalancerNodesSnapshot(
         now=situation.now,
@@ -122,7 +118,10 @@ def _add_own_hosts_as_nodes(
 
 
 def change_standby_tag(host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG) -> tuple[str, ...]:
-    """Add or remove a standby tag; return all tags of the host. Raises CommandLineMistake for an unknown host."""
+    """Add or remove a standby tag; return all tags of the host.
+
+    Raises CommandLineMistake for an unknown host.
+    """
     policy = configuration_in_force.load_config_with_home_cluster(path)
     host_membership_and_tags.require_home_execution_host(policy, host)
     return host_membership_and_tags.change_home_cluster_host_tag(

@@ -36,8 +36,6 @@ ALONE = timedelta(minutes=5)  # margin of the time axis around a single row
 
 @dataclass(frozen=True, slots=True)
 class BalancePlot:
-    """One plot of the balancer's statistics: column, title, unit and style."""
-
     name: str
     title: str
     unit: str
@@ -61,7 +59,7 @@ PICTURES = (
 
 
 def draw_balance_plots(rows: Sequence[BalanceRoundStatistics], folder: str) -> tuple[str, ...]:
-    """Draw statistics rows as plots in a folder; return the plots' paths, or raise StandardOutputUnwritable."""
+    """Draw statistics as plots in a folder; return their paths, or raise StandardOutputUnwritable."""
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:

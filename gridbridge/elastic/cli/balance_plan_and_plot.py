@@ -121,7 +121,6 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
 
 
 def balance_plan_report_as_json(report: BalancePlanReport) -> dict[str, object]:
-    """Return a plan's report as JSON values."""
     return {
         "add": report.add,
         "pool": report.pool,

@@ -90,8 +90,6 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySimulationOptions:
-    """The options of gridbridge simulate."""
-
     path: str | None
     seeds: tuple[str, ...]
     policies: tuple[str, ...]
@@ -115,14 +113,12 @@ class ReplaySimulationOptions:
 
     @property
     def terms(self) -> ReplayNodePropertiesAndPrices:
-        """The size, boot time and price of simulated nodes."""
         return ReplayNodePropertiesAndPrices(
             **{field.name: getattr(self, field.name) for field in fields(ReplayNodePropertiesAndPrices)}
         )
 
     @property
     def demand(self) -> DemandPolicySection:
-        """The settings of policy demand."""
         return DemandPolicySection(
             billing_s=self.billing_s,
             idle_timeout_s=self.idle_timeout_s,
@@ -131,7 +127,6 @@ class ReplaySimulationOptions:
         )
 
     def synthetic_workload_settings(self, seed: str) -> SyntheticWorkloadSettings:
-        """Return the settings of a synthetic workload with the given seed."""
         return SyntheticWorkloadSettings(
             seed=seed,
             days=self.days,
@@ -176,7 +171,6 @@ def simulate(is_json: bool, **arguments: Any) -> None:
 
 
 def _compare_replay_policies(options: ReplaySimulationOptions) -> list[replay_policy_comparison.ReplayPolicyComparison]:
-    """Replay the recorded workload or the synthetic workloads by all policies."""
     rules = [ComparedReplayRules(name) for name in dict.fromkeys(options.policies)] or list(ComparedReplayRules)
     workloads = dict[str, RecordedWorkload]()
     if options.path:

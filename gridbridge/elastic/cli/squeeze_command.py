@@ -39,8 +39,6 @@ ABOUT_A_MODEL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiSqueezeOutputOptions:
-    """Options for the output about a Ganeti cluster."""
-
     is_verbose: bool
     commands: str | None  # a file for the commands, or ON_SCREEN; None: no commands
     prefix: str  # prefix of saved files' names; empty: no file is saved

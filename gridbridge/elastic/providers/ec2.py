@@ -71,7 +71,7 @@ NO_LATEST = "UnsupportedOperation"  # EC2 has no latest console output for machi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ec2MachineProvider:
-    """The machines of an EC2 region that have gridbridge's owner tag."""
+    """An EC2 region's machines with gridbridge's owner tag."""
 
     client: Any  # boto3's client, which is untyped
     section: MachineProviderSection
@@ -175,7 +175,7 @@ class Ec2MachineProvider:
         return is_up and is_young and not machine.host_key and machine.belongs_to(self.cluster)
 
     def _copy_host_key_from_console_to_tag(self, id_: str) -> str:
-        """Copy a host key from a machine's console into a tag; return the key, empty if the key can't be read yet."""
+        """Copy a host key from a machine's console into a tag; return the key, empty if not readable yet."""
         try:
             with translate_ec2_errors("list"):
                 key = provider_protocol_and_validation.find_console_host_key(self._read_machine_console(id_))
@@ -234,7 +234,6 @@ def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cl
 
 
 def machine_from_ec2_instance(instance: Mapping[str, Any]) -> ProviderMachine:
-    """Convert an EC2 instance to a machine."""
     tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", ())}
     key = tags.get(HOST_KEY_TAG, "")
     return ProviderMachine(
@@ -270,7 +269,6 @@ def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
 
 
 def error_class_of_ec2_code(code: str) -> Callable[[str], Exception]:
-    """Return the balancer's error class for an EC2 error code."""
     if code in NO_CAPACITY:
         return errors.ProviderOutOfMachines
     return errors.ProviderRequestRepeatable if code in LATER else errors.ProviderPermanentFailure
@@ -281,7 +279,10 @@ def _ec2_error_code(error: Any) -> str:
 
 
 def _read_user_data(path: str) -> str:
-    """Return the user data, which new machines run as root; raise ProviderPermanentFailure for an unsafe file."""
+    """Return the user data; raise ProviderPermanentFailure for an unsafe file.
+
+    New machines run the user data as root.
+    """
     if not path:
         return ""
     try:

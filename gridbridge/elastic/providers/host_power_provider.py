@@ -32,13 +32,10 @@ ReportUnknownPower = Callable[[str, str], None]  # called with a host whose powe
 
 
 def log_unknown_power_state(host: str, why: str) -> None:
-    """Log that a query of a host's power state failed."""
     _log.warning("event=no_state host=%s why=%r", host, why)
 
 
 class SingleHostPowerSwitch(Protocol):
-    """Switches one host on and off, and queries the host's power state."""
-
     def on(self) -> None:
         """Switch the host on; nothing happens to a host that is on."""
 
@@ -64,11 +61,9 @@ class HostPowerProvider:
             return tuple(pool.map(self._machine_of_host, self.switches))
 
     def start(self, machine: ProviderMachine) -> None:
-        """Switch a host on."""
         self._power_switch_of_machine("start", machine).on()
 
     def stop(self, machine: ProviderMachine) -> None:
-        """Shut a host down."""
         self._power_switch_of_machine("stop", machine).off()
 
     def _machine_of_host(self, name: str) -> ProviderMachine:
@@ -106,7 +101,6 @@ class IpmiPowerSwitch:
     tool: str = IPMITOOL
 
     def on(self) -> None:
-        """Switch the host on."""
         self._run_power_command("on")
 
     def off(self) -> None:
@@ -114,11 +108,13 @@ class IpmiPowerSwitch:
         self._run_power_command("soft")
 
     def state(self) -> ProviderMachineState:
-        """Query whether the host has power."""
         return _power_state_of_program_output(self._run_power_command("status"), CHASSIS)
 
     def _run_power_command(self, word: str) -> bytes:
-        """Run ipmitool; raise ProviderOutcomeUnknown, since a refusal and an unreachable controller look alike."""
+        """Run ipmitool; raise ProviderOutcomeUnknown on failure.
+
+        A refusal and an unreachable controller look alike.
+        """
         site_program_provider.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")
         connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)
@@ -138,15 +134,12 @@ class ProgramPowerSwitch:
     timeout_s: float
 
     def on(self) -> None:
-        """Switch the host on."""
         self._run_power_command("on")
 
     def off(self) -> None:
-        """Shut the host down."""
         self._run_power_command("off")
 
     def state(self) -> ProviderMachineState:
-        """Query whether the host is on."""
         return _power_state_of_program_output(self._run_power_command("status"), SAID)
 
     def _run_power_command(self, word: str) -> bytes:

@@ -72,20 +72,18 @@ class LibcloudMachineProvider:
             return self._require_recognizable_machine(node, name, tags)
 
     def destroy(self, machine: ProviderMachine) -> None:
-        """Destroy a machine."""
         with self.turn, translate_libcloud_errors("destroy"):
             for node in [node for node in self.driver.list_nodes() if str(node.id) == machine.id]:
                 _require_driver_success("destroy", self.driver.destroy_node(node))
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines that the driver lists."""
         with self.turn, translate_libcloud_errors("list"):
             return provider_protocol_and_validation.require_valid_provider_machines(
                 map(machine_from_libcloud_node, self.driver.list_nodes()), self.cluster
             )
 
     def _require_recognizable_machine(self, new_node: Any, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Return a new machine as the driver lists it; destroy the machine if the balancer would not recognize it."""
+        """Return a new machine as the driver lists it; destroy a machine that the balancer can't recognize."""
         listed = [candidate for candidate in self.driver.list_nodes() if candidate.id == new_node.id]
         node = listed[0] if listed else new_node
         machine = machine_from_libcloud_node(node)
@@ -102,7 +100,6 @@ class LibcloudMachineProvider:
         raise errors.ProviderPermanentFailure(f"libcloud create: {why}; the machine was removed again")
 
     def _tag_argument_name(self) -> str:
-        """Return the name of the argument in which the driver accepts tags."""
         parameters = inspect.signature(self.driver.create_node).parameters
         ways = [way for way in TAGS if way in parameters]
         if not ways:
@@ -119,7 +116,6 @@ class LibcloudMachineProvider:
 def make_libcloud_provider(
     section: MachineProviderSection, pool: NodePoolSection, cluster: str
 ) -> LibcloudMachineProvider:
-    """Return the Libcloud provider of a pool."""
     try:
         import libcloud.compute.providers as providers
     except ImportError as error:
@@ -134,7 +130,6 @@ def make_libcloud_provider(
 
 
 def machine_from_libcloud_node(node: Any) -> ProviderMachine:
-    """Convert a Libcloud node to a machine."""
     extra = node.extra or {}
     tables = (_tags_of_libcloud_node(extra.get(key)) for key in TAGS.values())
     tags: dict[str, str] = next((table for table in tables if table), {})
@@ -164,7 +159,6 @@ def _tags_of_libcloud_node(content: object) -> dict[str, str]:
 def translate_libcloud_errors(
     verb: str, no_capacity: tuple[int, ...] = (), refused: tuple[int, ...] = ()
 ) -> Iterator[None]:
-    """Translate a driver's errors into provider errors."""
     try:
         yield
     except (errors.ProviderOutOfMachines, errors.ProviderOutcomeUnknown, errors.ProviderPermanentFailure):

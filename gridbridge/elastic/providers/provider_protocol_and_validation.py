@@ -31,18 +31,17 @@ class MachineLister(Protocol):
 
 
 class MachineProvider(MachineLister, Protocol):
-    """Lists, creates and destroys machines."""
-
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Create a machine, which may still boot afterwards; a call repeated after a lost answer has equal tags."""
+        """Create a machine, which may still boot afterwards.
+
+        A call that is repeated after a lost answer has equal tags.
+        """
 
     def destroy(self, machine: ProviderMachine) -> None:
         """Destroy a machine with its disk; nothing happens if the machine is missing."""
 
 
 class HostPowerControl(MachineLister, Protocol):
-    """Lists hosts of the site, and switches the hosts on and off."""
-
     def start(self, machine: ProviderMachine) -> None:
         """Switch a host on; nothing happens to a host that is on."""
 
@@ -202,7 +201,10 @@ def _shorten_value(value: object) -> str:
 
 
 def find_console_host_key(printed: str) -> str:
-    """Return the best printed host key except RSA, which is too long for EC2's tags; empty if the block is cut."""
+    """Return the best printed host key; empty if the block of keys is cut.
+
+    RSA keys are left out, because they are too long for EC2's tags.
+    """
     block = printed.rpartition(BEGIN)[2] if BEGIN in printed else ""
     if END not in block:
         return ""

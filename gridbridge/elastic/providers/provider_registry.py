@@ -17,7 +17,7 @@ Made = TypeVar("Made")
 
 
 def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
-    """Return the provider that creates a pool's nodes; raise ProviderPermanentFailure for a pool without a provider."""
+    """Return a pool's provider; raise ProviderPermanentFailure for a pool without a provider."""
     at = settings.pools.get(pool)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
@@ -32,7 +32,7 @@ def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
 def make_power_control_of_host(
     settings: Policy, host: str, note_untold: ReportUnknownPower = log_unknown_power_state
 ) -> HostPowerControl:
-    """Return the power control of a host; raise ProviderPermanentFailure for a host without a provider section."""
+    """Return a host's power control; raise ProviderPermanentFailure for a host without a provider."""
     at = settings.powered.get(host)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
@@ -46,7 +46,7 @@ def make_power_control_of_host(
 def make_power_controls_or_raise(
     settings: Policy, note_untold: ReportUnknownPower = log_unknown_power_state
 ) -> dict[str, HostPowerControl]:
-    """Return the power controls of all sections; raise ProviderPermanentFailure for a misconfigured section."""
+    """Return all power controls; raise ProviderPermanentFailure for a misconfigured section."""
     return {
         name: make_power_control_of_host(settings, host, note_untold)
         for name, host in _power_sections_with_a_host(settings)
@@ -60,13 +60,15 @@ def make_machine_providers_by_pool(settings: Policy) -> dict[str, MachineProvide
 
 
 def make_power_controls_by_provider(settings: Policy, own: Set[str]) -> dict[str, HostPowerControl]:
-    """Return the power controls of the sections in `own`; a misconfigured power control fails at each call."""
+    """Return the power controls of the sections in `own`.
+
+    A misconfigured power control raises ProviderPermanentFailure at each call.
+    """
     hosts = [pair for pair in _power_sections_with_a_host(settings) if pair[0] in own]
     return {name: _make_or_failing_provider(make_power_control_of_host, settings, host) for name, host in hosts}
 
 
 def _power_sections_with_a_host(settings: Policy) -> list[tuple[str, str]]:
-    """Return each provider section that switches hosts, with one of its hosts."""
     return sorted({powered.provider: host for host, powered in settings.powered.items()}.items())
 
 
@@ -81,7 +83,7 @@ def _make_or_failing_provider(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MisconfiguredProvider:
-    """A provider with a wrong configuration, each call of which raises ProviderPermanentFailure."""
+    """A misconfigured provider; each call raises ProviderPermanentFailure."""
 
     why: str
 

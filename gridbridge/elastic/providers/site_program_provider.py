@@ -51,7 +51,10 @@ def _require_file_of_root_or_balancer(path: str, balancer: int) -> None:
 def run_provider_program(
     argv: tuple[str, ...], timeout_s: float, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> bytes:
-    """Run a provider's program, by default in this process's environment; the exit status decides the error."""
+    """Run a provider's program; the exit status decides the error.
+
+    The default environment is that of this process.
+    """
     environment = provider_program_environment() if env is None else dict(env)
     try:
         return program_runs.run_program(argv, environment, timeout_s, stdin, MOST_BYTES).checked().stdout
@@ -67,14 +70,11 @@ def run_provider_program(
 
 
 def format_program_output_as_line(words: str) -> str:
-    """Format a program's message as one printable line."""
     return "".join(sign if sign.isprintable() else "?" for sign in words)[:WORDS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteProgramProvider:
-    """Creates and destroys machines by a program of the site."""
-
     program: str
     timeout_s: float
     env: Mapping[str, str] = field(default_factory=provider_program_environment)
@@ -95,7 +95,6 @@ class SiteProgramProvider:
         return machine
 
     def destroy(self, machine: ProviderMachine) -> None:
-        """Destroy a machine with its disk."""
         self._call_provider_program("destroy", {"id": machine.id})
 
     def machines(self) -> tuple[ProviderMachine, ...]:
@@ -116,7 +115,10 @@ OTHERS = 0o077  # mode bits of group and others
 
 
 def read_private_credentials(path: str) -> dict[str, str]:
-    """Return section [default] of a private file in the format of AWS's tools; no error message shows a secret."""
+    """Return section [default] of a private file in AWS's format.
+
+    No error message shows a secret.
+    """
     parser = configparser.ConfigParser(interpolation=None, strict=True)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser documents
     try:
@@ -128,7 +130,7 @@ def read_private_credentials(path: str) -> dict[str, str]:
 
 
 def read_secret_file(path: str) -> str:
-    """Return the text of a private file; raises ProviderPermanentFailure if other accounts can read the file."""
+    """Return a file's text; raise ProviderPermanentFailure if other accounts can read the file."""
     try:
         raw, facts = safe_files.read_file_only_owner_writes(path, MOST_SECRET_BYTES, os.geteuid())
         if facts.st_mode & OTHERS:

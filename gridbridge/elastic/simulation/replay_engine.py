@@ -42,8 +42,6 @@ Places = list[tuple[SimulatedNode, int]]
 
 @dataclass(slots=True, kw_only=True)
 class RunningReplayCounts:
-    """Counts of a running replay: start times, node hours, added and removed nodes."""
-
     starts: list[float]
     on_s: float = 0.0
     paid_s: float = 0.0
@@ -55,7 +53,6 @@ class RunningReplayCounts:
     moments: list[ReplayClusterState] = field(default_factory=list)
 
     def off(self, since_s: float, now_s: float, unit_s: float) -> None:
-        """Count a node's hours and paid hours when the node is switched off."""
         on_s = max(0.0, now_s - since_s)
         self.on_s += on_s
         self.paid_s += math.ceil(on_s / unit_s) * unit_s
@@ -67,7 +64,6 @@ def summarize_replay(
     way: ReplayPolicy,
     counts: RunningReplayCounts,
 ) -> PolicyReplayResult:
-    """Return the statistics of a finished replay."""
     waits = sorted(
         start - task.submitted_s for task, start in zip(tasks, counts.starts, strict=True) if task.is_explained
     )
@@ -128,7 +124,6 @@ class ReplaySimulation:
         self._counts = RunningReplayCounts(starts=[math.nan] * len(tasks))
 
     def run(self) -> PolicyReplayResult:
-        """Run the replay to its end and return its statistics."""
         always = self._way.rules is ComparedReplayRules.ALWAYS_ON
         for _ in range(self._terms.max_nodes if always else self._terms.min_nodes):
             self._machines.open(self._machines.add(self._now_s, self._now_s))

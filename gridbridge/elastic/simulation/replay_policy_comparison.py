@@ -29,7 +29,6 @@ WAITS_S = (60.0, 300.0, 900.0)
 def replay_by_each_policy(
     tasks: Sequence[RecordedReplayTask], terms: ReplayNodePropertiesAndPrices, ways: Iterable[ReplayPolicy]
 ) -> tuple[PolicyReplayResult, ...]:
-    """Replay the same tasks by each policy."""
     return tuple(ReplaySimulation(tasks, terms, way).run() for way in ways)
 
 
@@ -63,8 +62,6 @@ def find_cost_wait_frontier(outcomes: Iterable[PolicyReplayResult]) -> tuple[Pol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPolicyComparison:
-    """A workload with the replay outcome of each policy."""
-
     name: str
     workload: RecordedWorkload
     outcomes: tuple[PolicyReplayResult, ...]
@@ -102,7 +99,10 @@ def compare_policies_by_replay(
     *,
     is_swept: bool = False,
 ) -> ReplayPolicyComparison:
-    """Replay a workload by each policy; tasks that need more slots than the cluster can have are left out."""
+    """Replay a workload by each policy.
+
+    Tasks that need more slots than the cluster can have are left out.
+    """
     most = terms.max_nodes * terms.slots
     narrow = tuple(task for task in workload.tasks if task.slots <= most)
     fit = _workload_without_tasks(workload, narrow, ReplayExclusionReason.TOO_WIDE)

@@ -70,7 +70,7 @@ def read_workload_file(path: str) -> RecordedWorkload:
 
 
 def _open_decompressed_workload_file(file: BufferedReader, path: str) -> BufferedIOBase:
-    """Return the content of a plain or gzip or xz file; raises ParseError for other compressions and tar."""
+    """Return the content of a plain, gzip or xz file; raise ParseError for tar and other compressions."""
     begin = file.peek(AT_TAR + len(TAR))
     if begin.startswith(GZIP):
         return _open_decompressed_workload_file(BufferedReader(gzip.GzipFile(fileobj=file)), path)
@@ -153,7 +153,6 @@ def _parse_accounting_task(line: bytes) -> ParsedLine:
 
 
 def is_standard_workload_line(line: bytes) -> bool:
-    """Return whether a file's first non-empty line has the Standard Workload Format."""
     words = line.split()
     return line.lstrip().startswith(b";") or (len(words) == FIELDS and all(map(NUMBER.fullmatch, words)))
 

@@ -17,7 +17,6 @@ OPEN, WAITS = QueueInstanceState(), JobState((JobStateFact.WAITING,), "qw")
 
 
 def replay_seconds_to_datetime(seconds: float) -> datetime:
-    """Convert a replay's seconds since the epoch to a datetime in UTC."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
@@ -43,7 +42,6 @@ class SimulatedNode:
         self.node = self.instance = None
 
     def as_node(self) -> ElasticNode:
-        """Return the node as a value for the balancer's policies."""
         if self.node is None:
             self.node = ElasticNode(
                 name=self.name,
@@ -108,7 +106,7 @@ class SimulatedNodes:
         return machine
 
     def place(self, slots: int) -> list[tuple[SimulatedNode, int]]:
-        """Return the nodes on which a task fits, with the task's slots on each node; empty if it does not fit."""
+        """Return the nodes for a task, with the task's slots on each node; empty if the task does not fit."""
         if slots <= self.terms.slots:
             fit = [machine for machine in self.ready if machine.free >= slots]
             if not fit:
@@ -136,7 +134,6 @@ class SimulatedNodes:
         )
 
     def nodes(self) -> tuple[ElasticNode, ...]:
-        """Return all nodes as values for the balancer's policies."""
         return tuple(machine.as_node() for machine in self.all.values())
 
 
@@ -148,15 +145,13 @@ class SimulatedTaskQueue:
         self._by_width = dict[int, deque[int]]()
 
     def __len__(self) -> int:
-        """Return the number of waiting tasks."""
         return sum(map(len, self._by_width.values()))
 
     def submit(self, number: int) -> None:
-        """Add a task to the waiting tasks."""
         self._by_width.setdefault(self._tasks[number].slots, deque()).append(number)
 
     def pop_startable_tasks(self, machines: SimulatedNodes) -> Iterator[tuple[int, list[tuple[SimulatedNode, int]]]]:
-        """Remove and yield the tasks that start now, with nodes and slots; the task that waited longest is first."""
+        """Remove and yield the tasks that start now, with nodes and slots; the longest wait comes first."""
         open_to = {width: line for width, line in self._by_width.items() if line}
         while open_to:
             width = min(open_to, key=lambda candidate: open_to[candidate][0])
@@ -169,7 +164,7 @@ class SimulatedTaskQueue:
                 del open_to[width]
 
     def rows(self, *, is_named: bool) -> tuple[grid_engine_cell.WaitingJobGroup, ...]:
-        """Return the waiting tasks as groups of equal slots; with `is_named`, tasks are counted by owner and name."""
+        """Group the waiting tasks by slots; with `is_named`, also count them by owner and name."""
         lines = sorted((line for line in self._by_width.values() if line), key=lambda line: line[0])
         return tuple(self._waiting_job_group_of_queue(line, is_named=is_named) for line in lines)
 

@@ -22,8 +22,6 @@ BUSY, QUIET = 1.3, 0.8  # factors of the mean rate of submissions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticWorkloadSettings:
-    """The parameters of a synthetic workload."""
-
     seed: str
     days: float = 7.0
     tasks_a_day: float = 1000.0
@@ -33,7 +31,7 @@ class SyntheticWorkloadSettings:
 
 
 def generate_synthetic_workload(distribution: SyntheticWorkloadSettings) -> RecordedWorkload:
-    """Generate a workload; with a load, run times are scaled to this share of all slot time."""
+    """Generate a workload; if `load` is not 0, scale run times to this share of all slot time."""
     random = Random(f"gridbridge {distribution.seed}")
     kinds = [random.lognormvariate(math.log(MEDIAN_S), KIND_SIGMA) for _ in range(KINDS)]
     tasks, now_s = list[RecordedReplayTask](), 0.0

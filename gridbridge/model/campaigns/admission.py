@@ -8,8 +8,6 @@ from gridbridge.model.campaigns.jdl import Jdl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignForAdmission:
-    """A submitted campaign, before admission rules accept or refuse the campaign."""
-
     user: str
     groups: frozenset[str]
     tasks: int
@@ -18,8 +16,6 @@ class CampaignForAdmission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRefusal:
-    """The answer of an admission rule that refuses a campaign."""
-
     reason: str
 
 
@@ -36,16 +32,12 @@ class CampaignAdmissionRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRuleChanges:
-    """The changes that one admission rule made to a campaign."""
-
     rule: str
     changes: tuple[str, ...]  # each as text `KEY: OLD -> NEW`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignAdmissionResult:
-    """A campaign's JDL after all admission rules, or the reason why a rule refused the campaign."""
-
     jdl: Jdl
     fired: tuple[AdmissionRuleChanges, ...] = ()
     refusal: str = ""

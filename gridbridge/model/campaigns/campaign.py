@@ -17,8 +17,6 @@ CampaignCluster = tuple[int, str]  # campaign's number, cluster's name
 
 
 class CampaignState(StrEnum):
-    """The state of a campaign."""
-
     IN_TREATMENT = "in_treatment"
     PAUSED = "paused"
     TERMINATED = "terminated"
@@ -68,8 +66,6 @@ class ArraySubmissionState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
-    """A campaign: owner, state, number of tasks, and JDL."""
-
     number: int
     uid: int
     owner: str
@@ -91,8 +87,6 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdditionalCampaignTasks:
-    """Tasks that the owner added to a campaign later, with an additional campaign file."""
-
     campaign: int
     number: int  # the campaign's additional files are numbered from 1
     tasks: int
@@ -115,7 +109,6 @@ class CampaignArray:
 
     @property
     def key(self) -> tuple[int, int]:
-        """The numbers of the campaign and of the array."""
         return self.campaign, self.number
 
     @property
@@ -126,8 +119,6 @@ class CampaignArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootLedgerArray:
-    """An array as recorded in root's ledger of submitted tasks."""
-
     number: int
     cluster: str
     tasks: Attempts
@@ -137,16 +128,12 @@ class RootLedgerArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySubmissionResult:
-    """The result of submitting and releasing an array: the job id, or an error."""
-
     job_id: int = 0  # job id at the cluster; 0: unknown
     error: GridbridgeError | None = None  # None: the array's tasks may start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAttempt:
-    """An attempt to run a task of a campaign, with the attempt's outcome."""
-
     campaign: int
     task: int  # number of the task, from 0
     attempt: int  # number of the attempt, from 1
@@ -164,7 +151,7 @@ class TaskAttempt:
 def pair_attempts_with_clusters(
     attempts: Iterable[TaskAttempt], arrays: Iterable[CampaignArray]
 ) -> list[tuple[TaskAttempt, str]]:
-    """Return each attempt with the cluster of its array; the cluster is "" if the array is not in `arrays`."""
+    """Return each attempt with its array's cluster; the cluster is "" if `arrays` lacks the array."""
     clusters = {array.key: array.cluster for array in arrays}
     return [(attempt, clusters.get((attempt.campaign, attempt.array), "")) for attempt in attempts]
 
@@ -183,8 +170,6 @@ class WaitingTaskRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptOutcomeAtCluster:
-    """The outcome of an ended attempt and the cluster of the attempt."""
-
     campaign: int
     task: int
     attempt: int
@@ -194,7 +179,6 @@ class AttemptOutcomeAtCluster:
 
     @classmethod
     def from_attempt(cls, attempt: TaskAttempt, cluster: str) -> Self:
-        """Return the outcome of an attempt and the cluster where it ended."""
         return cls(
             campaign=attempt.campaign,
             task=attempt.task,
@@ -207,8 +191,6 @@ class AttemptOutcomeAtCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignTasksInStateFile:
-    """The waiting tasks, arrays and live attempts of a campaign in the state file."""
-
     waiting: tuple[WaitingTaskRange, ...]
     arrays: tuple[CampaignArray, ...]
     attempts: tuple[TaskAttempt, ...]  # sorted by array and array index

@@ -45,8 +45,6 @@ class DecayedCampaignUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FairShareInputs:
-    """The priorities, Unix groups and past usage that decide how campaigns share free slots."""
-
     priorities: str = ""  # USER=NUMBER and @GROUP=NUMBER, with blanks between
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # owner: Unix groups, the primary group first
     by: FairShareUnit = FairShareUnit.NONE
@@ -68,8 +66,6 @@ class JobRatio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRatioInputs:
-    """The numbers from which the next job ratio of a campaign at a cluster follows."""
-
     old: float  # previous job ratio
     slots: float  # slots of one task
     max_slots: int  # slots of the cluster on hosts where jobs can start
@@ -86,8 +82,6 @@ class JobRatioInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRatioUpdate:
-    """The next job ratio of a campaign at a cluster, with the numbers from which the ratio follows."""
-
     campaign: int
     cluster: str
     law: JobRatioRule
@@ -101,8 +95,6 @@ NO_LIMITS = ClusterArrayLimits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterCapacityForCampaigns:
-    """The slots of a cluster and the cluster's limits for tasks of campaigns."""
-
     free_slots: int  # slots that ordinary tasks can get: free slots and slots of best-effort tasks
     besteffort_slots: int | None = None  # free slots for best-effort tasks; None: only ordinary jobs here
     max_slots: int = 0  # slots on hosts where jobs can start
@@ -119,7 +111,6 @@ class ClusterCapacityForCampaigns:
 
     @property
     def free_for_besteffort(self) -> int:
-        """The number of free slots for best-effort tasks."""
         return self.free_slots if self.besteffort_slots is None else self.besteffort_slots
 
     @property
@@ -132,14 +123,11 @@ class ClusterCapacityForCampaigns:
         return not self.is_closed and self.max_slots >= slots
 
     def is_too_small(self, slots: int) -> bool:
-        """Say whether the cluster has fewer slots in all than a task needs."""
         return 0 < self.slots < slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedCampaignTaskCounts:
-    """How many tasks of a campaign are in the job list of a cluster, by state."""
-
     campaign: int
     cluster: str
     waiting: int
@@ -151,16 +139,15 @@ class ListedCampaignTaskCounts:
 
     @property
     def pair(self) -> CampaignCluster:
-        """The campaign's number and the cluster's name."""
         return self.campaign, self.cluster
 
     @property
     def startable(self) -> int:
-        """The number of waiting tasks that could start, because they are not held, in error or being deleted."""
+        """The number of waiting tasks that are not held, in error or being deleted."""
         return self.waiting - self.held
 
     def used_slots(self, requested: int) -> float:
-        """Return the number of slots that running tasks use; a task of unknown size counts `requested` slots."""
+        """Return the slots that running tasks use; a task of unknown size counts `requested` slots."""
         return (self.listed - self.waiting) * (self.slots or requested)
 
     @property
@@ -174,8 +161,6 @@ NO_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRetry:
-    """A task that has to run again after an ended attempt."""
-
     campaign: int
     task: int
     attempt: int  # number of the ended attempt
@@ -195,8 +180,6 @@ class TaskCountByExclusions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPrologueOrEpilogueAttempt:
-    """The newest attempt of a campaign's prologue or epilogue at a cluster."""
-
     campaign: int
     cluster: str
     step: str
@@ -207,14 +190,11 @@ class LastPrologueOrEpilogueAttempt:
 
     @property
     def pair(self) -> CampaignCluster:
-        """The campaign's number and the cluster's name."""
         return self.campaign, self.cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignPrologueOrEpilogueStart:
-    """A prologue or epilogue that this cycle starts."""
-
     campaign: int
     cluster: str
     step: str
@@ -223,8 +203,6 @@ class CampaignPrologueOrEpilogueStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignCycleSituation:
-    """The facts from which one cycle of the runner decides."""
-
     campaigns: tuple[Campaign, ...]  # unfinished campaigns, sorted by number
     waiting: Mapping[int, int]  # campaign: number of unsent tasks
     arrays: tuple[CampaignArray, ...]  # arrays that may have live tasks
@@ -268,22 +246,18 @@ class CampaignCycleSituation:
 
     @property
     def uncancelled(self) -> frozenset[int]:
-        """The numbers of the campaigns that were not cancelled."""
         return frozenset(
             campaign.number for campaign in self.campaigns if campaign.state is not CampaignState.CANCELLED
         )
 
     @property
     def unfinished_arrays(self) -> tuple[CampaignArray, ...]:
-        """The arrays that have an unfinished task."""
         over = {array.key for array in self.over}
         return tuple(array for array in self.arrays if array.key not in over)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCampaignTaskSend:
-    """The tasks of a campaign that a cycle sends to a cluster."""
-
     campaign: int
     cluster: str
     tasks: int

@@ -6,8 +6,6 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignRunTimesAtCluster:
-    """The run times of a campaign's ended and running tasks at one cluster."""
-
     cluster: str
     durations_s: tuple[float, ...] = ()  # run times of a sample of the ended tasks
     elapsed_s: tuple[float, ...] = ()  # how long each running task has run so far
@@ -17,8 +15,6 @@ class CampaignRunTimesAtCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignProgressForForecast:
-    """The numbers about a campaign's tasks from which the end of the campaign is forecast."""
-
     left: int  # number of tasks that have not started yet
     services: tuple[CampaignRunTimesAtCluster, ...]
     pause_s: float = 0.0  # pause between two cycles of the runner, during which free slots stay free

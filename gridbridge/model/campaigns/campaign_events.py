@@ -17,8 +17,6 @@ class CampaignEventSubject(StrEnum):
 
 
 class CampaignEventCode(StrEnum):
-    """The kind of failure that an event reports."""
-
     GET_JOBS = "GET_JOBS"  # a cluster does not answer queries
     DROPPED = "DROPPED"  # a cluster with tasks is missing in gridbridge.toml; `until` set: root declared the tasks lost
     SUBMIT_JOB = "SUBMIT_JOB"  # a cluster now accepts no array of the owner
@@ -55,7 +53,10 @@ BLACKLISTING_EVENTS = (*SELF_HEALING_EVENTS, CampaignEventCode.BLACKLIST, Campai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignEvent:
-    """A problem of a cluster, a campaign or tasks; open until the problem ends or a person closes the event."""
+    """A problem of a cluster, a campaign or tasks.
+
+    An event is open until the problem ends or a person closes the event.
+    """
 
     number: int = 0  # number of the event; 0: not yet stored
     kind: CampaignEventSubject
@@ -81,8 +82,6 @@ class CampaignEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignSuccessAtCluster:
-    """The recent successes and failures of a campaign's tasks at one cluster."""
-
     campaign: int
     cluster: str
     errors_in_row: int = 0  # number of tasks in a row that failed because of their programs
@@ -95,8 +94,6 @@ class CampaignSuccessAtCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsChangedInCycle:
-    """The events and the records of successes that a cycle has changed."""
-
     events: tuple[CampaignEvent, ...] = ()
     records: tuple[CampaignSuccessAtCluster, ...] = ()
 

@@ -16,7 +16,7 @@ BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")  # sh splits words only at blank
 
 
 def campaign_file_name(campaign: int, part: int = 0) -> str:
-    """Return the name of a campaign file; `part` is the number of an additional file, or 0 for the first file."""
+    """Return a campaign file's name; `part` is 0 for the first file, else the additional file's number."""
     return f"c.{campaign}.{part}" if part else f"c.{campaign}"
 
 
@@ -47,7 +47,7 @@ class CampaignArrayId:
 
 
 def parse_campaign_array_name(name: str) -> CampaignArrayId:
-    """Parse the job name of a held array, gc.<site>.<campaign>.<array>; raises ParseError for another name."""
+    """Parse a held array's job name, gc.<site>.<campaign>.<array>; raise ParseError for other names."""
     parts = name.split(".")
     is_ours = len(parts) == 4 and parts[0] == PREFIX and is_valid_cluster_name(parts[1])
     if not is_ours or not all(part.isascii() and part.isdigit() for part in parts[2:]):
@@ -77,7 +77,6 @@ def split_task_parameters(line: str) -> tuple[str, ...]:
 
 
 def has_closed_quotes(line: str) -> bool:
-    """Say whether every quotation mark in a line of task parameters is closed."""
     if SPECIAL.isdisjoint(line):
         return True
     import shlex

@@ -5,8 +5,6 @@ from enum import StrEnum
 
 
 class CampaignOwnerRequestVerb(StrEnum):
-    """What an owner asks gridbridge to do with campaigns or events."""
-
     CANCEL = "cancel"
     PAUSE = "pause"
     RESUME = "resume"
@@ -21,8 +19,6 @@ class CampaignOwnerRequestVerb(StrEnum):
 
 
 class CampaignOwnerRequestReply(StrEnum):
-    """The reply to an owner's request about one campaign or event."""
-
     DONE = "done"
     UNKNOWN = "unknown"
     NOT_THEIRS = "not_theirs"
@@ -47,8 +43,6 @@ class CampaignOwnerRequestReply(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignOwnerRequest:
-    """A request of an owner about campaigns or about events."""
-
     token: str
     uid: int
     verb: CampaignOwnerRequestVerb

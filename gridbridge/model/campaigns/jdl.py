@@ -21,8 +21,6 @@ class CampaignType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdlSettingsAtCluster:
-    """The settings of a campaign for one cluster."""
-
     exec_file: str  # shell command to which a task's parameters are appended
     exec_directory: str = ""  # working directory; empty: the owner's home directory at the cluster
     slots: int = 1  # slots of each task
@@ -42,7 +40,7 @@ class JdlSettingsAtCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdlDataset:
-    """A dataset that the submission of the campaign registers, as `gridbridge data` would."""
+    """A dataset that a campaign's submission registers, as `gridbridge data` would."""
 
     path: str  # absolute path on the transfer host
     replicas: int = 1
@@ -62,17 +60,15 @@ class Jdl:
 
     @property
     def has_steps(self) -> bool:
-        """Whether the campaign has a prologue or an epilogue at some cluster."""
         return any(request.prologue or request.epilogue for request in self.clusters.values())
 
     @property
     def has_epilogue(self) -> bool:
-        """Whether the campaign has an epilogue at some cluster."""
         return any(request.epilogue for request in self.clusters.values())
 
     @property
     def outline(self) -> "Jdl":
-        """The JDL without those shell lines and other texts that only running tasks need."""
+        """The JDL without shell lines and other texts that only running tasks need."""
         return replace(
             self,
             clusters={name: _cluster_settings_without_shell_lines(request) for name, request in self.clusters.items()},

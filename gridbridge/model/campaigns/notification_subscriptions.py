@@ -22,8 +22,6 @@ class NotificationSeverity(StrEnum):
 
 
 class NotificationChannel(StrEnum):
-    """The way in which a user gets messages."""
-
     MAIL = "mail"
     JABBER = "jabber"  # a command from gridbridge.toml delivers the messages
     PROGRAM = "program"  # a program of the subscriber gets the messages
@@ -53,8 +51,6 @@ class NotificationOccasion(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationSubscription:
-    """A user's subscription to messages of at least some severity, by one channel."""
-
     number: int = 0  # number of the subscription; 0: not yet stored
     uid: int
     owner: str
@@ -69,8 +65,6 @@ class NotificationSubscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifiableEvent:
-    """An event, or a campaign's start or end, about which subscribers may get a message."""
-
     at: datetime
     uid: int  # uid of the campaign's owner, or of root if only root can act
     severity: NotificationSeverity

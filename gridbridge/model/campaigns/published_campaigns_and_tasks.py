@@ -11,8 +11,6 @@ from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignProgressAtCluster:
-    """How many tasks of a campaign wait, run and have ended at one cluster, as published for all users."""
-
     cluster: str
     waiting: int = 0
     running: int = 0
@@ -34,8 +32,6 @@ class PublishedForecastErrors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCampaign:
-    """A campaign, as published for all users."""
-
     number: int
     name: str
     owner: str
@@ -129,8 +125,6 @@ class RebalancedTaskAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCampaignTask:
-    """A task with its last attempt, as published for all users."""
-
     number: int
     attempt: int = 0  # number of the last attempt; 0: never sent
     outcome: TaskAttemptOutcome = TaskAttemptOutcome.PENDING
@@ -196,7 +190,6 @@ COUNTS = tuple(outcome.name for outcome in fields(CampaignTaskEndCounts) if outc
 def counts_of_one_ended_task(
     task: PublishedCampaignTask, at: datetime, state: CampaignState | None = None
 ) -> CampaignTaskEndCounts:
-    """Return what one ended task adds to the counts of its campaign."""
     if task.has_ended and is_task_cancelled_by_owner(task.outcome, state):
         return CampaignTaskEndCounts(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
     timed, seconds = int(task.wallclock_s is not None), task.wallclock_s or 0

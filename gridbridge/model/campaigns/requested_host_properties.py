@@ -12,7 +12,7 @@ Pair = tuple[str, str]
 
 
 def parse_required_host_properties(text: str) -> tuple[Pair, ...]:
-    """Return the conditions that have no alternatives as pairs (name, value), each pair once.
+    """Return the conditions without alternatives as pairs (name, value), each pair once.
 
     A relation other than `=` is part of the name, as in `mem>=`.
     """
@@ -21,7 +21,7 @@ def parse_required_host_properties(text: str) -> tuple[Pair, ...]:
 
 
 def parse_alternative_host_properties(text: str) -> tuple[tuple[Pair, ...], ...]:
-    """Return each condition that has alternatives as a tuple of these: pairs (name, value)."""
+    """Return each condition that has alternatives, as a tuple of alternatives (name, value)."""
     clauses = (clause.split(ANY) for clause in text.split(ALL) if ANY in clause)
     return tuple(tuple(map(_parse_host_property, clause)) for clause in clauses)
 

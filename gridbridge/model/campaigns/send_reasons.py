@@ -9,8 +9,6 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 
 
 class TaskSentOrUnsentCause(StrEnum):
-    """Why the last cycle sent tasks of a campaign to a cluster, or sent none."""
-
     SENT = "sent"
     NO_ANSWER = "no_answer"
     DROPPED = "dropped"  # the cluster was removed from gridbridge.toml
@@ -31,8 +29,6 @@ class TaskSentOrUnsentCause(StrEnum):
 
 
 class CampaignPrecedenceReason(StrEnum):
-    """Why a cluster serves one campaign before another campaign."""
-
     TEST = "test"
     TESTS = "tests"  # too many test campaigns of the owner would be served first
     AFFINITY = "affinity"  # the cluster has an affinity to the owner of the campaign served first
@@ -43,8 +39,6 @@ class CampaignPrecedenceReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSendExplanation:
-    """Why a cycle sent tasks of a campaign to a cluster, or none, and the numbers that decided."""
-
     campaign: int
     cluster: str
     cause: TaskSentOrUnsentCause
@@ -70,8 +64,6 @@ class TaskSendExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTaskSendExplanations:
-    """Why the last cycle sent tasks or sent none, as published for all users."""
-
     at: datetime
     free_slots: Mapping[str, int] = field(default_factory=dict)  # cluster that answered: number of free slots
     besteffort_slots: Mapping[str, int] = field(default_factory=dict)  # cluster: free slots for best-effort tasks

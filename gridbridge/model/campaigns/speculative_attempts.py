@@ -22,8 +22,6 @@ class CompetingAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningTaskAttempt:
-    """An attempt that has not ended, and how long it has run."""
-
     task: int
     attempt: int
     cluster: str
@@ -32,7 +30,7 @@ class RunningTaskAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignLateTasks:
-    """The tasks of a campaign that still run near its end."""
+    """The tasks that still run near a campaign's end."""
 
     campaign: int
     sent_s: float  # time since the campaign's last task was sent
@@ -43,8 +41,6 @@ class CampaignLateTasks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeculativeAttemptsAtCluster:
-    """Those tasks of a campaign that get a speculative attempt at a cluster in this cycle."""
-
     campaign: int
     cluster: str
     tasks: tuple[int, ...]
@@ -53,7 +49,7 @@ class SpeculativeAttemptsAtCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupersededAttempts:
-    """Attempts in one array that are to be ended, because other attempts of the same tasks succeeded."""
+    """Attempts to end in one array, because other attempts of the same tasks succeeded."""
 
     array: CampaignArray
     places: tuple[range, ...]

@@ -37,14 +37,11 @@ class FreeQueueInstanceResources:
 
     @property
     def host(self) -> str:
-        """The name of the queue instance's host."""
         return self.name.rpartition("@")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningJobWithResources:
-    """A running job or task, with the resources that the job or task holds."""
-
     job: int
     task: int = 0
     host: str
@@ -57,8 +54,6 @@ class RunningJobWithResources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRequestsAndResources:
-    """The waiting requests, running jobs and free resources of a Grid Engine cluster."""
-
     asked: tuple[WaitingLocalRequest, ...] = ()  # in the order in which the scheduler considers the requests
     holders: tuple[RunningJobWithResources, ...] = ()
     places: tuple[FreeQueueInstanceResources, ...] = ()
@@ -67,7 +62,7 @@ class CellRequestsAndResources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignArrayJob:
-    """Which campaign and array a job at a cluster is, and which of its tasks are being deleted."""
+    """The campaign and array of a job at a cluster, and the job's tasks that are being deleted."""
 
     campaign: int
     array: int
@@ -77,8 +72,6 @@ class CampaignArrayJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptibleTask:
-    """A running best-effort task of a campaign, with the resources that the task holds."""
-
     campaign: int
     array: int
     place: int
@@ -103,8 +96,6 @@ class LocalRequestBlockedByCampaigns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksPreemptedForRequest:
-    """Best-effort tasks that are preempted so that one local request can start."""
-
     cluster: str
     job: int
     task: int  # array job: number of its first waiting task; 0: no array job
@@ -119,8 +110,6 @@ PreemptionHistory = Mapping[LocalRequestId, tuple[datetime, ...]]  # request: wh
 
 
 class NikitaDeletionReason(StrEnum):
-    """Why nikita deletes a task of a campaign."""
-
     OVERFLOW = "overflow"  # more tasks wait at the cluster than the flood rate allows
     WAITED = "waited"
     OVERRAN = "overran"  # the task runs long after the end of its walltime
@@ -187,8 +176,6 @@ class NikitaTimeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NikitaSituation:
-    """The facts from which one cycle of nikita decides."""
-
     now: datetime
     parts: tuple[ArrayTasksWithSameStateAndAge, ...]
     allowed: Mapping[str, int]  # cluster: number of tasks that may wait
@@ -201,8 +188,6 @@ class NikitaSituation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayTaskDeletion:
-    """Those tasks of an array that nikita deletes for one reason."""
-
     campaign: int
     array: int
     cluster: str
@@ -211,14 +196,11 @@ class ArrayTaskDeletion:
 
     @property
     def tasks(self) -> int:
-        """The number of tasks to delete."""
         return sum(map(len, self.places))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NikitaDeletionPlan:
-    """The deletions that one cycle of nikita has decided on."""
-
     wipes: tuple[ArrayTaskDeletion, ...] = ()
     repeated: tuple[ArrayTaskDeletion, ...] = ()  # tasks that were deleted before, but are still in the job list
     moved: tuple[ArrayTaskDeletion, ...] = ()  # waiting tasks that are to start at another cluster

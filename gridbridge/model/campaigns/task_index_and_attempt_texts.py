@@ -92,19 +92,17 @@ FIRST_PROLOGUE_TASK = 990_000_000  # greater than the number of any task
 
 
 def is_prologue_or_epilogue_task(task: int) -> bool:
-    """Say whether a task number belongs to a prologue or an epilogue."""
     return task >= FIRST_PROLOGUE_TASK
 
 
 def prologue_or_epilogue_task_number(step: str, cluster: str, clusters: "Iterable[str]") -> int:
-    """Return the task number that stands for a campaign's prologue or epilogue at a cluster."""
     return FIRST_PROLOGUE_TASK + 2 * sorted(clusters).index(cluster) + STEPS.index(step)
 
 
 def step_and_cluster_of_task_number(task: int, clusters: "Iterable[str]") -> tuple[str, str]:
-    """Return the step (prologue or epilogue) and the cluster for which a task number stands.
+    """Return the step and the cluster of a prologue's or epilogue's task number.
 
-    Raises ParseError if the number stands for no prologue or epilogue at any of these clusters.
+    Raises ParseError for any other task number.
     """
     names, (at, step) = sorted(clusters), divmod(task - FIRST_PROLOGUE_TASK, 2)
     if not 0 <= at < len(names):

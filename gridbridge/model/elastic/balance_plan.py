@@ -12,8 +12,6 @@ NOTHING_TOLD = CellConfiguration()
 
 
 class BalancePolicyName(StrEnum):
-    """The name of a balancer policy."""
-
     DEMAND = "demand"
     STARCLUSTER = "starcluster"
 
@@ -53,7 +51,7 @@ class SavedBalancerRoundInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceSituation(SavedBalancerRoundInput):
-    """The whole input of a balancer round: the cell, the time, the nodes and recorded facts."""
+    """The whole input of a balancer round."""
 
     cell: GridEngineCellSnapshot
     layout: CellConfiguration = NOTHING_TOLD
@@ -67,8 +65,6 @@ class BalanceSituation(SavedBalancerRoundInput):
 
 
 class BalancePlanReason(Enum):
-    """The main reason why a balancer round adds nodes, removes nodes or changes nothing."""
-
     NO_MAXIMUM = "no maximum"
     FULL = "full"
     NOT_STABLE = "not stable"
@@ -107,8 +103,6 @@ class BalancePlanReason(Enum):
 
 
 class NodeAddOrRemoveRefusalCause(Enum):
-    """Why no node is added for a job, or why a host is not removed."""
-
     HELD = "the job is held"
     ERROR = "the job is in error"
     DELETED = "the job is being deleted"
@@ -149,8 +143,6 @@ class NodeAddOrRemoveRefusalCause(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAddOrRemoveRefusal:
-    """A refusal to add a node for a job, or to remove a host, with the reason."""
-
     job: int = 0
     host: str = ""
     cause: NodeAddOrRemoveRefusalCause
@@ -162,8 +154,6 @@ class NodeAddOrRemoveRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancePlanFigures:
-    """The figures that led to the plan of a balancer round."""
-
     nodes: int
     running: int  # nodes that are up, including nodes that are being removed
     jobs: int  # waiting jobs that could start
@@ -219,8 +209,6 @@ class BalancePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedBatchProgramOutputs:
-    """The output of batch system programs, saved to replay a balancer round."""
-
     qstat: bytes = b""  # output of qstat -u '*' -xml -f -r
     qhost: bytes = b""  # output of qhost -xml, maybe with -F
     qconf: bytes = b""  # JSON table of the output of qconf and other commands; empty: not queried

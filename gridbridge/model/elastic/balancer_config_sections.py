@@ -42,8 +42,6 @@ STEPS = _text_format(
 
 
 class ProviderKind(StrEnum):
-    """The kind of a provider; a provider makes machines, or powers hosts on and off."""
-
     COMMAND = "command"
     EC2 = "ec2"
     LIBCLOUD = "libcloud"
@@ -51,8 +49,6 @@ class ProviderKind(StrEnum):
 
 
 class PowerSwitchMethod(StrEnum):
-    """How a host of the site is switched on and off."""
-
     IPMI = "ipmi"
     WAKE = "wake"
     COMMAND = "command"
@@ -97,8 +93,6 @@ class BalanceSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandPolicySection:
-    """Section [demand]: settings of the balancer's policy demand."""
-
     wait_s: float = setting(0.0, "how long a task must wait for free slots before nodes are added", "s", 0, 2592000)
     target_wait_s: float = setting(
         0.0,
@@ -207,7 +201,7 @@ class MachineBootstrapSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineProviderSection:
-    """Section [provider.NAME]: how machines are made, or hosts are powered on and off; the keys depend on `kind`."""
+    """Section [provider.NAME]: how a provider makes machines or switches hosts; keys depend on `kind`."""
 
     kind: ProviderKind = setting(ProviderKind.COMMAND, "the kind of the provider")
     timeout_s: float = setting(60.0, "the longest time of an answer by the provider", "s", 1, 3600)
@@ -233,8 +227,6 @@ class MachineProviderSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPowerSection:
-    """Section [power.NAME]: how a host of the site is switched on and off."""
-
     provider: str = setting("", "the name of the provider that switches the host, of kind power", form=PROVIDER)
     bmc: str = setting("", "way ipmi: the address of the host's management controller", form=PLACE)
     user: str = setting("", "way ipmi: the account on the management controller", form=WORD)

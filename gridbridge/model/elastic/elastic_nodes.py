@@ -12,8 +12,6 @@ MASTER_TAG = "gridbridge-master"  # tag whose value is the cluster whose qmaster
 
 
 class ProviderMachineState(StrEnum):
-    """The state of a machine, as reported by the machine's provider."""
-
     PENDING = "pending"
     RUNNING = "running"
     STOPPED = "stopped"  # powered off; the disk is kept, and the provider can start the machine
@@ -23,8 +21,6 @@ class ProviderMachineState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderMachine:
-    """A machine that a provider lists."""
-
     id: str
     name: str
     state: ProviderMachineState
@@ -55,8 +51,6 @@ class HostJoinStep(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineToJoinCell:
-    """A machine that joins a cell, with the configuration of its execution host."""
-
     name: str
     address: str
     host_key: str = ""
@@ -70,16 +64,12 @@ class MachineToJoinCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCheckBeforeRemoval:
-    """The last check before a host's removal: whether the host is idle, closed and in the cell."""
-
     is_idle: bool  # outside best-effort and transfer queues, no task runs and no slot is reserved
     is_closed: bool  # all queues of the host are disabled by hand
     is_listed: bool = True  # the cell has the host
 
 
 class ElasticNodeState(Enum):
-    """The state of a node between its request and its removal."""
-
     REQUESTED = "requested"
     BOOTING = "booting"
     JOINING = "joining"
@@ -108,8 +98,6 @@ class ElasticNodeState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticNode:
-    """The facts about a node by which a balancer policy decides."""
-
     name: str
     state: ElasticNodeState = ElasticNodeState.READY
     up_since: datetime | None = None  # time at which the machine started; None: unknown
@@ -125,7 +113,7 @@ class ElasticNode:
 
     @property
     def counts(self) -> bool:
-        """Whether limits and budgets include the node; a failed node is included until its machine is deleted."""
+        """Whether limits and budgets count the node; a failed node counts until its machine is deleted."""
         return self.state.is_there or self.is_left_over
 
     @property
@@ -135,12 +123,11 @@ class ElasticNode:
 
 
 def short_host_name(host: str) -> str:
-    """Return a host's name without its domain."""
     return host.partition(".")[0]
 
 
 def is_same_host(first: str, second: str) -> bool:
-    """Say whether two names mean the same host; a name without a domain matches any domain, as in Grid Engine."""
+    """Say whether two names mean the same host; as in Grid Engine, a missing domain matches any domain."""
     if first == second:
         return True
     short, _, domain = first.lower().partition(".")
@@ -157,14 +144,11 @@ class NodesByHostName:
             self._by_short.setdefault(short_host_name(node.name), []).append(node)
 
     def of_host(self, name: str) -> ElasticNode | None:
-        """Return the node of a host; None for a host without a node."""
         candidates = self._by_short.get(short_host_name(name), ())
         return next((node for node in candidates if is_same_host(name, node.name)), None)
 
 
 class NodeStateCause(StrEnum):
-    """Why a node is in its present state, for example why the node was removed."""
-
     NONE = ""
     NOT_NEEDED = "not needed"
     RESTS = "it may rest"
@@ -187,7 +171,7 @@ class NodeStateCause(StrEnum):
 
     @property
     def is_boot_failure(self) -> bool:
-        """Whether the cause is a boot failure; several boot failures pause the pool of the node."""
+        """Whether the cause is a boot failure; several boot failures pause the node's pool."""
         return self in (
             NodeStateCause.NOT_THERE,
             NodeStateCause.NEVER_BOOTED,
@@ -215,7 +199,6 @@ class BalancerOwnedNode:
 
     @property
     def node(self) -> ElasticNode:
-        """The facts about the node by which a balancer policy decides."""
         return ElasticNode(
             name=self.name,
             state=self.state,
@@ -232,21 +215,16 @@ class BalancerOwnedNode:
     def with_state(
         self, state: ElasticNodeState, at: datetime, cause: NodeStateCause = NodeStateCause.NONE
     ) -> "BalancerOwnedNode":
-        """Return the node in a new state that began at the given time."""
         return replace(self, state=state, since=at, cause=cause)
 
 
 class AdministratorNodeRequestKind(StrEnum):
-    """The kind of an administrator's request for a node."""
-
     DRAIN = "drain"  # no new task starts; the node is removed when its tasks have ended
     KEEP = "keep"  # the node is not removed, however long it is idle
     FREE = "free"  # an earlier request to keep or drain the node is withdrawn
 
 
 class BalancerNodeAct(Enum):
-    """What a balancer round does with a node."""
-
     CREATE = "create"  # create the node's machine
     JOIN = "join"  # add the node to the cell, in one or several rounds
     REMOVE = "remove"  # disable the node's queues; remove the node if it is still idle
@@ -260,7 +238,7 @@ class BalancerNodeAct(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueNodeAct:
-    """An act that is due for a node, and the node's new state, which is stored before the act."""
+    """An act that is due for a node; the node's new state is stored before the act."""
 
     node: BalancerOwnedNode
     before: BalancerOwnedNode | None = None  # the node as stored before the round; None: new node
@@ -282,8 +260,6 @@ class DueNodeAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusyOrSilentHostState:
-    """Whether a host of the cell is busy, and whether its execution daemon is silent."""
-
     is_busy: bool  # a task that is not best-effort runs or starts, or slots are reserved
     is_silent: bool  # the execution daemon does not report
 
@@ -295,8 +271,6 @@ def is_host_reporting(host: BusyOrSilentHostState | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerNodesSnapshot:
-    """The balancer's nodes, the providers' machines and the cell's hosts at one moment."""
-
     now: datetime
     cluster: str
     kept: tuple[BalancerOwnedNode, ...]
@@ -319,7 +293,6 @@ class BalancerNodesSnapshot:
     addresses: Mapping[str, str] = field(default_factory=dict)
 
     def host_state(self, name: str) -> BusyOrSilentHostState | None:
-        """Return the state of a host in the cell; None for an unknown host."""
         return self.hosts.get(short_host_name(name))
 
     def machine_key(self, pool: str, machine: str) -> tuple[str, str]:
@@ -329,8 +302,6 @@ class BalancerNodesSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFailureRecord:
-    """The recent boot failures and capacity refusals of a node pool."""
-
     failures: int = 0  # consecutive boot failures
     failed_at: datetime | None = None  # the last boot failure
     no_capacity_at: datetime | None = None  # the last refusal for lack of capacity

@@ -18,8 +18,6 @@ class GanetiDiskMirroring(Enum):
 
 
 class GanetiDiskTemplate(StrEnum):
-    """The storage type of an instance's disks."""
-
     DISKLESS = "diskless"
     FILE = "file"
     SHARED_FILE = "sharedfile"
@@ -32,7 +30,6 @@ class GanetiDiskTemplate(StrEnum):
 
     @property
     def mirror(self) -> GanetiDiskMirroring:
-        """Whether and how other nodes can use the disks of an instance."""
         if self in (GanetiDiskTemplate.DISKLESS, GanetiDiskTemplate.FILE, GanetiDiskTemplate.PLAIN):
             return GanetiDiskMirroring.NONE
         return GanetiDiskMirroring.INTERNAL if self is GanetiDiskTemplate.DRBD else GanetiDiskMirroring.EXTERNAL
@@ -44,8 +41,6 @@ class GanetiDiskTemplate(StrEnum):
 
 
 class GanetiInstanceStatus(StrEnum):
-    """The run state of a Ganeti instance, in Ganeti's words."""
-
     RUNNING = "running"
     ERROR_UP = "ERROR_up"
     WRONG_NODE = "ERROR_wrongnode"
@@ -58,7 +53,6 @@ class GanetiInstanceStatus(StrEnum):
 
     @property
     def takes_memory(self) -> bool:
-        """Whether the instance uses memory of its node."""
         return self.name not in ("ERROR_DOWN", "DOWN", "USER_DOWN", "OFFLINE")
 
     @property
@@ -69,8 +63,6 @@ class GanetiInstanceStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiInstanceSize:
-    """The memory, disk and processors of a Ganeti instance."""
-
     mem: int  # MiB
     vcpus: int
     disk: int  # MiB
@@ -81,8 +73,6 @@ class GanetiInstanceSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiInstancePolicy:
-    """The limits that a Ganeti cluster or node group sets for instances."""
-
     standard: GanetiInstanceSize
     limits: tuple[tuple[GanetiInstanceSize, GanetiInstanceSize], ...]
     templates: tuple[GanetiDiskTemplate, ...]
@@ -103,8 +93,6 @@ DEFAULT_POLICY = GanetiInstancePolicy(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiNodeGroup:
-    """A group of Ganeti nodes with one instance policy."""
-
     name: str
     uuid: str
     allocation: str
@@ -115,8 +103,6 @@ class GanetiNodeGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiNode:
-    """A node of a Ganeti cluster, as described in the cluster's text file."""
-
     name: str
     mem: float  # MiB
     own_mem: int  # MiB that the node itself uses
@@ -165,8 +151,6 @@ class GanetiInstance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiCluster:
-    """All groups, nodes and instances of a Ganeti cluster."""
-
     groups: tuple[GanetiNodeGroup, ...]
     nodes: tuple[GanetiNode, ...]
     instances: tuple[GanetiInstance, ...]
@@ -188,8 +172,6 @@ def _domain_shared_by_names(names: list[str]) -> str:
 
 
 class GanetiInstanceMoveKind(Enum):
-    """How a Ganeti instance moves to its new primary and secondary nodes."""
-
     FAILOVER = "to its second copy"
     TO_ANY = "to any node"
     REPLACE_PRIMARY = "a new primary, the secondary stays"
@@ -200,8 +182,6 @@ class GanetiInstanceMoveKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiInstanceMove:
-    """One move of a Ganeti instance to other nodes."""
-
     instance: int
     kind: GanetiInstanceMoveKind
     target: int  # node index; NO_NODE for a failover
@@ -211,8 +191,6 @@ class GanetiInstanceMove:
 
 
 class GanetiSqueezeAction(Enum):
-    """Whether a Ganeti squeeze powers nodes on or off, or does nothing."""
-
     OFFLINE = "Nodes to offline"
     ONLINE = "Nodes to online"
     NOTHING = "No action"
@@ -220,8 +198,6 @@ class GanetiSqueezeAction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiSqueezePlan:
-    """A Ganeti squeeze: nodes to power on or off, instance moves, and the resulting cluster."""
-
     way: GanetiSqueezeAction
     nodes: tuple[int, ...] = ()
     is_enough: bool = True  # False: even with all standby nodes on, too little capacity is free

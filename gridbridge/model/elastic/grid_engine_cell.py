@@ -46,7 +46,10 @@ class GridEngineUserList:
         return identity.owner in self.entries or (bool(identity.group) and f"{GROUP}{identity.group}" in self.entries)
 
     def may_include(self, identity: JobAccessIdentity) -> bool:
-        """Say whether a job's owner may be in the list; if the group is unknown, the owner may be in any group."""
+        """Say whether a job's owner may be in the list.
+
+        An owner of unknown group may be in any group.
+        """
         may_be_member = any(
             not identity.group if entry.startswith(GROUP) else fnmatchcase(identity.owner, entry)
             for entry in self.entries
@@ -56,8 +59,6 @@ class GridEngineUserList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueAccessLists:
-    """The names of the access lists of a queue or parallel environment."""
-
     users: tuple[str, ...] = ()  # names of the user lists that admit users; empty: all users are admitted
     barred_users: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()  # empty: all projects and jobs without a project are admitted
@@ -75,7 +76,7 @@ class QueueAccessLists:
         return bool(self.projects or self.barred_projects)
 
     def refusal(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> str:
-        """Return the user, project or checkpointing environment that is not admitted; empty if the job is admitted."""
+        """Return the refused user, project or checkpointing environment; empty if the job is admitted."""
         if identity.owner and not self._admits_job_owner(identity, lists):
             return f"user {identity.owner}"
         project = identity.project
@@ -98,7 +99,6 @@ ANYBODY, TO_ALL = JobAccessIdentity(), QueueAccessLists()
 
 
 def parse_access_lists(settings: Mapping[str, str]) -> QueueAccessLists:
-    """Parse the access lists of a queue or parallel environment from its attributes."""
     named = {key: qconf_attribute_parser.parse_qconf_words(settings.get(key, "")) for key in ACCESS}
     return QueueAccessLists(
         users=named[USERS],
@@ -142,8 +142,6 @@ class CellResourceDefinition:
 
 
 class ParallelSlotDistribution(Enum):
-    """How the slots of a parallel task are distributed over hosts."""
-
     ONE_HOST = "one host"
     ANY_HOSTS = "any hosts"
     FIXED = "fixed"  # the same number of slots on each host
@@ -152,8 +150,6 @@ class ParallelSlotDistribution(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelEnvironment:
-    """A parallel environment with its allocation rule, slots and access lists."""
-
     name: str
     spread: ParallelSlotDistribution = ParallelSlotDistribution.UNKNOWN
     per_host: int = 0  # slots on each host, if the distribution is FIXED
@@ -209,7 +205,6 @@ MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", 
 
 
 def parse_cell_queue(name: str, settings: Mapping[str, str]) -> CellQueue:
-    """Parse a queue from the attributes that qconf(1) prints."""
     values = {
         key: qconf_attribute_parser.parse_qconf_values_by_host(text) for key, text in settings.items() if key != HOSTS
     }
@@ -233,8 +228,6 @@ HOSTS, COMPLEX_VALUES = "hostlist", "complex_values"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellConfiguration:
-    """The queues, host groups, parallel environments and resources of a cell, if known."""
-
     resources: Mapping[str, CellResourceDefinition] = field(default_factory=dict)  # resources, by name and by shortcut
     environments: Mapping[str, ParallelEnvironment] = field(default_factory=dict)
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # hosts, by host group
@@ -255,7 +248,6 @@ class CellConfiguration:
         return entry.name if entry else resource_long_name(resource)
 
     def groups_of(self, host: str) -> frozenset[str]:
-        """Return the host groups that contain a host."""
         return frozenset(name for name, hosts in self.groups.items() if host in hosts)
 
     def around(self, groups: Set[str]) -> frozenset[str]:
@@ -272,7 +264,6 @@ class CellConfiguration:
 
     @property
     def accesses(self) -> tuple[QueueAccessLists, ...]:
-        """The access lists of all queues and parallel environments."""
         of_queues = (access for queue in self.queues.values() for access in queue.accesses)
         return (*of_queues, *(environment.access for environment in self.environments.values()))
 
@@ -294,8 +285,6 @@ TRUE = ("TRUE", "true", "1")  # how qstat shows a requested boolean (complex(5))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellExecutionHost:
-    """An execution host."""
-
     name: str
     load: float | None = None  # load of the host; None: the execution daemon reports no load
     left: tuple[tuple[str, str], ...] = ()  # free amounts of consumables, by name
@@ -314,8 +303,6 @@ class RunningTaskGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellQueueInstance:
-    """A Grid Engine queue on one host, with slots, state and running tasks."""
-
     queue: str
     host: str
     used: int
@@ -345,8 +332,6 @@ class CellQueueInstance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResourceRequests:
-    """The resources and queues that a task requests."""
-
     slots: int = 1  # requested slots; of a slot range, the smallest number
     pe: str = ""  # requested parallel environment, maybe with wildcards
     requests: tuple[tuple[str, str], ...] = ()  # hard resource requests: names and unparsed values
@@ -388,12 +373,10 @@ class WaitingJobGroup:
 
     @property
     def slots(self) -> int:
-        """The number of slots of all tasks in the group."""
         return self.tasks * self.shape.slots
 
     @property
     def can_start(self) -> bool:
-        """Whether the scheduler may start the jobs now."""
         return self.state.can_start and not self.is_deferred
 
     @property
@@ -404,8 +387,6 @@ class WaitingJobGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridEngineCellSnapshot:
-    """The hosts, queue instances and waiting jobs of a cell at one moment."""
-
     hosts: tuple[CellExecutionHost, ...]
     instances: tuple[CellQueueInstance, ...]
     waiting: tuple[WaitingJobGroup, ...]  # in the order of the scheduler's list

@@ -29,8 +29,6 @@ class BalanceRoundStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksEndedInMinute:
-    """The tasks that ended in one minute: their number, run times and waiting times."""
-
     minute: int  # minutes since 1970
     tasks: int = 0
     run_s: float = 0.0  # sum of all run times
@@ -63,8 +61,6 @@ class RecentlyEndedTasks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedNodeCount:
-    """The number of nodes of one pool in one state."""
-
     pool: str  # empty: nodes without a pool
     state: str  # a value of ElasticNodeState
     nodes: int
@@ -72,8 +68,6 @@ class PublishedNodeCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedPoolNodeCounters:
-    """The numbers of added, removed and failed nodes of one pool since counting began."""
-
     pool: str
     added: int = 0  # nodes that joined the cell
     removed: int = 0  # nodes whose machines were destroyed
@@ -82,8 +76,6 @@ class PublishedPoolNodeCounters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedNewNodeRefusalCount:
-    """The number of waiting jobs for which the balancer adds no node, for one cause."""
-
     cause: str  # name of a NodeAddOrRemoveRefusalCause in lower case
     jobs: int
 
@@ -115,7 +107,6 @@ class PublishedBalancerFigures:
 
 
 def minute_since_epoch(at: datetime) -> int:
-    """Convert a time to minutes since 1970."""
     return int(at.timestamp() // 60)
 
 
@@ -174,8 +165,6 @@ def merge_tasks_ended_by_minute(minutes: Iterable[TasksEndedInMinute]) -> tuple[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerStateOverview:
-    """The balancer's stored nodes, pool failures, costs and administrators' requests."""
-
     nodes: tuple[BalancerOwnedNode, ...] = ()
     pools: tuple[tuple[str, PoolFailureRecord], ...] = ()
     last_round: datetime | None = None
@@ -185,8 +174,6 @@ class BalancerStateOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerJobOrHostExplanation:
-    """What the balancer does about one job or host, and why."""
-
     what: str
     is_known: bool  # True: the job waits, or the host exists
     node: BalancerOwnedNode | None = None
@@ -197,8 +184,6 @@ class BalancerJobOrHostExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNodeOrRemovalRefusalReport:
-    """A refusal to add a node for a job, or to remove a host, with the reason as text."""
-
     job: int = 0
     host: str = ""
     reason: str
@@ -206,8 +191,6 @@ class NewNodeOrRemovalRefusalReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancePlanReport:
-    """The nodes that a real or previewed balancer round adds and removes, for users and programs."""
-
     add: int
     pool: str | None
     remove: tuple[str, ...]

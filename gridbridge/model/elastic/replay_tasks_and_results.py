@@ -8,7 +8,7 @@ from gridbridge.model.elastic.balancer_config_sections import BalanceSection, De
 
 
 class ComparedReplayRules(StrEnum):
-    """The rules that replays of recorded tasks compare: when nodes are added, and when nodes are removed."""
+    """The rules that replays of recorded tasks compare: when nodes are added and removed."""
 
     DEMAND = "demand"
     STARCLUSTER = "starcluster"
@@ -30,8 +30,6 @@ class ReplayExclusionReason(StrEnum):
 
 
 class WorkloadLineFault(StrEnum):
-    """The fault of a line in a workload file."""
-
     FORM = "no known form"
     FIELDS = "a wrong number of fields"
     END = "an end before the start"
@@ -42,8 +40,6 @@ class WorkloadLineFault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedReplayTask:
-    """A recorded task that a replay runs again in a simulation."""
-
     submitted_s: float  # seconds since 1970
     run_s: float
     slots: int = 1
@@ -65,8 +61,6 @@ class RecordedWorkload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayNodePropertiesAndPrices:
-    """The properties and prices of nodes in a replay."""
-
     max_nodes: int = 20
     min_nodes: int = 1
     slots: int = 8  # slots per node
@@ -78,8 +72,6 @@ class ReplayNodePropertiesAndPrices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPolicy:
-    """The rules that a replay tests, with all of their settings."""
-
     rules: ComparedReplayRules
     balance: BalanceSection
     demand: DemandPolicySection
@@ -98,8 +90,6 @@ class ReplayClusterState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyReplayResult:
-    """The waiting times, node hours and costs of a replay under one policy."""
-
     way: ReplayPolicy
     tasks: int
     counted: int  # number of tasks whose recorded waiting time a lack of slots can explain

@@ -39,7 +39,6 @@ class HostTagsAndMovableTasks:
 
 
 def tags_by_short_host_name(tags: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of hosts by short host name."""
     return {short_host_name(name): host_tags for name, host_tags in tags.items()}
 
 
@@ -54,8 +53,6 @@ def has_standby_tag(host: str, tags: Mapping[str, tuple[str, ...]]) -> bool:
 
 
 class StandbyOrWakePlanCause(Enum):
-    """Why a squeeze powers hosts off, wakes hosts or does nothing."""
-
     LACKING = "lacking"  # less capacity is free than the minimal reserve
     ASKED = "asked"  # waiting tasks need hosts, and some hosts may be woken
     PLENTY = "plenty"  # more capacity is free than the target reserve
@@ -68,8 +65,6 @@ class StandbyOrWakePlanCause(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskForOtherHost:
-    """A task that a squeeze moves to another host."""
-
     source: str
     target: str
     slots: int
@@ -93,8 +88,6 @@ class StandbyOrWakePlan:
 
 
 class StandbyOrWakeStepKind(Enum):
-    """One step of powering a host off or waking the host."""
-
     DRAIN = "drain"  # disable the host's queues, and check again that the host is idle
     TAG = "tag"  # add a standby tag if the host has none
     STOP = "stop"  # power the host off
@@ -105,7 +98,7 @@ class StandbyOrWakeStepKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostStandbyOrWakeStep:
-    """A step of powering a host off or waking the host; the steps of one host run in order."""
+    """A step of powering off or waking a host; the steps of one host run in order."""
 
     host: str
     doing: StandbyOrWakeStepKind

@@ -55,12 +55,10 @@ class Dataset:
 
     @property
     def areas_with_whole_replica(self) -> tuple[str, ...]:
-        """The storage areas with a complete, readable replica."""
         return tuple(replica.storage for replica in self.replicas if replica.is_whole_now)
 
     @property
     def areas_with_replica_or_copy(self) -> tuple[str, ...]:
-        """The storage areas with a replica or an unfinished copy of the dataset."""
         return tuple(dict.fromkeys((*self.storages, *self.begun)))
 
     @property
@@ -69,16 +67,14 @@ class Dataset:
         return tuple(replica.storage for replica in self.replicas)
 
     def with_replica(self, replica: DatasetReplica) -> "Dataset":
-        """Return the dataset with a replica's new record, which replaces the old record of the storage area."""
+        """Return the dataset with a replica's new record in place of the area's old record."""
         other_replicas = tuple(held for held in self.replicas if held.storage != replica.storage)
         return replace(self, replicas=(*other_replicas, replica))
 
     def with_unfinished_copy(self, storage: str) -> "Dataset":
-        """Return the dataset with an unfinished copy in a storage area."""
         return replace(self, begun=tuple(dict.fromkeys((*self.begun, storage))))
 
     def without_unfinished_copy(self, storage: str) -> "Dataset":
-        """Return the dataset without the unfinished copy in a storage area."""
         return replace(self, begun=tuple(area for area in self.begun if area != storage))
 
     def without_storage_area(self, storage: str) -> "Dataset":
@@ -89,8 +85,6 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceReplicaActInOwnerFile:
-    """The service's copy, move or removal of a replica, as recorded in the owner's files."""
-
     at: datetime
     target: str = ""  # storage area of the new replica; empty if a replica is only removed
     source: str = ""  # storage area of the removed replica; empty if a replica is only made
@@ -99,8 +93,6 @@ class ServiceReplicaActInOwnerFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedAreaOrDataset:
-    """A storage area that gets no replica, or a dataset that does not move, with the reason."""
-
     what: str
     reason: str
 
@@ -154,8 +146,6 @@ def printable_file_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegatedDataset:
-    """A dataset that its owner delegated to the service."""
-
     uid: int
     owner: str
     file: str  # file of the delegation, in the folder of campaign files
@@ -184,8 +174,6 @@ class ServiceReplicaAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetStorageSnapshot:
-    """Delegated datasets, storage areas and recent replica actions at one moment."""
-
     now: datetime
     kept: tuple[DelegatedDataset, ...] = ()
     areas: tuple[MeasuredStorageArea, ...] = ()

@@ -21,8 +21,8 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 def happened_within(at: datetime, now: datetime, limit: timedelta) -> bool:
     """Say whether an event is recent: `now - limit < at <= now + AHEAD`.
 
-    A timestamp after `now + AHEAD` comes from a wrong clock, and is not recent, because otherwise a pause of minutes
-    would last until the timestamp.
+    A timestamp after `now + AHEAD` comes from a wrong clock and is not recent. Otherwise a pause of minutes would
+    last until that timestamp.
     """
     return at <= now + AHEAD and now - at < limit
 
@@ -111,8 +111,6 @@ class PlacementJobOrDataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementTask:
-    """A task of a job, and the hosts of the task and its replicas."""
-
     job: str
     number: int
     size_bytes: int = 0
@@ -132,12 +130,11 @@ class PlacementTask:
 
     @property
     def key(self) -> tuple[str, int]:
-        """The job's name and the task number."""
         return self.job, self.number
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts of the main copy and the replicas; the host of the main copy comes first."""
+        """The hosts of the main copy and the replicas, the main copy's host first."""
         return (self.live, *self.replicas) if self.live else self.replicas
 
 
@@ -205,8 +202,6 @@ class TransferredTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksObservedAtClusters:
-    """Campaigns, transferred tasks and answers of all clusters at one moment."""
-
     now: datetime
     answers: Mapping[str, ClusterSnapshot | None]  # cluster: its last answer; None: no answer
     campaigns: tuple[Campaign, ...] = ()
@@ -222,8 +217,6 @@ class TasksObservedAtClusters:
 
 
 class PlacementMoveKind(StrEnum):
-    """What a move does with a task or replica."""
-
     LIVE = "live"  # the main copy moves to `target`, or the replica at `target` becomes the main copy
     REPLICA = "replica"  # a replica moves to `target`, or a new replica is copied from `source`
     DELETE = "delete"  # the replica at `source` is removed
@@ -231,8 +224,6 @@ class PlacementMoveKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementMove:
-    """A move of a task or replica from a source host to a target host."""
-
     kind: PlacementMoveKind
     job: str
     number: int
@@ -242,8 +233,6 @@ class PlacementMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedMove:
-    """A move that rebalancing considered and rejected, with the reason."""
-
     job: str
     number: int
     reason: str
@@ -252,7 +241,7 @@ class RejectedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidAndDroppedMoves:
-    """A plan's moves after a new query of the clusters: moves that are still valid, and dropped moves."""
+    """A plan's valid and dropped moves, after a new query of the clusters."""
 
     moves: tuple[PlacementMove, ...] = ()
     dropped: tuple[RejectedMove, ...] = ()

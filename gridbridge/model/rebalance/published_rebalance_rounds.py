@@ -40,6 +40,6 @@ class PublishedRebalanceRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRebalancePause:
-    """The time at which a pause of all rebalancing moves began; None if moves are not paused."""
+    """The time at which a pause of all rebalancing moves began; None without a pause."""
 
     since: datetime | None

@@ -9,8 +9,6 @@ GB = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceSection:
-    """The settings of rebalancing: tolerated differences of load, and limits of one round."""
-
     level: int = setting(
         1, "what rounds balance by themselves; 0: nothing, 1: uneven hosts and jobs, 2: every job", "", 0, 2
     )
@@ -82,8 +80,6 @@ class StorageAreaSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredStorageArea:
-    """The measured size, free space and faults of a storage area."""
-
     storage: str
     cluster: str
     size_bytes: int = 0

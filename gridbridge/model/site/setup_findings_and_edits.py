@@ -10,8 +10,6 @@ from gridbridge.model.qconf_attribute_parser import QconfSettings
 
 
 class FindingSeverity(StrEnum):
-    """The result of one item of `gridbridge check`."""
-
     OK = "ok"
     NOTE = "note"  # reports a common weakness, and counts as OK
     WARNING = "warning"
@@ -19,7 +17,7 @@ class FindingSeverity(StrEnum):
 
 
 class SetupEditVerb(StrEnum):
-    """The kinds of set-up edit; commands of Grid Engine make the edits of all kinds except SHELL."""
+    """The kinds of set-up edit; Grid Engine's commands make all edits except SHELL."""
 
     EXEMPT = "exempt from quota"
     INCLUDE = "take exemption back"
@@ -47,8 +45,6 @@ class SetupEditVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupEdit:
-    """One change of a set-up, in a Grid Engine cell or on this host."""
-
     verb: SetupEditVerb
     cell: str = ""  # cluster name in gridbridge.toml; empty: this host
     kind: str = ""  # object kind: queue, exechost; for ADMIT: manager, operator, submit, admin
@@ -58,12 +54,11 @@ class SetupEdit:
 
     @staticmethod
     def shell(line: str, cell: str = "") -> "SetupEdit":
-        """Return the edit that runs a command line on this host; a given cluster sets the environment of its cell."""
+        """Return the edit that runs a command line on this host, in the environment of `cell` if given."""
         return SetupEdit(verb=SetupEditVerb.SHELL, cell=cell, value=line)
 
     @staticmethod
     def of_queue(verb: SetupEditVerb, cell: str, queue: str, attribute: str, value: str) -> "SetupEdit":
-        """Return the edit of an attribute of a queue."""
         return SetupEdit(verb=verb, cell=cell, kind="queue", name=queue, attribute=attribute, value=value)
 
     def of_each_host(self, suffixes: Iterable[str]) -> "Iterator[SetupEdit]":
@@ -73,7 +68,7 @@ class SetupEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSettingUndo:
-    """An edit of a setting that gridbridge shares with the site, and the edit that restores the former value."""
+    """An edit of a setting shared with the site, and the edit that restores the former value."""
 
     done: SetupEdit
     undo: SetupEdit
@@ -81,8 +76,6 @@ class SharedSettingUndo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFinding:
-    """One item of a check: the found value, the expected value, and the correcting edits."""
-
     item: str
     state: FindingSeverity
     found: str
@@ -95,14 +88,13 @@ class CheckFinding:
 
     @staticmethod
     def ok(item: str, found: str) -> "CheckFinding":
-        """Return a finding without a fault."""
         return CheckFinding(item=item, state=FindingSeverity.OK, found=found)
 
     @staticmethod
     def judge(
         is_right: bool, item: str, found: str, right: str, *mend: SetupEdit, is_warning: bool = False, hint: str = ""
     ) -> "CheckFinding":
-        """Return a finding without a fault if `is_right`, else a finding with the correcting edits and advice."""
+        """Return a finding without a fault if `is_right`, else a finding with correcting edits and advice."""
         make_wrong = CheckFinding.warning if is_warning else CheckFinding.broken
         return CheckFinding.ok(item, found) if is_right else make_wrong(item, found, right, *mend, hint=hint)
 
@@ -115,7 +107,6 @@ class CheckFinding:
     def warning(
         item: str, found: str, right: str = "", *mend: SetupEdit, where: str = "", hint: str = ""
     ) -> "CheckFinding":
-        """Return a warning, with the correcting edits."""
         state = FindingSeverity.WARNING
         return CheckFinding(item=item, state=state, found=found, right=right, mend=mend, where=where, hint=hint)
 
@@ -123,7 +114,6 @@ class CheckFinding:
     def broken(
         item: str, found: str, right: str = "", *mend: SetupEdit, where: str = "", hint: str = ""
     ) -> "CheckFinding":
-        """Return a finding about a broken part, with the correcting edits."""
         state = FindingSeverity.BROKEN
         return CheckFinding(item=item, state=state, found=found, right=right, mend=mend, where=where, hint=hint)
 
@@ -150,8 +140,6 @@ class QconfComplexRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellQconfSettings:
-    """The part of a Grid Engine cell's configuration (qconf(1)) that a set-up needs."""
-
     master: str = ""
     complexes: Mapping[str, QconfComplexRow]
     queues: Mapping[str, QconfSettings]
@@ -181,8 +169,6 @@ class CellQconfSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueuePlan:
-    """The requested settings of a transfer queue."""
-
     home: str
     remote: str
     queue: str
@@ -206,8 +192,6 @@ class TransferQueuePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningExecd:
-    """A running sge_execd: its process, and the program or unit that starts it."""
-
     pid: int
     program: str
     unit: str = ""  # systemd unit; empty: started by hand
@@ -216,7 +200,7 @@ class RunningExecd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferSetupSituation:
-    """The input of set-up decisions: the wanted transfer queue, settings of the home and remote cell, and execd."""
+    """The input of set-up decisions about a transfer queue."""
 
     wanted: TransferQueuePlan
     home: CellQconfSettings
@@ -227,14 +211,11 @@ class TransferSetupSituation:
 
 
 def queue_runs_gridbridge_starter(queue: QconfSettings) -> bool:
-    """Say whether a queue runs gridbridge's starter_method."""
     return queue.get("starter_method", "").startswith(METHODS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEffortCellFacts:
-    """The part of a Grid Engine cell's configuration that best-effort queues need."""
-
     complexes: Mapping[str, QconfComplexRow]
     queues: Mapping[str, QconfSettings]
     environments: Mapping[str, QconfSettings]  # parallel environments, sge_pe(5)

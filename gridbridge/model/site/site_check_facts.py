@@ -18,7 +18,6 @@ class PathFacts:
 
     @property
     def rights(self) -> str:
-        """The owner and the mode as text."""
         return f"{self.owner_name}'s, mode {self.mode:04o}"
 
 
@@ -43,8 +42,6 @@ class NonRootWritablePaths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceConfigurationFacts:
-    """A running service's gridbridge.toml, compared with the file on disk."""
-
     is_same: bool
     for_s: float = 0.0  # seconds since the service began to use its present configuration
     refused: tuple[str, ...] = ()  # why the service rejects the file on disk; empty: not rejected
@@ -52,8 +49,6 @@ class ServiceConfigurationFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerProcessFacts:
-    """The poller's process, its published load values and its configuration."""
-
     is_running: bool | None  # whether a process holds the poller's lock; None: not visible to this user
     pid: int = 0  # id of the poller's process; 0: no process found
     age_s: float | None = None  # seconds since the load values were published; None: no load values
@@ -64,8 +59,6 @@ class PollerProcessFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """A cluster's version, clock, master host and errors, as seen from this host."""
-
     version: str = ""
     ahead_s: float | None = None  # how far the qmaster's clock is ahead of this host's clock; None: unknown
     trouble: str = ""  # why the cluster did not answer; empty: the cluster answered
@@ -77,8 +70,6 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshKeyLoginFacts:
-    """The result of an ssh login to a cluster with a user's key."""
-
     cluster: str
     person: str
     account: str
@@ -87,8 +78,6 @@ class SshKeyLoginFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDirFacts:
-    """The stage_dir of a cluster that is reached by ssh."""
-
     place: str
     host: str
     wrong: str = ""  # why an account's folder is insecure, or can't be made; empty: no fault
@@ -97,8 +86,6 @@ class StageDirFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferHostFacts:
-    """All facts that the check collected on the transfer host."""
-
     name: str
     service_uid: int  # uid of the service account; 0: no such account
     is_root: bool = True  # whether root runs the check; other users test only their own ssh keys
@@ -120,8 +107,6 @@ class TransferHostFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerCellFacts:
-    """Managers, admin hosts and queues of an elastic Grid Engine cell."""
-
     name: str  # cluster name in gridbridge.toml
     master: str  # host of the qmaster
     managers: tuple[str, ...]
@@ -133,8 +118,6 @@ class BalancerCellFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPublishedBalancerRound:
-    """The last published round of the balancer."""
-
     at: datetime
     is_acting: bool
     sentence: str
@@ -143,8 +126,6 @@ class LastPublishedBalancerRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerFacts:
-    """All facts that the check of the balancer's set-up needs."""
-
     host: str  # the host that runs the check
     uid: int  # uid of the balancer's account; 0: no such account
     paths: Mapping[str, PathFacts] = field(default_factory=dict)

@@ -16,8 +16,6 @@ MAX_UID = 2**32 - 2  # (uid_t)-1 means "no such uid" to the kernel
 
 
 class LogLevel(StrEnum):
-    """The lowest level of logged lines."""
-
     DEBUG = "debug"
     INFO = "info"
     WARNING = "warning"
@@ -34,8 +32,6 @@ class QueueOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteSection:
-    """Section [site] of gridbridge.toml: settings of this host and its home cluster."""
-
     cluster: str = field(metadata=config_key_metadata("the name of the site and its home cluster", form=CLUSTER_NAME))
     service_account: str = setting("gridbridge", "the account of gridbridge's service, never root", form=ACCOUNT)
     state: str = setting("sqlite:////var/lib/gridbridge/state.db", "the database of the service state", form=STATE_URL)
@@ -48,8 +44,6 @@ class SiteSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueWithClusterLoad:
-    """A transfer queue, with the last reported slots and tasks of its remote cluster."""
-
     queue: str
     cluster: str
     seq_no: int | None  # present seq_no; None: the queue has different seq_no on different hosts
@@ -62,8 +56,6 @@ class TransferQueueWithClusterLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenumberedTransferQueue:
-    """A transfer queue with a new seq_no, and the reason for the change."""
-
     queue: str
     before: int
     after: int

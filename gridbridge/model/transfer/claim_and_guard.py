@@ -21,7 +21,7 @@ CLAIM_KEY_SUFFIX = ".key"
 
 
 def split_claim_name(claim: str) -> tuple[str, str]:
-    """Split the name of a claim to run a task into kind and token; both are empty for an empty name."""
+    """Split a claim's name into kind and token; both are empty for an empty name."""
     kind, _, token = claim.partition(".")
     return kind, token
 
@@ -39,13 +39,13 @@ def claim_key_file_name_and_contents(claim: str, uid: int) -> tuple[str, str]:
 
 
 def is_valid_claim_name(text: str) -> bool:
-    """Say whether a text is the valid name of a claim, so that its token is safe in a path."""
+    """Say whether a text is a valid claim name; the token of a valid name is safe in a path."""
     kind, token = split_claim_name(text)
     return kind in (FILE, GRANT) and token.isascii() and token.isalnum() and len(token) <= MAX_TOKEN
 
 
 def does_claim_need_home_grant(claim: str) -> bool:
-    """Say by a claim's name whether the remote job needs a grant (permission) from home before it may run."""
+    """Say whether a claim's remote job needs a grant (permission) from home before it runs."""
     return split_claim_name(claim)[0] == GRANT
 
 
@@ -58,7 +58,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class HomeStartGuard:
-    """What keeps a task from starting at home while its remote job may run (guard)."""
+    """What keeps a task from starting at home while its remote job may run."""
 
     NONE = "none"  # no guard, because the task fits only transfer queues
     START = "start"  # a start time far in the future, for a whole job (qalter -a)
@@ -66,7 +66,7 @@ class HomeStartGuard:
 
 
 def choose_home_start_guard(hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool) -> str:
-    """Choose what keeps a task with these requests from starting at home: a hold, a start time, or nothing."""
+    """Choose what keeps a task from starting at home: a hold, a start time, or nothing."""
     if does_job_request_remote(hard) or does_list_name_only_queues(queues, transfer_queues):
         return HomeStartGuard.NONE
     return HomeStartGuard.HOLD if is_array else HomeStartGuard.START
@@ -83,7 +83,6 @@ def does_job_request_home(hard: Pairs) -> bool:
 
 
 def drop_remote_request(hard: Pairs) -> Pairs:
-    """Return a job's resource requests without the resource `remote`."""
     return tuple(pair for pair in hard if pair[0] != REMOTE)
 
 

@@ -10,8 +10,6 @@ ANY = "*"  # name of the rule for all names that have no rule of their own
 
 
 class RequestMappingRule:
-    """The mapping rule for one resource, parallel environment, project, queue or OAR job type."""
-
     to: str  # name at the remote cluster; empty: the name at home
     scale: str  # number by which the requested amount is multiplied
     unit: str  # unit of the amount at the remote cluster; empty: the unit at home
@@ -47,12 +45,12 @@ class RequestMapping:
         return isinstance(mapping, RequestMapping) and self.rules == mapping.rules
 
     def find_rule(self, kind: str, name: str) -> RequestMappingRule | None:
-        """Return the mapping rule of a kind for a name at home: the name's rule, or the kind's rule `*`, or None."""
+        """Return the rule for a name at home, else the kind's rule `*`, else None."""
         return self.rules.get((kind, name)) or self.rules.get((kind, ANY))
 
     @property
     def is_closed(self) -> bool:
-        """Whether a job may request only resources with a mapping rule, and only by hard requests (true for OAR)."""
+        """Whether jobs may request only mapped resources, and only by hard requests; True for OAR."""
         return (RESOURCE, ANY) in self.rules
 
     def rules_of_kind(self, kind: str) -> tuple[tuple[str, RequestMappingRule], ...]:
@@ -66,7 +64,6 @@ def is_fixed_slots_per_node(spread: str) -> bool:
 
 
 def encode_request_mapping(mapping: RequestMapping) -> bytes:
-    """Encode the mapping rules of a remote cluster as lines that starters read."""
     return transfer_messages_in_spool.encode_key_value_lines(
         {
             f"{kind}/{name}/{key}": value

@@ -14,13 +14,13 @@ PERCENT_CODE_EXAMPLES = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 
 def job_stage_in_and_out_paths(stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return a job's input and output path lists: from the job's context, or else from its queue's defaults."""
+    """Return a job's input and output path lists, from the job's context or else its queue's defaults."""
     declared = dict(context)
     return {IN: declared.get(IN, stage_in), OUT: declared.get(OUT, stage_out)}
 
 
 def decode_staging_path_list(key: str, text: str) -> tuple[str, ...]:
-    """Decode a list of paths of files to copy; UnstageablePaths names an invalid path."""
+    """Decode a list of paths to copy; raise UnstageablePaths for an invalid path."""
     decoded = tuple(_decode_percent_codes(key, word) for word in text.split(PATH_SEPARATOR)) if text else ()
     for path in decoded:
         parts = path.split("/")
@@ -34,7 +34,7 @@ def decode_staging_path_list(key: str, text: str) -> tuple[str, ...]:
 
 
 def path_in_remote_job_folder(path: str) -> str:
-    """Return a copied path's name in the remote working directory: a relative path, or an absolute path's last part."""
+    """Return a copied path's remote name: the relative path, or the last part of an absolute path."""
     parts = [part for part in path.split("/") if part not in ("", WHOLE_WORKING_DIRECTORY)]
     return parts[-1] if path.startswith("/") else "/".join(parts) or WHOLE_WORKING_DIRECTORY
 

@@ -115,8 +115,6 @@ AMOUNT_FORMAT = ConfigTextFormat(holds=re.compile(r"[!-+\x2d-~]*").fullmatch, ri
 
 
 class RemoteAmountUnit(StrEnum):
-    """The unit in which a remote job requests an amount."""
-
     AS_IT_IS = ""
     KILO = "k"
     KIBI = "K"
@@ -133,8 +131,6 @@ class RemoteAmountUnit(StrEnum):
 
 
 class OarPropertyRelation(StrEnum):
-    """The SQL relation of an OAR property to the requested value."""
-
     AS_USUAL = ""
     EQUAL = "="
     AT_LEAST = ">="
@@ -145,8 +141,6 @@ class OarPropertyRelation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceMappingRule:
-    """The mapping rule for a resource that a job requests with `-l`."""
-
     to: str = setting("", "the resource's name at the remote cluster", form=REMOTE_RESOURCE_NAME_FORMAT)
     scale: float = setting(1.0, "the factor by which the requested amount is multiplied", "", 1e-06, 1000000.0)
     unit: RemoteAmountUnit = setting(RemoteAmountUnit.AS_IT_IS, "the unit of the amount at the remote cluster")
@@ -159,8 +153,6 @@ class ResourceMappingRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeMappingRule:
-    """The mapping rule for a parallel environment that a job requests."""
-
     to: str = setting("", "the parallel environment's name at the remote cluster", form=REMOTE_NAME_FORMAT)
     scale: float = setting(1.0, "the factor by which granted slots are multiplied", "", 0.001, 1000.0)
     spread: str = setting("", "for OAR: how slots are placed on nodes (allocation_rule)", form=SLOT_SPREAD_FORMAT)

@@ -9,10 +9,9 @@ CLOSED = {UP: "0", PENDING: "999999", FREE: "0"}  # each of these load values cl
 
 
 def load_value_complex_attribute(cluster: str, value: str) -> str:
-    """Return the name of the complex attribute that holds a remote cluster's load value."""
     return f"gb_{cluster.replace('-', '_')}_{value}"
 
 
 def queue_closing_load_values(names: "list[str]") -> "dict[str, str]":
-    """Return values for the named load values that close every transfer queue."""
+    """Return a value for each named load value; the values close every transfer queue."""
     return {name: CLOSED.get(name.rpartition("_")[2], "0") for name in names}

@@ -25,7 +25,7 @@ class OwnerSeenInHomeJobList:
 class Transfer:
     """One attempt to run a local task at a remote cluster; one row of the state file.
 
-    The uid is the owner of the starter's message file, so a forged message makes only a transfer of the forger.
+    The uid is the owner of the starter's message file. So a forger can make only transfers of the forger's uid.
     Unknown texts are empty, unknown ids 0 and unknown times None.
     """
 
@@ -82,7 +82,7 @@ class Transfer:
         return self.but(**{name: change(moment) for name, moment in moments.items()})
 
     def is_older_than(self, asked_at: datetime) -> bool:
-        """Say whether a query at `asked_at` came after the last change, so that its answer may decide."""
+        """Say whether the last change came before a query; only then may the query's answer decide."""
         return asked_at > self.updated_at
 
     @property
@@ -93,8 +93,6 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferEvent:
-    """One line of a transfer's history, for people."""
-
     name: str
     uid: int
     at: datetime
@@ -102,8 +100,6 @@ class TransferEvent:
 
 
 class TaskMoveStage(StrEnum):
-    """The progress of a task's move to another cluster."""
-
     ASKED = "asked"  # the task's return home is requested; the task still waits at the cluster
     HOME = "home"  # the task is at home, and may not return to the cluster that the task left
     DONE = "done"
@@ -115,8 +111,6 @@ IN_FLIGHT = (TaskMoveStage.ASKED, TaskMoveStage.HOME)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingTaskMove:
-    """The move of one waiting task from a remote cluster to another cluster."""
-
     name: str  # name of the transfer to the cluster that the task leaves
     uid: int
     source: str  # name of the cluster that the task leaves
@@ -133,8 +127,6 @@ class WaitingTaskMove:
 
 
 class TransferActKind(Enum):
-    """The kinds of acts that the service does for a transfer."""
-
     PUBLISH = "publish"  # tell the starter how the remote job ended
     CLOSE = "close"  # close a transfer that has no job any more
     DELETE_REMOTE = "delete remote"  # delete the remote job as its owner
@@ -161,8 +153,6 @@ TRANSFER_ACT_WORDS = {  # the name of each act for people
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferAction:
-    """One act that the service is to do for one transfer, with the reason."""
-
     act: TransferActKind
     transfer: Transfer
     why: str
@@ -171,7 +161,7 @@ class TransferAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanRemoteJob:
-    """A held remote job to delete: its name is a transfer's, but this transfer never recorded the job."""
+    """A held remote job to delete; the transfer of the same name never recorded the job."""
 
     cluster: str
     job_id: int
@@ -182,15 +172,13 @@ class OrphanRemoteJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedStarterMessage:
-    """A starter's message that the service refuses, with the reason."""
-
     what: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferRoundPlan:
-    """The transfers as the newest job lists show them, and the acts planned for these transfers."""
+    """The transfers as of the newest job lists, and the acts planned for the transfers."""
 
     transfers: tuple[Transfer, ...] = ()
     actions: tuple[TransferAction, ...] = ()

@@ -29,8 +29,6 @@ from gridbridge.state.state_file import StateFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetReport:
-    """A dataset as of its last check, with the service's actions on the dataset."""
-
     dataset: Dataset | None  # None: the dataset was removed
     name: str
     done: tuple[ServiceReplicaActInOwnerFile, ...]
@@ -38,7 +36,7 @@ class DatasetReport:
 
 
 def report_dataset(name: str, path: str) -> DatasetReport:
-    """Report a dataset of the caller, or to root any OWNER/NAME; raise GridbridgeError if it is unknown."""
+    """Report the caller's dataset, or to root any OWNER/NAME; raise GridbridgeError if unknown."""
     owner, slash, own = name.partition("/")
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
         return _report_delegated_dataset(name, path)
@@ -97,7 +95,6 @@ def print_dataset_outcome(result: DatasetCommandOutcome) -> int:
 
 
 def print_drain_result(result: DatasetCommandOutcome | RefusedAreaOrDataset) -> int:
-    """Print how a dataset was drained from a storage area; return the exit status."""
     if isinstance(result, DatasetCommandOutcome):
         return print_dataset_outcome(result)
     output_and_errors.print_line(f"not {result.what}: {result.reason}")
@@ -105,7 +102,6 @@ def print_drain_result(result: DatasetCommandOutcome | RefusedAreaOrDataset) -> 
 
 
 def describe_dataset(dataset: Dataset) -> str:
-    """Describe a dataset: its size and the storage areas with whole replicas."""
     where = (
         f": {', '.join(map(replace_control_characters, sorted(dataset.areas_with_whole_replica)))}"
         if dataset.areas_with_whole_replica
@@ -117,7 +113,6 @@ def describe_dataset(dataset: Dataset) -> str:
 
 
 def print_drop_result(result: DatasetCommandOutcome, storage: str) -> int:
-    """Print what remains of a dataset after a drop; return the exit status."""
     if storage or not result.is_done:
         return print_dataset_outcome(result)
     output_and_errors.print_line(
@@ -150,7 +145,6 @@ def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
 
 
 def print_replicas(result: DatasetCommandOutcome, now: datetime, *, is_json: bool) -> int:
-    """Print a dataset's table of replicas; return the exit status."""
     if is_json:
         output_and_errors.print_json(dataset_json(result.dataset))
     else:
@@ -201,7 +195,6 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
 
 
 def dataset_json(dataset: Dataset) -> dict[str, object]:
-    """Return a dataset in its JSON form."""
     return {
         "name": dataset.name,
         "path": dataset.path,

@@ -198,7 +198,6 @@ def quiesce(is_off: bool, path: str, is_json: bool) -> None:
 
 
 def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMoves | None, *, is_json: bool) -> None:
-    """Print a plan of moves, and how many moves were made and dropped."""
     advice = planned.advice
     if is_json:
         moves = [

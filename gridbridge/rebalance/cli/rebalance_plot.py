@@ -18,7 +18,7 @@ Value = Callable[[HostLoadBeforeAfter], float]
 
 
 def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str) -> None:
-    """Draw the hosts' loads before and after a plan; raise StandardOutputUnwritable for an unwritable file."""
+    """Draw host loads before and after a plan; raise StandardOutputUnwritable for an unwritable file."""
     figure = Figure(figsize=(10.0, 6.5), layout="constrained")
     disk, load = figure.subplots(2, 1, sharex=True)
     figure.suptitle(title, fontsize=11, wrap=True)

@@ -23,8 +23,6 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 
 class RebalanceTargetKind(StrEnum):
-    """The scope of a rebalancing: a whole round, one host, one job, or a failed host."""
-
     NONE = ""  # a whole round, which chooses hosts and jobs itself
     HOST = "host"
     JOB = "job"
@@ -42,15 +40,12 @@ class RebalanceTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalancePlanWithInputs:
-    """A plan of moves, with the snapshot and the rules from which the plan was made."""
-
     snapshot: PlacementSnapshot
     rules: RebalanceSection
     advice: RebalanceMovePlan
 
     @property
     def loads(self) -> tuple[HostLoadBeforeAfter, ...]:
-        """The load of every host before and after the planned moves."""
         return host_loads_before_after(self.snapshot, self.rules, self.advice)
 
 
@@ -99,7 +94,6 @@ def describe_move_plan(advice: RebalanceMovePlan) -> Iterator[str]:
 
 
 def describe_move(move: PlacementMove) -> str:
-    """Return one line with a move's task, kind, source and target."""
     source = f"from {move.source}" if move.source else ""
     to = f"to {move.target}" if move.target else "removed"
     words = (move.job, str(move.number), f"({move.kind.value})", source, to)

@@ -63,7 +63,6 @@ def run_rebalance_round(
 
 
 def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> RebalancePlanWithInputs:
-    """Plan the rebalancing of a host, a job or everything, without acting."""
     if question.what or not policy.storage:
         is_of_data = _is_target_area_or_dataset(question, policy)
         return _run_round_of_tasks_or_datasets(policy, question, is_of_data=is_of_data, is_acting=False)[0]
@@ -76,7 +75,6 @@ def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> Rebalance
 
 
 def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
-    """Pause all moves of tasks and replicas, or resume them."""
     since = Clock().now() if is_quiesced else None
     with closing(StateFile.open(load_policy_as_service_account(path).site.state)) as database:
         RebalanceNoteRows(database).record_pause(since)
@@ -157,7 +155,7 @@ _log = logging.getLogger(__name__)
 
 
 def verify_overdue_replicas(rules: RebalanceSection, database: StateFile, clock: Clock) -> None:
-    """Verify datasets that were not read for `verify_every_s`, several owners in parallel; record attempts."""
+    """Verify datasets not read for `verify_every_s`, several owners in parallel; record attempts."""
     notes = RebalanceNoteRows(database)
     if notes.paused_since() is not None:
         return

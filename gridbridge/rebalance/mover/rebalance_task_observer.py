@@ -48,8 +48,6 @@ _log = logging.getLogger(__name__)
 
 
 class RebalanceTaskObserver:
-    """Queries all clusters, and combines the answers with the state file."""
-
     def __init__(self, policy: Policy, database: StateFile, clock: Clock) -> None:
         self._policy = policy
         self._database = database
@@ -61,7 +59,6 @@ class RebalanceTaskObserver:
         self._sent_away = TransferredTaskReader(policy, database, clock)
 
     def observe_tasks(self) -> TasksObservedAtClusters:
-        """Query all clusters, and return the present campaign tasks and transferred tasks."""
         unfinished = self._campaigns.unfinished_campaigns()
         campaigns = tuple(campaign for campaign in unfinished if campaign.state is CampaignState.IN_TREATMENT)
         by_number = {campaign.number: campaign for campaign in campaigns}
@@ -248,10 +245,10 @@ class TransferredTaskReader:
     def transferred_tasks(
         self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None], dead: Set[str] = frozenset()
     ) -> Iterator[TransferredTask]:
-        """Yield the transferred tasks that a cluster lists, that are being moved, or that are at a `dead` cluster.
+        """Yield transferred tasks that a cluster lists, that are moving, or that are at a `dead` cluster.
 
-        For some seconds no cluster lists a task that is being moved. A move that takes longer than STUCK no longer
-        blocks other moves, because the task's owner may have stopped the starter.
+        For some seconds no cluster lists a moving task. A move that takes longer than STUCK no longer blocks other
+        moves, because the task's owner may have stopped the starter.
         """
         now, listed = self._clock.now(), set[_Task]()
         all_moves = {_home_task_of_transfer(move.key): move for move in self._moves.moves_in_flight()}

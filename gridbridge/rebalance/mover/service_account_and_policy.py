@@ -17,7 +17,7 @@ def load_policy_as_service_account(path: str) -> Policy:
 
 
 def load_policy_begin_ssh_logins(path: str) -> Policy:
-    """Switch to the service account, begin the ssh logins in the background, and return the configuration."""
+    """Switch to the service account, begin ssh logins in the background, and return the configuration."""
     policy = load_policy_as_service_account(path)
     log_in_to_ssh_clusters(policy)
     return policy

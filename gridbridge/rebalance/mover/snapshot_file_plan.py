@@ -57,7 +57,7 @@ HYDRAS: Mapping[str, tuple[str, float]] = {  # for each key of Hydra: the key of
 def plan_from_snapshot_file(
     path: str, request: RebalanceTargetKind = RebalanceTargetKind.NONE, name: str = ""
 ) -> RebalancePlanWithInputs:
-    """Plan the moves for a snapshot file; raise ParseError for invalid JSON, ConfigError for other faults."""
+    """Plan moves for a snapshot file; raise ParseError for invalid JSON, ConfigError for other faults."""
     snapshot, policy = read_placement_snapshot_file(path)
     return check_target_and_plan_moves(
         path, snapshot, _rebalance_rules_of_policy(path, policy), RebalanceTarget(what=request, name=name)
@@ -204,7 +204,7 @@ OF_TASK: Fields = {
 
 
 def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
-    """Read a snapshot file; raise ParseError for invalid JSON, and ConfigError with a line for each fault."""
+    """Read a snapshot file; raise ParseError for invalid JSON, ConfigError with a line for each fault."""
     try:
         with open(path, "rb") as file:
             content = json.loads(file.read(1 << 31))
@@ -276,7 +276,7 @@ class RebalanceSnapshotFileParser:
         return content
 
     def _parse_row(self, at: str, row: Row, fields: Fields, required: Row) -> dict[str, Any]:
-        """Return a dict from field name to value; for a missing key or null the value is the field's default."""
+        """Return a row's values by field name; a missing key or null gives the field's default."""
         values = {fields[key][0]: value for key, value in required.items()}
         for key, (name, read) in fields.items():
             if (content := row.get(key)) is None:

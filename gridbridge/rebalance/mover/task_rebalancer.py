@@ -42,8 +42,6 @@ TaskRebalanceInputs = tuple[TasksObservedAtClusters, bool]  # the observed tasks
 
 
 class WaitingTaskRebalancer:
-    """Runs one rebalancing of waiting tasks: gathers facts, plans, records, and requests moves."""
-
     def __init__(self, policy: Policy, clock: Clock, question: RebalanceTarget, *, is_dry: bool = False) -> None:
         """Open the state file; raise StateError if opening fails."""
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
@@ -58,11 +56,13 @@ class WaitingTaskRebalancer:
         self.checked = ValidAndDroppedMoves()
 
     def gather(self) -> TaskRebalanceInputs:
-        """Query the clusters for waiting and running tasks."""
         return self._observer.observe_tasks(), self._notes.paused_since() is not None
 
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlanWithInputs:
-        """Plan the moves of tasks; while moves are paused plan none. An unknown host or job raises ConfigError."""
+        """Plan the moves of tasks; plan none while moves are paused.
+
+        An unknown host or job raises ConfigError.
+        """
         observed, is_quiesced = situation
         snapshot = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(observed)
         why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)

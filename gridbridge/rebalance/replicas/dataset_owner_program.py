@@ -49,7 +49,6 @@ def run_dataset_owner_program() -> int:
 
 
 def dataset_outcome_json(outcome: DatasetCommandOutcome) -> dict[str, object]:
-    """Return the outcome of an action on a dataset in the JSON form that the service reads."""
     return {
         "dataset": encode_dataset_record(outcome.dataset),
         "refused": {refusal.what: refusal.reason for refusal in outcome.refused},
@@ -58,7 +57,7 @@ def dataset_outcome_json(outcome: DatasetCommandOutcome) -> dict[str, object]:
 
 
 def _report_dataset(served: OwnerDatasets, name: str) -> dict[str, object]:
-    """Report a dataset or its fault as JSON; revoke the delegation of a dataset that certainly does not exist."""
+    """Report a dataset or its fault as JSON; revoke the delegation of a dataset that is certainly gone."""
     try:
         if served.records.is_dataset_gone(name):
             delegated_datasets.try_revoke_dataset_delegation(name)

@@ -30,8 +30,6 @@ NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Rec
 
 
 class OwnerDatasetRecords:
-    """The dataset records of the current account."""
-
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
@@ -73,7 +71,7 @@ class OwnerDatasetRecords:
             raise StateError(f"{path}: invalid record of a dataset; remove this file ({error!r})") from error
 
     def load_checksums(self, dataset: Dataset) -> dict[str, str]:
-        """Return the checksums of a dataset's files; raise StateError for checksums that the record contradicts."""
+        """Return the checksums of a dataset's files; raise StateError if the record contradicts them."""
         path = self._visible_dataset_file_path(dataset.name, SUMS)
         try:
             data, _ = safe_files.read_file_only_owner_writes(path, MOST_SUMS, os.geteuid())
@@ -157,7 +155,7 @@ class OwnerDatasetRecords:
 
     @contextmanager
     def copy_slot_of_area(self, storage: str, most: int) -> Iterator[None]:
-        """Reserve one of the `most` simultaneous copies into an area; raise StorageAreaUnusable if none is free."""
+        """Reserve one of `most` simultaneous copies into an area; raise StorageAreaUnusable if none is free."""
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
             if not any(stack.enter_context(_lock_or_ignore_release_errors(path)) for path in paths):
@@ -194,7 +192,6 @@ def _lock_or_ignore_release_errors(path: str) -> Iterator[bool]:
 
 
 def encode_dataset_record(dataset: Dataset) -> dict[str, Any]:
-    """Return a dataset in the JSON form of its record."""
     record = asdict(dataset)
     for replica in record["replicas"]:
         replica["checked_at"] = replica["checked_at"].isoformat()
@@ -265,7 +262,7 @@ def checksum_original_files(path: str) -> DatasetOriginalFiles:
 
 
 def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAccount]) -> None:
-    """Raise GridbridgeError if a dataset's original lies in a folder of replicas or contains such a folder."""
+    """Raise GridbridgeError if a dataset's original lies in a folder of replicas, or contains one."""
     real = os.path.realpath(path)
     for area in areas:
         folders = map(os.path.realpath, list_account_folders_in_area(area) if area.login is None else ())
@@ -285,7 +282,7 @@ def files_match_checksums(path: str, sums: Sums) -> bool:
 
 
 def _file_names_below_folder(top: str) -> Iterator[str]:
-    """Yield the names of all files below a folder; raise GridbridgeError for a symlink to a parent folder."""
+    """Yield the names of all files below a folder; raise GridbridgeError for a symlink to a parent."""
     # a stack, because Python limits recursion: folders, each with the (device, inode) of all its parent folders
     pending: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
     while pending:

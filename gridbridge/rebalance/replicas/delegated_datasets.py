@@ -37,8 +37,6 @@ NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetDelegationFile:
-    """A file by which a dataset's owner delegates the dataset to the service."""
-
     uid: int
     owner: str
     file: str  # file name in the folder of campaign files
@@ -46,7 +44,7 @@ class DatasetDelegationFile:
 
 
 def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
-    """Raise StateError if the added datasets would exceed the caller's MOST delegated datasets."""
+    """Raise StateError if the caller would have more than MOST delegated datasets."""
     if not os.path.isdir(folder):
         return
     file_names = safe_files.list_folder_or_empty(campaign_inbox.find_own_inbox_folder(folder))
@@ -84,7 +82,7 @@ def _delegation_file_name(dataset: str) -> str:
 
 
 def delegate_dataset_or_why_not(name: str, folder: str = CAMPAIGNS) -> str:
-    """Delegate the caller's dataset to the service; return why this failed, or an empty text."""
+    """Delegate the caller's dataset to the service; return the reason of a failure, or ''."""
     if not os.path.isdir(folder):
         return f"{folder}: no such folder"
     try:
@@ -114,8 +112,8 @@ def try_revoke_dataset_delegation(name: str, folder: str = CAMPAIGNS) -> None:
 def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG) -> None:
     """Add the datasets that a campaign names, and delegate the datasets to the service.
 
-    An existing dataset is kept if path and number of replicas are as requested. If an existing dataset differs from the
-    request, GridbridgeError is raised and no dataset is added.
+    An existing dataset with the requested path and number of replicas is kept. Any other existing dataset raises
+    GridbridgeError; then no dataset is added.
     """
     if not requests:
         return
@@ -169,7 +167,7 @@ def _query_datasets_of_owner(let: list[DatasetDelegationFile]) -> list[Delegated
 
 
 def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset) -> str:
-    """Let an owner's process read all replicas of a dataset; return why this failed, or an empty text.
+    """Let an owner's process read all replicas of a dataset; return the reason of a failure, or ''.
 
     A killed process and a damaged replica may give the same exit status, so success also needs an answer.
     """
@@ -181,12 +179,12 @@ def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset
 
 
 def copy_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, to: str, leaving: str) -> str:
-    """Let an owner's process make a missing replica; return why this failed, or an empty text."""
+    """Let an owner's process make a missing replica; return the reason of a failure, or ''."""
     return _run_action_as_owner_or_why_not("copy", delegation.file, to, *filter(None, [leaving]))
 
 
 def drop_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, storage: str) -> str:
-    """Let an owner's process remove a spare replica; return why this failed, or an empty text."""
+    """Let an owner's process remove a spare replica; return the reason of a failure, or ''."""
     return _run_action_as_owner_or_why_not("drop", delegation.file, storage)
 
 

@@ -38,7 +38,7 @@ MOST_A_DAY = 50  # maximal number of actions by the service on one dataset in on
 
 
 class OwnerDatasets:
-    """The datasets of the current account, the owner's commands, and the actions that the service may request."""
+    """The datasets of the current account, with the commands of the owner and of the service."""
 
     def __init__(
         self,
@@ -284,7 +284,10 @@ def open_owner_datasets(
     tell: owner_replica_copies_and_checks.Tell = lambda _: None,
     carry: owner_replica_copies_and_checks.FileCopyFunction = owner_replica_copies_and_checks.copy_files_by_rsync,
 ) -> OwnerDatasets:
-    """Return the account's datasets, by default of ~/.gridbridge/data; for root raise if an area needs ssh."""
+    """Return the account's datasets, by default of ~/.gridbridge/data.
+
+    Raises GridbridgeError for root if an area needs ssh.
+    """
     me = pwd.getpwuid(os.geteuid())
     by_name = storage_areas_of_account(policy)
     if not me.pw_uid and any(area.login for area in by_name.values()):
@@ -295,7 +298,6 @@ def open_owner_datasets(
 
 
 def storage_areas_of_account(policy: Policy) -> dict[str, StorageAreaForAccount]:
-    """Return the storage areas, with the current account's paths and logins."""
     me = pwd.getpwuid(os.geteuid()).pw_name
     drained = drains.list_drained_clusters()
     areas = {}

@@ -66,12 +66,10 @@ class OwnerFairReplicaActQueue:
         return None
 
     def end_group(self, group: list[ServiceReplicaAct]) -> None:
-        """Record that a group of replica actions has ended."""
         self._going[_owner_of_group(group)] -= 1
         self._come.subtract(_owner_and_target_areas_of_group(group))
 
     def take_waiting_groups(self) -> list[list[ServiceReplicaAct]]:
-        """Remove and return all waiting groups of replica actions."""
         groups = [group for theirs in self._waiting.values() for group in theirs]
         self._waiting.clear()
         return groups
@@ -96,5 +94,4 @@ def _owner_of_group(group: list[ServiceReplicaAct]) -> str:
 
 
 def owner_of_replica_act(carried: ServiceReplicaAct) -> str:
-    """Return the owner of the dataset that a replica action concerns."""
     return carried.dataset.partition("/")[0]

@@ -34,8 +34,6 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalOrSshFolder:
-    """A folder on this host, or on the host of an ssh login."""
-
     login: SshLogin | None
     folder: str
 
@@ -57,8 +55,6 @@ def copy_files_by_rsync(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCopier:
-    """Copies a dataset's files into a new replica, and reports the progress."""
-
     clock: Clock
     tell: Tell
     carry: FileCopyFunction = copy_files_by_rsync
@@ -118,7 +114,7 @@ AT_ONCE = 8  # number of storage areas queried in parallel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetCommandOutcome:
-    """A dataset after a command, and for each area without a requested replica the reason."""
+    """A dataset after a command; `refused` has the areas without a requested replica, and the reasons."""
 
     dataset: Dataset
     refused: tuple[RefusedAreaOrDataset, ...] = ()
@@ -178,7 +174,7 @@ class OwnerReplicaManager:
     def _make_and_record_replica(
         self, dataset: Dataset, sums: Sums, area: StorageAreaForAccount, source: LocalOrSshFolder | None
     ) -> tuple[Dataset, str]:
-        """Make one replica and record it; return the dataset, and why this failed or an empty text."""
+        """Make and record one replica; return the dataset, and the reason of a failure or ''."""
         try:
             origin = source or self._folder_to_copy_from(dataset, sums)
             is_known, relay = self.has_used_area(area.name), self._records.relay_folder(dataset.name)
@@ -194,7 +190,7 @@ class OwnerReplicaManager:
         return dataset, ""
 
     def without_abandoned_copies(self, dataset: Dataset, *, is_met: bool, but: str = "") -> Dataset:
-        """Remove unfinished copies that won't be continued: enough replicas are whole, or the area lacks space."""
+        """Remove unfinished copies if enough replicas are whole or the copy's area takes no replica."""
         if is_met and but not in dataset.begun:
             self._records.remove_relay_folder(dataset.name)
         for area in (self._areas[name] for name in dataset.begun if name in self._areas):
@@ -264,7 +260,7 @@ class OwnerReplicaManager:
         return dataset, ()
 
     def has_used_area(self, storage: str) -> bool:
-        """Say whether the account has used a storage area, and must therefore have a folder in the area."""
+        """Say whether a dataset of the account has a replica or unfinished copy in a storage area."""
         for name in self._records.dataset_names():
             with suppress(GridbridgeError):
                 if storage in self._records.load_dataset(name).areas_with_replica_or_copy:

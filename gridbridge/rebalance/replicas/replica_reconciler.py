@@ -58,8 +58,6 @@ ReplicaActOutcome = tuple[str, bool]
 
 
 class ReplicaReconciler:
-    """Runs one rebalancing round about datasets: gathers facts, plans, records, and acts."""
-
     def __init__(
         self,
         policy: Policy,
@@ -98,7 +96,10 @@ class ReplicaReconciler:
         return stored, self._are_moves_paused()
 
     def decide(self, situation: DatasetRoundInputs) -> RebalancePlanWithInputs:
-        """Plan actions on replicas; while moves are paused plan none. An unknown target raises ConfigError."""
+        """Plan actions on replicas; plan none while moves are paused.
+
+        An unknown target raises ConfigError.
+        """
         stored, is_quiesced = situation
         snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(stored, self._rules)
         why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
@@ -252,7 +253,10 @@ class ReplicaReconciler:
         return self._notes.paused_since() is not None
 
     def _measure_all_areas(self) -> tuple[MeasuredStorageArea, ...]:
-        """Measure the storage areas, without a check of write permissions, which only an owner's process can do."""
+        """Measure the storage areas, without a check of write permissions.
+
+        Only an owner's process can check these permissions.
+        """
         areas = owner_datasets.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
             return tuple(pool.map(storage_area_shell_scripts.measure_whole_area, areas))

@@ -187,8 +187,6 @@ _FIRST: dict[str, Lock] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageAreaForAccount:
-    """A storage area, with the path and the login that one account uses."""
-
     name: str
     cluster: str
     path: str
@@ -218,7 +216,7 @@ def storage_area_with_account_folder(area: StorageAreaForAccount) -> StorageArea
 
 
 def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
-    """Return the local paths at which the account's folder may be; other accounts' folders are left out."""
+    """Return the local paths at which the account's folder may be, without other accounts' folders."""
 
     def is_own_or_missing(path: str) -> bool:
         facts = os.lstat(path) if os.path.lexists(path) else None
@@ -228,7 +226,10 @@ def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
 
 
 def measure_area_for_account(area: StorageAreaForAccount) -> MeasuredStorageArea:
-    """Measure a storage area, and the account's usage if `max_bytes` limits it; a fault is in the result."""
+    """Measure a storage area, and the account's usage if `max_bytes` limits it.
+
+    A fault is part of the result.
+    """
     measured = _run_measuring_script(area, MEASURE)
     if not area.max_bytes:
         return measured
@@ -274,10 +275,10 @@ def _run_byte_counting_script(
 
 
 def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -> tuple[int, dict[str, str]]:
-    """Read a replica and return its bytes and checksums; raise StorageAreaUnusable if the replica is missing.
+    """Read a replica; return its bytes and checksums.
 
-    If the area can't be reached or the account's folder has vanished, StorageAreaUnreachable is raised, because the
-    replica's state is unknown. A short query comes first, to find a hanging disk.
+    Raises StorageAreaUnusable for a missing replica. Raises StorageAreaUnreachable if the area can't be reached
+    or the account's folder has vanished. A short query comes first, to find a hanging disk.
     """
     _run_script_in_area(area, ANSWER, (), area.timeout_s)
     hash_s = max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)

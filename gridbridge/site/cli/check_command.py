@@ -72,16 +72,12 @@ NO_ROOT = CheckFinding.warning(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """A report of `gridbridge check`: all checked items, the worst state, and the commands that correct faults."""
-
     items: tuple["CheckReportItem", ...]
     worst: FindingSeverity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReportItem:
-    """One item of a check's report."""
-
     name: str
     state: FindingSeverity
     found: str
@@ -92,10 +88,10 @@ class CheckReportItem:
 
 
 def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
-    """Check the site that a configuration describes, if the configuration is valid and the service accepts the file.
+    """Check a site; if the configuration is invalid or the service rejects it, report only this.
 
-    Otherwise only the configuration's faults are reported, because a running service still uses an older
-    configuration. Only for the default path the check asks whether programs have read the file.
+    A running service then still uses an older configuration. Only for the default path the check asks whether
+    programs have read the file.
     """
     sha256 = "" if path == CONFIG else None
     try:
@@ -182,13 +178,16 @@ def _has_poller_fresh_load_values(poller: PollerProcessFacts, policy: Policy) ->
 def _check_rsync_and_folders_at_clusters(
     policy: Policy,
 ) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
-    """Check files at clusters one after the other, because parallel sessions would need more logins."""
+    """Check files at one cluster after the other.
+
+    Parallel sessions would need more logins.
+    """
     without_rsync, stages = find_ssh_hosts_without_rsync(policy), inspect_ssh_stage_dirs(policy)
     return without_rsync, stages, tuple(storage_provider_and_runner_checks.check_storage_area_owners(policy))
 
 
 def _check_published_transfers(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
-    """Check published transfers; an unreadable file is one finding and hides no other finding."""
+    """Check published transfers; an unreadable file becomes a finding and hides no other finding."""
     try:
         transfers = published_json.read_published_transfers(folder)
     except (GridbridgeError, OSError) as error:
@@ -270,7 +269,10 @@ def _configuration_error_findings(error: ConfigError) -> Iterator[CheckFinding]:
 
 
 def _check_report_of_findings(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
-    """Return the report without control characters, because users may have chosen a finding's text."""
+    """Return the report of the findings, without control characters.
+
+    Users may have chosen a finding's text.
+    """
     return CheckReport(
         items=tuple(
             CheckReportItem(

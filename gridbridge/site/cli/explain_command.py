@@ -15,7 +15,6 @@ class QsubWordsCommand(click.Command):
     """A command with qsub's options: -h holds the job, and only a single -h prints the help."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; a single -h asks for the help."""
         return super().parse_args(ctx, ["--help"] if args == ["-h"] else args)
 
 

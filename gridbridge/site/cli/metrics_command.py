@@ -89,7 +89,7 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
 
 
 class MetricsWithErrorReports:
-    """Collects the metrics for each request, and reports each error once."""
+    """Collects the metrics for each request; reports each error once."""
 
     def __init__(self, folder: str, balance: str) -> None:
         self._folders = folder, balance
@@ -148,7 +148,7 @@ def serve_metrics(measure: published_metrics.Measure, host: str, port: int, anno
 
 
 class OpenConnectionLimit:
-    """The open connections of the metrics server; a connection above the limit disconnects the oldest connection."""
+    """The open connections of the metrics server; a new connection above the limit closes the oldest."""
 
     def __init__(self, most: int) -> None:
         self._most, self._turn = most, threading.Lock()
@@ -156,7 +156,6 @@ class OpenConnectionLimit:
 
     @contextmanager
     def counted_as_open(self, connection: socket.socket) -> Iterator[None]:
-        """Count a client's connection as open within the context."""
         with self._turn:
             self._open[connection] = None
             if len(self._open) > self._most:

@@ -52,15 +52,12 @@ class JournalDecisionNotFound(GridbridgeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionReplay:
-    """A decision from the journal, and this version's decision from the same input."""
-
     decision: JournalledProgramDecision
     kept: tuple[str, ...]  # the actions recorded in the journal, one sentence each
     now: tuple[str, ...]
 
     @property
     def is_same(self) -> bool:
-        """Whether both decisions have the same actions in the same order."""
         return self.kept == self.now
 
 
@@ -146,7 +143,6 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
 
 
 def print_decision_list(decisions: tuple[JournalledProgramDecision, ...], is_json: bool) -> None:
-    """Print a line for each decision in the journal."""
     if is_json:
         output_and_errors.print_json([_decision_as_json(decision) for decision in decisions])
         return
@@ -162,7 +158,6 @@ def print_decision_list(decisions: tuple[JournalledProgramDecision, ...], is_jso
 
 
 def print_replayed_decision(result: DecisionReplay) -> None:
-    """Print a decision's actions, and the differences of a replay."""
     parts = (
         ("", [action for action in result.kept if action in result.now]),
         ("- ", [action for action in result.kept if action not in result.now]),

@@ -263,7 +263,6 @@ def apply_or_print_setup_steps(
 
 
 def print_setup_script(steps: Sequence[SetupStep]) -> None:
-    """Print the steps of a set-up as a shell script."""
     environment = ""
     for step in steps:
         if step.environment and step.environment != environment:

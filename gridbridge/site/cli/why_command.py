@@ -42,8 +42,6 @@ class HomeBatchSystemSilent(GridbridgeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueVerdict:
-    """A transfer queue, whether the queue would take a waiting job, and the reason against it."""
-
     queue: str
     cluster: str
     would_take: bool
@@ -52,8 +50,6 @@ class TransferQueueVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UntransferredHomeJob:
-    """A job or array task at home that is not in a transfer queue."""
-
     job: str  # JOB or JOB.TASK
     owner: str
     submitted_at: datetime | None
@@ -177,8 +173,6 @@ def print_paragraphs(parts: Iterable[Callable[[], None]]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobNumberMatches:
-    """The transfers, the home job and the campaign that share a number."""
-
     alarm: str = ""
     tasks: tuple[LocalTaskExplanation, ...] = ()
     home: UntransferredHomeJob | None = None

@@ -22,7 +22,6 @@ PLACE = ("campaign", "array", "place")  # columns by which tables name an attemp
 
 
 def upgrade() -> None:
-    """Create all tables and indexes of the state file."""
     _transfers()
     _accounting()
     _decisions()
@@ -300,7 +299,10 @@ def _nodes() -> None:
 
 
 def _statistics() -> None:
-    """Write statistics, because without them SQLite reads a whole campaign to find an array's attempts."""
+    """Write statistics for SQLite.
+
+    Without them SQLite reads a whole campaign to find an array's attempts.
+    """
     op.execute("ANALYZE alembic_version")
     op.execute("DELETE FROM sqlite_stat1")
     statistic = sa.text("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (:tbl, :idx, :stat)")

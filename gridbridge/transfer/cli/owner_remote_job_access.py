@@ -29,14 +29,17 @@ class RemoteJobGone(RemoteJobActNotDone):
 
 
 def cluster_address_for_caller(policy: Policy, cluster: str) -> Away:
-    """Return a cluster's address for the calling user; RemoteJobActNotDone if the cluster is not configured."""
+    """Return a cluster's address for the calling user.
+
+    Raises RemoteJobActNotDone if gridbridge.toml does not have the cluster any more.
+    """
     if cluster not in policy.clusters:
         raise RemoteJobActNotDone(f"{cluster} is not in gridbridge.toml any more")
     return configured_cluster_address(policy, cluster).with_time_limit(LIMIT_S)
 
 
 def require_job_request_reader(home: Away) -> "UserJobQueriesAndChanges[Away]":
-    """Return the adapter that reads the requests of jobs at home; RemoteJobActNotDone if no adapter can."""
+    """Return the adapter that reads requests of jobs at home; raise RemoteJobActNotDone if none can."""
     if ability := batch_adapter_of_cluster(home).user_jobs:
         return ability
     raise RemoteJobActNotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
@@ -44,8 +47,6 @@ def require_job_request_reader(home: Away) -> "UserJobQueriesAndChanges[Away]":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteJobActResult:
-    """What a command did to one local job or task, as a sentence for the user."""
-
     job: str  # local id, such as 12, or 12.3 for a task of an array
     is_done: bool
     text: str
@@ -54,10 +55,10 @@ class RemoteJobActResult:
 def act_on_remote_tasks(
     job: str, folder: str, instead: str, act: Callable[[PublishedTransfer], str]
 ) -> Iterator[RemoteJobActResult]:
-    """For each task of a job that has a remote job, act on the remote job, and yield the result.
+    """Act on the remote job of each task of a job; yield the results.
 
-    `instead` tells users the command for a job at home, with its verb, such as `qdel 12 deletes`. Raises ParseError
-    for an invalid job id, and StateError without published files.
+    `instead` tells users the command for a job at home, with its verb, such as `qdel 12 deletes`. Raises
+    ParseError for an invalid job id, and StateError without published files.
     """
     number, task = parse_local_job_and_task(job)
     transfers = []
@@ -74,7 +75,6 @@ def act_on_remote_tasks(
 def act_on_remote_jobs_of_transfers(
     transfers: Iterable[PublishedTransfer], act: Callable[[PublishedTransfer], str]
 ) -> Iterator[RemoteJobActResult]:
-    """Act on the remote job of each transfer; yield the result of each act."""
     for transfer in transfers:
         local = parse_transfer_name(transfer.transfer).local
         try:
@@ -84,7 +84,7 @@ def act_on_remote_jobs_of_transfers(
 
 
 def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) -> None:
-    """Query a remote job's owner and account (qsub -A); RemoteJobActNotDone unless both match the transfer."""
+    """Raise RemoteJobActNotDone unless a remote job's owner and account (qsub -A) match the transfer."""
     local = parse_transfer_name(transfer.transfer).local
     if not transfer.remote_id:
         raise RemoteJobActNotDone(f"job {local} is being sent to {transfer.remote} and has no remote id yet")
@@ -100,7 +100,7 @@ def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) ->
 
 
 def parse_job_list(jobs: tuple[str, ...]) -> tuple[str, ...]:
-    """Parse job ids such as `12,13.2 14`; ParseError for an invalid id."""
+    """Parse job ids such as `12,13.2 14`; raise ParseError for an invalid id."""
     names = tuple(job for words in jobs for job in words.split(",") if job)
     if not names:
         raise ParseError(f"{', '.join(map(repr, jobs))}: no job id")

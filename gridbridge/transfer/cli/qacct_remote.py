@@ -40,8 +40,6 @@ class HomeAndRemoteAccounting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteUsageTotal:
-    """The total usage of one owner's remote jobs at one cluster."""
-
     owner: str
     cluster: str
     jobs: int
@@ -102,7 +100,10 @@ def read_home_remote_accounting(
 def sum_remote_usage(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
-    """Sum the usage of jobs that ended in the last `days` days, for each owner and cluster; owner `*`: everybody."""
+    """Sum the usage of jobs that ended in the last `days` days, for each owner and cluster.
+
+    Owner `*` means everybody. Without `days` all jobs count.
+    """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     shown = published_json.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)
@@ -141,7 +142,7 @@ def _join_task_accounting(
     remote: tuple[RemoteJobRunAccounting, ...],
     notes: list[str],
 ) -> HomeAndRemoteAccounting:
-    """Join the local and remote records of a task; records of other owners are left out, with a note."""
+    """Join a task's local and remote records; leave out records of other owners, with a note."""
     owners = {record.owner for record in local} or {transfer.owner for transfer in transfers}
     theirs = tuple(record for record in remote if not owners or record.owner in owners)
     if len(theirs) < len(remote):
@@ -155,7 +156,7 @@ def _join_task_accounting(
 def _search_remote_accounting_files(
     policy: Policy, job: int, owners: Container[str]
 ) -> tuple[dict[str, tuple[RemoteJobRunAccounting, ...]], list[str]]:
-    """Search the remote accounting files for a local job's records; ignore records of others than `owners`."""
+    """Search the remote accounting files for records of a local job that belong to `owners`."""
     records: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
     searched: list[str] = []
     for name, cluster in policy.clusters.items():

@@ -82,7 +82,6 @@ def qacct_remote(job: str | None, owner: str | None, days: float | None, path: s
 
 
 def main() -> None:
-    """Run qacct_remote, and report errors as all commands do."""
     output_and_errors.run_command_reporting_errors(qacct_remote, "qacct_remote")
 
 

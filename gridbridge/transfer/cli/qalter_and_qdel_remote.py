@@ -87,14 +87,14 @@ def _alter_remote_job(
 
 
 def job_alterer_of_cluster(where: Away, cluster: str) -> "UserJobQueriesAndChanges[Away]":
-    """Return the adapter that changes a cluster's waiting jobs; RemoteJobActNotDone if none exists."""
+    """Return the adapter that changes a cluster's waiting jobs; raise RemoteJobActNotDone without one."""
     if alterer := batch_adapter_of_cluster(where).user_jobs:
         return alterer
     raise RemoteJobActNotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
 
 
 def why_remote_job_unalterable(transfer: PublishedTransfer, change: RemoteJobRequestChange) -> str:
-    """Return the reason why a remote job can't be changed now; empty for a job that can be changed."""
+    """Return why a remote job can't be changed now; empty if the job can be changed."""
     local = parse_transfer_name(transfer.transfer).local
     if transfer.desired == DesiredLocalJobState.DEAD:
         return "the local job was deleted"
@@ -128,7 +128,7 @@ def _build_qalter_options(
 def _translate_changed_resources(
     transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str
 ) -> tuple[Pairs, Pairs, bool]:
-    """Translate changed resources; return the hard and soft ones, and whether the job must avoid transfer queues."""
+    """Translate changed resources; return hard and soft ones, and whether to avoid transfer queues."""
     home = owner_remote_job_access.cluster_address_for_caller(policy, policy.site.cluster)
     known_here = owner_remote_job_access.require_job_request_reader(home).query_submitted_job(
         home, parse_transfer_name(transfer.transfer).job
@@ -164,7 +164,10 @@ def delete_transferred_tasks(
 def delete_owner_transferred_jobs(
     owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
-    """Delete an owner's jobs at other clusters; ConfigError or StateError if configuration or files are missing."""
+    """Delete an owner's jobs at other clusters.
+
+    Raises ConfigError without a configuration, and StateError without published files.
+    """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     published = published_json.read_all_published_files(folder)
     transfers = [transfer for transfer in published.transfers if transfer.owner == owner]
@@ -196,7 +199,7 @@ def _delete_transferred_job(transfer: PublishedTransfer, policy: Policy, is_dry:
 
 
 def print_remote_job_act_results(program: str, outcomes: Iterable[RemoteJobActResult], is_json: bool) -> None:
-    """Print successes to standard output and failures to standard error; SystemExit(1) after a failure."""
+    """Print successes to standard output and failures to standard error; exit with 1 after a failure."""
     results = []
     for result in outcomes:
         results.append(result)

@@ -31,7 +31,6 @@ class QalterRemoteCommand(click.Command):
     """A click command with a hint for each option of qalter that qalter_remote lacks."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Reject options of qalter that qalter_remote does not have."""
         if args[-1:] == ["-h"]:
             raise click.UsageError("-h: no value; expected u, U or n (--help shows the help)")
         for word in args:
@@ -103,5 +102,4 @@ def qalter_remote(
 
 
 def main() -> None:
-    """Run qalter_remote, and report errors as all commands do."""
     output_and_errors.run_command_reporting_errors(qalter_remote, "qalter_remote")

@@ -49,5 +49,4 @@ def qdel_remote(jobs: tuple[str, ...], owner: str, is_dry: bool, path: str, fold
 
 
 def main() -> None:
-    """Run qdel_remote, and report errors as all commands do."""
     output_and_errors.run_command_reporting_errors(qdel_remote, "qdel_remote")

@@ -29,8 +29,6 @@ MOST_QUERIED_JOBS = 20  # one command queries at most this many remote jobs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferFilter:
-    """The owners, states and cluster by which a user selects transfers."""
-
     users: tuple[str, ...]  # login names or patterns, as in qstat(1)
     states: str = ALL_STATES  # letters of qstat -s
     cluster: str | None = None
@@ -38,7 +36,7 @@ class TransferFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskWithRemoteMessages:
-    """A home task that runs at another cluster, with the home cluster's messages about the remote job."""
+    """A local task that is at another cluster, with that cluster's messages about the remote job."""
 
     attempt: TransferAttemptExplanation
     messages: tuple[str, ...] = ()  # errors of the remote job, and reasons why the remote job waits
@@ -48,7 +46,10 @@ class TaskWithRemoteMessages:
 def list_open_transfers(
     choice: TransferFilter, now: datetime, folder: str = PUBLISHED
 ) -> tuple[tuple[TransferAndAwaitedEvent, ...], tuple[str, ...]]:
-    """Return the selected open transfers, and notes if their states are old; GridbridgeError for an unknown cluster."""
+    """Return the selected open transfers, and notes if their states are old.
+
+    Raises GridbridgeError for an unknown cluster.
+    """
     report = status_and_why_reports.build_site_status_report(now, folder)
     known = {cluster.cluster for cluster in report.clusters} | {row.transfer.remote for row in report.transfers}
     if choice.cluster is not None and choice.cluster not in known:
@@ -61,7 +62,6 @@ def list_open_transfers(
 
 
 def matches_transfer_filter(report: TransferAndAwaitedEvent, choice: TransferFilter) -> bool:
-    """Say whether a filter selects a transfer by owner, cluster and state."""
     transfer = report.transfer
     is_theirs = any(fnmatchcase(transfer.owner, user) for user in choice.users)
     is_there = choice.cluster in (None, transfer.remote)
@@ -69,7 +69,6 @@ def matches_transfer_filter(report: TransferAndAwaitedEvent, choice: TransferFil
 
 
 def matches_qstat_state_letters(state: JobState, selection: str) -> bool:
-    """Say whether letters of `qstat -s` select the state of a remote job."""
     if ALL_STATES in selection:
         return True
     facts = {
@@ -116,7 +115,7 @@ class SingleRemoteJobQueries:
 def query_remote_task_details(
     job: str, asking: SingleRemoteJobQueries, now: datetime, folder: str = PUBLISHED
 ) -> tuple[str, tuple[TaskWithRemoteMessages, ...]]:
-    """Return an alarm if the poller is silent, and each task's last transfer with the remote cluster's messages."""
+    """Return an alarm if the poller is silent, and each task's last transfer with the remote messages."""
     alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder, asking.path)
     clusters = published_json.read_all_published_files(folder).clusters.values()
     taken_at = {cluster.cluster: cluster.taken_at for cluster in clusters}

@@ -91,7 +91,6 @@ def qstat_remote(
 
 
 def main() -> None:
-    """Run qstat_remote, and report errors as all commands do."""
     output_and_errors.run_command_reporting_errors(qstat_remote, "qstat_remote")
 
 

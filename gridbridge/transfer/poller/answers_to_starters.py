@@ -63,7 +63,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
         spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
 
     def publish_answer_and_wake(self, wake: str, uid: int, answer: TransferMessage) -> None:
-        """Answer and wake the starter of a restarted task, unless its owner's uid has too many unread answers."""
+        """Answer and wake the starter of a restarted task, unless `uid` has too many unread answers."""
         count = published_file_formats.count_verdicts_and_replies(uid, self._folder)
         if count < self.policy.poller.spool_files_per_uid:
             path = published_file_formats.answer_path_for_starter(wake, uid, self._folder)
@@ -71,11 +71,13 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
             spool.wake_starter(wake, self._spool, owner=uid)
 
     def hide_verdict_file_names(self) -> None:
-        """Make the folders of answers to starters unlistable, because file names there are names of FIFOs."""
+        """Make the folders of answers to starters unlistable.
+
+        Files there have the names of FIFOs.
+        """
         published_file_formats.set_verdict_folder_modes(UNLISTED, self._folder)
 
     def is_starter_asleep(self, transfer: Transfer) -> bool:
-        """Say whether a transfer's starter waits on its FIFO."""
         return spool.is_starter_asleep(transfer.wake, transfer.uid, self._spool)
 
     def remove_verdict_file(self, name: str, uid: int) -> None:
@@ -88,7 +90,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
         spool.remove_starter_wake_fifo(closed.wake, self._spool)
 
     def sweep_unread_verdicts(self, open_transfers: frozenset[str], until: float) -> None:
-        """Remove files from before `until`: answers about closed transfers, and files that are only partly written."""
+        """Remove answers about closed transfers and unfinished files, if older than `until`."""
         published_file_formats.remove_unfetched_published_files(open_transfers, until, self._folder)
 
 
@@ -110,7 +112,7 @@ class UndeliveredTaskEndTracker:
             self.watch_closed_transfer(transfer.limit_times(now))
 
     def watch_closed_transfer(self, closed: Transfer) -> None:
-        """Watch a closed transfer until the home job list lacks its task."""
+        """Watch a closed transfer until its task leaves the home job list."""
         if may_home_have_missed_task_end(closed):
             self._ended[closed.key] = closed
         if not closed.listed:
@@ -134,7 +136,10 @@ class UndeliveredTaskEndTracker:
         return closed.key in self._ended
 
     def take_requeued_transfers(self, local: ClusterSnapshot, queues: frozenset[str]) -> tuple[Transfer, ...]:
-        """Return closed transfers whose task waits at home again; stop watching a task whose number is reused."""
+        """Return closed transfers whose task waits at home again.
+
+        Tasks that home does not have any more, or whose job number is reused, are not watched any longer.
+        """
         unheard = []
         for key, transfer in tuple(self._ended.items()):
             if does_ended_task_wait_at_home(transfer, local):
@@ -146,8 +151,6 @@ class UndeliveredTaskEndTracker:
 
 @dataclass(eq=False)
 class RestartedTaskQuestionResponder:
-    """Answers the starters of restarted tasks, which ask for their transfer."""
-
     _ledger: TransferLedger
     _inbox: StarterMessageInbox
     _verdicts: VerdictFilesAndStarterFifos
@@ -175,7 +178,7 @@ class RestartedTaskQuestionResponder:
         return None
 
     def _transfers_of_task_with_last_reopened(self, spooled: MessageWithAuthorUid) -> tuple[Transfer, ...]:
-        """Return a task's transfers; open the last transfer again if home may have missed how the transfer ended."""
+        """Return a task's transfers; reopen the last one if home may have missed the end of this transfer."""
         message, uid = spooled.message, spooled.uid
         attempts = self._ledger.attempts_of_task(message.transfer, uid)
         ended = ended_transfer_of_requeued_job(attempts, message)
@@ -185,7 +188,7 @@ class RestartedTaskQuestionResponder:
         return self._ledger.attempts_of_task(message.transfer, uid)
 
     def _delete_transfer_if_job_number_reused(self, transfer: Transfer, message: TransferMessage) -> Transfer:
-        """Begin to delete a transfer if home has given the transfer's job number to a new job."""
+        """Begin to delete a transfer if home has reused the transfer's job number."""
         is_live = not transfer.is_over and transfer.desired != DesiredLocalJobState.DEAD
         if not is_live or transfer.wake == message.wake:
             return transfer

@@ -43,7 +43,7 @@ class ClusterFailureBreakers:
             self._publish_breakers()
 
     def count_transfer_change(self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]) -> None:
-        """Count a success or failure of a remote job; without proof of the job's owner, wait for the home job list."""
+        """Count a remote job's success or failure; without a proved owner wait for the home job list."""
         observation = circuit_breaker.breaker_evidence_of_transfer(before, transfer, self._policy)
         if observation is None:
             return
@@ -57,7 +57,10 @@ class ClusterFailureBreakers:
             waiting[observation.job] = observation
 
     def count_proved_evidence(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
-        """Count the job results whose tasks the home job list shows; drop results of all other jobs."""
+        """Count the job results whose tasks the home job list shows; drop the others.
+
+        A result that is newer than the list waits for the next list.
+        """
         self._proved &= {transfer.key for transfer in transfers}
         self._proved.update(
             transfer.key
@@ -78,7 +81,10 @@ class ClusterFailureBreakers:
         return {job for waiting in self._unproved.values() for job in waiting}
 
     def drop_unproved_evidence(self) -> None:
-        """After a change of the clock, drop job results whose owner is not proved, and publish all failure counts."""
+        """Drop job results without a proved owner, and publish all failure counts.
+
+        This is needed after a change of the clock.
+        """
         self._unproved.clear()
         self._publish_breakers()
 
@@ -94,7 +100,10 @@ class ClusterFailureBreakers:
         )
 
     def _first_job_times(self, state: PublishedClusterBreaker, transfers: Collection[Transfer]) -> dict[str, datetime]:
-        """Return for each owner the start of the first job after the pause of closed queues, even of an ended job."""
+        """Return the start of each owner's first job after the pause of closed queues.
+
+        Ended jobs count, too.
+        """
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))
@@ -107,7 +116,7 @@ class ClusterFailureBreakers:
         return tuple(transfer for transfer in transfers if transfer.key in self._proved)
 
     def reasons_of_failing_clusters(self) -> dict[str, str]:
-        """Return each cluster at which jobs failed and no job has run since, with the reason."""
+        """Return the clusters where jobs failed and no job has run since, each with the reason."""
         return {name: f"jobs fail at {name}" for name, state in self._known.items() if state.times}
 
     def _breaker_of_cluster(self, cluster: str) -> PublishedClusterBreaker:

@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class MissingGuardRestorer(ReloadablePollerComponent):
-    """Restores holds and start times that people removed from tasks whose remote jobs may run."""
+    """Restores holds and start times that people removed although the task's remote job may run."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
         self._missing: list[Transfer] = []
 
     def check_guards(self, came: tuple[ClusterQueryResult, ...], home: str) -> None:
-        """Check which tasks have lost their hold or start time, if the home cluster has answered."""
+        """Check which tasks have lost their hold or start time; do nothing without an answer of home."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
                 self._check_holds_and_start_times(answer.snapshot)
@@ -90,7 +90,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
             self._query_start_times_of_jobs(home_and_remote_mismatches.jobs_with_guard_besides_hold(transfers, local))
 
     def _query_start_times_of_jobs(self, jobs: tuple[int, ...]) -> None:
-        """Query the start times of at most a hundred local jobs; other jobs follow in the next query."""
+        """Query the start times of at most a hundred local jobs; the other jobs follow in later queries."""
         next_ones = [job for job in jobs if job > self._after]
         due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
         if batch := tuple(due[:AT_ONCE]):
@@ -160,7 +160,7 @@ class StaleGuardRemover:
 
 
 class CopiedGuardRemover:
-    """Finds jobs whose far start time qresub has copied from a job that is away, and removes the copied time."""
+    """Removes far start times that qresub has copied from jobs that are away."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class CopiedGuardRemover:
                 self._look.ask(frozenset(parse_transfer_name(name).job for name in names))
 
     def _remove_copied_guards(self, remote_jobs: frozenset[int]) -> frozenset[int]:
-        """Remove the copied start time of each copy; return the other jobs that wait for a start time."""
+        """Remove each copied start time; return the other jobs that wait for a start time."""
         waiting = self._tasks.query_deferred_jobs()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
         requests = self._tasks.query_requests(new) if new else {}
@@ -212,7 +212,7 @@ UNHEEDED_SUSPENSION_WARNING = (
 
 
 class SuspensionReconciler(ReloadablePollerComponent):
-    """Asks a starter to suspend or resume its remote job after the job at home was suspended or resumed."""
+    """Asks starters to suspend or resume remote jobs after their local jobs were suspended or resumed."""
 
     def __init__(
         self, policy: Policy, ledger: TransferLedger, verdicts: VerdictFilesAndStarterFifos, clock: Callable[[], float]
@@ -225,11 +225,11 @@ class SuspensionReconciler(ReloadablePollerComponent):
         self._times: Counter[TransferKey] = Counter()
 
     def forget_mismatches(self) -> None:
-        """Forget all differences between a job at home and its remote job, after the clock was set."""
+        """Forget all differences between local and remote jobs, after the clock was set."""
         self._seen.clear()
 
     def request_suspension_changes(self, situation: TransferSituation, busy: Container[TransferKey]) -> None:
-        """Ask starters to follow each suspension that two job lists show, and withdraw outdated requests.
+        """Ask starters to follow suspensions that two job lists show; withdraw outdated requests.
 
         Starters of the transfers in `busy` are left alone.
         """
@@ -274,7 +274,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
         self._verdicts.publish_verdict_and_wake(action)
 
     def _withdraw_suspension_request(self, key: TransferKey, busy: Container[TransferKey]) -> None:
-        """Withdraw a request to a starter, unless a result of the remote job has replaced the request."""
+        """Withdraw a request to a starter, unless the remote job's result has replaced the request."""
         del self._out[key]
         self._forget_suspension_request_pauses(key)
         transfer = self._ledger.open.get(key)

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class OrphanRemoteJobCleaner:
-    """Deletes remote jobs that have no transfer or whose transfer has ended, and the files of ended transfers."""
+    """Deletes leftover remote jobs, and the files of ended transfers."""
 
     _ledger: TransferLedger
     _inbox: StarterMessageInbox
@@ -45,9 +45,9 @@ class OrphanRemoteJobCleaner:
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def delete_leftover_jobs(self, situation: TransferSituation, waiting: Container[tuple[str, str]] = ()) -> None:
-        """Delete remote jobs that still run after their reported end, and remote jobs that belong to no transfer.
+        """Delete remote jobs that outlive their reported end, and remote jobs that belong to no transfer.
 
-        Jobs without a transfer stay if `waiting`, a set of pairs (name, owner), has the job.
+        A job without a transfer stays if `waiting` has its name and owner.
         """
         for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.open_transfers(), situation):
             if (orphan.name, orphan.owner) not in waiting:
@@ -63,7 +63,7 @@ class OrphanRemoteJobCleaner:
                     self._stop_watching_ended_transfer(transfer)
 
     def stop_watching_old_transfers(self, before: datetime) -> None:
-        """Stop watching transfers that closed before the given time; log which files remain at the remote cluster."""
+        """Stop watching transfers that closed before a time; log the files that remain at remote clusters."""
         for transfer in tuple(self._ledger.ended.values()):
             if transfer.closed_at and transfer.closed_at < before:
                 of = f"cluster={transfer.remote} owner={transfer.owner}"
@@ -77,7 +77,7 @@ class OrphanRemoteJobCleaner:
                 self._stop_watching_ended_transfer(transfer)
 
     def _is_remote_folder_removed(self, ended: Transfer) -> bool:
-        """Return whether a transfer's folder at the remote cluster is gone; otherwise begin to remove the folder."""
+        """Say whether a transfer's remote folder is gone; if not, begin to remove the folder."""
         name = ended.key
         if name in self._unstaging and self._unstaging[name].done():
             removal = self._unstaging.pop(name)
@@ -97,7 +97,10 @@ class OrphanRemoteJobCleaner:
         return False
 
     def _stop_watching_ended_transfer(self, ended: Transfer) -> None:
-        """Remove a transfer's message file first, then its row: a message without a row would look new."""
+        """Remove a transfer's message file, and then its row.
+
+        A message without a row would look new.
+        """
         self._inbox.remove_stored_message(ended.record)
         self._ledger.stop_watching_remote_job(ended)
 
@@ -121,7 +124,7 @@ UNREAD_RESULT_AGE_S = 86400.0  # age at which the service removes results that n
 
 @dataclass(slots=True)
 class OldTransferDataSweeper(ReloadablePollerComponent):
-    """Removes old rows and files once an hour from all parts of the service that store data."""
+    """Removes old rows and files of all parts of the service once an hour."""
 
     policy: Policy
     database: StateFile
@@ -137,7 +140,7 @@ class OldTransferDataSweeper(ReloadablePollerComponent):
     portion_at: float = 0.0
 
     def sweep_old_data_if_due(self) -> None:
-        """Remove old data once an hour; every 5 s go on with the clean-up of a large folder."""
+        """Remove old data once an hour; continue the clean-up of a large folder every 5 s."""
         now_s = self.clock.steady_s()
         if now_s - self.portion_at > FOLDER_SWEEP_PAUSE_S:
             self.portion_at = now_s

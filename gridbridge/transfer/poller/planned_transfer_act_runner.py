@@ -20,7 +20,7 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 @dataclass(slots=True)
 class PlannedTransferActRunner(ReloadablePollerComponent):
-    """Does the acts that a round has planned; one act never runs twice at the same time."""
+    """Does the acts that a round has planned; no act runs twice at the same time."""
 
     policy: Policy
     ledger: TransferLedger
@@ -34,7 +34,7 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
     clock: Clock
 
     def do_or_begin_act(self, action: TransferAction) -> None:
-        """Do a quick act at once; for an act that needs a command, use a thread of the job's owner."""
+        """Do a quick act at once; run an act with a command in a thread of the job's owner."""
         transfer = action.transfer
         if action.act is TransferActKind.CLOSE:
             self._close_transfer(action.transfer, action.why)
@@ -87,7 +87,7 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
     def _remote_job_end_or_search_error(
         self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None
     ) -> TransferMessage | None:
-        """Return the result that a look-up found for a job; an error if the look-ups have failed for too long."""
+        """Return a job's result that a look-up found; an error if look-ups have failed for too long."""
         is_sought = action.act is TransferActKind.LOOK_UP_END
         job, remote = action.transfer.remote_id, action.transfer.remote
         cause, reason = TransferFailureCause.VANISHED, f"{remote} has no trace of job {job}"
@@ -107,6 +107,5 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
         self.forget_closed_transfer(closed)
 
     def forget_closed_transfer(self, closed: Transfer) -> None:
-        """Remove the published result and the FIFO of a closed transfer."""
         self.over(closed)
         self.verdicts.remove_files_of_closed_transfer(closed)

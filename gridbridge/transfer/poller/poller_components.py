@@ -34,8 +34,6 @@ from gridbridge.transfer.poller.waiting_task_recalls_and_moves import WaitingTas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerResources:
-    """The files, cluster queries, threads and clock with which the transfer service works."""
-
     database: StateFile
     inbox: StarterMessageInbox
     acts: TransferActRunner
@@ -85,7 +83,6 @@ class PollerComponents:
         )
 
     def _build_comparing_and_cleaning_components(self, policy: Policy, at: PollerResources) -> None:
-        """Build the components that compare local tasks with remote jobs, and the components that clean up."""
         ledger, acts, workers, steady_s = self.ledger, at.acts, at.workers, at.clock.steady_s
         do_act = self.actions.do_or_begin_act
         self.guards = repair.MissingGuardRestorer(policy, ledger, acts.tasks, workers, do_act, steady_s)
@@ -104,7 +101,6 @@ class PollerComponents:
         )
 
     def follow(self, policy: Policy) -> None:
-        """Use a changed configuration in all components."""
         self.policy = policy
         at, acts = self.resources, self.resources.acts
         at.inbox.limit_per_uid = policy.poller.spool_files_per_uid

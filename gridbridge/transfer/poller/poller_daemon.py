@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 def run_poller(signals: StopAndReloadSignals) -> None:
-    """Run rounds of the poller until a stop signal; SystemExit if another poller runs."""
+    """Run rounds of the poller until a stop signal; exit if another poller runs."""
     clock = Clock()
     configuration = ReloadableConfiguration(clock, earlier=lambda: read_config_saved_by_service(clock.now()))
     service_cycle.require_service_account(configuration.policy)
@@ -85,7 +85,6 @@ class PollerDaemon:
 
     @contextmanager
     def open_cycle(self) -> Iterator[PollRoundSteps]:
-        """Open a round of the poller with the newest valid configuration."""
         configuration = self._configuration
         if configuration.reload_if_changed(self._signals.has_sighup_come(), self.service.ledger.away_jobs):
             configuration.save_for_next_run()
@@ -156,7 +155,7 @@ def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock)
 
 
 def reload_transfer_service(service: TransferService, policy: Policy) -> None:
-    """Apply a changed configuration to the running service; StateError if a file can't be published."""
+    """Apply a changed configuration to the service; raise StateError if a file can't be published."""
     keep_ssh_connections_open(policy)
     ledger, observers = service.ledger, service.resources.observers
     clusters = _clusters_to_query(policy, (*ledger.open_transfers(), *ledger.ended.values()))
@@ -233,6 +232,6 @@ def _make_job_end_receiver(policy: Policy, name: str, clock: Clock) -> QeventJob
 
 
 def _clusters_to_query(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
-    """Return the clusters to query: home and those of transfer queues and `transfers`; all if no queue exists."""
+    """Return home and the clusters of transfer queues and `transfers`; without queues all clusters."""
     used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
     return frozenset(policy.clusters) & used.union(transfer.remote for transfer in transfers)

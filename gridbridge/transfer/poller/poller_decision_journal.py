@@ -24,7 +24,7 @@ STORED_ACT_SENTENCE = re.compile(f"({'|'.join(act.value for act in TransferActKi
 
 
 class TransferPlanJournal:
-    """Makes a journal entry of each new decision about a transfer; repeated decisions make no entry."""
+    """Makes a journal entry of each new decision about a transfer, but none of a repeated decision."""
 
     def __init__(self) -> None:
         self._last: dict[TransferKey, frozenset[str]] = {}
@@ -36,7 +36,7 @@ class TransferPlanJournal:
         policy: PollerSection,
         plan: transfers_and_actions.TransferRoundPlan,
     ) -> DecisionJournalEntry | None:
-        """Return a journal entry of the decisions that differ from the last round's; None if all are unchanged."""
+        """Return a journal entry of the decisions that differ from the last round's; None if none differs."""
         sentences: dict[TransferKey, list[str]] = {transfer.key: [] for transfer in concerned}
         for action in plan.actions:
             sentences[action.transfer.key].append(transfer_action_sentence(action))
@@ -54,12 +54,11 @@ class TransferPlanJournal:
         return make_journal_entry(PLAN_PROGRAM, situation.now, inputs, actions, summarize_transfer_actions(actions))
 
     def forget_transfer(self, over: TransferKey) -> None:
-        """Forget the last decision about a closed transfer."""
         self._last.pop(over, None)
 
 
 def encode_transfer_journal_rows(transfers: Sequence[Transfer], situation: TransferSituation) -> dict[str, object]:
-    """Encode at most ROWS transfers for the journal, with the rows of job lists that concern these transfers."""
+    """Encode at most ROWS transfers for the journal, with their rows of job lists."""
     first = transfers[:ROWS]
     return {
         "not_kept": len(transfers) - len(first),
@@ -69,7 +68,6 @@ def encode_transfer_journal_rows(transfers: Sequence[Transfer], situation: Trans
 
 
 def decode_transfer_journal_row(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferSituation]:
-    """Decode the transfers and the inputs of a decision from a journal row."""
     situation = model_value_from_json(row["situation"], TransferSituation)
     return [model_value_from_json(encoded, Transfer) for encoded in row["transfers"]], situation
 
@@ -83,12 +81,11 @@ def replay_transfer_plan(row: Mapping[str, Any]) -> list[str]:
 
 
 def transfer_action_sentence(action: TransferAction) -> str:
-    """Describe an act in one sentence, for the journal."""
     return f"{action.act.value} {action.transfer.name}: {action.why}"
 
 
 def summarize_transfer_actions(actions: Sequence[str]) -> list[str]:
-    """Summarize the acts of a journal entry: one sentence for all acts of one kind and reason."""
+    """Return one sentence for all acts of the same kind and reason."""
     alike: dict[tuple[str, str, str], list[str]] = {}
     for action in actions:
         if match := STORED_ACT_SENTENCE.fullmatch(action):
@@ -118,7 +115,7 @@ def recall_journal_entry(
     troubles: Mapping[str, str],
     free: int,
 ) -> DecisionJournalEntry:
-    """Return a journal entry of the tasks to bring home, and of the tasks that were considered."""
+    """Return a journal entry of the tasks to bring home, and of all considered tasks."""
     considered = candidates[: 1 + candidates.index(due[-1].transfer)]
     inputs = {
         **encode_transfer_journal_rows(considered, situation),
@@ -157,7 +154,6 @@ class RefusedStarterMessageJournal:
     def store_refusal(
         self, received: ReceivedStarterMessage, refusal: transfers_and_actions.RejectedStarterMessage
     ) -> None:
-        """Store a rejected message with all inputs of the rejection."""
         self._quota.left_out()  # begins a new count after an hour
         if not self._quota.allows(received.uid):
             return

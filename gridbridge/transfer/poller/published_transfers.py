@@ -36,7 +36,7 @@ History = tuple[Transfer, Sequence[TransferEvent]]
 
 
 def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | None = None) -> reports.PublishedTransfer:
-    """Return a transfer's published row; the home job list `home` tells how long the local job has its state."""
+    """Return a transfer's published row; the job list `home` tells since when the local job has its state."""
     local = parse_transfer_name(transfer.name)
     task = home.find(local.job, local.task) if home else None
     same_keys = ("owner", "phase", "desired", "since", "missing_since", "created_at", "closed_at", "cause")
@@ -57,7 +57,6 @@ def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | No
 
 
 def published_task_history(local: str, attempts: Sequence[History], is_proved: bool) -> reports.PublishedTaskTransfers:
-    """Return a local task's last transfers, with their events, in the published format."""
     last, left_out = transfers_in_job_lists.drop_oldest_attempts(attempts)
     histories = tuple(map(_published_transfer_history, last))
     return reports.PublishedTaskTransfers(job=local, attempts=histories, left_out=left_out, is_proved=is_proved)
@@ -74,7 +73,7 @@ def _published_transfer_history(history: History) -> reports.PublishedTransferHi
 def published_cluster_row(
     answer: ClusterQueryResult, last: ClusterSnapshot | None, now: datetime
 ) -> reports.PublishedClusterAnswer:
-    """Return a cluster's published row: slot and job counts of the last answer, and the last query's error."""
+    """Return a cluster's published row: counts of the last answer, and the error of the last query."""
     return reports.PublishedClusterAnswer(
         cluster=answer.cluster,
         asked_at=now,
@@ -127,7 +126,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         self._publish_service_status_file()
 
     def publish_routes(self, used: frozenset[str]) -> None:
-        """Publish each queue's remote cluster and mapping rules; keep the files of removed queues in `used`."""
+        """Publish each queue's remote cluster and mapping; keep the files of removed queues in `used`."""
         for queue, configured in self.policy.queues.items():
             rules = build_request_mapping(self.policy, configured.cluster, queue)
             # The mapping is published before the route, which names the mapping.
@@ -166,7 +165,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         publish_file(published_file_formats.load_values_path(self.folder), data)
 
     def publish_open_transfers(self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]) -> None:
-        """Publish the open transfers whose owner the home job list has proved, and all new transfers."""
+        """Publish all new transfers, and the open transfers whose owner is proved."""
         home = snapshots.get(self.policy.site.cluster)
         young = self._clock.now() - UNLISTED
         listed = []
@@ -178,7 +177,6 @@ class TransferStatePublisher(ReloadablePollerComponent):
         self._publish_json_file(published_json.TRANSFERS, reports.PublishedOpenTransfers(transfers=tuple(listed)))
 
     def publish_cluster_answer(self, answer: ClusterQueryResult, last: ClusterSnapshot | None) -> None:
-        """Publish what a cluster answered last, and the error of the last query."""
         cluster = published_cluster_row(answer, last, self._clock.now())
         self._publish_json_file(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
@@ -189,28 +187,26 @@ class TransferStatePublisher(ReloadablePollerComponent):
             publish_file(path, names_offered_by_cluster.encode_offered_names(answer.vocabulary))
 
     def read_published_breakers(self) -> tuple[reports.PublishedClusterBreaker, ...]:
-        """Return the failure counts (breakers) that an earlier process published; none if the file is unreadable."""
+        """Return the breakers that an earlier process published; empty if the file is unreadable."""
         try:
             return published_json.read_published_breakers(self.folder).breakers
         except StateError:
             return ()
 
     def clusters_without_new_jobs(self, failing: Mapping[str, str]) -> dict[str, str]:
-        """Return each drained or failing cluster, which gets no new jobs, with the reason."""
+        """Return the drained and failing clusters, which get no new jobs, each with the reason."""
         return {**failing, **{name: f"{name} is drained" for name in drains.list_drained_clusters(self.folder)}}
 
     def publish_breakers(self, breakers: reports.PublishedBreakersOfClusters) -> None:
-        """Publish for each remote cluster whether job failures close its queues."""
         self._publish_json_file(published_json.BREAKERS, breakers)
 
     def publish_proved_history(self, local: str, attempts: Sequence[History]) -> None:
-        """Publish the history of a local task's last transfers, whose owner the home job list has proved."""
         task = published_task_history(local, attempts, is_proved=True)
         path = published_file_formats.verified_job_history_path(local, self.folder)
         publish_file(path, published_json.encode_published_value(task))
 
     def publish_unproved_history(self, local: str, uid: int, attempts: Sequence[History]) -> None:
-        """Publish what one uid's messages tell about a task; without transfers remove the published file."""
+        """Publish what a uid's messages tell about a task; without transfers remove the file."""
         path = published_file_formats.unverified_history_path(local, uid, self.folder)
         if not attempts:
             safe_files.remove_file(path)
@@ -222,7 +218,6 @@ class TransferStatePublisher(ReloadablePollerComponent):
             published_json.limit_unverified_histories(self.folder, uid)
 
     def publish_usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
-        """Publish the usage of a local task's remote jobs."""
         job, _, task = local.partition(".")
         path = published_file_formats.remote_usage_path(int(job), int(task or 0), self.folder)
         last, left_out = transfers_in_job_lists.drop_oldest_attempts(records, MOST_RECORDS)
@@ -235,17 +230,14 @@ class TransferStatePublisher(ReloadablePollerComponent):
         publish_file(path, published_json.encode_published_value(usage))
 
     def publish_epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
-        """Publish a remote job's usage for the epilog that root runs after the local job."""
         path = published_file_formats.root_epilog_usage_path(local, owner, self.folder)
         publish_file(path, transfer_messages_in_spool.encode_key_value_lines(figures))
 
     def publish_accounting_progress(self, readings: Iterable[reports.PublishedAccountingProgress]) -> None:
-        """Publish how far the service has read each cluster's accounting file."""
         positions = reports.PublishedAccountingPositions(readings=tuple(readings))
         self._publish_json_file(usage_rows.ACCOUNTING_PROGRESS_FILE, positions)
 
     def remove_old_histories(self, before: datetime, living: Iterable[Transfer]) -> None:
-        """Remove histories that are older than the given time, except histories of open transfers."""
         names = frozenset(parse_transfer_name(transfer.name).local for transfer in living)
         published_json.remove_old_transfer_histories(self.folder, before, names)
         published_json.remove_old_unverified_histories(self.folder, before)

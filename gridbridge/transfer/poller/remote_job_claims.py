@@ -45,7 +45,10 @@ GRANT_REMOVAL_SCRIPT = f'rm -f -- "{GRANTS}/$1"'
 
 
 def claim_task_for_home(name: str, uid: int, spool: str = SPOOL) -> bool:
-    """Claim a task for home, safe to repeat; False if the remote job has the claim, StateError if unknown."""
+    """Claim a task for home; return False if the remote job has the claim.
+
+    Safe to repeat. Raises StateError if the holder is unknown.
+    """
     path = f"{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}"
     try:
         _require_own_claims_folder(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
@@ -136,18 +139,20 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
         return self._names.is_amid
 
     def claim_for_home(self, transfer: Transfer) -> bool:
-        """Claim the right to run a transfer's task for home; return False if the remote job has the right."""
+        """Claim a transfer's task for home; return False if the remote job has the claim."""
         name = claim_and_guard.claim_file_name(transfer.claim, transfer.uid)
         return claim_task_for_home(name, transfer.uid, self._spool)
 
     def remove_claim_files(self, transfer: Transfer) -> None:
-        """Remove a transfer's claim key before the claim file, so that no remote job can claim the task."""
+        """Remove a transfer's claim key, and then the claim file.
+
+        In this order no remote job can claim the task.
+        """
         key_name, _ = claim_and_guard.claim_key_file_name_and_contents(transfer.claim, transfer.uid)
         remove_claim_file(key_name, self._spool)
         remove_claim_file(claim_and_guard.claim_file_name(transfer.claim, transfer.uid), self._spool)
 
     def sweep_claim_files(self, claimed: frozenset[str], now_s: float) -> None:
-        """Remove old claim files whose names are not in `claimed`."""
         remove_claim_files_without_transfer(claimed, now_s, self._spool, self._names)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
@@ -156,7 +161,6 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
         _run_grant_script(configured_cluster_address(self.policy, cluster), GRANT_SCRIPT, names)
 
     def remove_grant(self, transfer: Transfer) -> None:
-        """Remove the file that let a remote job run, once the job is gone."""
         name = claim_and_guard.claim_file_name(transfer.claim, transfer.uid)
         _run_grant_script(configured_cluster_address(self.policy, transfer.remote), GRANT_REMOVAL_SCRIPT, (name,))
 
@@ -171,7 +175,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class RemoteJobClaimService(ReloadablePollerComponent):
-    """Decides whether home or the remote job runs a task, permits remote jobs to run, and removes old claim files."""
+    """Decides whether home or the remote job runs a task, and permits remote jobs to run.
+
+    Also removes the claim files of ended transfers.
+    """
 
     policy: Policy
     _ledger: TransferLedger
@@ -186,14 +193,14 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         self._removing: dict[TransferKey, Future[None]] = {}
 
     def load_unsent_grants(self) -> None:
-        """Send each grant (permission to run) again that an earlier poller process may not have sent."""
+        """Load the grants that an earlier process may not have sent; `send_grants` sends them again."""
         for transfer in self._ledger.open_transfers():
             needs_grant = claim_and_guard.does_claim_need_home_grant(transfer.claim)
             if needs_grant and transfer.claimed == claim_and_guard.JOB and not transfer.verdict:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def record_due_grants(self, situation: TransferSituation) -> None:
-        """Record a grant, the permission to run, for each remote job that waits for a grant."""
+        """Record a grant for each remote job that waits for its permission to run."""
         for transfer in tuple(self._ledger.open_transfers()):
             if transfer.claim and does_job_wait_for_claim_grant(transfer, situation):
                 self._ledger.store_transfer(transfer.but(claimed=claim_and_guard.JOB))
@@ -201,7 +208,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def send_grants(self) -> None:
-        """Send the recorded grants (permissions to run), with one command at a time for each cluster."""
+        """Send the recorded grants, with one command at a time for each cluster."""
         for cluster in tuple(self._sent):
             self._handle_result_of_sent_grants(cluster)
         for cluster, due in tuple(self._due.items()):
@@ -215,7 +222,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
                 self._sent[cluster] = batch, self._workers.do(f"cluster {cluster}", give, batch)
 
     def recall_by_claim(self, transfer: Transfer, why: str) -> bool:
-        """Claim the right to run a waiting task for home; return False if the remote job has or may have the right."""
+        """Claim a waiting task for home; return False if the remote job has or may have the claim."""
         try:
             is_had = transfer.claimed != claim_and_guard.JOB and (
                 claim_and_guard.does_claim_need_home_grant(transfer.claim) or self._files.claim_for_home(transfer)
@@ -242,7 +249,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         return is_had
 
     def limit_fenced_attempts(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
-        """Return the result of a remote job; an error if too many remote jobs of the task got no permission to run."""
+        """Return a remote job's result, as an error if too many remote jobs of the task were fenced."""
         self._log_grant_unseen_by_remote_job(transfer, end)
         queue = self.policy.queues.get(transfer.queue)
         if end.claim != claim_and_guard.FENCED or queue is None:
@@ -255,7 +262,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
 
     def _log_grant_unseen_by_remote_job(self, transfer: Transfer, end: TransferMessage) -> None:
-        """Log a remote job that ended for lack of its permission to run, although the permission was sent."""
+        """Log a remote job that ended without its permission to run, although the permission was sent."""
         cluster = self.policy.clusters.get(transfer.remote)
         needs_grant = claim_and_guard.does_claim_need_home_grant(transfer.claim)
         if not cluster or not needs_grant or end.exit_status != str(REQUEUE):
@@ -266,7 +273,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
             self._ledger.add_history_line(transfer, f"ended with 99 after {waited_s:.0f} s: the grant may be unseen")
 
     def are_claim_files_removed(self, ended: Transfer) -> bool:
-        """Return whether a transfer's claim file and grant file are gone; otherwise begin to remove both files."""
+        """Say whether a transfer's claim file and grant file are gone; if not, begin to remove both."""
         kind, _ = claim_and_guard.split_claim_name(ended.claim)
         if kind == claim_and_guard.FILE:
             try:
@@ -297,7 +304,6 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         return self._files.is_amid_sweep
 
     def sweep_claim_files(self) -> None:
-        """Remove a portion of the claim files that belong to no transfer."""
         transfers = (*self._ledger.open_transfers(), *self._ledger.ended.values())
         claims = {(transfer.claim, transfer.uid) for transfer in transfers}
         keys = (claim_and_guard.claim_key_file_name_and_contents(*claim)[0] for claim in claims)

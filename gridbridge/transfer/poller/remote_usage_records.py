@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountingFileReadResult:
-    """What one reading of an accounting file gave: usage records, the position reached, and any error."""
+    """The result of reading an accounting file: usage records, the position reached, and any error."""
 
     cursor: ClusterAccountingProgress
     records: tuple[RemoteJobRunAccounting, ...] = ()
@@ -82,11 +82,10 @@ class RemoteAccountingFileReader:
             self._open = self._threads.submit(self.read_new_lines)
 
     def make_reading_due(self) -> None:
-        """Make the next reading of the accounting file due at once."""
         self._due = self._clock.steady_s()
 
     def take_read_result(self) -> AccountingFileReadResult | None:
-        """Return the result of a finished reading, once; None if no new reading has finished."""
+        """Return the result of a finished reading, only once; None without a new result."""
         if self._open is None or not self._open.done():
             return None
         try:
@@ -118,7 +117,6 @@ class RemoteAccountingFileReader:
             return AccountingFileReadResult(cursor=before, trouble=f"{type(error).__name__}: {error}")
 
     def dismiss(self) -> None:
-        """Stop the reader's thread, and cancel a reading that has not begun."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -131,7 +129,6 @@ COPIED_KEYS = (  # fields that a usage record copies from an accounting record
 def remote_job_usage_records(
     lines: tuple[tuple[str, JobRunAccounting], ...], name: str, cluster: ClusterSection
 ) -> Iterator[RemoteJobRunAccounting]:
-    """Yield the usage records of transferred jobs among the lines of an accounting file."""
     for line, record in lines:
         if is_transfer_name(record.account):  # users may give their own jobs an account (qsub -A) like gb.X
             yield RemoteJobRunAccounting(
@@ -174,7 +171,7 @@ class RemoteUsageService:
         self.follow(self.policy)
 
     def follow(self, policy: Policy) -> None:
-        """Read the accounting files that a changed configuration names; go on where an earlier reading ended."""
+        """Read the accounting files that a changed configuration names, each from its last position."""
         self.policy = policy
         configured = policy.clusters.items()
         clusters = {name: of for name, of in configured if of.accounting and name != policy.site.cluster}
@@ -196,12 +193,10 @@ class RemoteUsageService:
         self.readings[name] = PublishedAccountingProgress(cluster=name, path=cluster.accounting)
 
     def begin_readings_if_due(self) -> None:
-        """Begin to read each accounting file whose reading is due."""
         for reader in self.readers.values():
             reader.begin_reading_if_due(self.policy.poller.interval_s)
 
     def store_finished_readings(self) -> None:
-        """Store and publish the usage records of all finished readings."""
         for reader in self.readers.values():
             if look := reader.take_read_result():
                 self.store_reading(look)
@@ -247,12 +242,12 @@ class RemoteUsageService:
             self.views.publish_accounting_progress(self.readings.values())
 
     def will_file_show_end(self, transfer: Transfer) -> bool:
-        """Return whether the accounting file will show how the job ended, so that no call of qacct is needed."""
+        """Say whether the accounting file will show how the job ended, which saves a call of qacct."""
         reading = self.readings.get(transfer.remote)
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 
     def find_job_end(self, transfer: Transfer) -> JobEnd | None:
-        """Return how a remote job ended according to the accounting file; None if the file has no record of the job.
+        """Return how a remote job ended according to the accounting file; None without a record of the job.
 
         Raises ConflictingRemoteJobEnds if two records disagree.
         """
@@ -267,7 +262,7 @@ class RemoteUsageService:
         return end
 
     def _records_since_last_job_list(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:
-        """Return those accounting records of a job that are newer than the last job list that shows the job."""
+        """Return a job's accounting records that are newer than the last job list with the job."""
         name = parse_transfer_name(transfer.name)
         records = self.accounting.records_of(name.cluster, name.job, name.task, remote_job_last_listed_at(transfer))
         is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
@@ -279,7 +274,7 @@ class RemoteUsageService:
         ]
 
     def store_end_usage(self, transfer: Transfer) -> None:
-        """Store the usage that a job's end message reports, and publish this usage for the epilog at home.
+        """Store the usage in a job's end message, and publish this usage for the epilog at home.
 
         The usage is not stored if the accounting file will show the usage, too.
         """
@@ -301,30 +296,33 @@ class RemoteUsageService:
                 _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
     def _may_store_usage_of_end_message(self, transfer: Transfer) -> bool:
-        """Return whether to store an end message's usage: for a proved owner, or up to an hourly limit if unknown."""
+        """Say whether to store an end message's usage.
+
+        True for a proved owner; while the owner is unknown, true up to an hourly limit for each uid.
+        """
         if transfer.listed:
             return transfer.listed == OwnerSeenInHomeJobList.YES
         self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1
         return self.told[transfer.uid] <= MOST_UNPROVED_ENDS_AN_HOUR
 
     def sweep_usage(self) -> None:
-        """Delete old usage records, and begin a new count of job ends whose owner is not proved."""
+        """Delete old usage records, and restart the count of job ends without a proved owner."""
         self.told.clear()
         before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
         self.accounting.delete_records(before)
         usage_rows.sweep_old_usage_files(self.views.folder, before)
 
     def dismiss(self) -> None:
-        """Stop the readers of all accounting files."""
         for reader in self.readers.values():
             reader.dismiss()
 
 
 def remote_job_last_listed_at(transfer: Transfer) -> datetime | None:
-    """Return the time of the last remote job list with a transfer's job; None if no list had the job.
+    """Return when a remote job list last showed a transfer's job; None if no list showed the job.
 
-    A qmaster writes the accounting record when the job leaves the list, so an older record belongs to another job. No
-    list has the job if the service learns of a transfer only after the job's end, as when the state file was lost.
+    A qmaster writes the accounting record when the job leaves the list, so an older record belongs to another
+    job. No list has the job if the service learns of a transfer only after the job's end, as when the state file
+    was lost.
     """
     if not transfer.remote_state.is_listed:
         return None

@@ -61,7 +61,7 @@ class _TransferWaitingForHomeList(NamedTuple):
 
 
 class UnconfirmedTransferQuota:
-    """Counts each uid's transfers whose owner is not proved, and lets new transfers of a uid at the limit wait."""
+    """Counts each uid's transfers without a proved owner; new transfers above the limit must wait."""
 
     def __init__(self, ledger: TransferLedger, inbox: StarterMessageInbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
@@ -74,7 +74,6 @@ class UnconfirmedTransferQuota:
         self._swept_s = 0.0
 
     def restart_count(self) -> None:
-        """Begin a new count of the transfers whose owner is not proved."""
         self._count = None
 
     def must_message_wait(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> bool:
@@ -87,7 +86,7 @@ class UnconfirmedTransferQuota:
         return name in self._waiting or self._count_transfers_without_proved_owner_by_uid()[spooled.uid] >= self.most
 
     def hold_message(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> list[str]:
-        """Let a message wait in the spool; return the path of the older message, if any, that this message replaces."""
+        """Let a message wait in the spool; return the path of the older message that it replaces, if any."""
         name = spooled.message.transfer, spooled.uid
         entry = self._waiting.get(name)
         if isinstance(verdict, RejectedStarterMessage):
@@ -126,13 +125,12 @@ class UnconfirmedTransferQuota:
         return refused
 
     def waiting_job_ids(self) -> set[int]:
-        """Return the waiting transfers' local and remote job ids, which the next job lists must include."""
+        """Return the local and remote job ids of waiting transfers; the next job lists must have them."""
         waiting = [entry.transfer for entry in self._waiting.values()]
         local = {parse_transfer_name(transfer.name).job for transfer in waiting}
         return local | {transfer.remote_id for transfer in waiting if transfer.remote_id}
 
     def waiting_names_and_owners(self) -> frozenset[tuple[str, str]]:
-        """Return name and owner of each waiting transfer."""
         return frozenset((entry.transfer.name, entry.transfer.owner) for entry in self._waiting.values())
 
     def _count_transfers_without_proved_owner_by_uid(self) -> "Counter[int]":
@@ -145,7 +143,10 @@ class UnconfirmedTransferQuota:
         return self._count
 
     def _delete_transfers_without_proved_owner(self, asked_at: datetime) -> None:
-        """Delete closed transfers whose owner is not proved, if older than an hour or too many for one person."""
+        """Delete closed transfers without a proved owner, if older than an hour.
+
+        If a person has too many of these transfers, the oldest are deleted earlier.
+        """
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
                 self._ledger.delete_unproved_transfer(rested.popleft()[0], uid)
@@ -157,7 +158,7 @@ class UnconfirmedTransferQuota:
 def _where_job_lists_show_waiting_transfer(
     entry: _TransferWaitingForHomeList, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
-    """Return where job lists show a waiting transfer: YES at home, NO only at the remote cluster, '' nowhere.
+    """Return where job lists show a waiting transfer: YES at home, NO only remotely, '' nowhere.
 
     Returns None if there is no new job list.
     """
@@ -186,7 +187,10 @@ KIND_ORDER = (
 
 
 class StarterMessageReader:
-    """Reads starters' messages each round; a message that arrives before its transfer's first message waits."""
+    """Reads starters' messages each round.
+
+    A message that arrives before its transfer's first message waits.
+    """
 
     def __init__(
         self,
@@ -218,7 +222,6 @@ class StarterMessageReader:
         self._limit = policy.poller.spool_files_per_uid
 
     def allow_routes(self, routes: Iterable[Destination]) -> None:
-        """Accept messages about further pairs of transfer queue and cluster."""
         self._routes.update(routes)
 
     def apply_new_messages(self, at_once: bool) -> tuple[Transfer, ...]:
@@ -246,11 +249,10 @@ class StarterMessageReader:
         return tuple(self._ledger.open[key] for key in changed)
 
     def judge_waiting_transfers(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
-        """Accept or reject the transfers that waited for the home job list."""
         self._done += self.unproved.judge_waiting_transfers(home, snapshots)
 
     def remove_processed_messages(self) -> None:
-        """Remove processed messages from the spool, once the state file has all changes."""
+        """Remove processed messages from the spool, after the state file has all changes."""
         for path in self._done:
             self._inbox.remove_stored_message(path)
         self._done.clear()
@@ -309,7 +311,10 @@ class StarterMessageReader:
     def _message_with_decision_facts(
         self, spooled: MessageWithAuthorUid, previous: Transfer | None
     ) -> ReceivedStarterMessage:
-        """Return a message with the facts that decide about it; a removed queue stays valid for a stored transfer."""
+        """Return a message with the facts that decide about it.
+
+        A removed queue stays valid for a stored transfer.
+        """
         return ReceivedStarterMessage(
             message=spooled.message,
             known=previous,
@@ -322,7 +327,10 @@ class StarterMessageReader:
         )
 
     def _has_uid_too_many_transfers(self, uid: int) -> bool:
-        """Return whether a uid's transfers use too many of its spool files; some are reserved for other messages."""
+        """Say whether a uid's transfers use too many of the uid's spool files.
+
+        Some files are reserved for other messages.
+        """
         ledger = self._ledger
         open_, ended = (sum(owner == uid for _, owner in transfers) for transfers in (ledger.open, ledger.ended))
         half = max(1, self._limit // 2)
@@ -331,7 +339,7 @@ class StarterMessageReader:
     def _reject_or_postpone_message(
         self, spooled: MessageWithAuthorUid, refusal: RejectedStarterMessage, is_early: bool
     ) -> list[str]:
-        """Keep a message of an unknown transfer for a minute; log and remove any other rejected message."""
+        """Keep a message of an unknown transfer for a minute; log and remove other rejected messages."""
         first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
         if is_early and self._may_premature_message_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:
             self.premature[spooled.path] = first_at, spooled
@@ -348,7 +356,10 @@ class StarterMessageReader:
 
 
 def _key_shared_by_starter_progress_messages(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
-    """Return a key that all progress messages of one starter share, because only the last message is applied."""
+    """Return the key that all progress messages of a starter share.
+
+    Only the last of these messages is applied.
+    """
     message = spooled.message
     if message.kind != TransferMessageKind.RECORD:
         return (spooled.path,)

@@ -51,7 +51,7 @@ class RemoteJobActs(ReloadablePollerComponent):
         self._tasks = tasks
 
     def delete_remote_job(self, action: TransferAction) -> None:
-        """Delete a remote job as its owner; in a site of embedded clusters the service is the owner.
+        """Delete a remote job as its owner, or as the service in a site of embedded clusters.
 
         Raises OwnerlessJobNotDeleted if the owner's account was removed, and the service may not delete the job.
         """
@@ -69,7 +69,7 @@ class RemoteJobActs(ReloadablePollerComponent):
             )
 
     def delete_failed_job(self, action: TransferAction) -> TransferMessage:
-        """Delete a remote job that is in error state; return a result with the error that the cluster shows."""
+        """Delete a remote job in error state; return a result with the cluster's error message."""
         transfer = action.transfer
         where = configured_cluster_address(self.policy, transfer.remote)
         details = cluster_status_reader(where).query_job_details(where, transfer.remote_id)
@@ -87,31 +87,33 @@ class RemoteJobActs(ReloadablePollerComponent):
         return self.verdict_of_job_end(end, transfer) if end else None
 
     def verdict_of_job_end(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
-        """Return the result of an ended remote job; if nobody saw the end, query whether the job may run again."""
+        """Return an ended remote job's result; if nobody saw the end, query whether the job may run again."""
         if end.is_unseen and not transfer.rerun:
             transfer = transfer.but(rerun=self._tasks.query_rerun_policy(transfer))
         return home_verdict_from_accounting(transfer, end)
 
     def query_accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
-        """Return the account (qsub -A) of each of the given jobs that a remote cluster still lists."""
+        """Return the account (qsub -A) of those `jobs` that a remote cluster still lists."""
         where = configured_cluster_address(self.policy, cluster)
         query_accounts = batch_adapter_of_cluster(where).query_job_accounts
         return query_accounts(where, jobs) if query_accounts else {}
 
     def delete_orphan_job(self, orphan: OrphanRemoteJob) -> None:
-        """Delete a held remote job that belongs to no transfer, as an operator and not as the job's owner."""
+        """Delete a held remote job that belongs to no transfer, as an operator."""
         where = configured_cluster_address(self.policy, orphan.cluster)
         jobs = cluster_status_reader(where).query_job_details(where, orphan.job_id)
         if any(job.name == job.account == orphan.name for job in jobs):
             load_submit_adapter(where).delete_job(where, str(orphan.job_id))
 
     def remove_staged_files(self, transfer: Transfer) -> None:
-        """Remove the files that were copied to the remote cluster for a closed transfer."""
         _run_helper_as_transfer_owner("unstage", transfer)
 
 
 def _run_helper_as_transfer_owner(verb: str, transfer: Transfer) -> None:
-    """Run gridbridge-as-user as the owner; CommandFailed, OwnerAccountGone or RemoteJobNotOurs on failure."""
+    """Run gridbridge-as-user as the owner.
+
+    Raises CommandFailed, OwnerAccountGone or RemoteJobNotOurs.
+    """
     result = privileged_helper_calls.run_gridbridge_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
         raise OwnerAccountGone(privileged_helper_calls.gridbridge_as_user_error_text(result))
@@ -119,8 +121,6 @@ def _run_helper_as_transfer_owner(verb: str, transfer: Transfer) -> None:
 
 
 class TransferActRunner:
-    """Runs the service's acts on transfers, on local tasks and on remote jobs."""
-
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
         self.verdicts = VerdictFilesAndStarterFifos(policy, folder, spool)
         self.claims = ClaimAndGrantFiles(policy, spool)
@@ -137,7 +137,7 @@ class TransferActRunner:
         }
 
     def run_cluster_act(self, action: TransferAction) -> TransferMessage | None:
-        """Run an act that needs a command at a cluster; return the job's result if the act found the job's end."""
+        """Run an act at a cluster; return the remote job's result if the act found the job's end."""
         return self._cluster_acts[action.act](action)
 
 
@@ -168,7 +168,7 @@ class TransferActDispatcher:
         self.open: dict[TransferActKey, tuple[TransferAction, Future[TransferMessage | None]]] = {}
 
     def may_begin_act(self, action: TransferAction) -> bool:
-        """Return whether an act may begin: no thread runs the act, and the growing pause after its last try is over."""
+        """Say whether an act may begin: no thread runs the act, and the pause after its last try is over."""
         name = _key_of_transfer_act(action)
         failing = self._failing.get(name)
         if name in self.open or (failing and not failing.may_try(name)):
@@ -180,7 +180,7 @@ class TransferActDispatcher:
         self.open[_key_of_transfer_act(action)] = action, self._start_transfer_act(action)
 
     def take_finished_acts(self) -> Iterator[tuple[TransferAction, TransferMessage | None]]:
-        """Yield each finished act, with the remote job's result if the act found one; log failed acts."""
+        """Yield each finished act with the remote job's result, if the act found one; log failed acts."""
         for name in [name for name, (_, future) in self.open.items() if future.done()]:
             action, future = self.open.pop(name)
             try:
@@ -215,11 +215,11 @@ class TransferActDispatcher:
             self._failing.pop((act, *transfer), None)
 
     def forget_all_pauses(self) -> None:
-        """Forget the pauses of all failed acts, because a silent cluster answers again."""
+        """Forget the pauses of all failed acts; called when a silent cluster answers again."""
         self._failing.clear()
 
     def _pause_failed_transfer_act(self, name: TransferActKey) -> None:
-        """Make a failed act wait before its retry, except the release of a local task, which is retried at once."""
+        """Make a failed act wait before its retry; a failed release of a local task is retried at once."""
         if name not in self._failing and name[0] is not TransferActKind.RELEASE_LOCAL:
             self._failing[name] = BackoffBySubject(self._clock, AGAIN_S, LONGEST_S)
             self._failing[name].may_try(name)

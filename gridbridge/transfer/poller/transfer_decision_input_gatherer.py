@@ -23,7 +23,7 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 @dataclass(eq=False)
 class ReusedRemoteJobIdDetector:
-    """Detects that a transfer's remote job id belongs to another job, as after a reset of the job numbers."""
+    """Detects transfers whose remote job id now belongs to another job, as after a reset of job numbers."""
 
     _ledger: TransferLedger
     _remote: RemoteJobActs
@@ -36,11 +36,10 @@ class ReusedRemoteJobIdDetector:
         self._questions: dict[str, RepeatedBackgroundQuery[dict[TransferKey, ClusterJobListRow], dict[int, str]]] = {}
 
     def transfers_with_reused_id(self) -> frozenset[TransferKey]:
-        """Return the transfers whose remote job id belongs to another job by now."""
         return frozenset(self._found)
 
     def record_found_reuse(self, transfers: list[Transfer]) -> None:
-        """Record transfers whose remote job id belongs to another job, as gridbridge-as-user has found."""
+        """Record transfers for which gridbridge-as-user found another job under the remote job id."""
         for transfer in transfers:
             self._record_reused_remote_job_id(transfer.key, transfer)
         transfers.clear()
@@ -128,18 +127,17 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
         self.deleted_at_home = self.clock.shifted_dictionary(operator.add)
 
     def restart_silence_measurement(self) -> None:
-        """Measure all clusters' silence from now on, because a cluster is queried for the first time."""
+        """Measure all clusters' silence anew; called when a cluster is queried for the first time."""
         self.since_s = self.clock.steady_s()
 
     def notice_process_pause(self) -> None:
-        """Measure all clusters' silence from now on, if this process was stopped for a while."""
+        """Measure all clusters' silence anew, if this process was stopped for a while."""
         now_s = self.clock.steady_s()
         if now_s - self.looked_at_s > PAUSE_S:
             self.since_s = now_s
         self.looked_at_s = now_s
 
     def gather_inputs(self, concerned: Iterable[Transfer]) -> TransferSituation:
-        """Return the inputs of a decision about the given transfers."""
         transfers = tuple(concerned)
         is_asleep = spool.is_starter_asleep
         asleep = (each.wake for each in transfers if is_asleep(each.wake, each.uid, self.spool))
@@ -158,11 +156,11 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
         )
 
     def unconfigured_clusters(self) -> frozenset[str]:
-        """Return the clusters that have open transfers and are missing in gridbridge.toml."""
+        """Return the clusters that have open transfers but no section in gridbridge.toml."""
         return self.ledger.remote_clusters() - self.policy.clusters.keys()
 
     def record_home_deletions(self, transfers: Iterable[Transfer], situation: TransferSituation) -> None:
-        """Record for each transfer since when home has been deleting the task, or has not listed the task."""
+        """Record for each transfer since when home deletes its task, or does not list its task."""
         for transfer in transfers:
             if transfer_act_decisions.is_home_task_deleted(transfer, situation):
                 self.deleted_at_home.setdefault(transfer.name, situation.now)

@@ -27,8 +27,6 @@ UNSHOWN = timedelta(minutes=1)  # a closed transfer is published within this tim
 
 
 class TaskHistoryPublisher:
-    """Publishes the histories of local tasks: their transfers, with the events of each transfer."""
-
     def __init__(self, cluster: str, database: StateFile, views: TransferStatePublisher) -> None:
         self._cluster, self._transfers, self._views = cluster, TransferRows(database), views
         self._behind: set[str] = set()
@@ -43,20 +41,18 @@ class TaskHistoryPublisher:
             self.mark_history(transfer)
 
     def mark_history(self, transfer: Transfer) -> None:
-        """Mark the task of a transfer, so that the next publication includes the task's history."""
+        """Mark the history of a transfer's task for the next publication."""
         name = parse_transfer_name(transfer.name)
         if name.cluster == self._cluster:
             self._behind.add(name.local)
 
     def update_history(self, before: Transfer | None, after: Transfer) -> None:
-        """Put a changed transfer into its task's history, and mark the history for publication."""
         if attempts := self._cached_transfers_of_task(after.name):
             attempts.setdefault(after.key, _TransferWithEvents(after)).transfer = after
         if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
             self.mark_history(after)
 
     def add_history_event(self, event: TransferEvent) -> None:
-        """Add an event to the cached history of a transfer."""
         if attempt := self._cached_transfers_of_task(event.name).get((event.name, event.uid)):
             attempt.events.append(event)
 
@@ -66,7 +62,6 @@ class TaskHistoryPublisher:
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
 
     def publish_marked_histories(self) -> None:
-        """Publish the history of each task that was marked."""
         for local in self._behind:
             self._publish_task_history(local)
         self._behind.clear()
@@ -104,8 +99,6 @@ def _transfer_histories_of_uids(
 
 @dataclass(slots=True)
 class _TransferWithEvents:
-    """One transfer of a task, with the events of its history in order."""
-
     transfer: Transfer
     events: list[TransferEvent] = field(default_factory=list)
 
@@ -117,7 +110,10 @@ _log = logging.getLogger(__name__)
 
 
 class TransferLedger:
-    """Holds a copy of the state file's open transfers, and of ended transfers whose remote jobs are still watched."""
+    """Holds a copy of the state file's open transfers.
+
+    Also holds ended transfers whose remote jobs are still watched.
+    """
 
     def __init__(
         self, database: StateFile, job_history: TaskHistoryPublisher, breakers: ClusterFailureBreakers, clock: Clock
@@ -135,7 +131,6 @@ class TransferLedger:
         self._told: dict[TransferKey, str] = {}
 
     def load_transfers(self) -> None:
-        """Load the transfers that an earlier process left in the state file."""
         now = self._clock.now()  # the clock may have been set back meanwhile
         for transfer in self._transfers.open_transfers():
             self.open[transfer.key] = transfer.limit_times(now)
@@ -144,7 +139,6 @@ class TransferLedger:
         self._job_history.mark_unpublished_histories()
 
     def open_transfers(self) -> ValuesView[Transfer]:
-        """Return the open transfers."""
         return self.open.values()
 
     def remote_clusters(self) -> frozenset[str]:
@@ -156,7 +150,6 @@ class TransferLedger:
         return frozenset(map(config_sections_of_transfer, self.open_transfers()))
 
     def open_transfers_with_keys(self, keys: Iterable[TransferKey]) -> tuple[Transfer, ...]:
-        """Return the open transfers that have one of the given keys."""
         return tuple(self.open[key] for key in set(keys) & self.open.keys())
 
     def find_transfer(self, key: TransferKey) -> Transfer | None:
@@ -164,7 +157,7 @@ class TransferLedger:
         return self.open.get(key) or self._transfers.find_transfer(*key)
 
     def attempts_of_task(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
-        """Return all open and closed transfers that belong to one uid and to the same task as the given transfer."""
+        """Return the open and closed transfers of the given transfer's task that belong to `uid`."""
         name = parse_transfer_name(transfer)
         all_attempts = self._transfers.transfers_of_task(name.cluster, name.job, name.task)
         return tuple(attempt for attempt in all_attempts if attempt.uid == uid)
@@ -187,7 +180,10 @@ class TransferLedger:
         self._log_withheld_lines(transfer)
 
     def reopen_transfer(self, ended: Transfer) -> None:
-        """Open a closed transfer again because home missed the task's end, unless the task was sent again since."""
+        """Open a closed transfer again, unless its task was sent again since.
+
+        Home has missed the task's end.
+        """
         names = [attempt.name for attempt in self.attempts_of_task(ended.name, ended.uid)]
         if names[-1:] == [ended.name] and ended.key not in self.open:
             self.store_transfer(ended.but(closed_at=None, updated_at=self._clock.now()))
@@ -212,7 +208,7 @@ class TransferLedger:
             self.ended[closed.key] = transfer.but(reguarded=False)
 
     def store_all_transfers(self) -> None:
-        """Store all transfers in the state file again, because a change of the clock has moved their times."""
+        """Store all transfers in the state file again, after a change of the clock has moved their times."""
         with self.transaction():
             for transfer in (*self.open.values(), *self.ended.values()):
                 self._job_history.update_history(None, transfer)
@@ -238,7 +234,7 @@ class TransferLedger:
             self._withheld.keep(transfer.uid, transfer.key, text)
 
     def _log_withheld_lines(self, transfer: Transfer) -> None:
-        """Log the lines that were withheld until the home job list proved the transfer's owner."""
+        """Log the withheld lines of a transfer whose owner the home job list has proved."""
         is_proved = transfer.listed == OwnerSeenInHomeJobList.YES
         if is_proved or (transfer.listed and transfer.is_over):
             for text in self._withheld.take(transfer.uid, transfer.key):
@@ -246,14 +242,14 @@ class TransferLedger:
                     _log_transfer_history_line(transfer, text)
 
     def move_to_ended(self, transfer: Transfer) -> None:
-        """Move a closed transfer from the open to the ended transfers, whose remote jobs are still watched."""
+        """Move a closed transfer to the ended transfers, whose remote jobs are still watched."""
         self.open.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         if transfer.record:
             self.ended[transfer.key] = transfer
 
     def stop_watching_remote_job(self, transfer: Transfer) -> None:
-        """Stop watching the remote job of an ended transfer, whose message file was removed."""
+        """Stop watching the remote job of an ended transfer; its message file is already removed."""
         self.ended.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         self._transfers.put_transfer(transfer.but(record=""))
@@ -261,11 +257,9 @@ class TransferLedger:
             self.rested.setdefault(transfer.uid, deque()).append((transfer.name, transfer.closed_at))
 
     def delete_unproved_transfer(self, name: str, uid: int) -> None:
-        """Delete a closed transfer from the state file, if the owner is not proved."""
         self._transfers.delete_unproved_transfer(name, uid)
 
     def sweep_unproved_transfers(self, before: datetime) -> None:
-        """Delete transfers that closed before the given time, if the owner is not proved."""
         self._transfers.delete_unproved_transfers(before)
         for uid, rested in tuple(self.rested.items()):
             while rested and rested[0][1] < before:

@@ -14,8 +14,6 @@ from gridbridge.transfer.poller.poller_components import PollerComponents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollRoundSituation:
-    """A round's input: new answers of clusters, and the transfers to decide about."""
-
     came: tuple[ClusterQueryResult, ...]
     is_news: bool  # whether a cluster has answered or a transfer has changed
     concerned: tuple[Transfer, ...]
@@ -23,14 +21,11 @@ class PollRoundSituation:
 
 
 class PollRoundSteps:
-    """The steps of a round of the poller: gather, decide, store the decision, and act."""
-
     def __init__(self, components: PollerComponents) -> None:
         self._parts = components
 
     @property
     def journal(self) -> DecisionJournal:
-        """The journal of the service's decisions."""
         return self._parts.journal
 
     def gather(self) -> PollRoundSituation:
@@ -73,7 +68,6 @@ class PollRoundSteps:
         parts.mail.judge_waiting_transfers(snapshot, parts.answers.good)
 
     def decide(self, round_input: PollRoundSituation) -> TransferRoundPlan:
-        """Plan the acts for the transfers that a round's input concerns."""
         if round_input.situation is None:
             return TransferRoundPlan()
         poller = self._parts.policy.poller

@@ -21,10 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class TransferService(PollerComponents):
-    """The service of gridbridge-poller, built from its components."""
-
     def load_stored_state(self) -> None:
-        """Load all transfers and their pending acts that an earlier process left in the state file."""
         verdicts, clock = self.resources.acts.verdicts, self.resources.clock
         clock.detect_step()  # first, because a change of the clock moves the loaded times
         verdicts.hide_verdict_file_names()
@@ -49,7 +46,6 @@ class TransferService(PollerComponents):
             _log.warning("event=dropped cluster=%s why=%r", cluster, why)
 
     def run_round(self) -> None:
-        """Run one round of the poller."""
         with self.open_round() as a_round:
             service_cycle.run_cycle_once(a_round, _log.debug)
 
@@ -78,7 +74,7 @@ class TransferService(PollerComponents):
         self.situations.notice_process_pause()
 
     def has_unqueried_cluster(self) -> bool:
-        """Return whether a late message opened a transfer at a configured cluster that is not queried."""
+        """Say whether a late message opened a transfer at a configured cluster that is not queried."""
         return bool(self.ledger.remote_clusters() & (self.policy.clusters.keys() - self.resources.observers.keys()))
 
     def watched_job_ids(self) -> frozenset[int]:

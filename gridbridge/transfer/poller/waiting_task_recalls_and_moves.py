@@ -75,7 +75,6 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
                 self._verdicts.remove_verdict_file(transfer.name, transfer.uid)
 
     def transfers_being_recalled(self) -> Set[TransferKey]:
-        """Return the keys of the transfers whose tasks are being brought home."""
         return self._out.keys()
 
     def recall_due_tasks(self, situation: TransferSituation, troubles: dict[str, str]) -> None:
@@ -115,7 +114,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         return transfer.key in self._out
 
     def may_recall(self, transfer: Transfer) -> bool:
-        """Return whether a waiting task of a proved owner may come home; not after too many recalls."""
+        """Say whether a waiting task of a proved owner may come home; False after too many recalls."""
         queue = self.policy.queues.get(transfer.queue)
         cluster = self.policy.clusters.get(transfer.remote)
         is_proved = transfer.listed == transfers_and_actions.OwnerSeenInHomeJobList.YES
@@ -153,7 +152,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         self._verdicts.publish_verdict_and_wake(action)
 
     def _forget_or_withdraw_task_recall(self, key: TransferKey, situation: TransferSituation) -> None:
-        """Forget a finished return home; withdraw a request if the remote job runs or the starter does not act."""
+        """Forget a finished recall; withdraw a recall if the remote job runs or the starter does not act."""
         transfer = self._ledger.open.get(key)
         if transfer is None or (transfer.verdict and transfer.claimed != HOME):
             self._forget_task_recall(key)
@@ -209,7 +208,6 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         return {parse_transfer_name(move.name).job for move in self._move_rows.moves_in_flight()}
 
     def continue_moves(self, situation: TransferSituation) -> None:
-        """Do the next step of each move."""
         self._record_moves_with_restored_queue_list(situation)
         moves = [move for move in self._move_rows.moves_in_flight() if move.key not in self._ending]
         for move in moves:
@@ -224,7 +222,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
             self._move_rows.delete_ended_moves(self._clock.now() - ENDED_MOVE_AGE)
 
     def _bring_moved_task_home(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferSituation) -> None:
-        """Bring home a task that is to move to another cluster; give up the move if the task can't come home."""
+        """Bring home a task that is to move to another cluster; give up the move if this fails."""
         keeping = self._keeping.get(transfer.key)
         if keeping and not keeping.done():
             return  # a queue list that is still being changed can't be restored yet
@@ -276,7 +274,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
     def _give_up_task_move(
         self, move: WaitingTaskMove, transfer: Transfer, situation: TransferSituation, why: str
     ) -> None:
-        """Give up a move, and restore the job's queue list unless a rescheduled task waits for a new starter."""
+        """Give up a move; restore the job's queue list unless a rescheduled task waits for a new starter."""
         if parse_transfer_name(move.name).job in situation.requeued_jobs:
             self._record_task_move_end(move, TaskMoveStage.DROPPED, why)
         else:

@@ -38,19 +38,18 @@ def main() -> None:
 
 
 def note_local_job_suspended(task: LocalTask) -> None:
-    """Note that the local job is suspended: by hand, with its queue, or by a threshold."""
+    """Note that the local job was suspended by hand, with its queue, or by a threshold."""
     note_intent_and_wake_starter(task, DesiredLocalJobState.SUSPENDED)
 
 
 def note_local_job_resumed(task: LocalTask) -> None:
-    """Note that the local job runs again after a suspension."""
     note_intent_and_wake_starter(task, DesiredLocalJobState.RUNNING)
 
 
 def terminate_local_job(task: LocalTask) -> None:
     """End the local job, unless only its time limit at home has passed while the remote job goes on.
 
-    In doubt the job ends, because Grid Engine runs no second method for one `qdel`. During the check the starter does
+    In doubt the job ends: Grid Engine runs no second method for one `qdel`. During the check the starter does
     not release the remote job.
     """
     doubt = ""
@@ -84,10 +83,10 @@ def _is_job_deleted_or_unknown(task: LocalTask) -> bool:
 
 
 def delete_job_of_killed_starter(task: LocalTask) -> None:
-    """Delete the remote job of a starter that was killed; do nothing if the starter ended regularly.
+    """Delete the remote job of a killed starter; do nothing if the starter ended regularly.
 
-    If the deletion fails, the service deletes the remote job. An ended job with a remote folder is left to the service,
-    because the folder may have outputs that are not at home yet.
+    If the deletion fails, the service deletes the remote job. An ended job with a remote folder is left to the
+    service, because the folder may have outputs that are not at home yet.
     """
     record = task.read_record()
     if not record or task.read_closing_note() or task.is_deleted():
@@ -103,14 +102,16 @@ def delete_job_of_killed_starter(task: LocalTask) -> None:
 
 
 def note_intent_and_wake_starter(task: LocalTask, desired: str) -> None:
-    """Note that the local job is to be suspended, resumed or deleted, and wake its starter."""
     task.open_notes_folder()
     task.note_intent(desired)
     task.wake_starter()
 
 
 class StarterProcess:
-    """A starter's first process, held by a pidfd in case its pid is used again."""
+    """A starter's first process, held by a pidfd.
+
+    The system may use the pid again.
+    """
 
     def __init__(self, task: LocalTask) -> None:
         try:
@@ -121,12 +122,12 @@ class StarterProcess:
             self.pid = 0
 
     def kill_starter_after(self, patience_s: float) -> None:
-        """Wait until the starter ends by itself; after `patience_s`, kill its process group."""
+        """Kill the starter's process group, unless the starter ends by itself within `patience_s`."""
         if self.pid and not self._does_starter_end_within(patience_s):
             os.killpg(self.pid, SIGKILL)
 
     def kill_step_after(self, patience_s: float) -> None:
-        """Wait until the starter ends by itself; after `patience_s`, kill its running step."""
+        """Kill the starter's running step, unless the starter ends by itself within `patience_s`."""
         if not self.pid or self._does_starter_end_within(patience_s):
             return
         with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:

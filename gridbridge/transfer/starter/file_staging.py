@@ -33,8 +33,6 @@ LONG_S = 40.0  # timeout of a command that lists or removes a remote folder
 
 
 class RemoteStagingFolder:
-    """A job's remote folder for copied files, and the job's lists of inputs and outputs."""
-
     __slots__ = ("cwd", "folder", "stage_in", "stage_out")
 
     def __init__(self, *, folder: str, cwd: str, stage_in: str = "", stage_out: str = "") -> None:
@@ -74,7 +72,10 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
 
 
 def copy_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
-    """Copy the inputs to the remote folder; False if the local job was deleted, UnstageablePaths for a lost input."""
+    """Copy the inputs to the remote folder; return False if the local job was deleted.
+
+    Raises UnstageablePaths for a lost input.
+    """
     task, login, at = step.task, _remote_ssh_login(step), step.record.stage
     if task.is_noted_done(INPUTS_COPIED_NOTE):
         return True
@@ -94,7 +95,7 @@ def copy_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
 
 
 def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool:
-    """Copy the outputs home and remove the remote folder; False if the local job was deleted meanwhile."""
+    """Copy the outputs home and remove the remote folder; return False if the local job was deleted."""
     try:
         if has_run and not _copy_outputs_home(step):
             return False
@@ -108,7 +109,7 @@ def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool
 
 
 def _copy_outputs_home(step: "StarterStepContext") -> bool:
-    """Copy existing outputs home once, following symlinks; False if the local job was deleted meanwhile."""
+    """Copy existing outputs home once, following symlinks; return False if the local job was deleted."""
     task, login, at = step.task, _remote_ssh_login(step), step.record.stage
     if task.is_noted_done(OUTPUTS_FETCHED_NOTE):
         return True
@@ -207,7 +208,10 @@ def _why_input_is_uncopyable(path: str) -> str:
 
 
 def _symlinks_to_parent_folder(top: str) -> "Iterator[str]":
-    """Yield symlinks to a parent folder, which rsync would follow forever; skip unreadable folders."""
+    """Yield symlinks to a parent folder; skip unreadable folders.
+
+    rsync would follow such symlinks forever.
+    """
     path, above = os.path.realpath(top), {_device_and_inode("/")}
     while path != "/":
         above.add(_device_and_inode(path))
@@ -233,10 +237,11 @@ def _device_and_inode(path: str) -> tuple[int, int]:
 
 
 def _append_standard_stream_once(fetched: str, path: str) -> None:
-    """Append a standard stream to the owner's file, to which other programs may write as well.
+    """Append a standard stream to the owner's file.
 
-    A note has the file's size before the first write, so a repeated step continues after the bytes that a killed step
-    wrote. A pipe, a device or an unreadable file gets the whole stream again.
+    Other programs may write to the file, too. A note has the file's size before the first write, so a repeated
+    step continues after the bytes of a killed step. A pipe, a device or an unreadable file gets the whole stream
+    again.
     """
     note = f"{fetched}.from"
     try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def choose_local_task_guard(step: "StarterStepContext") -> str:
-    """Return what is to keep a local task from starting again: a hold, a far start time, or nothing."""
+    """Return what keeps a local task from starting again: a hold, a far start time, or nothing."""
     if not step.home.HAS_START_TIMES:
         return HomeStartGuard.HOLD
     request, task = step.request, step.task
@@ -23,7 +23,7 @@ def choose_local_task_guard(step: "StarterStepContext") -> str:
 
 
 def guard_running_local_task(step: "StarterStepContext") -> None:
-    """Set, once for all steps, the hold or start time that keeps the running task from starting again."""
+    """Set, once for all steps, the hold or start time that keeps the task from starting again."""
     task, how = step.task, step.record.guard or HomeStartGuard.HOLD
     if task.is_noted_done(GUARDED):
         return
@@ -48,7 +48,10 @@ def remove_task_guard(step: "StarterStepContext") -> None:
 
 
 def write_first_transfer_note(step: "StarterStepContext") -> bool:
-    """Write a transfer's first note; False while a task that was sent before waits for the service's answer."""
+    """Write a transfer's first note.
+
+    Returns False while a task that was sent before waits for the service's answer.
+    """
     wake = step.record.wake or spool.create_starter_wake_fifo(step.task.our_spool)
     step.record = TransferMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
     if step.task.was_sent_before() and not _ask_service_for_last_transfer(step):
@@ -67,7 +70,7 @@ def write_first_transfer_note(step: "StarterStepContext") -> bool:
 
 
 def _ask_service_for_last_transfer(step: "StarterStepContext") -> bool:
-    """Ask the service whether the task gets a new transfer or continues its last transfer."""
+    """Ask the service which transfer the task continues, if any; return False until the answer comes."""
     reply = published_file_formats.read_verdict_or_reply(step.task.verdict_path(step.record.wake))
     if reply is None:
         put_back = "yes" if step.task.restarted else ""

@@ -35,8 +35,6 @@ INFINITE_S = float("inf")
 
 
 class LocalTask:
-    """A task of a job in a transfer queue, with its starter's notes and its messages to the service."""
-
     def __init__(self, env: dict[str, str], spool_dir: str = SPOOL, published_dir: str = PUBLISHED) -> None:
         self.env = env
         self.our_spool = spool_dir
@@ -51,7 +49,7 @@ class LocalTask:
     def open_notes_folder(self) -> None:
         """Create the task's private folder for notes, before the first step or method.
 
-        Another user may have created TMPDIR before execd did. So other users lose write access to TMPDIR, and their
+        Another user may have created TMPDIR before execd did. Other users lose write access to TMPDIR, and their
         files are moved aside.
         """
         folder = self.env["TMPDIR"]
@@ -78,25 +76,26 @@ class LocalTask:
         return TransferAttemptId("", self.job, self.task, 0).local
 
     def read_route(self, queue: str = "") -> TransferRoute:
-        """Return what the service has published about a transfer queue, by default about the task's own queue."""
+        """Return the published route of a transfer queue, by default of the task's own queue."""
         return published_file_formats.read_published_route(queue or self.queue, self.published)
 
     def remote_address(self, route: TransferRoute) -> Away:
-        """Return the address of a remote cluster; for a cluster by ssh, the address has the job owner's login."""
+        """Return a remote cluster's address; for a cluster reached by ssh, with the owner's login."""
         return route.away_as(own_login_name()) if route.remote_ssh else route.away
 
     def verdict_path(self, transfer: str) -> str:
-        """Return the path of the file in which the service publishes the result of a transfer."""
         return published_file_formats.transfer_verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
-        """Say whether the task had a starter before; RESTARTED is unset after a cleared error state (qmod -cj)."""
+        """Say whether the task had a starter before.
+
+        Published histories count, too, because RESTARTED is unset after a cleared error state (qmod -cj).
+        """
         unproved = published_file_formats.unverified_history_path(self.local_id, os.getuid(), self.published)
         proved = published_file_formats.verified_job_history_path(self.local_id, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
 
     def wake_starter(self) -> None:
-        """Wake the task's starter."""
         record = self.read_record()
         if record and record.wake:
             spool.wake_starter(record.wake, self.our_spool)
@@ -110,15 +109,15 @@ class LocalTask:
         return parse_execd_config(read_whole_file(f"{self.spool_dir}/config"))
 
     def read_job_environment(self) -> dict[str, str]:
-        """Return the job's environment from execd's file, without cutting long values."""
+        """Return the job's environment from execd's file, with long values uncut."""
         return parse_execd_environment(read_whole_file(f"{self.spool_dir}/environment"))
 
     def read_record(self) -> TransferMessage | None:
-        """Return the starter's last note about the transfer; None before the starter's first act."""
+        """Return the starter's last note about the transfer; None before the first act."""
         return task_notes.read_note_message(f"{self.private}/record")
 
     def save_record(self, record: TransferMessage) -> None:
-        """Send a note about the transfer to the service first, and then write the note."""
+        """Send a note about the transfer to the service, and then write the note."""
         spool.send_spool_message(record, self.our_spool)
         self._write_message_note("record", record)
 
@@ -141,7 +140,7 @@ class LocalTask:
         return os.path.exists(f"{self.private}/dead")
 
     def note_intent(self, desired: str) -> None:
-        """Note for the starter what a method wants of the local job; tell the service of a deletion at once."""
+        """Note a method's desired state of the local job; tell the service of a deletion at once."""
         if desired == DesiredLocalJobState.DEAD:
             self.note_done("dead")
         else:
@@ -151,7 +150,7 @@ class LocalTask:
             self.report_intent(desired)
 
     def report_intent(self, desired: str) -> None:
-        """Tell the service what is wanted of the local job, if the task has a transfer."""
+        """Tell the service the desired state of the local job, if the task has a transfer."""
         at = message_timestamp()
         self._send_message_about_transfer(TransferMessage(kind=TransferMessageKind.INTENT, desired=desired, at=at))
 
@@ -165,7 +164,7 @@ class LocalTask:
             spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
 
     def read_desired_state(self) -> str:
-        """Return the state of the local job that a method's latest note asks for; empty without a note.
+        """Return the local job's desired state in the latest note of a method; empty without a note.
 
         The service learns of a new note before the starter acts. A method that writes a note meanwhile also creates
         the mark file INTENT again, so the starter's next step handles the note.
@@ -181,21 +180,20 @@ class LocalTask:
         return desired
 
     def note_observed_state(self, desired: str, order: task_notes.NoteSortKey) -> None:
-        """Note the local job's state as a method would, unless a method has written a note that is as new."""
+        """Note the local job's state like a method, unless the latest note of a method is as new."""
         if task_notes.is_intent_older(task_notes.newest_intent_note(self.private), order):
             task_notes.note_method_intent(self.private, desired, order)
 
     def close_transfer(self, outcome: TransferMessage) -> None:
-        """Tell the service that a transfer has no remote job any more and is to be closed."""
+        """Tell the service to close a transfer, because no remote job exists any more."""
         self._write_message_note("closed", outcome)
         spool.send_spool_message(outcome, self.our_spool)
 
     def read_recall_note(self) -> TransferMessage | None:
-        """Return the note about the task's return home; None if the task is not on its way home."""
+        """Return the note about the task's recall; None if the task is not on its way home."""
         return task_notes.read_note_message(f"{self.private}/recall")
 
     def write_recall_note(self, recall: TransferMessage) -> None:
-        """Note the progress of the task's return home."""
         self._write_message_note("recall", recall)
 
     def read_closing_note(self) -> TransferMessage | None:
@@ -204,18 +202,16 @@ class LocalTask:
         return end if end and end.tells_end() else None
 
     def read_time_limit_s(self, name: str) -> float:
-        """Return a noted time limit of the local job in seconds; infinite without a note."""
+        """Return a noted time limit in seconds; infinite without a note."""
         try:
             return parse_time_limit_s(read_whole_file(f"{self.private}/{name}").decode())
         except (GridbridgeError, ValueError):
             return INFINITE_S
 
     def is_noted_done(self, step: str) -> bool:
-        """Say whether the starter has noted that `step` is done."""
         return os.path.exists(f"{self.private}/{step}")
 
     def note_done(self, step: str) -> None:
-        """Note that `step` is done, so that later steps of the starter do not repeat it."""
         task_notes.write_note(f"{self.private}/{step}")
 
     def ran_for_s(self) -> float:
@@ -238,7 +234,7 @@ class LocalTask:
         return now_s - first_s
 
     def require_tmpdir_space(self) -> None:
-        """Before a job is sent, raise JobTmpdirFull unless TMPDIR has space for notes."""
+        """Raise JobTmpdirFull unless TMPDIR has space for notes; called before a job is sent."""
         path = f"{self.private}/tried"
         task_notes.write_note(path, bytes(MAX_BYTES))  # the longest possible note
         safe_files.remove_file(path)
@@ -253,12 +249,10 @@ class LocalTask:
 
 
 def own_login_name() -> str:
-    """Return the login name of the current user."""
     return pwd.getpwuid(os.getuid()).pw_name
 
 
 def message_timestamp() -> str:
-    """Return the current time in the format of messages between starter and service."""
     return f"{time.time():.3f}"
 
 
@@ -273,7 +267,7 @@ def parse_time_limit_s(limit: str) -> float:
 
 
 def read_whole_file(path: str) -> bytes:
-    """Read a file; GridbridgeError for an unreadable file."""
+    """Read a file; raise GridbridgeError for an unreadable file."""
     try:
         with open(path, "rb") as file:
             return file.read()

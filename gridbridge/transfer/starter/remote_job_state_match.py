@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def match_remote_job_state(step: "StarterStepContext", message: TransferMessage | None) -> bool:
-    """Bring the remote job to the state that the local job is to have; safe to repeat.
+    """Bring the remote job to the desired state of the local job; safe to repeat.
 
-    `message` has the local job's state in the service's last job list. Returns False, for a retry, while a process
-    checks whether the local job is to end.
+    `message` has the local job's state in the service's last job list. Returns False, for a retry, while a
+    process checks whether the local job is to end.
     """
     now = task_notes.boot_clock_sort_key()
     if step.noted:
@@ -50,7 +50,7 @@ def match_remote_job_state(step: "StarterStepContext", message: TransferMessage 
 def _note_known_states_of_local_job(
     step: "StarterStepContext", message: TransferMessage | None, now: task_notes.NoteSortKey
 ) -> None:
-    """Note, in order of time, the local job's states that this step and the service know."""
+    """Note, in order of time, the local job's states known to this step and the service."""
     desired = step.task.read_desired_state()
     # The transfer was suspended, and its rescheduled task runs.
     if not desired and step.record.desired == DesiredLocalJobState.SUSPENDED:
@@ -83,7 +83,7 @@ def _is_local_job_to_run(step: "StarterStepContext") -> bool:
 
 
 def _copy_declared_inputs(step: "StarterStepContext") -> bool:
-    """Copy the declared inputs to the remote cluster; False if the job was deleted."""
+    """Copy the declared inputs to the remote cluster; return False if the job was deleted."""
     if not step.record.stage:
         return True
     from gridbridge.transfer.starter import file_staging
@@ -102,7 +102,10 @@ def _suspend_or_resume_remote_job(step: "StarterStepContext", desired: str) -> N
 
 
 def _check_remote_job_owner_once(step: "StarterStepContext") -> None:
-    """Check the remote job's owner and account (qsub -A) once in a step; RemoteJobNotOurs on a mismatch."""
+    """Check the remote job's owner and account (qsub -A), once in a step.
+
+    Raises RemoteJobNotOurs on a mismatch.
+    """
     if not step.is_sure:
         is_remote_job_known(step.away, step.record)
         step.is_sure = True
@@ -114,7 +117,7 @@ def find_held_remote_job(remote: Away, record: TransferMessage) -> str:
 
 
 def delete_remote_job(remote: Away, record: TransferMessage) -> None:
-    """Delete the remote job of a transfer, after a query that finds or checks the job."""
+    """Delete a transfer's remote job, if a query finds the job."""
     if record.kind != TransferMessageKind.RECORD:
         return
     if not record.remote_id:
@@ -126,7 +129,10 @@ def delete_remote_job(remote: Away, record: TransferMessage) -> None:
 
 
 def is_remote_job_known(remote: Away, record: TransferMessage) -> bool:
-    """Say whether a cluster lists a transfer's remote job; RemoteJobNotOurs if another job has the id."""
+    """Say whether a cluster lists a transfer's remote job.
+
+    Raises RemoteJobNotOurs if another job has the id.
+    """
     owner_account = load_submit_adapter(remote).query_owner_and_account(remote, record.remote_id)
     if owner_account[0] and owner_account != (_remote_account(remote), record.transfer):
         raise RemoteJobNotOurs(

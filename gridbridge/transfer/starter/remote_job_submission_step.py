@@ -51,10 +51,10 @@ def build_remote_job_spec(
     stage: str = "",
     claim: str = "",
 ) -> RemoteJobScriptValues:
-    """Return the values for the remote job's wrapper script; GridbridgeError if a file of the job is unreadable.
+    """Return the values for the remote job's wrapper script.
 
-    `stage` is the folder for copied files at the remote cluster, or empty. `claim` are shell lines that check whether
-    the job may run.
+    `stage` is the folder for copied files at the remote cluster, or empty. `claim` are shell lines that check
+    whether the job may run. Raises GridbridgeError if a file of the job is unreadable.
     """
     env, is_script = task.env, config["handle_as_binary"] != "1"
     start = env["SGE_STARTER_SHELL_START_MODE"] if is_script else ShellStartMode.BINARY
@@ -85,7 +85,7 @@ def has_standard_stream_files(env: dict[str, str]) -> bool:
 
 
 def remote_output_location(env: dict[str, str], login: SshLogin) -> str:
-    """Describe in which files at the remote cluster a job's output stays; empty without output."""
+    """Describe the files at the remote cluster in which a job's output stays; empty without output."""
     paths = dict.fromkeys((env["SGE_STDOUT_PATH"], env["SGE_STDERR_PATH"]))
     names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
     account = login.user or env["LOGNAME"]
@@ -116,7 +116,7 @@ def is_interactive_job(env: dict[str, str]) -> bool:
 def _remote_job_environment(
     task: LocalTask, request: JobRequest, config: dict[str, str], is_script: bool, identity: str
 ) -> tuple[tuple[str, str], ...]:
-    """Return the variables that the job's owner set, and the job's identity at home, sorted by name."""
+    """Return the variables that the owner set and the job's identity at home, sorted by name."""
     values = task.read_job_environment()
     execds = EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if granted_parallel_environment(config)[0] else ())
     own = {name: values.get(name, "") for name in request.variables if name not in execds}
@@ -146,7 +146,10 @@ CAUSES = {
 
 
 def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
-    """Submit the remote job with a hold; UnmappableRequest also for a job that came from another cluster."""
+    """Submit the remote job with a hold.
+
+    Raises UnmappableRequest, also for a job that came from another cluster.
+    """
     if _has_job_come_from_other_cluster(step.task.env.get("SGE_ACCOUNT", "")):
         raise UnmappableRequest(ONE_HOP)
     request = step.request
@@ -183,7 +186,7 @@ def _has_job_come_from_other_cluster(account: str) -> bool:
 
 
 def is_owner_ssh_login_barred(step: "StarterStepContext") -> bool:
-    """Say whether the owner's ssh login to the remote cluster was rejected often and long enough to give up."""
+    """Say whether the owner's ssh login was rejected often and long enough to give up."""
     is_often = step.task.count_try("logins") >= LOGINS - 1
     return step.task.seconds_since_first_note(FIRST_REJECTED_LOGIN_NOTE) >= SHUT_OUT_S and is_often
 
@@ -191,8 +194,8 @@ def is_owner_ssh_login_barred(step: "StarterStepContext") -> bool:
 def claim_wrapper_lines(step: "StarterStepContext") -> str:
     """Return the shell lines by which the remote job claims the right to run.
 
-    A retried submission uses its claim again if the configuration still has claims of this kind. The file with the
-    claim's key is written first, because the job's script names this file.
+    A retried submission uses its claim again if the configuration still has claims of this kind. The claim's key
+    is written first, because the job's script names the key's file.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):
@@ -209,7 +212,6 @@ def claim_wrapper_lines(step: "StarterStepContext") -> str:
 
 
 def write_claim_key(step: "StarterStepContext") -> None:
-    """Write the file with the secret key by which the remote job may claim its task."""
     if step.record.claim:
         from gridbridge.batch import remote_job_claim_script
 
@@ -217,7 +219,7 @@ def write_claim_key(step: "StarterStepContext") -> None:
 
 
 def make_remote_staging_folder(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
-    """Create a remote folder if declared files or standard streams are copied; return its path, or ''."""
+    """Create a remote folder if files or standard streams must be copied; return its path, or ''."""
     route, env = step.route, step.task.env
     is_wanted = route.declares_staged_files(request.context) or (route.staged and has_standard_stream_files(env))
     if not (step.record.stage or is_wanted):

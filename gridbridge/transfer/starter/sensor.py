@@ -99,10 +99,10 @@ class HostLoadSensor:
             self._log_sensor_trouble(f"no poller could be started: {error.strerror}")
 
     def _does_poller_hang(self, beat: float, now: float, passed: float) -> bool:
-        """Say whether the poller hangs: no sign of life for long, by the monotonic clock.
+        """Say whether the poller gave no sign of life for long, by the monotonic clock.
 
-        A sign of life with a future time announces a silence until then. A long pause of the sensor is counted as half
-        the limit at most, because the whole host may have been frozen.
+        A sign of life with a future time announces a silence until then. A long pause of the sensor is counted as
+        half the limit at most, because the whole host may have been frozen.
         """
         step, self._looked = passed - self._looked, passed
         is_heard = beat != self._beat or beat > now
@@ -118,7 +118,10 @@ class HostLoadSensor:
             self._log_sensor_trouble(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
 
     def _log_sensor_trouble(self, trouble: str) -> None:
-        """Log a new failure and its end in a file, because execd discards the sensor's standard error."""
+        """Log a new failure and its end in a file.
+
+        execd discards the sensor's standard error.
+        """
         if trouble == self._told:
             return
         self._told = trouble
@@ -139,7 +142,7 @@ class ExecdRequestLineBuffer:
         self._begun = b""
 
     def next_request(self, came: bytes) -> str:
-        """Return the request of the complete lines: QUIT if a line says so, else REPORT; NOTHING_YET without a line."""
+        """Return QUIT if a complete line says so, else REPORT; NOTHING_YET without a complete line."""
         *lines, begun = (self._begun + came).split(b"\n")
         self._begun = begun[-LINE_MAX:]
         if any(line.strip() == QUIT.encode() for line in lines):
@@ -150,7 +153,7 @@ class ExecdRequestLineBuffer:
 def start_poller(program: tuple[str, ...], home: str) -> None:
     """Start the poller as the service's account, in its own session and with its own log.
 
-    The sensor's own uid stays root, because execd can't kill a sensor with another uid and would wait for it forever.
+    The sensor's own uid stays root: execd can't kill a sensor with another uid, and would wait for it forever.
     """
     child = os.fork()
     if child:

@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def end_without_notes_folder(task: LocalTask) -> str:
-    """Return an answer, to end or to wait, if the folder for the task's notes is unusable; else ''."""
+    """Return '' if the folder for the task's notes is usable, else the answer to end or to wait."""
     try:
         task.open_notes_folder()
     except errors.JobTmpdirFull as error:
@@ -60,7 +60,7 @@ def end_without_notes_folder(task: LocalTask) -> str:
 
 
 def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
-    """Run the starter's next step; without space for notes, tell the shell to try again."""
+    """Run the starter's next step; without space for notes, tell the shell to retry."""
     try:
         try:
             step = DueStarterStep(task, intent, arguments)
@@ -85,7 +85,7 @@ class DueStarterStep(StarterStepContext):
     """The next step of a starter, chosen by the notes of earlier steps."""
 
     def run_due_step(self) -> str:
-        """Do the starter's next step, even if the last step was killed; return the answer for the shell."""
+        """Do the starter's next step, also after a killed step; return the answer for the shell."""
         if closed := self.task.read_closing_note():
             return self.finish_transfer(closed, has_run=False)
         if self.task.is_deleted():
@@ -104,7 +104,7 @@ class DueStarterStep(StarterStepContext):
         return self.continue_submitted_job()
 
     def continue_submitted_job(self) -> str:
-        """Do the next step of a submitted job, which depends on the service's answer and the local job's state."""
+        """Do a submitted job's next step, which depends on the service's answer and the local job's state."""
         message = published_file_formats.read_verdict_or_reply(self.task.verdict_path(self.record.transfer))
         agreement = message if message and message.outcome == TransferOutcome.AGREE else None
         if answer := self.obey_service_verdict(None if agreement else message):
@@ -143,7 +143,10 @@ class DueStarterStep(StarterStepContext):
         return starter_step_context.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
 
     def resend_record(self) -> str:
-        """Send the note about the transfer again, and restore FIFO and claim key, in case the spool was wiped."""
+        """Send the note about the transfer again, and restore FIFO and claim key.
+
+        The spool may have been wiped.
+        """
         spool.ensure_starter_wake_fifo(self.record.wake, self.task.our_spool)
         self.save_and_send_record()
         remote_job_submission_step.write_claim_key(self)
@@ -154,7 +157,7 @@ class DueStarterStep(StarterStepContext):
         return starter_step_context.tell_starter_shell_to_sleep(self.task, "wait", LOOK_S, self.record)
 
     def find_or_submit_remote_job(self) -> str:
-        """Find or submit the held remote job; return an answer for the shell if the submission failed, else ''."""
+        """Find or submit the held remote job; return '', or an answer for the shell after a failure."""
         try:
             remote_id = find_held_remote_job(self.away, self.record) if self.may_be_there else ""
             answer = None if remote_id else remote_job_submission_step.submit_remote_job(self)
@@ -177,7 +180,10 @@ class DueStarterStep(StarterStepContext):
         return ""
 
     def end_refused_job(self, reason: str, cause: str) -> str:
-        """End the starter of a job that the remote cluster refuses: the job is requeued or fails."""
+        """End the starter of a job that the remote cluster refuses.
+
+        The job is requeued or fails.
+        """
         from gridbridge.transfer.starter import task_return_home
 
         home, own_queues = self.route.home, published_file_formats.list_queues_with_routes(self.task.published)
@@ -187,8 +193,8 @@ class DueStarterStep(StarterStepContext):
     def end_deleted_job(self) -> str:
         """Delete the remote job and end the starter by SIGKILL, as `qdel` would.
 
-        The starter of a rescheduled job exits with 99, because Grid Engine takes this end for the end of the job's
-        next run. If the starter fails, the service deletes the remote job.
+        The starter of a rescheduled job exits with 99: Grid Engine takes this end for the end of the job's next run.
+        If the deletion fails, the service deletes the remote job.
         """
         try:
             delete_remote_job(self.away.with_time_limit(DELETE_S), self.record)
@@ -197,7 +203,10 @@ class DueStarterStep(StarterStepContext):
         return f"exit {REQUEUE}" if self.task.is_noted_done(BACK) else f"signal {SIGKILL}"
 
     def finish_transfer(self, verdict: TransferMessage, has_run: bool = True) -> str:
-        """End the starter as the result says; a task that is to run again may start at home from now on."""
+        """End the starter according to the result.
+
+        A task that is to run again may start at home from now on.
+        """
         if self.record.stage:
             from gridbridge.transfer.starter import file_staging
 

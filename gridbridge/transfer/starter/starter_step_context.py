@@ -34,7 +34,7 @@ class StarterStepContext:
         self.home = load_home_job_control(self.route.home)
 
     def use_route(self, route: TransferRoute) -> None:
-        """Use the remote cluster and the settings that the service has published for a transfer queue."""
+        """Use the remote cluster and settings of a queue's published route."""
         self.route = route
         self.away = self.task.remote_address(route)
         self.far = load_submit_adapter(self.away)
@@ -44,7 +44,7 @@ class StarterStepContext:
             ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())
 
     def require_same_cluster(self, record: TransferMessage) -> None:
-        """Raise errors.GridbridgeError if the transfer's queue leads to another cluster by now."""
+        """Raise GridbridgeError if the transfer's queue leads to another cluster by now."""
         if record.remote and self.route.remote != record.remote:
             leads = f"queue {record.queue} leads to {self.route.remote} by now"
             raise errors.GridbridgeError(f"{leads}; expected {record.remote}")
@@ -73,7 +73,7 @@ LIBRARY_NOT_LOADED = b"error while loading shared libraries"  # the linker print
 
 
 def end_or_retry_after_error(task: LocalTask, error: errors.GridbridgeError) -> str:
-    """End a job without a remote cluster or with too low resource limits; retry the step after any other error."""
+    """End a job without a remote cluster or with too low resource limits; else retry the step."""
     log_step_error(error)
     if isinstance(error, errors.UnconfiguredTransferQueue):
         return end_job_without_route(task, error)
@@ -96,7 +96,7 @@ def log_step_error(error: Exception) -> None:
 def end_job_without_route(task: LocalTask, error: Exception, configuration: str = CONFIG) -> str:
     """End an unsent job whose queue leads to no configured cluster; let a sent job wait.
 
-    An unsent job first waits 60 s for a new gridbridge.toml, because Grid Engine opens a re-created queue by the load
+    An unsent job first waits 60 s for a new gridbridge.toml. Grid Engine opens a re-created queue by the load
     values of the deleted queue.
     """
     record = task.read_record()
@@ -116,7 +116,6 @@ def wait_for_tmpdir_space(task: LocalTask, error: errors.JobTmpdirFull) -> str:
 
 
 def put_job_in_error_state(task: LocalTask, reason: str) -> str:
-    """Tell the starter's shell to put the job into the error state, for the given reason."""
     write_job_error_reason(task, reason)
     return f"exit {transfer_messages_in_spool.ERROR}"
 
@@ -130,7 +129,6 @@ def write_job_error_reason(task: LocalTask, reason: str) -> None:
 
 
 def failure_cause_of_step_error(error: errors.GridbridgeError) -> str:
-    """Return the cause (TransferFailureCause) of an error that stopped a step."""
     if isinstance(error, errors.TemporaryJobRefusal):
         return error.cause
     if isinstance(error, errors.SshAccessRejected):
@@ -145,7 +143,7 @@ def retry_step_later(task: LocalTask, record: TransferMessage) -> str:
 
 
 def tell_starter_shell_to_sleep(task: LocalTask, verb: str, how_long_s: int, record: TransferMessage) -> str:
-    """Tell the starter's shell to sleep until a time has passed, the FIFO is written, or the answer exists."""
+    """Tell the starter's shell to sleep until the time is over, the FIFO is written or an answer exists."""
     if not record.wake:
         return f"{verb} {how_long_s} - -"
     verdict = task.verdict_path(record.wake if record.kind == TransferMessageKind.ASK else record.transfer)
@@ -153,7 +151,6 @@ def tell_starter_shell_to_sleep(task: LocalTask, verb: str, how_long_s: int, rec
 
 
 def verdict_exit_status(verdict: TransferMessage) -> int:
-    """Return the exit status by which the starter reports the transfer's result to the shepherd."""
     fixed = {
         TransferOutcome.REQUEUE: transfer_messages_in_spool.REQUEUE,
         TransferOutcome.ERROR: transfer_messages_in_spool.ERROR,

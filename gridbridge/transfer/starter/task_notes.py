@@ -16,7 +16,7 @@ NO_ROOM = (28, 122)  # ENOSPC and EDQUOT (errno(3)); to import errno would be sl
 
 
 def write_note(path: str, data: bytes = b"") -> None:
-    """Write a note atomically, by a rename; JobTmpdirFull if TMPDIR is full."""
+    """Write a note atomically, by a rename; raise JobTmpdirFull if TMPDIR is full."""
     try:
         safe_files.replace_file_atomically(path, data, durable=False)
     except StateError as error:
@@ -40,7 +40,7 @@ def read_note_number(path: str) -> float | None:
 
 
 def tmpdir_full_error_of(error: BaseException | None, path: str) -> JobTmpdirFull | None:
-    """Return JobTmpdirFull if an error means a full filesystem or a used-up quota; else None."""
+    """Return JobTmpdirFull for an error of a full filesystem or used-up quota, else None."""
     if not isinstance(error, OSError) or error.errno not in NO_ROOM:
         return None
     return JobTmpdirFull(f"no room in $TMPDIR: {path}: {error.strerror}")
@@ -62,7 +62,7 @@ def process_start_ticks_and_pid(pid: int) -> NoteSortKey:
 
 
 def boot_clock_sort_key(age_s: float = 0.0) -> NoteSortKey:
-    """Return the sort key of an event `age_s` (at least 0) seconds ago, in clock ticks since the host's boot."""
+    """Return the sort key of an event `age_s` >= 0 seconds ago, in clock ticks since the host's boot."""
     return int((time.clock_gettime(time.CLOCK_BOOTTIME) - max(0.0, age_s)) * TICKS), 0
 
 
@@ -86,17 +86,17 @@ def is_termination_check_running(folder: str) -> bool:
 
 
 def newest_intent_note(folder: str) -> str:
-    """Return the name of the latest note of a method about the local job; empty without a note."""
+    """Return the name of the latest method's note about the local job; empty without a note."""
     return max(_intent_note_names(folder), key=_intent_note_sort_key, default="")
 
 
 def desired_state_in_note(name: str) -> str:
-    """Return the local job's desired state from the name of a method's note; empty for an empty name."""
+    """Return the desired state in the name of a method's note; empty for an empty name."""
     return name.rpartition(".")[2]
 
 
 def is_intent_older(name: str, order: NoteSortKey) -> bool:
-    """Say whether the note `name` of a method is more than 1 s older than `order`; true for an empty name."""
+    """Say whether a method's note is more than 1 s older than `order`; true for an empty name."""
     return not name or _intent_note_sort_key(name)[0] + TICKS < order[0]
 
 
@@ -122,6 +122,6 @@ def _intent_note_names(folder: str) -> list[str]:
 
 
 def _intent_note_sort_key(name: str) -> tuple[int, int, bool]:
-    """Return the sort key of a method's note: start time and pid of the method, and whether the note is unreported."""
+    """Return a method's start time and pid, and whether its note is unreported."""
     word, ticks, pid, _ = name.split(".")
     return int(ticks), int(pid), word == NEW_INTENT_PREFIX

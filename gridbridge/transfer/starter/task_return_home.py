@@ -40,7 +40,7 @@ def do_recall_step(
     record: TransferMessage,
     wished: TransferMessage,
 ) -> TransferMessage | int:
-    """Do the next step of a task's return home; return the task's end, or the seconds until the next step."""
+    """Do the next step of a recall; return the task's end, or the seconds until the next step."""
     remote_id, begun = record.remote_id, task.read_recall_note()
     if begun is None:
         begun = wished.but(at=message_timestamp())
@@ -75,7 +75,7 @@ def _delete_waiting_remote_job(
 
 
 def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> TransferMessage | None:
-    """Return the task's end, a requeue, if the recall (return home) has deleted the remote job; else None.
+    """Return the task's end, a requeue, if the recall has deleted the remote job; else None.
 
     The recall counts as the cause only if the remote job was killed, or if nobody knows how the remote job ended.
     """
@@ -96,7 +96,10 @@ def _confirm_remote_job_gone(
 
 
 def _give_up_recall(cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
-    """Give up a task's return home, and release the remote job, which has started or ended."""
+    """Give up a recall, and release the remote job, which has started or ended.
+
+    Returns the seconds until the next step.
+    """
     cell.release_job(remote, remote_id, gone_is_fine=True)
     safe_files.remove_file(f"{task.private}/recall")
     return SETTLE_S
@@ -106,10 +109,10 @@ NO_HOME_QUEUE = "no local queue can run the job either"
 
 
 def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], reason: str) -> TransferMessage:
-    """Mark a refused job so that the job stays at home; return the transfer's end: a requeue or the error state.
+    """Mark a refused job to stay at home; return the transfer's end: a requeue or the error state.
 
-    The whole array is marked, because its tasks share one request (qalter(1): -l and -q work on jobs, not on tasks).
-    Raises GridbridgeError if the job can't be marked now.
+    The whole array is marked, because its tasks share one request (qalter(1): -l and -q work on jobs, not on
+    tasks). Raises GridbridgeError if the job can't be marked now.
     """
     own, marker = (load_home_job_control(home).query_job_request(home, job), load_refused_job_marker(home))
     if own.is_pinned:

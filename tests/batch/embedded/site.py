@@ -41,7 +41,6 @@ class Site:
         self.database = EmbeddedJobStore(self.folder)
 
     def run(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
-        """Run the cluster's program."""
         argv = (*PROGRAM, self.folder, *words)
         return subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
 
@@ -52,7 +51,7 @@ class Site:
         return done.returncode == -signal.SIGKILL
 
     def add(self, script: str, **values: Any) -> int:
-        """Add a job or array with the given fields of its request, but start no keeper."""
+        """Add a job or array without starting a keeper; `values` are fields of the request."""
         usual = {"name": "job", "account": values.get("name", "job"), "shell": "/bin/sh", "slots": 1, "held": False}
         files = {"cwd": str(self.path), "output": str(self.path / "output"), "script": script.encode()}
         request = usual | files | values
@@ -63,7 +62,6 @@ class Site:
         return self.add(f'echo "$JOB_ID" >>{self.ran}\n')
 
     def times_run(self, job: int) -> int:
-        """Return how many times a job has run."""
         return self.ran.read_text().split().count(str(job)) if self.ran.exists() else 0
 
     def look(self) -> None:
@@ -72,8 +70,6 @@ class Site:
         embedded_job_keeper.start_embedded_keeper_if_needed(self.database)
 
     def end(self, job: int) -> EmbeddedJobEnd:
-        """Wait until a job has ended, and return its end."""
-
         def ended() -> tuple[str, EmbeddedJobEnd] | None:
             self.look()
             return self.database.job_end(job)
@@ -92,11 +88,9 @@ class Site:
         return self.folder.encode() in words and b"keep" in words
 
     def until_running(self, job: int) -> int:
-        """Wait until a job runs, and return its process id."""
         return until(lambda: self.database.live_job(job).pid, f"job {job} to run")
 
     def keeper_of(self, job: int) -> int:
-        """Return the process id of a job's keeper, the parent of the job's first process."""
         pid = self.until_running(job)
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             return int(file.read().rpartition(")")[2].split()[1])
@@ -108,7 +102,6 @@ class Site:
         until(lambda: not self.database.keepers.is_job_locked(job), "the keeper's lock to be free")
 
     def empty(self) -> None:
-        """Delete all jobs."""
         for job in self.database.live_jobs():
             self.run("delete", str(job.id))
         until(lambda: self.look() or not self.database.live_jobs(), "all jobs to be gone")

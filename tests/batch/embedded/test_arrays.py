@@ -33,7 +33,7 @@ def add(site: Site, tasks: int = 0, **values: object) -> int:
 
 
 def run_all(site: Site) -> list[EmbeddedJob]:
-    """Record jobs as running, by a process that has ended, while slots are free."""
+    """Record jobs as running until no slot is free; the recorded process has already ended."""
     started = []
     while job := site.database.next_startable_job():
         site.database.update_job(job.id, pid=2**22 + 1, birth="over", started_at=float(job.id))
@@ -42,7 +42,6 @@ def run_all(site: Site) -> list[EmbeddedJob]:
 
 
 def told(site: Site) -> list[int]:
-    """Return the indices of the preempted tasks."""
     return [job.place for job in site.database.live_jobs() if job.way_at]
 
 

@@ -145,7 +145,7 @@ def test_a_job_that_cannot_start_enters_error_state_and_frees_its_slot(
 
 
 def test_a_job_with_a_fifo_as_output_does_not_block_other_jobs(site: Site) -> None:
-    """Opening a FIFO without a reader blocks for ever while the database is locked."""
+    """Opening a FIFO without a reader blocks for ever, and the database would stay locked."""
     os.mkfifo(site.path / "fifo")
     job = site.add("exit 0\n")
     with site.database.write_transaction():
@@ -214,7 +214,7 @@ def test_a_database_of_a_newer_version_is_refused(site: Site) -> None:
 
 @pytest.mark.root
 def test_a_cluster_folder_of_another_user_is_refused(tmp_path: Path) -> None:
-    """The other user's jobs would run as the caller."""
+    """The jobs of the other user would run under the caller's account."""
     site = Site(tmp_path, slots=1)
     os.chown(site.folder, 12345, -1)
     done = site.run("submit", stdin="exit 0\n")

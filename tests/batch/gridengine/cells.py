@@ -6,7 +6,7 @@ from gridbridge.model.transfer_route import GridEngineCellAccess
 
 
 def cell_of_scripts(folder: Path, timeout_s: float = 15.0, **programs: str) -> GridEngineCellAccess:
-    """Return a cell whose files lie in a folder, and whose client programs run the given lines of sh."""
+    """Return a cell whose client programs run the given lines of sh."""
     for name, lines in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
         (folder / name).chmod(0o755)

@@ -40,14 +40,12 @@ def _cell(tmp_path: Path) -> Iterator[GridEngineCellAccess]:
 
 
 def queue(name: str, used: int, total: int, state: str = "", more: str = "") -> str:
-    """Return a queue instance as qstat prints it."""
     leafs = {"name": name, "qtype": "B", "slots_used": used, "slots_total": total, "state": state}
     shown = "".join(ROW.format(key, value) for key, value in leafs.items() if value != "")
     return f"<Queue-List>{shown}<slots_resv>0</slots_resv>{more}</Queue-List>"
 
 
 def waiting(number: int, tasks: str) -> str:
-    """Return a waiting array as qstat prints it."""
     leafs = {"JB_job_number": number, "JB_name": "j", "JB_owner": "alice", "state": "qw"}
     shown = "".join(ROW.format(key, value) for key, value in leafs.items())
     return f"<job_list>{shown}<slots>1</slots><tasks>{tasks}</tasks></job_list>"

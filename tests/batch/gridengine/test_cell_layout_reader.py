@@ -53,7 +53,6 @@ BY_HAND = {
 
 
 def layout(**told: object) -> bytes:
-    """Return a configuration table as written by hand."""
     return json.dumps(told).encode()
 
 
@@ -139,7 +138,6 @@ ROW = (
 
 
 def cell(*rows: tuple[object, ...], running: str = "") -> GridEngineCellSnapshot:
-    """Return a cell in which the given jobs wait."""
     jobs = "".join(ROW.format(*row) for row in rows)
     document = f"<job_info><queue_info>{running}</queue_info><job_info>{jobs}</job_info></job_info>"
     return parse_cell_demand(document.encode(), BARE, UTC, parse_cell_configuration(layout(**BY_HAND)))
@@ -210,7 +208,7 @@ def test_qhost_values_are_split_into_free_consumables_and_others() -> None:
 
 
 def test_global_values_count_for_hosts_without_own_value() -> None:
-    """See complex(5)."""
+    """complex(5) describes this rule."""
     value = "<resourcevalue name='color' dominance='{}'>{}</resourcevalue>".format
     rows = (("global", value("gf", "red")), ("n1", ""), ("n2", value("hf", "blue")))
     hosts = "".join(f"<host name='{name}'>{text}</host>" for name, text in rows)

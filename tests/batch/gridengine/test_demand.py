@@ -26,20 +26,18 @@ NO_SLOTS = f"<job_info>{ROW.format(1, 'qw', '2026-01-01T12:00:00', 0, '')}</job_
 
 
 def cell(*rows: tuple[object, ...]) -> GridEngineCellSnapshot:
-    """Return a cell in which the given jobs wait."""
     jobs = "".join(ROW.format(*row) for row in rows)
     document = f"<job_info><queue_info/><job_info>{jobs}</job_info></job_info>"
     return parse_cell_demand(document.encode(), QHOST)
 
 
 def layout_of(**shortcuts: str) -> CellConfiguration:
-    """Return a cell configuration with the given resources and shortcuts."""
     rows = [CellResourceDefinition(name=name, shortcut=short) for name, short in shortcuts.items()]
     return CellConfiguration(resources={key: one for one in rows for key in (one.name, one.shortcut)})
 
 
 def asking(pe: str) -> list[WaitingJobGroup]:
-    """Return the startable groups of the golden cell that request a parallel environment; empty: none."""
+    """Return the golden cell's startable groups that request `pe`; an empty `pe` means no environment."""
     found = parse_cell_demand(QSTAT, QHOST)
     return [one for one in found.waiting if one.shape.pe == pe and one.state.can_start]
 

@@ -161,14 +161,12 @@ def _common(tmp_path: Path) -> Path:
 
 
 def write_lines(file: Path, *accounts: str, days_old: float = 0) -> None:
-    """Write one accounting line for each account."""
     file.write_text("".join(f"all.q:host:{account}:0\n" for account in accounts))
     at = file.stat().st_mtime - days_old * DAY_S
     os.utime(file, (at, at))
 
 
 def accounts_found(common: Path, *accounts: str) -> tuple[int, list[str]]:
-    """Return the search's exit status, and the account of each line found."""
     root = str(common.parents[1])
     cell = GridEngineCellAccess(root=root, cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
     argv = client_commands.search_accounting_command(cell, list(accounts))

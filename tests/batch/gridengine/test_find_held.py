@@ -37,7 +37,6 @@ def a_job(number: int, owner: str = "alice", account: str = NAME) -> str:
 
 
 def cell_of(folder: Path, shown: str, *rows: str) -> GridEngineCellAccess:
-    """Return a cell whose qstat lists these rows of alice's jobs, and prints `shown` as details."""
     (folder / "listed").write_text(f"<job_info>{''.join(rows)}</job_info>")
     (folder / "shown").write_text(shown)
     return cell_of_scripts(folder, qstat=QSTAT.format(folder))
@@ -51,7 +50,6 @@ ROWS = (listed(12), listed(9), listed(8, "work"), listed(7, owner="bob"))
 
 
 def asked(folder: Path) -> list[str]:
-    """Return the job ids of each query for details."""
     path = folder / "asked"
     return path.read_text().splitlines() if path.exists() else []
 

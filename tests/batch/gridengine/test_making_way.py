@@ -48,7 +48,6 @@ def membership(cell: GridEngineCellAccess, *queues: tuple[str, str, int, int]) -
 
 
 def called(cell: GridEngineCellAccess) -> list[str]:
-    """Return the options of each call of qmod."""
     path = Path(cell.binaries) / "called"
     return path.read_text().splitlines() if path.exists() else []
 

@@ -23,8 +23,6 @@ WHOLE_LISTS = ["idle.xml", "mixed.xml", "mixed-plain.xml", "deleting.xml"]
 
 
 class Everything:
-    """A container that contains each job id."""
-
     def __contains__(self, job_id: object) -> bool:
         return True
 

@@ -218,7 +218,7 @@ def test_a_job_name_that_looks_like_an_account_is_ignored() -> None:
 
 
 def smuggled(inner: bytes, asked: bytes = b"-l arch=x", rest: bytes = b"z") -> bytes:
-    """Return a record whose request contains a line feed, the lines `inner` and the text `rest`."""
+    """Return a record whose request has a line feed; `inner` and `rest` follow the line feed."""
     own = (CAPTURED / "accounting.txt").read_bytes().splitlines()[0]
     head, tail = own.rsplit(b":NONE:0.000000:NONE:", 1)
     return head + b":" + asked + b"\n" + inner + rest + b":0.000000:NONE:" + tail + b"\n"
@@ -258,7 +258,6 @@ ARRAY = (7, "gc.alpha.3.1")
 
 
 def task(place: int, exit_status: int = 0, array: tuple[int, str] = ARRAY) -> bytes:
-    """Return the accounting line of an array task."""
     fields = OURS.rstrip(b"\n").split(b":")
     fields[5], fields[6] = str(array[0]).encode(), array[1].encode()
     fields[12], fields[35] = str(exit_status).encode(), str(place).encode()
@@ -266,7 +265,6 @@ def task(place: int, exit_status: int = 0, array: tuple[int, str] = ARRAY) -> by
 
 
 def tasks(*lines: bytes, places: range = range(1, 9)) -> list[tuple[int, int, int]]:
-    """Return array id, index and exit status of each parsed task of two arrays."""
     asked = [
         ArrayEndQuery(job_id=number, account=account, places=places) for number, account in (ARRAY, (8, "gc.alpha.3.2"))
     ]

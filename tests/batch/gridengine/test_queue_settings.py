@@ -25,7 +25,7 @@ exit 1
 
 @pytest.fixture
 def cell(tmp_path: Path) -> GridEngineCellAccess:
-    """Return a cell whose qconf prints files beside it."""
+    """Return a cell whose qconf prints files of the same folder."""
     return cell_of_scripts(tmp_path, qconf=QCONF)
 
 
@@ -130,7 +130,7 @@ shell_start_mode             posix_compliant
 
 
 def cell_of_conf(folder: Path, said: str, status: int = 0) -> GridEngineCellAccess:
-    """Return a cell_of_conf whose qconf prints `said` as the global configuration."""
+    """Return a cell whose qconf prints `said` as the global configuration."""
     (folder / "said").write_text(said)
     return cell_of_scripts(folder, qconf=f'[ "$*" = -sconf ] || exit 9; cat {folder}/said; exit {status}')
 

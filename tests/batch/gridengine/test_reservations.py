@@ -37,7 +37,7 @@ ONE = b"""<?xml version='1.0'?>
 
 
 def cell(folder: Path, body: str = "") -> GridEngineCellAccess:
-    """Return a cell with a qrstat that runs `body`, or without qrstat."""
+    """Return a cell whose qrstat runs `body`; the cell has no qrstat if `body` is empty."""
     return cell_of_scripts(folder, **({"qrstat": body} if body else {}))
 
 

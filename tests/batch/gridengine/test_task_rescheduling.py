@@ -19,7 +19,6 @@ QUEUE = """<Queue-List><name>{name}</name><resource name="{mark}" type="hf">{bes
 
 
 def job(number: int, *more: str, restart: int = 1, kind: int = 64, at: int = 0) -> str:
-    """Return a job as printed by `qstat -xml -j`."""
     return (
         f"<element><JB_job_number>{number}</JB_job_number>{''.join(more)}"
         f"<JB_execution_time>{at}</JB_execution_time><JB_restart>{restart}</JB_restart>"
@@ -98,7 +97,6 @@ def test_tasks_of_best_effort_queues_are_not_listed() -> None:
 
 @pytest.fixture
 def cell(tmp_path: Path) -> GridEngineCellAccess:
-    """Return a cell whose qstat prints files of a folder, and whose qmod records its options."""
     beside = 'cd "${0%/*}"'
     qstat = f'{beside}; case "$*" in *" -j "*) cat jobs ;; *) cat rows ;; esac'
     return cell_of_scripts(tmp_path, qstat=qstat, qmod=f'{beside}; echo "$@" >>called')

@@ -18,13 +18,12 @@ KILLED_BEFORE = 6  # exit status of oardel for a job that was deleted before
 
 
 def task(job: int, array: int, **other: object) -> dict[str, object]:
-    """Return an array task as printed by oarstat."""
     known = {"name": NAME, "owner": "al_gamma", "array_id": array, "array_index": job - array + 1}
     return shown(Job_Id=job, **(known | other))
 
 
 def noted(monkeypatch: pytest.MonkeyPatch, adapter: ModuleType, *jobs: dict[str, object]) -> list[Argv]:
-    """Make a module's client programs print these jobs; return the list of command lines."""
+    """Make a module's client programs print these jobs; return the list of recorded command lines."""
     asked: list[Argv] = []
 
     def call(_server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
@@ -36,7 +35,7 @@ def noted(monkeypatch: pytest.MonkeyPatch, adapter: ModuleType, *jobs: dict[str,
 
 
 class Frontend:
-    """OAR's programs; oardel reports the jobs in `ended` as deleted before, and `copy` is the resubmitted job."""
+    """OAR's programs; oardel finds jobs in `ended` already deleted, and `copy` is the resubmitted job."""
 
     def __init__(self, *jobs: dict[str, object], scripts: str = "", ended: str = "", copy: object = None) -> None:
         self.jobs, self.scripts, self.ended, self.copy = jobs, scripts, ended, copy
@@ -44,7 +43,6 @@ class Frontend:
         self.queries = 0
 
     def __call__(self, _server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
-        """Answer a command line."""
         if "/usr/bin/oardel" in argv:
             self.deleted.append(argv[-1])
             return CompletedProgram(argv, KILLED_BEFORE if argv[-1] == self.ended else 0, b"", b"")

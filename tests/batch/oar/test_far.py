@@ -15,8 +15,6 @@ ARRAY = "echo OAR_JOB_ID=12; echo OAR_ARRAY_ID=12"
 
 
 class Frontend:
-    """A home directory, and an oarsub that runs a given line of sh."""
-
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
         self.home.mkdir()
@@ -29,7 +27,6 @@ class Frontend:
         self.env = {"PATH": f"{bin_folder}:/usr/bin:/bin", "HOME": str(self.home)}
 
     def submit(self, says: str, script: bytes, size: int = -1, verb: str = "submit") -> tuple[int, str, list[str]]:
-        """Submit a script; return exit status, output and the names of stored scripts."""
         self.tell(self.oarsub, says)
         count = str(len(script) if size < 0 else size)
         argv = oar_commands.oar_frontend_script_command(self.server, verb, count, str(self.oarsub))
@@ -37,7 +34,6 @@ class Frontend:
         return done.returncode, done.stdout.decode(), self.scripts()
 
     def scripts(self) -> list[str]:
-        """Return the names of the stored scripts."""
         return sorted(path.name for path in (self.home / ".gridbridge").iterdir())
 
     def grow_old(self, name: str) -> None:
@@ -46,7 +42,6 @@ class Frontend:
         os.utime(self.home / ".gridbridge" / name, (two_days_ago, two_days_ago))
 
     def tell(self, path: Path, says: str) -> None:
-        """Write an executable sh program of one line."""
         path.write_text(f"#!/bin/sh\n{says}\n")
         path.chmod(0o755)
 

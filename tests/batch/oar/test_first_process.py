@@ -20,8 +20,6 @@ TICKING = "while :; do echo . >>ticks; sleep 0.02; done\n"
 
 
 class Node:
-    """The disk of a node on which a job's keeper runs."""
-
     def __init__(self, folder: Path) -> None:
         self.work, self.scratch = folder / "it's \\here", folder / "scratch"
         self.file = folder / "job.12"
@@ -39,18 +37,15 @@ class Node:
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self, script: str, cwd: str = "", tells: bool = False) -> "subprocess.Popen[bytes]":
-        """Write and start a job as OAR does."""
         self.write(script, cwd, tells)
         return self.launch()
 
     def write(self, script: str, cwd: str = "", tells: bool = False, tasks: int = 0) -> None:
-        """Write the file that a job, or each of `tasks` array tasks, runs."""
         known = {"cwd": cwd or str(self.work), "script": script.encode(), "tasks": tasks}
         spec = JobSpec(transfer="gb.alpha.12.0.1", request=JobRequest(), **known)
         self.file.write_bytes(oar_job_file_contents(spec, tells=tells))
 
     def launch(self, **environment: str) -> "subprocess.Popen[bytes]":
-        """Start the file's job as OAR does."""
         self.started.append(subprocess.Popen(["/usr/bin/perl", self.file], env=self.env | environment))
         return self.started[-1]
 
@@ -59,17 +54,14 @@ class Node:
         return self.start(script, cwd).wait(20)
 
     def ticks(self) -> int:
-        """Return the number of ticks that the job has written."""
         file = self.work / "ticks"
         return file.stat().st_size if file.exists() else 0
 
     def until_ticking(self) -> None:
-        """Wait until the job writes another tick."""
         before = self.ticks()
         until(lambda: self.ticks() > before, "the job to continue", 20)
 
     def left(self) -> list[str]:
-        """Return the remaining files of keeper and job."""
         return [*map(str, self.scratch.iterdir())] + [str(self.file)] * self.file.exists()
 
 
@@ -199,20 +191,16 @@ def test_background_processes_end_with_the_job(node: Node) -> None:
 
 
 class Array:
-    """An array of two tasks."""
-
     def __init__(self, node: Node, script: str, cwd: str = "") -> None:
         self.node = node
         node.file = node.file.with_name("array.12")
         node.write(script, cwd, tasks=2)
 
     def run(self, place: int) -> int:
-        """Run one task and return its exit status."""
         told = {"OAR_ARRAY_ID": "12", "OAR_ARRAY_INDEX": str(place)}
         return self.node.launch(**told).wait(20)
 
     def left(self) -> list[str]:
-        """Return the remaining files of the array."""
         return sorted(path.name for path in self.node.file.parent.glob("array.*"))
 
 

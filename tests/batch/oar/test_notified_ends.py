@@ -21,8 +21,6 @@ ME = pwd.getpwuid(os.getuid()).pw_name
 
 
 class Listener:
-    """A running listen.pl, whose standard input stands for the ssh connection."""
-
     def __init__(self, path: Path) -> None:
         pipe = subprocess.PIPE
         argv = ("/usr/bin/perl", LISTENER, str(path))
@@ -30,7 +28,7 @@ class Listener:
         self.path = path
 
     def until_there(self, before: int = 0) -> "Listener":
-        """Wait until listen.pl has created its FIFO, with another inode than `before`."""
+        """Wait until listen.pl has created its FIFO; the inode number must differ from `before`."""
         deadline = time.monotonic() + LIMIT_S
         while self.number() in (0, before):
             assert self.process.poll() is None, self.process.communicate()
@@ -44,12 +42,10 @@ class Listener:
         return 0
 
     def hear(self) -> bytes:
-        """Return the next line of output."""
         assert self.process.stdout
         return self.process.stdout.readline()
 
     def hang_up(self) -> tuple[bytes, bytes]:
-        """End the connection; return the remaining output and the errors."""
         return self.process.communicate(timeout=LIMIT_S)
 
 
@@ -85,7 +81,6 @@ def submitted(tmp_path: Path, path: Path, home: str = "home") -> tuple[str, ...]
 
 
 def end_job(program: str, *words: str, tag: str = "END") -> int:
-    """Run the program of a job's end or start as OAR does; return its exit status."""
     argv = (program, *words, "12", "gb.alpha.1.0.1", tag, "Job stopped normally.")
     return subprocess.run(argv, check=False, timeout=LIMIT_S).returncode
 

@@ -17,7 +17,6 @@ TWO_GROUPS_WITH_GPUS = "/nodes=2/gpu=2/resource_id=2+/nodes=1/gpu=2/resource_id=
 
 
 def request(**hard: str) -> JobRequest:
-    """Return a request for hard resources."""
     return JobRequest(hard=tuple(hard.items()))
 
 
@@ -30,7 +29,6 @@ def spec(request: JobRequest) -> JobSpec:
 
 
 def program(argv: Argv, name: str) -> Argv:
-    """Return the command line of an OAR program inside another command line."""
     return argv[argv.index(f"/usr/bin/{name}") :]
 
 

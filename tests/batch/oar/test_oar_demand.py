@@ -23,7 +23,6 @@ QUEUE = "all.q"
 
 
 def resource(number: int, host: str, **values: object) -> dict[str, object]:
-    """Return a resource as printed by oarnodes."""
     usual: dict[str, object] = {
         "resource_id": number,
         "network_address": host,
@@ -42,7 +41,7 @@ def document(
     up: tuple[str, ...] = (),
     lines: Sequence[str] | None = None,
 ) -> bytes:
-    """Return the output of the demand query; without `lines` as saved by an earlier version."""
+    """Return the output of the demand query; without `lines`, the output of an earlier version."""
     table = {str(one["resource_id"]): one for one in resources}
     listed = {str(one["Job_Id"]): one for one in jobs}
     parts = [json.dumps(table).encode(), json.dumps(listed).encode()]
@@ -159,7 +158,10 @@ LICENCE = "{TYPE = 'licence' AND x=1}/licence=2"
     ],
 )
 def test_a_job_fits_if_all_its_groups_and_units_fit(used: list[list[int]], wanted: str, message: str, fit: int) -> None:
-    """Two nodes have two slots each, of one CPU; slots in `used` run jobs, and two jobs may share a slot."""
+    """Each of two nodes has one CPU with two slots.
+
+    `used` lists the slots of each running job; two jobs may share a slot.
+    """
     runs = (shown(Job_Id=at, assigned_resources=slots, queue="default") for at, slots in enumerate(used, 1))
 
     assert _fits(document(CPUS, *runs, _waiting(wanted, message=message))) == fit
@@ -263,7 +265,6 @@ def test_one_standby_node_is_woken_for_a_job_on_all_nodes() -> None:
 def test_nodes_are_added_for_the_smallest_alternative_if_no_alternative_fits(
     ways: Sequence[str], fit: int, add: int
 ) -> None:
-    """Three slots on two nodes are free; one node is idle."""
     run = shown(Job_Id=1, assigned_resources=[1], queue="default")
     wanted = "".join(f'-l "{way},walltime=1:0:0" ' for way in ways)
     plan = _plan(document(TWO, run, _waiting("", wanted_resources=wanted)))

@@ -28,7 +28,6 @@ RESUBMITTED = ("CPUSET_ERROR", "RESUBMIT_JOB_AUTOMATICALLY")
 
 
 def shown(*events: str, **values: object) -> dict[str, object]:
-    """Return a job as printed by oarstat, with its events in reverse order."""
     listed = [
         {"event_id": number, "type": kind, "description": f"about {kind}\n", "date": 1795205656}
         for number, kind in enumerate(events, 8)  # event ids have one or two digits
@@ -274,7 +273,6 @@ def nodes(*resources: dict[str, object]) -> bytes:
 
 
 def line(job: int, letter: str, queue: str = "default", name: str = "solve") -> str:
-    """Return a job as printed by oarstat --format 1."""
     return f"{job:<10} {name:14.14} {'bob':14} 2026-11-28 18:00:00 {letter} {queue:10.10}"
 
 
@@ -284,7 +282,6 @@ def status_of(
     others: list[dict[str, object]] | None = None,
     lines: tuple[str, ...] = (),
 ) -> bytes:
-    """Return the output of the status query."""
     listed = "".join(f"{one}\n" for one in lines).encode()
     parts = nodes(*resources), answer(*(waiting or ())), answer(*(others or ())), listed
     return BREAK.join(parts) + WHOLE

@@ -18,8 +18,6 @@ COLUMNS = "job_id, array_id, job_user, job_name, state, queue_name, resubmit_job
 
 
 class Oar:
-    """The tables of OAR's database that the queries read."""
-
     def __init__(self) -> None:
         self._tables = sqlite3.connect(":memory:")
         self._tables.execute(f"CREATE TABLE jobs ({COLUMNS})")
@@ -38,7 +36,6 @@ class Oar:
         reservation: str = "None",
         deleted: bool = False,
     ) -> int:
-        """Add an array, and return its id."""
         ids = [next(self._ids) for _ in range(tasks)]
         rows = [(each, ids[0], user, name, state, queue, copy_of, reservation) for each in ids]
         self._tables.executemany(f"INSERT INTO jobs VALUES ({', '.join('?' * 8)})", rows)
@@ -143,7 +140,6 @@ def test_the_demand_query_limits_the_lines_of_held_jobs(oar: Oar) -> None:
 
 
 def _task(job: int, letter: str) -> str:
-    """Return a task of array 20 as printed by oarstat --array --format 1."""
     place = f"{job:<9} {20:<9} {job - 19:<9} {'solve':10} {'al_gamma':8}"
     return f"{place} 2026-11-28 18:00:00 {letter} {'default':8}"
 

@@ -47,14 +47,12 @@ def jdl_for_beta(**values: Any) -> Jdl:
 
 
 def write_campaign_file(folder: Path, jdl: Jdl, *parameters: str) -> None:
-    """Write the file of campaign 7, which the caller owns."""
     path = folder / "c.7"
     path.write_bytes(encode_campaign_file(asdict(jdl), parameters))
     path.chmod(0o640)
 
 
 def make_shown_campaign(**values: Any) -> PublishedCampaign:
-    """Return alice's campaign 7 of two tasks, in treatment, with these values of its fields."""
     usual: dict[str, Any] = {"number": 7, "name": "sweep", "owner": "alice", "submitted_at": NOON, "tasks": 2}
     usual |= {"type": CampaignType.DEFAULT, "state": CampaignState.IN_TREATMENT, "clusters": ("beta", "gamma")}
     return PublishedCampaign(**usual | {"ended": 0, "failed": 0} | values)

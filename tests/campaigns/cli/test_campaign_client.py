@@ -36,7 +36,7 @@ def _places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
 
 
 class Killed(Thread):
-    """A runner that reads all requests and is killed; after a restart the runner sends the answer if any."""
+    """A runner that is killed after reading all requests; `told` is its answer after the restart."""
 
     def __init__(self, places: tuple[str, str], told: object = None) -> None:
         super().__init__(daemon=True)
@@ -46,7 +46,6 @@ class Killed(Thread):
         self.start()
 
     def run(self) -> None:
-        """Read the requests, and send the answer if any."""
         poll_until(self._take, LONG_S, 0.01)
         if self._told is not None:
             Event().wait(1.5)  # longer than both waits were

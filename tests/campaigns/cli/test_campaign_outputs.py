@@ -83,7 +83,6 @@ def test_outputs_are_not_fetched_into_an_unwritable_folder(tmp_path: Path, monke
 
 
 def test_the_end_of_each_tasks_output_is_read(beta: TaskOutputFolderAtCluster) -> None:
-    """A task without the file is left out, and bytes that are not UTF-8 are replaced."""
     assert read_task_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n"}, [])
     Path(beta.folder, "1.2.out").write_text("")
     assert read_task_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n", 1: ""}, [])
@@ -93,7 +92,6 @@ def test_the_end_of_each_tasks_output_is_read(beta: TaskOutputFolderAtCluster) -
 def test_outputs_of_ended_tasks_are_fetched_and_missing_files_are_left_out(
     beta: TaskOutputFolderAtCluster, tmp_path: Path
 ) -> None:
-    """Unreadable clusters are reported, and all other outputs are fetched."""
     gone = replace(ENDED, number=2, cluster="omega")
     lost = replace(ENDED, number=3, cluster="gamma")
     nowhere = TaskOutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
@@ -154,7 +152,6 @@ def test_unchanged_files_are_not_copied_again(beta: TaskOutputFolderAtCluster, t
 def test_a_file_that_cannot_be_copied_does_not_stop_the_other_copies(
     beta: TaskOutputFolderAtCluster, tmp_path: Path
 ) -> None:
-    """The report has the first error and the number of further errors."""
     to = tmp_path / "here"
     for name in ("0.1.out", "0.1.err"):
         (to / name / "x").mkdir(parents=True)
@@ -275,7 +272,6 @@ def _published(tmp_path: Path) -> str:
 def test_gridfetch_reports_the_fetched_files_of_each_cluster(
     published: str, beta: TaskOutputFolderAtCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exit status is 1 if an output could not be read."""
     monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"beta": beta})
     argv = ["7", f"{tmp_path}/to", "--published", published]
 

@@ -234,7 +234,6 @@ def test_the_debug_option_prints_a_traceback(
     status: int,
     error: str,
 ) -> None:
-    """Standard error gets the traceback; the exit status does not change."""
     read = gridsub_campaign_source.read_jdl
 
     def reads(source: str, said: str, type_: str) -> ParsedJdl:
@@ -295,7 +294,6 @@ def test_a_file_that_is_not_utf_8_is_reported_with_its_line(tmp_path: Path, opti
 def test_griddel_acts_on_each_campaign_as_its_option_says(
     monkeypatch: pytest.MonkeyPatch, options: list[str], verb: CampaignOwnerRequestVerb, said: str
 ) -> None:
-    """A refusal for one campaign gives exit status 1, and does not stop the other requests."""
     answers = {1: CampaignOwnerRequestReply.DONE, 2: CampaignOwnerRequestReply.DONE}
     asked = record_requests(monkeypatch, answers)
 
@@ -312,7 +310,6 @@ def test_griddel_acts_on_each_campaign_as_its_option_says(
 def record_requests(
     monkeypatch: pytest.MonkeyPatch, answers: dict[int, CampaignOwnerRequestReply]
 ) -> list[tuple[object, ...]]:
-    """Let the runner answer with these replies; return the requests that are sent to the runner."""
     asked: list[tuple[object, ...]] = []
 
     def answer(*words: object, **options: object) -> dict[int, CampaignOwnerRequestReply]:

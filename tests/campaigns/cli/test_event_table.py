@@ -68,7 +68,6 @@ def run(command: Command, published: str, *options: str) -> Result:
 
 
 def answer_with(monkeypatch: pytest.MonkeyPatch, answers: dict[int, CampaignOwnerRequestReply]) -> None:
-    """Let the runner answer each request with these replies, by event."""
     monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: answers)
 
 
@@ -121,7 +120,6 @@ def test_gridevents_prints_a_readable_line_for_each_event(published: str) -> Non
 def test_gridevents_reports_each_mistake_with_its_exit_status(
     published: str, options: list[str], status: int, words: str
 ) -> None:
-    """Exit status 2 is a wrong command line."""
     done = run(gridevents, published, *options)
 
     assert getattr(done.exception, "exit_code", done.return_value) == status
@@ -217,7 +215,6 @@ def test_without_published_files_commands_name_the_missing_folder(
 
 
 def test_only_the_owner_sees_the_parameters_and_errors_of_a_failed_task(tmp_path: Path) -> None:
-    """Control characters in the parameters and the output are replaced."""
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
     data = encode_campaign_file(header, ("a", "b 7\x1b[2J"))
     (tmp_path / "c.12").write_bytes(data)

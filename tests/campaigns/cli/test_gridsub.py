@@ -24,8 +24,6 @@ def _nothing_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(name="run")
 def _run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs gridsub as a program, and returns the exit status and the error lines."""
-
     def run(*words: str) -> tuple[int, list[str]]:
         monkeypatch.setattr("sys.argv", ["gridsub", *words])
         with pytest.raises(SystemExit) as ended:
@@ -93,7 +91,7 @@ def test_a_check_option_after_the_script_submits_nothing(run: Run) -> None:
 def test_a_wrong_command_line_exits_with_2_and_a_refused_campaign_with_1(
     run: Run, words: tuple[str, ...], status: int
 ) -> None:
-    """An unreadable file named by the command line is a wrong command line; each error is one line."""
+    """An unreadable file that the command line itself names counts as a wrong command line."""
     Path("empty").write_text("\n")
     Path("job.sh").write_text("echo\n")
     Path("wrong.sh").write_text("#$ -j maybe\n")

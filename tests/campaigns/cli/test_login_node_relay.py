@@ -54,7 +54,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_a_command_runs_on_the_host_with_the_published_files(tmp_path: Path) -> None:
-    """Without the folder here, the command is relayed to the transfer host of gridbridge.toml."""
+    """If this host lacks the folder, the command is relayed to the transfer host of gridbridge.toml."""
     path = configured(tmp_path)
 
     assert transfer_host_to_relay_to(str(tmp_path), path) == ""
@@ -146,7 +146,6 @@ def test_files_written_by_a_relayed_command_are_copied_to_this_host(
     there: tuple[str, ...],
     said: str,
 ) -> None:
-    """A picture replaces an older picture of the same name."""
     asked: list[tuple[str, ...]] = []
 
     def bring(_: str, argv: tuple[str, ...], folder: str) -> int:

@@ -16,14 +16,11 @@ MINE = [{"way": "mail", "identity": "a@b", "severity": "high"}]
 
 
 class Service:
-    """A runner that answers each request in the same way, and records the requests."""
-
     def __init__(self) -> None:
         self.answer: dict[str, Any] | None = {"0": "done"}
         self.asked: list[tuple[CampaignOwnerRequestVerb, Any]] = []
 
     def ask(self, verb: CampaignOwnerRequestVerb, *_: object, subscription: object = None) -> dict[str, Any]:
-        """Record a request, and return the answer."""
         self.asked.append((verb, subscription))
         if self.answer is None:
             raise NoRunnerForRequest("nobody")

@@ -36,7 +36,6 @@ def names(found: Axes) -> list[str]:
 
 
 def test_the_plot_stacks_the_ended_tasks_of_each_cluster() -> None:
-    """The upper edge of the second stack is the sum of both stacks."""
     found = axes()
     tops = [max(y for _, y in one.get_paths()[0].vertices) for one in found.collections]
 

@@ -61,8 +61,6 @@ PARAMETERS = ["north 1", "it's $HOME", *(f"p{n}" for n in range(2, 2003))]
 
 
 class Site:
-    """The published files, and the folder of users' campaign files."""
-
     def __init__(self, folder: Path) -> None:
         self.published = str(folder / "published")
         self.files = folder / "files"
@@ -76,24 +74,19 @@ class Site:
         published_campaign_files.append_published_task_end_counts(7, (*ends, more), self.published)
 
     def show(self, *campaigns: PublishedCampaign) -> None:
-        """Publish campaigns."""
         publish_campaigns(self.published, *campaigns)
 
     def bring(self) -> None:
-        """Write the campaign's file, owned by the caller."""
         write_campaign_file(self.files, jdl_for_beta(), *PARAMETERS)
 
     def stat(self, *options: str) -> Result:
-        """Run gridstat."""
         return run_command(gridstat, *options, "--published", self.published)
 
     def lines(self, *options: str) -> list[list[str]]:
-        """Return the words of each line that gridstat prints."""
         return [line.split() for line in self.stat(*options).output.splitlines()]
 
 
 def set_output_folder(monkeypatch: pytest.MonkeyPatch, cluster: str, folder: object) -> None:
-    """Let the outputs of the campaign at one cluster be in a local folder."""
     place = TaskOutputFolderAtCluster(login=None, folder=str(folder), timeout_s=9)
     monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {cluster: place})
 
@@ -295,7 +288,6 @@ def test_a_summary_counts_the_tasks_of_selected_campaigns(site: Site) -> None:
 
 
 def test_sent_tasks_without_a_slot_count_as_waiting(site: Site) -> None:
-    """46 tasks were sent to 14 slots."""
     there = CampaignProgressAtCluster(cluster="beta", waiting=30, running=14)
     site.show(replace(SWEEP, tasks=46, ended=0, failed=0, waiting=0, at=(there,)))
 
@@ -316,7 +308,6 @@ def test_gridstat_shows_the_progress_of_a_campaign_by_cluster(site: Site) -> Non
 
 
 def test_an_ended_campaign_is_shown_with_the_rates_of_its_whole_time(site: Site) -> None:
-    """The last task ended nine minutes after the submission."""
     over = replace(SWEEP, state=CampaignState.TERMINATED, tasks=3, at=(), ended_per_h=None)
     site.show(replace(over, waiting=0))
 
@@ -343,7 +334,6 @@ def test_cancelled_tasks_count_as_ended_but_not_in_failures_or_rates(site: Site)
 
 
 def test_a_summary_has_the_same_columns_as_csv(site: Site) -> None:
-    """The JSON output has the number of running tasks too."""
     site.show(SWEEP)
     told = site.stat("-s", "7", "--csv").output
     bare = site.stat("-s", "7", "--csv", "-H").output
@@ -395,19 +385,16 @@ class Terminal:
         os.close(self._mine)
 
     def until(self, sign: bytes) -> None:
-        """Read the terminal's output until the output contains `sign`."""
         self._file.flush()
         while sign not in self._shown:
             self._shown += os.read(self._mine, 65536)
 
     @property
     def text(self) -> str:
-        """The output read so far."""
         return self._shown.decode(errors="replace")
 
 
 def test_a_small_terminal_shows_unfinished_campaigns_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line counts the hidden campaigns; a narrow terminal does not cut numbers."""
     over = [replace(SWEEP, number=n, state=CampaignState.TERMINATED) for n in range(21, 60)]
     every = [*over, replace(SWEEP, number=60)]
     looks = [every, [replace(one, state=CampaignState.TERMINATED) for one in every]]
@@ -420,7 +407,6 @@ def test_a_small_terminal_shows_unfinished_campaigns_first(monkeypatch: pytest.M
 
 
 def test_each_campaign_has_a_progress_bar_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bar shows the ended and failed tasks until the campaign ends."""
     steps = [SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     with Terminal(monkeypatch, columns=90) as terminal:
         campaign_progress_display.watch_campaigns_until_end(

@@ -15,8 +15,6 @@ from gridbridge.state.state_file import StateFile
 
 
 class Grid:
-    """Fake clusters that record commands and raise given errors."""
-
     def __init__(self) -> None:
         self.told: list[str] = []
         self.failing: dict[str, GridbridgeError] = {}
@@ -26,7 +24,6 @@ class Grid:
     def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
     ) -> tuple[ArraySubmissionResult, ...]:
-        """Accept arrays and start their tasks."""
         return tuple(self._send(*each) for each in arrays[: self.takes])
 
     def _send(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> ArraySubmissionResult:
@@ -41,29 +38,23 @@ class Grid:
         return ArraySubmissionResult(job_id=job_id)
 
     def release_array(self, array: CampaignArray) -> None:
-        """Start an array's tasks."""
         self._tell(f"release {array.number} {array.job_id}")
 
     def delete_array(self, array: CampaignArray) -> int:
-        """Delete an array; return the job id in root's ledger."""
         self._tell(f"delete {array.number} {array.job_id}")
         return next((one.job_id for one in self.ledger if one.number == array.number), 0)
 
     def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
-        """Record the deletion of an array's tasks."""
         self._tell(f"delete_places {array.number} {places[0][0]}")
 
     def close_campaign_in_root_ledger(self, campaign: int) -> None:
-        """Accept no more tasks of a campaign."""
         self._tell(f"end {campaign}")
 
     def list_root_ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
-        """Return the arrays in root's ledger."""
         del campaign
         return self.ledger
 
     def submissions(self) -> list[str]:
-        """Return the recorded submissions."""
         return [told for told in self.told if told.startswith("submit")]
 
     def _tell(self, what: str) -> None:
@@ -73,8 +64,6 @@ class Grid:
 
 
 class GridSite:
-    """A state file, and fake clusters on which plans act."""
-
     def __init__(self, folder: Path, grid: Any = None, clock: Clock | None = None) -> None:
         self.grid = grid or Grid()
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
@@ -83,6 +72,5 @@ class GridSite:
         self.do = self.executor(clock).execute_plan
 
     def executor(self, clock: Clock | None = None, **other: Any) -> CampaignPlanExecutor:
-        """Return an object that carries out plans."""
         learnt, failures = CycleStatisticsRecorder(self.database), CampaignFailuresSection()
         return CampaignPlanExecutor(self.database, learnt, clock or Clock(), failures, self.grid, **other)

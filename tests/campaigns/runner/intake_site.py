@@ -26,8 +26,6 @@ SWEEP = Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run"
 
 
 class Site:
-    """The folders and the state file of a site that accepts campaigns."""
-
     def __init__(self, folder: Path) -> None:
         self.brought = folder / "campaigns"
         self.published = folder / "published"
@@ -42,7 +40,6 @@ class Site:
         self.restarted()
 
     def restarted(self) -> "Site":
-        """Create the intake again, as a restarted service does."""
         clusters = frozenset({"beta", "gamma"})
         places = (str(self.brought), str(self.published))
         rules = lambda: self.rules  # noqa: E731 - tests set them later
@@ -57,13 +54,11 @@ class Site:
         return campaign_files_of_owners.write_campaign_file_to_inbox(data, str(self.brought))
 
     def taken(self, *parameters: str) -> str:
-        """Submit a campaign with these task parameters and process the inbox; return the file's token."""
         token = self.bring(asdict(SWEEP), *parameters)
         self.intake.process_inbox_files()
         return token
 
     def answer(self, token: str) -> dict[str, Any]:
-        """Return the published answer to the file with this token."""
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
 
@@ -86,10 +81,8 @@ class Site:
 
     @property
     def own_inbox(self) -> Path:
-        """The inbox folder of the user who runs the test."""
         return Path(campaign_inbox.make_own_inbox_folder(str(self.brought)))
 
     def give_away(self, number: int) -> None:
-        """Make another user the owner of a campaign."""
         of = CAMPAIGNS.c.number == number
         self.database.execute(update(CAMPAIGNS).where(of).values(uid=os.getuid() + 1))

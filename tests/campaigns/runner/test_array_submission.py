@@ -34,8 +34,6 @@ def array(number: int, copies_beyond_s: int | None = None) -> tuple[CampaignArra
 
 
 class Helper:
-    """A fake gridbridge-as-user that records its arguments and prints a given answer."""
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked = ""
         self.says = (0, "", "")
@@ -53,7 +51,7 @@ def _helper(monkeypatch: pytest.MonkeyPatch) -> Helper:
 
 
 def test_one_call_submits_several_arrays(helper: Helper) -> None:
-    """Each array has a result; arrays without a result were not submitted."""
+    """Arrays without a result were not submitted."""
     helper.says = (0, "0 71 \n4 0 no queue x\n1 73 qalter: exit status 1\n5 0 other\n75 0 full\n", "")
 
     sent = array_commands_as_owner.submit_arrays(tuple(array(number) for number in range(1, 8)))

@@ -77,7 +77,6 @@ def test_a_foreign_file_named_like_a_campaign_file_is_not_overwritten(site: Site
 
 
 def restored_without(site: Site, *numbers: int) -> Site:
-    """Return the site with a restored state file that lacks these campaigns."""
     for number in numbers:
         for table in (WAITING, PARTS):
             site.database.execute(delete(table).where(table.c.campaign == number))

@@ -52,8 +52,6 @@ def test_a_task_file_with_many_preemptions_is_published(tmp_path: Path) -> None:
 
 
 class Site:
-    """A state file and the folder of its published files."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = f"{folder}/published"
         Path(self.folder).mkdir()
@@ -63,29 +61,24 @@ class Site:
         self.publication = self.started()
 
     def started(self) -> CampaignPublisher:
-        """Return the publisher of a process that has just started."""
         clock = Clock()
         forecasts = CampaignCompletionForecasts(self.campaigns, CampaignStatisticsRows(self.database), clock, 15)
         return CampaignPublisher(self.database, self.campaigns, forecasts, clock, self.folder)
 
     def publish(self, publisher: CampaignPublisher, campaigns: Iterable[int], *attempts: TaskAttempt) -> None:
-        """Publish attempts of a cycle that may change these campaigns."""
         publisher.mark_campaigns_before_change(campaigns)
         publisher.publish_changed_tasks(attempts)
 
     def send(self, tasks: int) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
-        """Create an array of tasks of campaign 1 at beta."""
         array = self.campaigns.create_array(1, "beta", tasks, NOON)
         return array, self.campaigns.unfinished_attempts(array)
 
     def ended(self, attempt: TaskAttempt, outcome: Outcome) -> TaskAttempt:
-        """Record the outcome of an attempt."""
         known = replace(attempt, outcome=outcome, exit_status=3, wallclock_s=7)
         self.campaigns.record_attempt_ends([known])
         return known
 
     def shown(self, part: int = 0) -> dict[int, str]:
-        """Return the published state words of a task file, by task number."""
         return {n: one.state_word for n, one in files.read_published_task_file(1, part, self.folder).items()}
 
 

@@ -25,7 +25,6 @@ OURS = released_array(campaign=3, number=4, size=2, job_id=77)
 
 
 def job(number: int, name: str) -> ClusterJobListRow:
-    """Return a row of a cluster's job list."""
     return ClusterJobListRow(job_id=number, name=name, owner="alice", state=RUNNING)
 
 
@@ -44,8 +43,6 @@ def test_a_listed_job_belongs_to_an_array_only_under_the_arrays_name(name: str, 
 
 
 class Site:
-    """A campaign, and a cluster that lists every job for which it is queried."""
-
     def __init__(self, database: StateFile, monkeypatch: pytest.MonkeyPatch) -> None:
         self.database = database
         self.campaigns = CampaignRows(database)
@@ -58,7 +55,6 @@ class Site:
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
 
     def send(self, job_id: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
-        """Create an array of two tasks at beta."""
         made = self.campaigns.create_array(1, "beta", 2, NOON)
         self.campaigns.set_array_state(made, state, job_id)
         return made

@@ -54,8 +54,6 @@ FIRST = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(1,), be
 
 
 class Site(GridSite):
-    """A state file with a campaign of two tasks that run at beta."""
-
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
@@ -66,11 +64,9 @@ class Site(GridSite):
 
     @property
     def campaign(self) -> Campaign:
-        """The campaign in the state file."""
         return self.campaigns.find_campaign(1)
 
     def copy(self) -> CampaignArray:
-        """Submit a speculative attempt of the second task to gamma."""
         self.do(CampaignCyclePlan(copies=(FIRST,)))
         return self.campaigns.open_arrays()[-1]
 
@@ -106,7 +102,6 @@ class Site(GridSite):
         return plan
 
     def outcomes(self) -> dict[tuple[int, int], TaskAttemptOutcome]:
-        """Return the outcomes of all attempts, by task and attempt."""
         tasks = CampaignTaskRows(self.database).submitted_tasks(1, 0, 1)
         shown = {(one.number, one.attempt): one.outcome for one in tasks}
         return shown | {(one.number, each.attempt): each.outcome for one in tasks for each in one.copies}
@@ -284,7 +279,6 @@ def late_attempts(site: Site, *rows: ClusterJobListRow, waiting: bool = False) -
 def late_tasks(
     site: Site, jobs: dict[int, tuple[ClusterJobListRow, ...]], *, waiting: bool = False
 ) -> tuple[CampaignLateTasks, ...]:
-    """Return the campaign's late tasks after two minutes, if beta lists these jobs."""
     answers = {
         name: made_snapshot(cluster=name, taken_at=NOON + 2 * MINUTE, jobs=jobs if name == "beta" else {}, free_slots=9)
         for name in ("beta", "gamma")
@@ -298,7 +292,7 @@ def late_tasks(
 
 
 def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> ClusterJobListRow:
-    """Return a task in beta's job list that started some minutes after noon."""
+    """Return a row of beta's job list for a task that started `minutes` after noon."""
     return ClusterJobListRow(
         job_id=71, tasks=(range(place, place + 1),), name="n", owner="alice", state=state, since=NOON + minutes * MINUTE
     )

@@ -41,8 +41,6 @@ from tests.campaigns.runner.fake_clusters import GridSite
 
 
 class Site(GridSite):
-    """A site with a campaign of three tasks."""
-
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.campaigns.insert_campaign(made_campaign("beta", "gamma", tasks=3), "token")
@@ -429,7 +427,6 @@ def test_a_task_queued_again_by_the_import_avoids_its_overrun_cluster(site: Site
 
 
 def open_event_counts(campaigns: CampaignRows) -> set[tuple[CampaignEventCode, str, int, int]]:
-    """Return code, cluster, tasks and probes of each open event."""
     events = EventAndSuccessRecordRows(campaigns.database).open_events()
     return {(one.code, one.cluster, one.tasks, one.probes) for one in events}
 

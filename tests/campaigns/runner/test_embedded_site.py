@@ -36,7 +36,6 @@ class Campaigns(Apart):
             self.embedded(name, "create --slots=2")
 
     def embedded(self, cluster: str, words: str) -> str:
-        """Run a command of an embedded cluster."""
         return self.sh(f"{EMBEDDED} /mnt/{cluster} {words}")
 
     def submit(self, jdl: dict[str, object]) -> None:
@@ -46,15 +45,12 @@ class Campaigns(Apart):
         self.until("ls -R /var/spool/gridbridge/campaigns | grep -q '^new'")
 
     def until(self, look: str) -> None:
-        """Wait until a shell command succeeds."""
         self.sh(f"for n in $(seq 600); do {look} && exit; sleep 0.1; done; exit 1")
 
     def cycle(self) -> str:
-        """Run one cycle of the runner and return its sentence."""
         return self.sh(f"{BIN}/gridbridge-runner")
 
     def cycles(self, look: str) -> None:
-        """Run cycles of the runner until a shell command succeeds."""
         last = self.sh(
             f"for n in $(seq 40); do {BIN}/gridbridge-runner; {look} && echo seen && exit;"
             f" sleep 0.3; done; {BIN}/gridstat 1 -f"
@@ -62,11 +58,9 @@ class Campaigns(Apart):
         assert last.endswith("seen\n"), last
 
     def until_ended(self) -> None:
-        """Run cycles until the campaign has ended."""
         self.cycles(ENDED)
 
     def outcomes(self) -> dict[str, tuple[str, int]]:
-        """Return state and attempt number of each task."""
         told = json.loads(self.sh(f"{BIN}/gridstat 1 -f -d"))
         return {str(one["task"]): (one["state"], one["attempt"]) for one in told["jobs"]}
 
@@ -79,7 +73,6 @@ def site(apart: tuple[str, ...]) -> Iterator[Campaigns]:
 
 
 def test_a_campaign_runs_each_task_once_and_its_output_is_fetched(site: Campaigns) -> None:
-    """A task that overruns its walltime is retried at another cluster."""
     clusters = {"alpha": {}, "beta": {}, "gamma": {"walltime": "0:0:2"}}
     run = f"echo $CIGRI_JOB_ID >>/mnt/ran; {ENDS}"
     jdl = {"name": "ends", "nb_jobs": 8, "exec_file": run, "type": "normal", "clusters": clusters}

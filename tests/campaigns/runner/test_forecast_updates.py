@@ -44,12 +44,10 @@ class Site:
         self.forecasts = self.made()
 
     def made(self) -> CampaignCompletionForecasts:
-        """Return the forecasts of a runner that has just started."""
         clock = Clock(lambda: self.now.timestamp())
         return CampaignCompletionForecasts(self.campaigns, self.predictions, clock, 15.0)
 
     def end(self, tasks: int, wallclock_s: int) -> None:
-        """Submit tasks and record their successful ends."""
         array = self.campaigns.create_array(1, "beta", tasks, self.now)
         ended = tuple(
             replace(one, outcome=TaskAttemptOutcome.SUCCESS, wallclock_s=wallclock_s)
@@ -61,7 +59,6 @@ class Site:
         learnt.count_ended_tasks(campaign_cycle_plan.CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
-        """Run a cycle that finds tasks running for these seconds."""
         found = self.campaigns.find_campaign(1)
         there = campaign_cycle_plan.ListedCampaignTaskCounts(
             campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s)
@@ -77,7 +74,6 @@ class Site:
         CycleStatisticsRecorder(self.database).count_ended_tasks(plan, self.now)
 
     def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> PublishedCampaign:
-        """Return the published campaign."""
         return self.forecasts.add_forecast_to_campaign(make_shown_campaign(number=1, state=state, clusters=("beta",)))
 
 

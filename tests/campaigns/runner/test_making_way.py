@@ -41,8 +41,6 @@ CROWDED = deletions.CellRequestsAndResources(
 
 
 class Beta:
-    """A fake cell that reports what a test sets, and records queries and deletions."""
-
     def __init__(self) -> None:
         self.crowded: list[deletions.CellRequestsAndResources | GridbridgeError] = [CROWDED]  # answers, in this order
         self.could_start = frozenset({"all.q@n1"})
@@ -52,7 +50,6 @@ class Beta:
         self.deleted: list[tuple[int, ...]] = []
 
     def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
-        """Return the cell's snapshot."""
         row = ClusterJobListRow(
             job_id=77,
             tasks=(range(1, 4),),
@@ -66,7 +63,6 @@ class Beta:
         return seen, 0.1
 
     def who(self, _: object) -> deletions.CellRequestsAndResources:
-        """Return the waiting requests and the running jobs of the cell."""
         self.asked += 1
         found = self.crowded.pop(0) if len(self.crowded) > 1 else self.crowded[0]
         if isinstance(found, GridbridgeError):
@@ -74,7 +70,6 @@ class Beta:
         return found
 
     def delete_array_tasks(self, _: CampaignArray, places: tuple[range, ...]) -> None:
-        """Record deleted tasks."""
         self.deleted.append(tuple(sorted(n for some in places for n in some)))
 
 
@@ -103,7 +98,6 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def cycle(nikita: NikitaDeletionCycle) -> deletions.NikitaDeletionPlan:
-    """Run a cycle of nikita and return its plan."""
     seen = nikita.gather()
     plan = nikita.decide(seen)
     nikita.apply(seen, plan)

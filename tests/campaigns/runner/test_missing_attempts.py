@@ -30,17 +30,15 @@ class Rounds:
         self.new_process()
 
     def new_process(self) -> None:
-        """Start a new process."""
         self.clock = Clock(lambda: self.now_s, lambda: self.steady_s)
         self.missing = MissingAttemptTracker(self.kept, self.clock, str(self.ran))
 
     def later(self, seconds: float) -> None:
-        """Let time pass."""
         self.now_s += seconds
         self.steady_s += seconds
 
     def look(self, *gone: int) -> list[float]:
-        """Run a cycle without these tasks in the job list; return since how many seconds each is missing."""
+        """Run a cycle whose job list lacks these tasks; return for how many seconds each task is missing."""
         self.missing.load_missing_tasks()
         absent = [self.attempts[n] for n in gone]
         (array,) = self.campaigns.open_arrays()

@@ -52,15 +52,12 @@ REQUEUED = JobState([JobStateFact.WAITING, JobStateFact.RESTARTED])
 
 
 class Cell:
-    """A fake cluster that records deletions."""
-
     def __init__(self) -> None:
         self.deleted: list[tuple[int, tuple[range, ...]]] = []
         self.fails = False
         self.begun: tuple[range, ...] = ()  # tasks that start before their deletion
 
     def delete_array_tasks(self, array: campaign_model.CampaignArray, places: tuple[range, ...]) -> None:
-        """Record deleted tasks."""
         if self.fails:
             raise GridbridgeError("no answer")
         self.deleted.append((array.number, places))
@@ -68,14 +65,12 @@ class Cell:
     def delete_waiting_array_tasks(
         self, array: campaign_model.CampaignArray, places: tuple[range, ...]
     ) -> tuple[range, ...]:
-        """Delete tasks that have not started; return the started tasks."""
+        """Delete tasks that have not started; return the tasks that have."""
         self.delete_array_tasks(array, places)
         return self.begun
 
 
 class Site:
-    """A nikita at alpha, a clock that tests set, and an array at beta."""
-
     def __init__(self, folder: Path) -> None:
         self.cell, self.now, self.leapt = Cell(), [NOON], [timedelta()]
         policy = made_policy("beta", site=SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db"))
@@ -88,7 +83,6 @@ class Site:
 
     @cached_property
     def array(self) -> campaign_model.CampaignArray:
-        """An array of five tasks, with job id 77."""
         campaigns = CampaignRows(self.nikita.database)
         campaigns.insert_campaign(campaign(), "token")
         made = campaigns.create_array(1, "beta", 5, NOON)
@@ -106,13 +100,11 @@ def campaign(type_: CampaignType = CampaignType.DEFAULT) -> campaign_model.Campa
 
 
 def row(places: range, state: JobState = WAITING, **other: Any) -> ClusterJobListRow:
-    """Return a row of beta's job list."""
     known = {"job_id": 77, "tasks": (places,), "name": "campaign.1", "owner": "alice"}
     return ClusterJobListRow(**known | {"state": state} | other)
 
 
 def beta_snapshot(*rows: ClusterJobListRow, state: QueueInstanceState | None = None) -> dict[str, ClusterSnapshot]:
-    """Return the snapshot of a cluster with ten slots."""
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=10)
     return {"beta": made_snapshot(queues=(replace(queue, state=state) if state else queue,), jobs={77: rows})}
 
@@ -120,7 +112,6 @@ def beta_snapshot(*rows: ClusterJobListRow, state: QueueInstanceState | None = N
 def cycle(
     site: Site, answers: dict[str, ClusterSnapshot], array: campaign_model.CampaignArray | None = None
 ) -> NikitaDeletionPlan:
-    """Run a cycle on these snapshots, and return its plan."""
     seen = site.nikita.situation_from_snapshots([array or site.array], answers)
     plan = site.nikita.decide(seen)
     site.nikita.apply(seen, plan)
@@ -292,7 +283,6 @@ def test_a_cancelled_task_is_deleted_at_a_disabled_cluster(
 
 
 def started_step(nikita: NikitaDeletionCycle, step: str) -> campaign_model.CampaignArray:
-    """Return the array of a campaign's prologue or epilogue at beta."""
     campaigns = CampaignRows(nikita.database)
     wish = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="clean")
     campaigns.insert_campaign(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
@@ -352,14 +342,12 @@ def test_an_epilogue_is_deleted_only_after_the_second_cancellation(site: Site) -
 
 
 def execute_cancellations(site: Site) -> int:
-    """Have nikita process requests; return how many were executed."""
     around = site.folder.parent
     places = (str(site.folder), f"{around}/published", f"{around}/runner.lock")
     return execute_cancel_requests(site.nikita.database, Clock(NOON.timestamp), *places)
 
 
 def ask(folder: Path, verb: str, uid: int = 1000) -> str:
-    """Write a request about campaign 1 to a user's inbox; return its token."""
     token = campaign_files_of_owners.write_owner_request_to_inbox(verb, (1,), str(folder))
     theirs = folder / f"u.{uid}"
     if not theirs.exists():
@@ -373,7 +361,6 @@ def ask(folder: Path, verb: str, uid: int = 1000) -> str:
 
 
 def request_tokens(folder: Path) -> list[str]:
-    """Return the tokens of the requests in the inbox."""
     return [path.name.rpartition(".")[2] for path in folder.rglob("*") if path.is_file()]
 
 
@@ -419,7 +406,6 @@ def test_a_running_runner_executes_cancellations_itself(site: Site) -> None:
 
 
 def move_mark(places: range) -> ArrayTaskDeletion:
-    """Return the mark of tasks that are moved to another cluster."""
     return ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=Reason.MOVED, places=(places,))
 
 
@@ -487,7 +473,6 @@ def test_marked_tasks_are_moved_while_they_are_listed(
 
 @pytest.mark.parametrize("fact", [QueueStartBlocker.DISABLED, QueueStartBlocker.UNREACHABLE])
 def test_only_waiting_marked_tasks_are_moved_from_a_disabled_cluster(site: Site, fact: str) -> None:
-    """Tasks without a mark stay at the cluster."""
     marks = TaskDeletionMarkRows(site.nikita.database)
     marks.mark_tasks(move_mark(range(1, 4)))
     later(site, 9999)

@@ -33,7 +33,7 @@ def message(way: NotificationChannel, identity: str) -> CampaignNotification:
 
 @pytest.fixture(name="policy")
 def _policy(tmp_path: Path) -> NotificationsSection:
-    """Return programs that record their arguments and input."""
+    """Return settings whose notification programs record their arguments and input."""
     for name in ("mail", "chat"):
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\n{{ echo "$# $*"; cat; }} >{tmp_path}/{name}.told\n')

@@ -45,25 +45,19 @@ PROGRAM = {"way": "program", "identity": "/home/alice/told", "severity": "high"}
 
 
 class Watch:
-    """A clock that a test moves."""
-
     def __init__(self) -> None:
         self.at = Clock().now()
 
     def clock(self) -> Clock:
-        """Return a clock that shows this time."""
         clock = Clock()
         clock.now = lambda: self.at  # type: ignore[method-assign]
         return clock
 
     def forward(self, seconds: float) -> None:
-        """Move the clock."""
         self.at += timedelta(seconds=seconds)
 
 
 class Site:
-    """A site with inbox and published folder, and the delivered notifications."""
-
     def __init__(self, folder: Path) -> None:
         self.brought, self.published = folder / "campaigns", folder / "published"
         self.brought.mkdir()
@@ -84,14 +78,12 @@ class Site:
             raise self.error
 
     def ask(self, verb: CampaignOwnerRequestVerb, wish: dict[str, str]) -> dict[str, Any]:
-        """Send a request as a user; return the answer."""
         token = campaign_files_of_owners.write_owner_request_to_inbox(verb, (), str(self.brought), subscription=wish)
         self.intake.process_inbox_files()
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
 
     def campaign(self) -> int:
-        """Add a campaign of the user who runs the test."""
         one = made_campaign(uid=os.getuid(), submitted_at=self.watch.at, tasks=2, jdl=Jdl(name="sweep"))
         return CampaignRows(self.database).insert_campaign(one, f"token-{self.watch.at}")
 
@@ -102,12 +94,10 @@ class Site:
         return self.campaign()
 
     def event(self, code: CampaignEventCode, campaign: int) -> None:
-        """Open an event of a campaign."""
         event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign, "beta", self.watch.at)
         EventAndSuccessRecordRows(self.database).store_events([event])
 
     def codes(self) -> list[list[str]]:
-        """Return the event codes of each message."""
         return [[word.split(":")[1] for word in message.words] for message in self.told]
 
 

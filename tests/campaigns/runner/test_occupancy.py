@@ -46,7 +46,6 @@ QUEUES = (
 
 
 def snapshot_of(name: str, *rows: ClusterJobListRow) -> ClusterSnapshot:
-    """Return the snapshot of a cluster with eight slots, of which five are free."""
     return made_snapshot(cluster=name, jobs={7: rows}, queues=QUEUES, free_slots=5, besteffort_slots=7)
 
 

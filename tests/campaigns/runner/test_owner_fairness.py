@@ -20,8 +20,6 @@ BOBS, ALICES = range(1, 5), 5  # campaigns
 
 
 class SlowGrid(Grid):
-    """Fake clusters whose calls for some campaigns take long."""
-
     def __init__(self) -> None:
         super().__init__()
         self.passed_s = 0.0
@@ -33,7 +31,6 @@ class SlowGrid(Grid):
     def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
     ) -> tuple[ArraySubmissionResult, ...]:
-        """Accept arrays, or return an error for each array."""
         try:
             self._call(arrays[0][0])
         except GridbridgeError as error:
@@ -41,16 +38,13 @@ class SlowGrid(Grid):
         return tuple(ArraySubmissionResult(job_id=7) for _ in arrays)
 
     def release_array(self, array: CampaignArray) -> None:
-        """Start an array's tasks."""
         self._call(array)
 
     def delete_array(self, array: CampaignArray) -> int:
-        """Delete an array."""
         self._call(array)
         return 7
 
     def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
-        """Delete tasks of an array."""
         del places
         self._call(array)
 
@@ -68,8 +62,6 @@ class SlowGrid(Grid):
 
 
 class Site(GridSite):
-    """A state file with campaigns of alice and bob, and fake clusters."""
-
     def __init__(self, folder: Path) -> None:
         grid = SlowGrid()
         clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
@@ -84,7 +76,6 @@ _site = site_fixture(Site)
 
 
 def sends(*campaigns: int, clusters: tuple[str, ...] = ("gamma",)) -> CampaignCyclePlan:
-    """Return the plan that sends one task of each campaign to each cluster."""
     pairs = [(number, name) for number in campaigns for name in clusters]
     return CampaignCyclePlan(
         sends=tuple(PlannedCampaignTaskSend(campaign=number, cluster=name, tasks=1) for number, name in pairs)
@@ -92,7 +83,6 @@ def sends(*campaigns: int, clusters: tuple[str, ...] = ("gamma",)) -> CampaignCy
 
 
 def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray, ...]:
-    """Return running arrays of all campaigns at a cluster."""
     for number in (*BOBS, ALICES):
         array = campaigns.create_array(number, cluster, 1, NOON)
         campaigns.set_array_state(array, ArrayState.RELEASED, 7)

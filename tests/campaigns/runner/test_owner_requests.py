@@ -43,7 +43,7 @@ AS_OWNER = {  # replies to root, for an unfinished campaign
 
 
 class Site:
-    """A state file with a campaign of alice with five tasks, two of which failed with exit status 3 at beta."""
+    """A state file with alice's campaign of five tasks; two tasks failed with exit status 3 at beta."""
 
     def __init__(self, folder: Path, type_: CampaignType = CampaignType.DEFAULT) -> None:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
@@ -69,7 +69,6 @@ class Site:
         self.campaigns.add_to_task_counts(1, 4, 3)
 
     def open(self, code: Code, **other: object) -> int:
-        """Open an event; return its number."""
         known = {"kind": CampaignEventSubject.CAMPAIGN, "campaign": 1, "cluster": "beta"}
         values = {"opened_at": NOON, "last_at": NOON} | known | other
         event = CampaignEvent(code=code, **values)  # type: ignore[arg-type]
@@ -88,13 +87,11 @@ class Site:
         return plan_campaign_cycle(seen).again
 
     def take_up(self, campaign: int, request: str) -> None:
-        """Reopen a campaign in root's ledger, as root does."""
         if self.refuses:
             raise RootCampaignRefusal("nobody asks for that")
         self.taken_up.append((campaign, request))
 
     def ask(self, verb: Verb, number: int, uid: int = ALICE, token: str = "t") -> Reply:
-        """Execute a request, and return the reply."""
         asked = CampaignOwnerRequest(token=token, uid=uid, verb=verb, numbers=(number,))
         return self.requests.execute_request(asked)[number]
 
@@ -333,7 +330,7 @@ def test_a_retry_in_an_ended_campaign_makes_root_reopen_it(site: Site) -> None:
 
 
 def test_no_task_is_retried_if_root_does_not_reopen_the_campaign(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    """The campaign is marked for publication before the attempt."""
+    """The campaign is marked for publication before root is asked."""
     number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
     site.refuses = True

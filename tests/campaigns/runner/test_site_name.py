@@ -13,8 +13,6 @@ from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
 
 class Site:
-    """A state file with a campaign, and the file of the site's name."""
-
     def __init__(self, folder: Path) -> None:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(self.database)
@@ -22,11 +20,9 @@ class Site:
         self.name = folder / "runner.site"
 
     def require(self, name: str, *, is_dry: bool = False) -> None:
-        """Check the site's name, as a runner that starts."""
         campaign_runner.require_unchanged_site_name(name, self.campaigns, str(self.name), is_dry=is_dry)
 
     def open_array(self) -> None:
-        """Create an array at beta."""
         self.campaigns.create_array(1, "beta", 1, NOON)
 
 

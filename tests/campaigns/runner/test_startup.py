@@ -19,10 +19,7 @@ FAR = SshLogin(host="beta")
 
 
 class Lost(ssh.OpenSshClient):
-    """An ssh client that loses every request."""
-
     def carry(self, login: SshLogin, *_: object) -> tuple[CompletedProgram, bool]:
-        """Lose a request."""
         raise CommandFailed((login.host,), None)
 
 
@@ -39,31 +36,25 @@ class Calling:
         self.is_released = False
 
     def beat(self) -> None:
-        """Count a heartbeat."""
         self.beats += 1
 
     def wait(self, _: float) -> bool:
-        """Stop at once."""
         return True
 
     @contextmanager
     def open_cycle(self) -> Iterator["Calling"]:
-        """Begin the cycle."""
         self.is_stopped = True
         yield self
 
     def gather(self) -> int:
-        """Call two clusters, of which one does not answer."""
         self._call(None)
         self._call(FAR)
         return 0
 
     def decide(self, _: int) -> int:
-        """Decide nothing."""
         return 0
 
     def entry(self, *_: int) -> DecisionJournalEntry | None:
-        """Return no journal entry."""
         return None
 
     def apply(self, *_: int) -> None:
@@ -72,7 +63,6 @@ class Calling:
         self._call(None, "/no/such/program")
 
     def release(self) -> None:
-        """Record the release."""
         self.is_released = True
 
     def _call(self, login: SshLogin | None, program: str = "/bin/true") -> None:

@@ -30,20 +30,16 @@ BETA_PROLOGUE, GAMMA_PROLOGUE, GAMMA_EPILOGUE = 990_000_000, 990_000_002, 990_00
 
 
 class Site(GridSite):
-    """A site with one campaign, which has a prologue and an epilogue at each cluster."""
-
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.one = made_campaign(number=1, tasks=3, jdl=Jdl(name="n", clusters={"gamma": WISH, "beta": WISH}))
         self.campaigns.insert_campaign(self.one, "token")
 
     def begin(self, step: str, cluster: str = "gamma", attempt: int = 1) -> None:
-        """Submit a prologue or an epilogue."""
         one = CampaignPrologueOrEpilogueStart(campaign=1, cluster=cluster, step=step, attempt=attempt)
         self.do(CampaignCyclePlan(steps=(one,)))
 
     def known(self) -> list[tuple[str, str, int, TaskAttemptOutcome]]:
-        """Return step, cluster, attempt and outcome of each stored prologue or epilogue."""
         steps = self.tries.last_prologues_and_epilogues([self.one])
         return [(one.step, one.cluster, one.attempt, one.outcome) for one in steps]
 

@@ -10,7 +10,7 @@ from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCa
 
 
 def stress_of(folder: Path, commands: str) -> dict[str, float]:
-    """Return the stress of beta by a script with these commands."""
+    """Return the stress of beta that a script with these commands reports."""
     script = folder / "script"
     script.write_text(f"#!/bin/sh\n{commands}\n")
     script.chmod(0o755)

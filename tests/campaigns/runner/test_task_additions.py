@@ -28,7 +28,6 @@ def _site(tmp_path: Path) -> Iterator[Site]:
 
 
 def add_tasks_file(site: Site, *parameters: str, to: int = 1) -> str:
-    """Submit a file of added tasks; return its token."""
     return site.bring({ADDS_TO: to, "token": "x"}, *parameters)
 
 

@@ -14,21 +14,17 @@ TOKENS = count()
 
 
 class Site(GridSite):
-    """A state file, and fake clusters with root's ledger."""
-
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._ends = RootLedgerCampaignCloser(self.campaigns, self.grid)
 
     def add(self, state: CampaignState, ended_at: datetime | None = NOON) -> int:
-        """Add a campaign in a state; return its number."""
         one = made_campaign()
         number = self.campaigns.insert_campaign(one, f"token{next(TOKENS)}")
         self.campaigns.set_campaign_state(number, state, ended_at)
         return number
 
     def close_ended_campaigns(self) -> list[str]:
-        """Close ended campaigns in root's ledger; return the commands."""
         self.grid.told.clear()
         self._ends.close_ended_campaigns()
         return list(self.grid.told)

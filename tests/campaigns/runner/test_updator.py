@@ -50,8 +50,6 @@ from tests.campaigns.runner.test_forecast_updates import RATIO
 
 
 class Site:
-    """An array of five tasks at beta, of which some are listed and some have ended."""
-
     def __init__(self, folder: Path) -> None:
         self.database = database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(database)
@@ -104,14 +102,12 @@ class Site:
         return [one.place for one in found], over == (self.array,)
 
     def outcomes(self, count: int) -> list[Outcome]:
-        """Return the outcomes of the first tasks."""
         return [task.outcome for task in CampaignTaskRows(self.campaigns.database).submitted_tasks(1, 0, count - 1)]
 
     def _missed_s(self, one: TaskAttempt) -> float:
         return self.missed_s[one.place] if isinstance(self.missed_s, dict) else self.missed_s or 0.0
 
     def ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
-        """Tell what root's ledger has."""
         assert campaign == 1
         if self.trouble:
             raise self.trouble

@@ -29,8 +29,6 @@ ARRAY = released_array(size=9)
 
 
 class Site:
-    """A state file with campaigns of alice and bob, and a clock that shows `at`."""
-
     def __init__(self, folder: Path) -> None:
         self.at = NOON
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
@@ -44,7 +42,6 @@ class Site:
         usage: CampaignSlotUsageRows | None = None,
         **campaigns: ClusterCampaignsSection,
     ) -> FairShareUsageAccounting:
-        """Return the accounting of usage with these settings."""
         section = section or MetaschedulerSection(share_by=by, half_life_h=1.0, priorities="alice=1")
         policy = made_policy(metascheduler=section, campaigns=campaigns)
         clock = Clock(lambda: self.at.timestamp(), lambda: self.at.timestamp())
@@ -67,7 +64,6 @@ def campaign(owner: str, number: int = 0) -> campaign_model.Campaign:
 def ended(
     *wallclocks_s: int, outcome: campaign_model.TaskAttemptOutcome = campaign_model.TaskAttemptOutcome.SUCCESS
 ) -> tuple[CampaignCycleSituation, CampaignCyclePlan]:
-    """Return situation and plan of a cycle in which tasks of alice's campaign ended."""
     known = campaign_model.TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
     seen = made_situation(campaigns=(campaign("alice", 1), campaign("bob", 2)), arrays=(ARRAY,))
     return seen, CampaignCyclePlan(ended=tuple(replace(known, wallclock_s=one) for one in wallclocks_s))
@@ -119,12 +115,9 @@ def test_small_past_usage_does_not_hide_new_usage(site: Site) -> None:
 
 
 class CountingUsageRows(CampaignSlotUsageRows):
-    """Counts how often the usage is read."""
-
     reads = 0
 
     def read_slot_usage(self) -> tuple[DecayedCampaignUsage, ...]:
-        """Count the read, and return the usage."""
         self.reads += 1
         return super().read_slot_usage()
 

@@ -18,7 +18,6 @@ TAKEN_AS = {"new": "in", "ask": "took"}
 
 
 def folder_of(uid: int, folder: Path, mode: int = 0o770) -> Path:
-    """Create a user's inbox folder, as gridsub does."""
     made = folder / f"u.{uid}"
     made.mkdir()
     made.chmod(mode)
@@ -37,7 +36,6 @@ def take_new_files(folder: Path) -> list[tuple[str, NewCampaignOrAddedTasksFile 
 
 
 def test_a_campaign_file_is_read_as_written(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8 are kept."""
     data = files.encode_campaign_file({"name": "é"}, ("a \udcff", "b"))
     token = files.write_campaign_file_to_inbox(data, str(tmp_path))
 

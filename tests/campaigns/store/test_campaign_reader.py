@@ -17,8 +17,6 @@ from gridbridge.privileged.as_user_refusals_and_user_switch import as_user_exit_
 
 
 class Files:
-    """A campaign's files and its ledger."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "campaigns"
         self.folder.mkdir()
@@ -28,7 +26,6 @@ class Files:
         self.put("c.12.2", {ADDS_TO: 12, "token": "2"}, "e")
 
     def put(self, name: str, header: object, *lines: str) -> None:
-        """Write a campaign file."""
         (self.folder / name).write_bytes(campaign_files_of_owners.encode_campaign_file(header, lines))
 
     def lines(self, *tasks: int) -> dict[int, bytes]:

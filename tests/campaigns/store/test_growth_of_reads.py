@@ -54,18 +54,15 @@ class Site:
         self.updator = CampaignSituationGatherer(made_policy(), self.database, Clock(), ran=f"{folder}/ran")
 
     def send(self, tasks: int) -> list[CampaignArray]:
-        """Submit so many more tasks, in running arrays."""
         arrays = [self.intend() for _ in range(tasks // SIZE)]
         for array in arrays:
             self.campaigns.set_array_state(array, ArraySubmissionState.RELEASED, array.number)
         return arrays
 
     def intend(self) -> CampaignArray:
-        """Create an array of the next tasks."""
         return self.campaigns.create_array(1, "beta", SIZE, NOON)
 
     def end(self, arrays: Iterable[CampaignArray], outcome: Outcome = Outcome.SUCCESS) -> None:
-        """End all tasks of arrays."""
         for array in arrays:
             ended = self.campaigns.unfinished_attempts(array)
             known = {"outcome": outcome, "exit_status": 0, "wallclock_s": 60}
@@ -73,7 +70,6 @@ class Site:
             self.campaigns.set_array_state(array, ArraySubmissionState.OVER)
 
     def settle(self) -> None:
-        """Create a running array with speculative attempts, missing and marked tasks, and an epilogue."""
         (self.array,) = self.send(SIZE)
         self.attempts = self.campaigns.unfinished_attempts(self.array)
         tasks = tuple(one.task for one in self.attempts[:3])
@@ -90,7 +86,6 @@ class Site:
         )
 
     def again(self) -> tuple[TaskAttempt, ...]:
-        """Return second attempts of some tasks."""
         return tuple(replace(one, attempt=2) for one in self.attempts[:3])
 
     def steps(self, act: Callable[["Site"], object]) -> int:
@@ -147,18 +142,15 @@ CHANGED: dict[str, Callable[[Site], object]] = {
 
 
 def ended(site: Site, tasks: int) -> None:
-    """Create ended tasks."""
     site.end(site.send(tasks))
 
 
 def running(site: Site, tasks: int) -> None:
-    """Create ended tasks, and then running tasks."""
     site.end(site.send(20 * SIZE))
     site.send(tasks)
 
 
 def waiting(site: Site, tasks: int) -> None:
-    """Create unsent tasks."""
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=200 * MANY, last=200 * MANY + tasks))
 
 
@@ -167,7 +159,7 @@ Sites = tuple[Site, Site]
 
 @pytest.fixture(scope="module", name="sites", params=[ended, running, waiting])
 def _sites(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    """Create a site with few and a site with many tasks beside the measured tasks."""
+    """Create two sites: one with few, one with many tasks beside the measured tasks."""
     few, many = (Site(tmp_path_factory.mktemp("site")) for _ in range(2))
     for site, tasks in ((few, FEW), (many, MANY)):
         with site.database.transaction():

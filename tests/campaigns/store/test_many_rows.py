@@ -38,7 +38,6 @@ class CountingStateFile(StateFile):
     joined = 0  # most further changes in one transaction
 
     def execute(self, change: Executable, values: Any = None) -> CursorResult[Any]:
-        """Count a change."""
         self.changes += 1
         return super().execute(change, values)
 

@@ -19,7 +19,6 @@ def _folder(tmp_path: Path) -> str:
 
 
 def ledger_with_file(folder: str) -> RootLedgerOfSubmittedTasks:
-    """Return the ledger of a campaign whose file is recorded."""
     ledger = RootLedgerOfSubmittedTasks(12, folder)
     ledger.require_campaign_file(1000, "abc")
     return ledger

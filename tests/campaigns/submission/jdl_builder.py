@@ -23,7 +23,7 @@ def read_jdl(folder: object = ".", without: str = "", **keys: Any) -> ParsedJdl:
 
 
 def settings_at_beta(**keys: Any) -> JdlSettingsAtCluster:
-    """Return the settings at beta that a JDL with these keys for beta gives."""
+    """Return beta's settings from a JDL that sets these keys for beta."""
     return read_jdl(clusters={"beta": keys}).jdl.clusters["beta"]
 
 

@@ -17,7 +17,7 @@ BEFORE = ("a 1", "b 2", "b#2 3")
 
 
 def test_the_non_blank_lines_of_a_task_file_are_added(tmp_path: Path) -> None:
-    """A task name that the campaign has gets a unique number."""
+    """A task name that is already used in the campaign gets a unique number."""
     (tmp_path / "more").write_text("  c 4 \n\na 5\nb 6\nb 7\n")
 
     lines = read_added_task_file(f"{tmp_path}/more")

@@ -49,7 +49,6 @@ def test_a_site_without_the_folder_has_no_admission_rules(tmp_path: Path) -> Non
 
 
 def test_the_functions_of_python_files_are_the_admission_rules(folder: Path) -> None:
-    """Files are read in the order of their names; hidden files, imports and names with _ are no rules."""
     put(folder, "20-names.py", RULES)
     put(folder, "10-first.py", "def first(candidate):\n    return None\n")
     put(folder, "README", "no python")

@@ -47,7 +47,6 @@ def number_campaign(options: CampaignWithoutJdlOptions, resources: tuple[str, ..
 
 
 def run(said: ParsedJdl, folder: Path, place: int, system: str = "sge") -> str:
-    """Run a task of a campaign by the script of its array, and return the task's output."""
     tasks = tuple(CampaignArrayScriptTask(n, 1, split_task_parameters(line)) for n, line in enumerate(said.parameters))
     known = {"campaign": "7", "user": "alice", "cluster": "beta", "slots": "2", "walltime": "1:0:0"}
     wish = said.jdl.clusters["beta"]
@@ -61,7 +60,7 @@ def run(said: ParsedJdl, folder: Path, place: int, system: str = "sge") -> str:
 
 
 def test_task_lines_are_read_from_a_socket_as_standard_input() -> None:
-    """A socket cannot be opened by its name, nor can a terminal or pipe of another account."""
+    """No program can open a socket by its name, nor another account's terminal or pipe."""
     theirs, ours = socket.socketpair()
     kept = os.dup(0)
     with theirs, ours:
@@ -89,7 +88,6 @@ def test_a_script_with_a_removed_working_directory_is_refused(tmp_path: Path, mo
 
 @pytest.mark.parametrize("place", range(1, len(HOSTILE) + 1))
 def test_a_line_is_one_argument_and_is_never_executed(tmp_path: Path, place: int) -> None:
-    """The lines have special characters of sh, SQL and formats."""
     (tmp_path / "lines").write_text("".join(f"\n{line}\n" for line in HOSTILE))
 
     said = campaign_with_task_per_line(str(tmp_path / "lines"), ("printf", "%s|", "a{}b", "{}", "c"), AT)
@@ -109,7 +107,7 @@ def test_each_word_of_the_command_reaches_the_task_unchanged(tmp_path: Path, wor
 
 
 def test_a_repeated_line_reaches_the_task_unchanged(tmp_path: Path) -> None:
-    """Task names are line numbers, so no line has to change."""
+    """A task is named by its line number, so a repeated line needs no change."""
     (tmp_path / "lines").write_text("same\n\nsame\n")
 
     said = campaign_with_task_per_line(str(tmp_path / "lines"), ("echo",), AT)
@@ -119,7 +117,6 @@ def test_a_repeated_line_reaches_the_task_unchanged(tmp_path: Path) -> None:
 
 
 def test_options_set_the_same_values_as_jdl_keys() -> None:
-    """Times have the form of qsub or oarsub, slots the form of oarsub."""
     found = number_campaign(replace(AT, name="mine"), ("/nodes=2/core=2,walltime=0:10",)).jdl
 
     there = found.clusters["beta"]
@@ -169,7 +166,7 @@ def test_a_job_script_gets_the_variables_of_qsub(tmp_path: Path, system: str, jo
 
 
 def test_resources_of_qsub_are_requested_only_at_grid_engine_clusters() -> None:
-    """A warning names the other clusters, and soft requests."""
+    """A warning names the other clusters and the soft requests."""
     lines = "#$ -l h_vmem=2G,gpu -soft -l fast=1\n#$ -hard -l arch=lx-*,hostname=n1,h_rt=600\n"
     said = script_campaign(lines, KNOWN)
     typed_in = number_campaign(KNOWN, ("h_vmem=2G,h_rt=600",))
@@ -206,7 +203,6 @@ def test_an_invalid_resource_request_is_refused(text: str) -> None:
 
 
 def test_output_is_written_to_the_files_of_the_script_options(tmp_path: Path) -> None:
-    """A folder or a path with qsub's variables is accepted, and never executed."""
     (tmp_path / "logs").mkdir()
     options = "#$ -t 1-2 -N n -o :logs -e $HOME/e$(touch${IFS}evil).$TASK_ID -cwd"
     lines = f"{options}\necho out; echo err >&2\n"
@@ -244,7 +240,6 @@ def test_tasks_with_the_same_output_file_append_their_output(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("letter", ["o", "e"])
 def test_an_output_file_that_cannot_be_opened_is_reported_with_its_option(tmp_path: Path, letter: str) -> None:
-    """The command does not start; the message is in the campaign's standard error file."""
     lines = f"#$ -N n -{letter} none/its -wd {tmp_path}\ntouch begun\n"
 
     run(script_campaign(lines), tmp_path, 1)

@@ -49,5 +49,4 @@ Nosuch = 1
     ids=["JSON", "TOML"],
 )
 def test_a_mistake_in_a_jdl_is_reported_with_its_line_and_spelling(text: str, expected: list[str]) -> None:
-    """The same key may occur earlier in a cluster's table; repeated keys are mistakes."""
     assert wrong_with(text) == expected

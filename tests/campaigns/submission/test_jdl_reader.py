@@ -25,7 +25,6 @@ SWEEP = """{
 
 
 def test_a_global_key_holds_for_each_cluster_without_the_key() -> None:
-    """Keys are CiGri's in upper or lower case; nb_jobs numbers the tasks from 0."""
     said = jdl_reader.parse_jdl("sweep.json", SWEEP)
 
     both = JdlSettingsAtCluster(exec_file="$HOME/run.sh", slots=8, nodes=2, walltime_s=600)
@@ -151,12 +150,10 @@ def test_a_jdl_may_be_toml() -> None:
 
 
 def lines_of(folder: Path) -> tuple[str, ...]:
-    """Return the task parameters of a JDL whose param_file is the file `lines` in a folder."""
     return read_jdl(folder, "nb_jobs", param_file="lines").parameters
 
 
 def test_a_parameter_file_has_one_task_on_each_line(tmp_path: Path) -> None:
-    """A byte-order mark and blank lines are skipped, and a repeated first word gets a number."""
     (tmp_path / "lines").write_bytes(b"\xef\xbb\xbfa 1\n\n  a 2 \r\nb\n")
 
     assert lines_of(tmp_path) == ("a 1", "a#2 2", "b")
@@ -311,7 +308,7 @@ def test_an_invalid_declaration_is_refused_in_one_line(keys: dict[str, object], 
 
 
 def test_a_campaign_with_declared_outputs_may_get_speculative_attempts() -> None:
-    """Each attempt writes into its own folder; repeated names count once."""
+    """Each attempt writes into its own folder."""
     said = read_jdl(outputs=["a.dat", "logs/b", "a.dat"])
 
     assert (said.jdl.outputs, said.jdl.may_be_copied) == (("a.dat", "logs/b"), True)

@@ -16,21 +16,18 @@ def make_campaign(**values: Any) -> Campaign:
 
 
 def make_attempt(place: int = 1, **values: Any) -> TaskAttempt:
-    """Return the first attempt of the task at an array index of array 1."""
+    """Return the first attempt of a task in array 1; `place` is the array index."""
     return TaskAttempt(**{"campaign": 1, "task": place - 1, "attempt": 1, "array": 1, "place": place} | values)
 
 
 def make_closing_event(code: CampaignEventCode, cluster: str) -> CampaignEvent:
-    """Return an event of campaign 1 that closes a cluster to the campaign."""
     return new_campaign_event(CampaignEventSubject.CAMPAIGN, code, 1, cluster, NOON)
 
 
 def make_cycle_situation(**values: Any) -> CampaignCycleSituation:
-    """Return the facts of a cycle without arrays, with these values of its fields."""
     usual = {"waiting": {}, "arrays": (), "room": {}, "max_tasks": 100, "at": NOON}
     return CampaignCycleSituation(**usual | values)
 
 
 def sent_tasks(situation: CampaignCycleSituation) -> dict[tuple[int, str], int]:
-    """Return the number of tasks that a cycle sends, by campaign and cluster."""
     return {(send.campaign, send.cluster): send.tasks for send in plan_campaign_cycle(situation).sends}

@@ -27,7 +27,7 @@ def room(**free: int) -> dict[str, ClusterCapacityForCampaigns]:
 
 
 def seen(*kept_off: TaskCountByExclusions, **values: Any) -> CampaignCycleSituation:
-    """Return campaign 1 for two clusters with 100 unsent tasks, and campaign 2 for beta alone."""
+    """Return campaign 1 with 100 unsent tasks for two clusters, and campaign 2 for beta alone."""
     usual = {"campaigns": (campaign(1, BOTH), campaign(2, {"beta": at()})), "waiting": {1: 100, 2: 500}}
     usual |= {"max_tasks": 1000, "room": room(beta=100, gamma=0), "kept_off": {1: kept_off} if kept_off else {}}
     return make_cycle_situation(**usual | values)

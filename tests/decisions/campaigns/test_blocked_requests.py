@@ -32,7 +32,6 @@ PLACE = FreeQueueInstanceResources(name="all.q@n1", slots=4, free={"mem": 0}, al
 
 
 def holder(task: int, **other: Any) -> RunningJobWithResources:
-    """Return a best-effort task of array 31 on n1 that holds 1 of its memory."""
     known: dict[str, Any] = {"job": 31, "task": task, "host": "n1", "amounts": {"mem": 1}}
     return RunningJobWithResources(**known | {"since": NOON, "makes_way": True} | other)
 

@@ -27,7 +27,6 @@ def beta(*durations_s: float, elapsed_s: tuple[float, ...] = ()) -> CampaignRunT
 
 
 def test_tasks_that_outlive_all_ended_tasks_raise_p90_far_above_their_elapsed_time() -> None:
-    """70 tasks ended after a minute; 30 tasks of a quarter of an hour still run."""
     told = forecast_campaign_end(progress(0, beta(*[60.0] * 70, elapsed_s=(200.0,) * 30)))
 
     assert told.p50_s is not None
@@ -49,7 +48,6 @@ def test_a_forecast_without_ended_or_running_tasks_is_unknown(seen: CampaignProg
 
 
 def test_tasks_of_equal_length_end_after_the_remaining_rounds() -> None:
-    """90 waiting and 10 running tasks of 60 s each need nine more rounds."""
     told = forecast_campaign_end(progress(90, beta(*[60.0] * 40, elapsed_s=(30.0,) * 10)))
 
     assert told.throughput == pytest.approx(1 / 6, rel=0.05)
@@ -157,7 +155,6 @@ def covered(seed: int, campaigns: int) -> Iterator[tuple[bool, bool]]:
 
 
 def test_p90_holds_for_about_nine_of_ten_simulated_campaigns() -> None:
-    """P50 holds for more than half of the campaigns."""
     by_50, by_90 = zip(*covered(seed=1, campaigns=300), strict=True)
 
     assert 0.80 <= sum(by_90) / len(by_90) <= 0.97

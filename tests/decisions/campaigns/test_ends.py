@@ -32,7 +32,6 @@ DELETED = JobEnd(signal=9, killed_for=JobKillReason.DELETION)
 
 
 def marked(*reasons: NikitaDeletionReason) -> dict[int, TaskDeletionMark]:
-    """Return deletion marks of the array indices 1, 2, and so on."""
     return {index: TaskDeletionMark(wiped_for=reason) for index, reason in enumerate(reasons, start=1)}
 
 

@@ -84,7 +84,6 @@ def ended(*outcomes: TaskAttemptOutcome, array: int = 1) -> tuple[TaskAttempt, .
 
 
 def seen(**values: Any) -> CampaignCycleSituation:
-    """Return the situation of one campaign with four free slots at each cluster."""
     room = {name: ClusterCapacityForCampaigns(free_slots=4, max_slots=4) for name in CLUSTERS}
     usual = {"campaigns": (SWEEP,), "waiting": {1: 50}, "arrays": (array(),), "room": room}
     usual |= {"failures": CampaignFailuresSection(program_errors=3, probe_s=60, probe_max_s=200)}
@@ -101,7 +100,6 @@ def cluster_event(code: CampaignEventCode, **values: Any) -> CampaignEvent:
 
 
 def row(errors: int, **values: Any) -> tuple[CampaignSuccessAtCluster, ...]:
-    """Return the success record of beta with a number of errors in a row."""
     return (CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=errors, **values),)
 
 
@@ -236,7 +234,6 @@ def test_a_task_that_no_cluster_could_start_opens_an_event() -> None:
 
 @pytest.mark.parametrize(("probes", "pause_s"), [(0, 120), (1, 200), (30, 200), (1000, 200)])
 def test_a_closed_cluster_gets_one_probe_after_its_pause(probes: int, pause_s: int) -> None:
-    """The next pause is twice as long, up to a limit."""
     known = event(CampaignEventCode.SETUP_ERROR, until=NOON, probes=probes)
 
     look = seen(events=(known,))
@@ -274,7 +271,7 @@ def test_a_closed_cluster_gets_no_task_during_its_pause() -> None:
 
 
 def test_a_pause_above_the_longest_pause_is_ignored() -> None:
-    """The clock ran fast when the pause was stored, and was set back since."""
+    """The clock ran fast when the pause was stored, and was corrected afterwards."""
     ahead = timedelta(days=40)
     known = event(CampaignEventCode.SETUP_ERROR, until=NOON + ahead)
     pause = event(CampaignEventCode.SUBMIT_JOB, until=NOON + ahead)
@@ -344,7 +341,6 @@ def test_events_for_administrators_end_with_the_error_message() -> None:
 
 
 def test_a_cluster_removed_from_the_configuration_has_an_event_until_the_section_returns() -> None:
-    """No array at the removed cluster is resumed or deleted."""
     begun = array(2, state=ArraySubmissionState.INTENDED)
     left = {"room": {"gamma": ClusterCapacityForCampaigns(free_slots=4)}, "asked": frozenset({"gamma"})}
     gone = seen(**left, dropped=frozenset({"beta"}), arrays=(array(), begun))

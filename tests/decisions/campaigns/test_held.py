@@ -24,7 +24,7 @@ def there(number: int = 1, waiting: int = 64, **counts: int) -> ListedCampaignTa
 
 
 def seen(free: int, *listed: ListedCampaignTaskCounts, **values: Any) -> CampaignCycleSituation:
-    """Return campaigns of bob and alice for beta, which has 64 slots and some free slots."""
+    """Return campaigns of bob and alice for beta, where `free` of 64 slots are free."""
     room = {"beta": ClusterCapacityForCampaigns(free_slots=free, max_slots=64, slots=64)}
     usual = {"campaigns": (BOBS, ALICES), "waiting": {1: 100, 2: 100}, "room": room, "there": listed}
     return make_cycle_situation(**usual | values)
@@ -50,7 +50,10 @@ def sent(look: CampaignCycleSituation) -> dict[int, int]:
 def test_free_slots_are_kept_only_for_startable_tasks_that_have_not_waited_long(
     listed: ListedCampaignTaskCounts, expected: dict[int, int]
 ) -> None:
-    """The campaign of held tasks gets no more tasks in return, so repeated holds flood no cluster."""
+    """A campaign gets no new tasks in exchange for held tasks.
+
+    Repeated holds therefore flood no cluster.
+    """
     assert sent(seen(64, listed)) == expected
 
 

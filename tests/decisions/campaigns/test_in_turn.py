@@ -37,7 +37,6 @@ class Stuck:
         self.sent = self.wiped = 0
 
     def run(self, cycles: int) -> None:
-        """Simulate a number of cycles."""
         for number in range(cycles):
             self.now = NOON + timedelta(seconds=CYCLE_S * number)
             if number % CYCLES_OF_NIKITA == 0:
@@ -107,7 +106,6 @@ def _count(parts: Iterable[ArrayTasksWithSameStateAndAge]) -> int:
 
 @pytest.mark.parametrize("campaigns", [1, 2, 3])
 def test_tasks_are_not_sent_and_deleted_in_turn_at_a_cluster_that_starts_none(campaigns: int) -> None:
-    """After the first load each campaign sends a task from time to time."""
     stuck = Stuck(campaigns)
 
     stuck.run(cycles=2 * 3600 // CYCLE_S)

@@ -58,7 +58,10 @@ def terms(old: float, submitted: int, **other: Any) -> JobRatioInputs:
     ],
 )
 def test_job_ratio_rules_follow_the_cigri_specification(law: JobRatioRule, seen: JobRatioInputs, ratio: float) -> None:
-    """With too many waiting tasks the ratio is (S - E) / S, the meaning of the specification's damaged lines."""
+    """With too many waiting tasks the ratio is (S - E) / S.
+
+    The specification's lines about this rule are damaged.
+    """
     assert next_job_ratio(law, seen) == pytest.approx(ratio)
 
 
@@ -92,7 +95,7 @@ def test_a_doubling_job_ratio_rule_doubles_only_after_sent_tasks(law: JobRatioRu
 
 @pytest.mark.parametrize("law", JobRatioRule)
 def test_recently_sent_tasks_do_not_change_the_job_ratio(law: JobRatioRule) -> None:
-    """Some batch systems start jobs only from time to time; too many waiting tasks change the ratio at once."""
+    """Some batch systems start jobs only from time to time."""
     young, flooded = terms(0.5, 5, fresh=5), terms(0.5, 5, fresh=5, waiting=9)
 
     assert next_job_ratio(law, young) == 0.5

@@ -32,7 +32,6 @@ def array(number: int, state: ArraySubmissionState = ArraySubmissionState.INTEND
 
 
 def entry(number: int, *tasks: tuple[int, int], job_id: int = 0, **values: Any) -> RootLedgerArray:
-    """Return an array in root's ledger with the (task, attempt) pairs `tasks`."""
     return RootLedgerArray(**{"number": number, "cluster": "beta", "tasks": tasks, "job_id": job_id} | values)
 
 
@@ -189,7 +188,7 @@ def test_a_restored_speculative_attempt_supersedes_no_attempt() -> None:
 def test_tasks_of_an_array_given_up_wait_again_unless_another_array_has_the_tasks(
     job_id: int, tasks: Attempts, left: dict[tuple[int, int], TaskAttemptOutcome], again: list[tuple[int, int]]
 ) -> None:
-    """The cluster may have refused the array; nobody may send the tasks again under the ledger's entry."""
+    """The cluster may have refused the array."""
     never = RootLedgerArray(number=1, cluster="beta", tasks=tasks, job_id=job_id)
     since = entry(2, (4, 2), job_id=8, cluster="gamma")
     kept = stored(waiting=(WaitingTaskRange(first=0, last=9),))

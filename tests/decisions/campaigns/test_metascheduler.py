@@ -53,7 +53,6 @@ def test_test_campaigns_above_the_owners_limit_come_last() -> None:
 
 
 def test_test_campaigns_with_running_tasks_count_towards_the_owners_limit() -> None:
-    """Ended test campaigns do not count, and a larger cluster has a higher limit."""
     tests = [campaign(number, "bob", "beta", type_=CampaignType.TEST) for number in range(1, 7)]
     paused = replace(tests[0], state=CampaignState.PAUSED)
     arrays = tuple(released_array(campaign=number, size=1) for number in range(1, 5))
@@ -68,7 +67,6 @@ def test_test_campaigns_with_running_tasks_count_towards_the_owners_limit() -> N
 
 
 def test_affinities_order_campaigns_as_in_the_example_of_the_specification() -> None:
-    """Campaigns 1 and 2 have an affinity to cluster1, campaign 2 to cluster2, and campaign 3 has none."""
     both = ("cluster1", "cluster2")
     first, second, third = (campaign(number, owner, *both) for number, owner in ((1, "ann"), (2, "bob"), (3, "cy")))
 

@@ -110,7 +110,6 @@ def test_a_task_cancelled_by_its_owner_gets_no_retry(end: JobEnd, outcome: TaskA
 def test_the_order_of_grid_engine_records_does_not_change_the_outcome(
     record: JobRunAccounting, outcome: TaskAttemptOutcome
 ) -> None:
-    """Each order of the end record and all other records of the task is tried."""
     found = {_told_by_records(some) for some in permutations((record, *BESIDE))}
 
     assert found == {outcome}

@@ -54,7 +54,6 @@ def stepped(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> LastPro
 
 
 def pending(step: str, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> dict[str, Any]:
-    """Return a step without an end, with its array."""
     return {"steps": (stepped(step, TaskAttemptOutcome.PENDING),), "arrays": (array(state),)}
 
 

@@ -27,7 +27,7 @@ def tried(attempt: int, outcome: TaskAttemptOutcome, cluster: str = "beta") -> A
 
 
 def runs(outcome: TaskAttemptOutcome, times: int, clusters: set[str] = BOTH, at: str = "beta") -> bool:
-    """Say whether a task runs again that had this outcome a number of times at one cluster."""
+    """Return whether a task runs again after `times` ends with this outcome at one cluster."""
     *earlier, now = (tried(attempt, outcome, at) for attempt in range(1, times + 1))
     return may_retry_task(now, earlier, clusters, POLICY)
 

@@ -27,7 +27,6 @@ def ratio(value: float, slots: float = 1.0) -> JobRatioUpdate:
 
 
 def place(slots: int = 1, **known: Any) -> ClusterOfferToScheduler:
-    """Return an offer of beta with ten free slots, where three tasks may wait."""
     usual: dict[str, Any] = {"free_slots": 10, "may_wait": 3, "most": 100}
     one = campaign(1, {"beta": at(slots=slots)})
     return ClusterOfferToScheduler(campaign=one, cluster="beta", **usual | known)

@@ -19,7 +19,7 @@ STATES = [ArraySubmissionState.INTENDED, ArraySubmissionState.SUBMITTED, ArraySu
 
 
 def rival(task: int, attempt: int, number: int, outcome: TaskAttemptOutcome) -> CompetingAttempt:
-    """Return an attempt of a task with a speculative attempt: array 1 is at beta, array 2 at gamma."""
+    """Return a competing attempt; array 1 is at beta, array 2 at gamma."""
     return CompetingAttempt(
         campaign=1,
         task=task,
@@ -33,7 +33,7 @@ def rival(task: int, attempt: int, number: int, outcome: TaskAttemptOutcome) -> 
 
 
 def decided(state: ArraySubmissionState, campaigns: CampaignState, **values: Any) -> CampaignCyclePlan:
-    """Return the plan for an array at beta, which answers, and an array at gamma, which does not."""
+    """Return the plan when beta answers and gamma does not; each cluster has an array."""
     arrays = (released_array(size=2, state=state), released_array(size=2, state=state, number=2, cluster="gamma"))
     usual = {"campaigns": (campaign(1, {"beta": WISH, "gamma": WISH}, state=campaigns),), "arrays": arrays}
     usual |= {"room": {"beta": FULL}, "max_tasks": 9, "asked": frozenset({"beta", "gamma"})}

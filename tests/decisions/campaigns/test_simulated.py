@@ -92,7 +92,6 @@ def test_a_simulated_cluster_runs_each_task_once_at_its_speed() -> None:
 
 @pytest.mark.long
 def test_p90_holds_for_most_simulated_campaigns() -> None:
-    """P90 holds for 80 to 97 % of the campaigns, at a random time of the campaign."""
     _, p90, _, *kinds = holding(300, seed=2)
 
     assert 80 <= p90.measured <= 97

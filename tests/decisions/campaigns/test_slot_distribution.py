@@ -37,7 +37,6 @@ def at(slots: int = 1, max_jobs: int = 0) -> JdlSettingsAtCluster:
 
 
 def sends(seen: CampaignCycleSituation) -> list[tuple[int, str, int]]:
-    """Return campaign, cluster and number of tasks of each send, in the order of the sends."""
     planned = distribute_slots_to_campaigns(seen, predict_job_ratios(seen))
     return [(send.campaign, send.cluster, send.tasks) for send in planned]
 
@@ -263,7 +262,6 @@ def test_arrays_respect_the_clusters_limit_of_array_tasks() -> None:
 def test_no_owner_sends_more_arrays_than_the_cluster_accepts(
     by: FairShareUnit, limits: dict[str, int], expected: dict[int, int]
 ) -> None:
-    """The cluster has two arrays; campaigns 1 and 2 have one owner, campaign 3 is bob's."""
     first, second, third = (campaign(number, {"beta": at()}) for number in (1, 2, 3))
     rows = make_cycle_situation(
         campaigns=(first, second, replace(third, uid=1001, owner="bob")),

@@ -50,7 +50,6 @@ AT = {1: "beta", 2: "gamma", 3: "beta"}  # each attempt is in the array of its n
 
 
 def rival(attempt: int, outcome: TaskAttemptOutcome = LIVES, task: int = TASK, place: int = 1) -> CompetingAttempt:
-    """Return an attempt of a task; attempts from number 2 are speculative."""
     return CompetingAttempt(
         campaign=1,
         task=task,
@@ -68,7 +67,6 @@ def ended(attempt: int, outcome: TaskAttemptOutcome, task: int = TASK) -> TaskAt
 
 
 def array(number: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
-    """Return an array: number 1 has ordinary tasks, all others have speculative attempts."""
     beyond_s = None if number == 1 else 95
     return released_array(number=number, cluster=AT[number], state=state, size=1, copies_beyond_s=beyond_s)
 
@@ -123,7 +121,6 @@ def seen(*rivals: CompetingAttempt, **values: Any) -> CampaignCycleSituation:
 
 
 def with_settings_at_gamma(look: CampaignCycleSituation, **settings: Any) -> CampaignCycleSituation:
-    """Return a situation whose campaign has these JDL settings at gamma."""
     (campaign,) = look.campaigns
     clusters = {**campaign.jdl.clusters, "gamma": replace(campaign.jdl.clusters["gamma"], **settings)}
     return replace(look, campaigns=(replace(campaign, jdl=replace(campaign.jdl, clusters=clusters)),))
@@ -140,7 +137,7 @@ def test_the_first_success_ends_the_campaign_and_supersedes_the_other_attempt() 
 
 
 def test_a_superseded_attempt_is_deleted_in_each_cycle_until_its_end() -> None:
-    """The first deletion may have been lost; the campaign does not end twice."""
+    """The first deletion may have been lost."""
     over = replace(SWEEP, state=CampaignState.TERMINATED, ended=100)
     look = seen(rival(1), rival(2, S), campaigns=(over,), arrays=(array(1),))
 
@@ -184,7 +181,6 @@ def test_a_failed_speculative_attempt_opens_no_event_and_causes_no_retry() -> No
 
 
 def test_the_last_failed_attempt_of_a_task_causes_a_retry() -> None:
-    """The speculative attempt failed first, then the original attempt lost its host."""
     look = seen(rival(1), rival(2, COPY), ended=(ended(1, LOST),), over=(array(1),))
 
     plan = plan_campaign_cycle(look)
@@ -290,7 +286,7 @@ def test_max_jobs_limits_speculative_attempts_too(
 def test_the_clusters_array_limits_hold_for_speculative_attempts_too(
     kind: str, most: int, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
-    """Each speculative send is an array, as are the campaign's own tasks (max_u_jobs, max_jobs)."""
+    """Each send of speculative attempts is an array, and counts towards max_u_jobs and max_jobs."""
     look = seen(tails=(TAIL,))
     limits = ClusterArrayLimits(**{kind: most})
     room = {**look.room, "gamma": replace(look.room["gamma"], limits=limits)}

@@ -24,7 +24,7 @@ def live(task: int, elapsed_s: float, cluster: str = "beta", attempt: int = 1) -
 
 
 def end(*tasks: RunningTaskAttempt, **known: Any) -> CampaignNearEnd:
-    """Return a campaign with two unfinished tasks, and run times from 1 to 100 s of ended tasks."""
+    """Return a campaign with two unfinished tasks; its ended tasks ran for 1 to 100 s."""
     usual: dict[str, Any] = {
         "campaign": 1,
         "left": 2,

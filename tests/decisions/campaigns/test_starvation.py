@@ -26,7 +26,6 @@ IN_VAIN = CampaignSuccessAtCluster(campaign=1, cluster="beta", wiped_in_row=1)
 
 
 def seen(**values: Any) -> CampaignCycleSituation:
-    """Return a campaign with one unsent task; the mean run time at beta is unknown."""
     usual = {"campaigns": (campaign(1, {"beta": at(), "gamma": at()}),), "waiting": {1: 1}, "max_tasks": 1000}
     usual |= {"room": {"beta": ROOM, "gamma": ROOM}, "sharing": FairShareInputs(mean_s={1: {"gamma": 60.0}})}
     return make_cycle_situation(**usual | values)

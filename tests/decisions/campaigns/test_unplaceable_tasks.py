@@ -46,7 +46,7 @@ def test_tasks_are_unplaceable_if_every_cluster_is_excluded_too_small_or_drained
 
 
 def look(gamma: ClusterCapacityForCampaigns | None, **known: object) -> CampaignCycleSituation:
-    """Return the situation of the campaign at beta, and at gamma with this capacity if any."""
+    """Return the situation of a campaign at beta, and at gamma if its capacity is given."""
     room = {"beta": LARGE} | ({"gamma": gamma} if gamma else {})
     return seen(campaigns=(WIDE,), room=room, arrays=(), **known)
 

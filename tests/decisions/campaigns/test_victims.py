@@ -29,7 +29,6 @@ def any_task(place: int, **values: Any) -> PreemptibleTask:
 
 
 def contest(*tasks: PreemptibleTask, **other: Any) -> LocalRequestBlockedByCampaigns:
-    """Return a request for 3 units of memory on n1, where 1 unit is free."""
     asked = WaitingLocalRequest(job=7, amounts={"mem": 3})
     usual: dict[str, Any] = {"cluster": "beta", "tasks": tasks, "asked": asked, "places": (place(mem=1),)}
     return LocalRequestBlockedByCampaigns(**usual | other)
@@ -140,7 +139,7 @@ def contests(draw: st.DrawFn) -> LocalRequestBlockedByCampaigns:
 
 
 def starts(one: LocalRequestBlockedByCampaigns, gone: set[int]) -> bool:
-    """Say by trying each host whether the request starts after the tasks in `gone` have ended."""
+    """Return by trial of each host whether the request starts after the tasks in `gone` have ended."""
     left = [each for each in one.tasks if each.place not in gone]
     lic = one.free["lic"] + sum(t.amounts["lic"] for t in one.tasks if t.place in gone)
     if lic < one.asked.amounts["lic"]:

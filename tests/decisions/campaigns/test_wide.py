@@ -41,7 +41,7 @@ def test_one_multislot_task_without_free_slots_is_sent_to_wait(free: int, expect
 
 
 def test_free_slots_are_kept_for_a_waiting_multislot_task() -> None:
-    """Otherwise its slots would never be free at the same time."""
+    """Otherwise the slots that the task needs would never be free at the same time."""
     seen = small(3, 1, 2, sharing=FAIRLY, there=(there(2, 1),))
 
     assert sent_by_campaign(seen) == {}
@@ -54,7 +54,7 @@ def test_free_slots_are_kept_for_a_waiting_multislot_task() -> None:
 def test_free_slots_are_kept_for_a_multislot_task_for_five_minutes(
     old: int, others: dict[int, int], own: dict[int, int]
 ) -> None:
-    """Perhaps no host has so many slots; meanwhile the campaign sends no further task."""
+    """Perhaps no host has enough slots for the task."""
     seen = small(3, 1, 2, sharing=FAIRLY, there=(replace(there(2, 1), old=old),))
     newer = replace(there(2, 2), old=old)
 

@@ -16,12 +16,10 @@ MASTER = "master"
 
 
 def cases(names: str | tuple[str, ...], rows: Mapping[str, Any]) -> pytest.MarkDecorator:
-    """Parametrize a test by a table of rows, each under the row's id."""
     return pytest.mark.parametrize(names, rows.values(), ids=rows.keys())
 
 
 def ago(minutes: float) -> datetime:
-    """Return the time that is the given number of minutes before noon."""
     return NOON - timedelta(minutes=minutes)
 
 
@@ -51,7 +49,6 @@ def instance(
 
 
 def begun(minutes: float, slots: int = 4, name: str = "job") -> grid_engine_cell.RunningTaskGroup:
-    """Return a running task of user alice that started the given number of minutes ago."""
     return grid_engine_cell.RunningTaskGroup(owner="alice", name=name, slots=slots, since=ago(minutes))
 
 
@@ -95,7 +92,6 @@ def node(
     pool: str = "",
     is_kept: bool = False,
 ) -> ElasticNode:
-    """Return a node that has been up, and optionally idle, for the given numbers of minutes."""
     since = None if minutes is None else ago(minutes)
     return ElasticNode(
         name=name,
@@ -114,7 +110,6 @@ def situation(
     changed: float | None = None,
     hosts: Iterable[str] = (),
 ) -> BalanceSituation:
-    """Return the input of a round for a cell with the given queues and some further hosts."""
     names = dict.fromkeys([*(one.host for one in instances), *hosts])
     return BalanceSituation(
         now=NOON,
@@ -135,7 +130,6 @@ def cluster(
     wait: Iterable[grid_engine_cell.WaitingJobGroup] = (),
     changed: float | None = None,
 ) -> BalanceSituation:
-    """Return the input of a round for a master and nodes with four slots each."""
     busy = running or {}
     found = [instance(name, busy.get(name, ())) for name in (MASTER, *nodes)]
     return situation(*found, wait=wait, nodes=nodes.values(), changed=changed)

@@ -107,7 +107,7 @@ def cell(
 
 
 def three_hosts(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, **job: Any) -> BalanceSituation:
-    """Return idle hosts n1, n2, n3 (n2 and n3 in @big) and 99 tasks that wait for a queue with these attributes."""
+    """Return three idle hosts and 99 tasks for a queue with these attributes; n2 and n3 are in @big."""
     queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "pe_list": "smp mpi"} | told)
     mpi = ParallelEnvironment(
         name="mpi",
@@ -128,12 +128,10 @@ def three_hosts(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, **j
 
 
 def fitting_tasks(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, **job: Any) -> int:
-    """Return how many tasks of a job fit on the three hosts."""
     return plan(three_hosts(told, identity, **job), most=1).figures.fit
 
 
 def plan_in_big(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, most: int = 9, **job: Any) -> BalancePlan:
-    """Return the plan if the three hosts are full and new nodes join host group @big."""
     seen = three_hosts(told, identity, **job)
     none = replace(seen.cell, instances=full(MASTER, "n1", "n2", "n3"))
     pools = {"p": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"), hostgroups="@big @allhosts")}
@@ -141,7 +139,6 @@ def plan_in_big(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, mos
 
 
 def with_standby(sizes: Mapping[str, int], *there: CellQueueInstance, **more: Any) -> BalanceSituation:
-    """Return a cell in which hosts of the given sizes are powered off."""
     silent = [instance(name, slots=slots, state="au") for name, slots in sizes.items()]
     nodes = [node(name, state="standby", pool="rack") for name in sizes]
     return cell(*there, *silent, nodes=nodes, **({"standby": tuple(sizes)} | more))

@@ -38,7 +38,6 @@ def shown(
     *refused: NodeAddOrRemoveRefusal,
     seen: BalanceSituation | None = None,
 ) -> PublishedBalancerFigures:
-    """Return the published figures after a round."""
     looked = seen or situation(instance("n1", (1,)))
     plan = BalancePlan(verdict=BalancePlanReason.WAITS, figures=FIGURES, refused=refused)
     return balancer_figures_if_cell_observed(
@@ -104,7 +103,6 @@ def test_the_published_node_limits_are_those_of_the_schedule_at_this_hour() -> N
 
 
 def owned(state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
-    """Return a node of pool usual."""
     return BalancerOwnedNode(name="n3", pool="usual", state=state, since=NOON, cause=cause)
 
 

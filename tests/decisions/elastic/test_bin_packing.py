@@ -233,7 +233,7 @@ def test_a_qname_request_restricts_the_queues_of_a_job(asked: str, queues: tuple
     [("!sol-sparc", 1), ("lx-*&!lx-x86", 1), ("(lx-x86|lx-amd64)", 1), ("!lx-amd64", 0), ("lx-*&!*-amd64", 0)],
 )
 def test_an_expression_for_a_text_resource_restricts_the_hosts_of_a_job(asked: str, added: int) -> None:
-    """The program gridsub requests the properties of a campaign by such expressions."""
+    """`gridsub` requests the properties of a campaign by such expressions."""
     found = plan(cell(*full("n1"), wait=[waiting(1, arch=asked)]))
 
     assert found.add == added
@@ -591,7 +591,7 @@ def test_a_transfer_queue_that_cannot_run_the_task_is_ignored(wait: WaitingJobGr
 
 @pytest.mark.parametrize(("minutes", "wait_s", "expected"), [(1.9, 0, 0), (2.1, 0, 1), (7, 300, 0)])
 def test_nodes_are_added_if_a_transfer_queue_is_late(minutes: float, wait_s: float, expected: int) -> None:
-    """The queue may take its own delay, one round and two scheduling intervals, counted from `wait_s`."""
+    """A queue is late after its own delay, one round and two scheduling intervals, from `wait_s` on."""
     seen = cell(*full(MASTER), FAR, wait=[waiting(minutes)], elsewhere={"far": 30.0})
 
     assert plan(seen, wait_s=wait_s).add == expected
@@ -599,7 +599,6 @@ def test_nodes_are_added_if_a_transfer_queue_is_late(minutes: float, wait_s: flo
 
 @pytest.mark.parametrize(("free", "expected"), [(0, 2), (1, 2), (2, 1), (6, 0)])
 def test_a_transfer_queue_takes_only_as_many_tasks_as_it_has_free_slots(free: int, expected: int) -> None:
-    """Nodes of four slots are added for the other tasks."""
     there = {"elsewhere": {"far": 60.0}, "elsewhere_free": {"far": free}}
     seen = cell(*full(MASTER), FAR, wait=[waiting(1, tasks=6)], **there)
 
@@ -633,7 +632,10 @@ def test_without_max_nodes_no_node_is_added() -> None:
     ids=["a unit each", "no unit more", "the least", "of all the month", "and more"],
 )
 def test_the_future_cost_of_present_nodes_is_reserved_from_the_month_budget(least: int, month: float, add: int) -> None:
-    """Each node reserves its next hour, or all 732 hours until the month ends if the minimum needs the node."""
+    """Each node reserves the cost of its next hour.
+
+    A node that the minimum needs reserves all 732 hours until the month ends.
+    """
     nodes = [node(one, 50, pool="paid") for one in ("n1", "n2")]
     seen = cell(*full(MASTER, "n1", "n2"), nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
     rules = BalanceSection(min_nodes=least, max_nodes=9)
@@ -643,7 +645,6 @@ def test_the_future_cost_of_present_nodes_is_reserved_from_the_month_budget(leas
 
 
 def test_leaving_nodes_reserve_no_part_of_the_month_budget() -> None:
-    """The minimum is the master and two staying nodes, which cost until the month ends."""
     nodes = [node(one, 50, pool="paid") for one in ("n1", "n2")]
     hosts = full(MASTER, "n1", "n2")
     seen = cell(*hosts, nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)

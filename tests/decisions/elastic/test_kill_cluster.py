@@ -33,7 +33,6 @@ def ended(
     hosts: tuple[str, ...] = (),
     kept: tuple[BalancerOwnedNode, ...] = (),
 ) -> bool:
-    """Say whether the machine of the master is to be destroyed."""
     seen = replace(situation(*there, wait=wait, hosts=hosts), best_effort=best_effort)
     world = BalancerNodesSnapshot(
         now=NOON, cluster="alpha", kept=kept, machines={"usual": machines}, hosts=busy_or_silent_state_by_host(seen)

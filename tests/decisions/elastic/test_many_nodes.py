@@ -48,7 +48,6 @@ RACK, ON, OFF = "rack", NAMES[::2], NAMES[1::2]
 
 @pytest.fixture(scope="module")
 def world() -> BalancerNodesSnapshot:
-    """Return 3000 nodes that have been idle for long."""
     tags = {OWNER_TAG: "alpha", POOL_TAG: "usual"}
     states = ElasticNodeState.READY, ProviderMachineState.RUNNING
     long: dict[str, Any] = {
@@ -70,7 +69,6 @@ def world() -> BalancerNodesSnapshot:
 
 @pytest.fixture(scope="module")
 def seen(world: BalancerNodesSnapshot) -> BalanceSituation:
-    """Return the cell of the 3000 nodes."""
     return situation(
         *map(instance, NAMES), nodes=node_acts_from_balance_plan.elastic_nodes_for_policies(world.kept, world)
     )

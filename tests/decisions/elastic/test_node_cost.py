@@ -14,7 +14,6 @@ POOLS = {"usual": NodePoolSection(price=2.0, prices="22-6=1")}
 
 
 def owned(up_minutes: float, pool: str = "usual", machine: str = "m-1") -> BalancerOwnedNode:
-    """Return a node whose machine started the given number of minutes ago."""
     up, state = ago(up_minutes), ElasticNodeState.READY
     return BalancerOwnedNode(name="n1", pool=pool, state=state, since=up, up_since=up, machine=machine)
 
@@ -49,7 +48,7 @@ def test_a_new_machine_counts_at_once(up: float) -> None:
 
 
 def test_a_machine_that_a_provider_lists_late_counts_once() -> None:
-    """The machine was created some seconds after the round that requested the machine read the list."""
+    """The machine was created seconds after the requesting round had read the list."""
     node = owned(0.9)
 
     assert node_costs_since_last_round(ago(1), NOON, [node], [node], POOLS, HOUR_S, NOON) == 0.0

@@ -35,14 +35,12 @@ IDLE, BUSY, SILENT, STUCK = (
 
 
 def machine(state: str = "running", *, owner: str = "alpha", **more: str) -> ProviderMachine:
-    """Return a machine of pool usual."""
     told = {"id": "m-1", "name": "alpha-n7", "address": "10.0.0.7", **more}
     tags = {OWNER_TAG: owner, POOL_TAG: POOL}
     return ProviderMachine(state=ProviderMachineState(state), tags=tags, **told)
 
 
 def node(state: ElasticNodeState, seconds: float = 60, **more: object) -> BalancerOwnedNode:
-    """Return a node that has been in its state for the given number of seconds."""
     since = NOON - timedelta(seconds=seconds)
     told = {"machine": "m-1", **more}
     return BalancerOwnedNode(name="alpha-n7", pool=POOL, state=state, since=since, **told)  # type: ignore[arg-type]  # a test's
@@ -56,7 +54,6 @@ def world(
     unlisted_s: float = 120,
     silent_s: float = 3600,
 ) -> BalancerNodesSnapshot:
-    """Return a snapshot with at most one node, its machines, and the times for which it is unlisted and silent."""
     return BalancerNodesSnapshot(
         now=NOON,
         cluster="alpha",
@@ -74,7 +71,6 @@ def world(
 def due(
     known: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts = PATIENCE
 ) -> tuple[node_and_master_lifecycle.DueNodeAct, ...]:
-    """Return the acts that are due for the nodes of a snapshot."""
     return node_and_master_lifecycle.due_node_acts(known, patience)
 
 
@@ -203,7 +199,6 @@ def test_a_machine_prepared_by_ssh_joins_once_its_host_key_is_known(seconds: flo
 
 @pytest.mark.parametrize("state", [S.BOOTING, S.JOINING, S.READY, S.DRAINING, S.STANDBY, S.FAILED])
 def test_a_single_list_without_the_machine_of_a_node_changes_nothing(state: ElasticNodeState) -> None:
-    """The daemon may be silent, and the state may have any age."""
     told = due(world(node(state, 9999), (), STUCK, unlisted_s=60))
 
     assert all((one.act, one.node) == (None, one.before) for one in told)
@@ -288,7 +283,7 @@ def test_a_late_joining_node_gets_one_more_round_after_a_pause_of_rounds(paused_
 def test_an_idle_node_is_removed_after_a_long_silence(
     host: BusyOrSilentHostState | None, idle_s: float, silent_s: float, expected: str
 ) -> None:
-    """An idle time does not count as silence, for example after a restart of the qmaster."""
+    """A long idle time alone is no silence, for example after a restart of the qmaster."""
     kept = node(S.READY, idle_since=NOON - timedelta(seconds=idle_s))
 
     told = due(world(kept, (RUNNING,), host, silent_s=silent_s))
@@ -305,7 +300,6 @@ def test_the_start_of_the_silence_of_a_node_is_recorded() -> None:
 
 
 def test_the_time_since_which_no_list_has_a_machine_is_recorded() -> None:
-    """A missing list changes nothing, and a list with the machine ends the time."""
     known = world(node(S.READY), ())
     before = known.unlisted
     silent = replace(known, machines={})
@@ -332,7 +326,6 @@ def test_a_machine_named_as_a_host_of_the_site_is_left_alone(host: BusyOrSilentH
 
 
 def test_machines_of_two_providers_may_have_the_same_id() -> None:
-    """A machine of another cluster with the same id does not affect the node."""
     kept = node(S.READY, **IDLE_LONG)
     both = replace(
         world(kept, (RUNNING,), IDLE),
@@ -347,7 +340,6 @@ def test_machines_of_two_providers_may_have_the_same_id() -> None:
 
 
 def said(act: node_and_master_lifecycle.DueNodeAct) -> str:
-    """Describe an act and the new state of the node."""
     verb = act.act.value if act.act else "forget" if act.is_over else ""
     cause = f": {act.node.cause}" if act.node.cause else ""
     return f"{verb} {act.node.state.value}{cause}".strip()

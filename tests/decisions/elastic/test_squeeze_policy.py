@@ -52,18 +52,15 @@ def cell(*running: tuple[int, ...], sleeping: int = 0, kept: tuple[int, ...] = (
 
 
 def shapes(tasks: tuple[int, ...]) -> tuple[TaskResourceRequests, ...]:
-    """Return reschedulable tasks with the given numbers of slots."""
     return tuple(TaskResourceRequests(slots=one, pe="smp" if one > 1 else "") for one in tasks)
 
 
 def idle_of(seen: BalanceSituation) -> tuple[str, ...]:
-    """Return the nodes without running tasks, which the policy removes."""
     busy = {one.host for one in seen.cell.instances if one.running}
     return tuple(one.name for one in seen.nodes if one.name not in busy)
 
 
 def plan(seen: BalanceSituation, add: int = 0, verdict: Reason = Reason.SPARE) -> BalancePlan:
-    """Return the plan of a policy."""
     return BalancePlan(verdict=verdict, figures=NOTHING, add=add, remove=() if add else idle_of(seen))
 
 
@@ -254,7 +251,6 @@ def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, HostTagsAndMo
     ids=["fits", "too much", "not told", "value", "another", "unknown"],
 )
 def test_a_task_moves_only_to_a_host_with_its_resources(left: str, asks: dict[str, str], off: tuple[str, ...]) -> None:
-    """The sentence names the hosts whose tasks have no room on other hosts."""
     seen, facts = with_memory(left, **asks)
     found = squeezed(seen, verdict=Reason.NO_NEED, squeeze=MOVES, facts=facts)
     told = "tasks on n1 have no room on other hosts"

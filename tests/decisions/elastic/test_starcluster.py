@@ -34,12 +34,10 @@ def starcluster_plan(seen: BalanceSituation, **rules: Any) -> BalancePlan:
 
 
 def add(seen: BalanceSituation, **rules: Any) -> int:
-    """Return how many nodes a round adds."""
     return plan_balance_by_starcluster(seen, replace(RULES, **rules)).add
 
 
 def removed(seen: BalanceSituation, **rules: Any) -> tuple[str, ...]:
-    """Return which nodes a round removes."""
     return plan_balance_by_starcluster(seen, replace(RULES, **rules)).remove
 
 
@@ -158,7 +156,7 @@ def test_jobs_in_other_queues_use_no_slots_of_the_configured_queue() -> None:
 
 
 def test_hosts_may_have_different_numbers_of_slots() -> None:
-    """StarCluster stops there; the most frequent number is used for a new node."""
+    """StarCluster stops at such a cell. A new node gets the most frequent number of slots."""
     seen = situation(
         *(instance(MASTER, (2,), slots=2), instance("n1", (8,), slots=8)),
         *(instance("n2", (8,), slots=8), instance("n3", (4,), slots=4)),
@@ -202,7 +200,6 @@ def test_a_cluster_below_min_nodes_grows_without_any_job() -> None:
 
 
 def test_a_cluster_without_slots_gets_one_node_at_once() -> None:
-    """No second node is added while the first is booting."""
     nothing = situation(wait=[waiting(0)], changed=0)
     coming = replace(nothing, nodes=(node("n1", 0, "booting"),))
 
@@ -347,7 +344,6 @@ def test_the_round_sentence_states_the_figures(seen: BalanceSituation, expected:
 def test_in_every_cell_limits_hold_and_no_busy_node_is_removed(
     hosts: list[tuple[int, int, str]], jobs: list[tuple[int, int]], least: int, most: int, changed: int | None
 ) -> None:
-    """Equal input gives an equal plan."""
     names = [f"n{place}" for place in range(len(hosts))]
     seen = situation(
         instance(MASTER),

@@ -33,12 +33,10 @@ def ends(*rows: tuple[float, int, float, float]) -> RecentlyEndedTasks:
 def counted(
     seen: BalanceSituation, ended: RecentlyEndedTasks = NO_ENDS, lookback: timedelta = LOOKBACK
 ) -> BalanceRoundStatistics:
-    """Return the figures of a round."""
     return count_balancer_round_figures(seen, ended, "all.q", lookback)
 
 
 def loaded(seen: BalanceSituation, *loads: float | None) -> BalanceSituation:
-    """Return the situation with the given loads of the hosts."""
     hosts = tuple(replace(host, load=load) for host, load in zip(seen.cell.hosts, loads, strict=True))
     return replace(seen, cell=replace(seen.cell, hosts=hosts))
 

@@ -28,7 +28,7 @@ def job(name: str = "one", **more: object) -> PlacementJobOrDataset:
 
 
 def tasks(counts: Mapping[str, int], name: str = "one", size: int = GB, **more: object) -> list[PlacementTask]:
-    """Return tasks of one job, numbered from 1; `counts` has each host's number of main copies."""
+    """Return tasks of one job, numbered from 1; `counts` is the number of main copies on each host."""
     places = [place for place, count in counts.items() for _ in range(count)]
     return [
         PlacementTask(job=name, number=number, live=place, size_bytes=size, **more)  # type: ignore[arg-type]  # words
@@ -42,7 +42,7 @@ def snapshot(
     jobs: Iterable[PlacementJobOrDataset] | None = None,
     recent: RecentPlacementMoveTimes | None = None,
 ) -> PlacementSnapshot:
-    """Return a placement snapshot; without `jobs`, the snapshot has one job for each job name of the tasks."""
+    """Return a placement snapshot; without `jobs`, each job name of the tasks is a job."""
     listed = tuple(of)
     known = {task.job for task in listed}
     return PlacementSnapshot(

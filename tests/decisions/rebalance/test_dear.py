@@ -27,13 +27,11 @@ class Passed(tuple[PlacementTask, ...]):
     passes = 0
 
     def __iter__(self) -> Iterator[PlacementTask]:
-        """Count the iteration, and iterate."""
         type(self).passes += 1
         return super().__iter__()
 
 
 def passes(seen: PlacementSnapshot) -> int:
-    """Return how many times a round without moves iterates over all tasks."""
     Passed.passes = 0
     advice = plan_automatic_round(replace(seen, tasks=Passed(seen.tasks)), RULES)
     assert not advice.moves
@@ -41,14 +39,12 @@ def passes(seen: PlacementSnapshot) -> int:
 
 
 def running_jobs(count: int) -> PlacementSnapshot:
-    """Return a snapshot with `count` uneven jobs whose tasks all run."""
     names = [f"job{number}" for number in range(count)]
     places = [host("a"), host("b")]
     return snapshot(places, [one for name in names for one in tasks({"a": 4}, name, state=RUNNING)])
 
 
 def drained(count: int) -> PlacementSnapshot:
-    """Return a snapshot with `count` drained hosts; each host has one running task."""
     places = [host(f"h{number}", state=PlacementHostState.DRAIN) for number in range(count)]
     counts = {one.name: 1 for one in places}
     return snapshot([*places, host("z")], tasks(counts, state=RUNNING))

@@ -112,7 +112,6 @@ def test_spreading_a_job_keeps_each_tasks_number_of_copies(seen: PlacementSnapsh
 
 @given(wide)
 def test_balancing_a_host_keeps_each_tasks_number_of_copies(seen: PlacementSnapshot) -> None:
-    """Tasks of a job that the snapshot lacks stay on their hosts."""
     for host in seen.hosts:
         after = done(seen, plan_host_balance(seen, host.name, RULE))
         pairs = [*zip(seen.tasks, after.tasks, strict=True)]
@@ -145,9 +144,10 @@ def _names(seen: PlacementSnapshot) -> set[str]:
 def test_spreading_a_job_raises_neither_the_highest_excess_over_a_fair_share_nor_an_extreme_disk(
     seen: PlacementSnapshot,
 ) -> None:
-    """A disk may become fuller than the fullest disk was, but not far fuller than the mean (Hydra's SpawnBalancer).
+    """A disk may become fuller than the fullest disk, but not far fuller than the mean.
 
-    Otherwise no job with data could be spread over equally filled disks.
+    Hydra's SpawnBalancer has this rule. Without it, no job with data could be spread over equally filled
+    disks.
     """
     for job, advice in spreads(seen):
         before, after = ProjectedPlacement(seen, RULE), ProjectedPlacement(done(seen, advice), RULE)
@@ -165,7 +165,7 @@ def _most(board: ProjectedPlacement, job: PlacementJobOrDataset, live: tuple[Pla
 
 
 def holding(seen: PlacementSnapshot) -> PlacementSnapshot:
-    """Return the same snapshot; each disk's used bytes are at least the size of the copies on the host."""
+    """Return the snapshot with each disk's used bytes raised to the size of the host's copies."""
     held = Counter[str]()
     for task in seen.tasks:
         for host in set(task.hosts):
@@ -176,7 +176,7 @@ def holding(seen: PlacementSnapshot) -> PlacementSnapshot:
 
 @given(wide)
 def test_a_round_fills_no_disk_above_the_fullest_disk_and_far_above_the_mean(seen: PlacementSnapshot) -> None:
-    """Evacuations and repairs are excepted, because only their own limits apply."""
+    """Evacuations and repairs have only their own limits."""
     seen = holding(seen)
     advice = plan_automatic_round(seen, RULE)
     failed = (one.name for one in seen.hosts if one.state in FAILED)

@@ -172,7 +172,7 @@ def test_no_removal_leaves_fewer_whole_replicas_than_the_owner_wants(seen: Datas
 
 @given(worlds)
 def test_repeated_rounds_end_without_moves_and_overfill_no_disk(seen: DatasetStorageSnapshot) -> None:
-    """A copy may begin while more than `min_free_bytes` are free, and takes at most `disk_share` of the free bytes."""
+    """A copy needs more than `min_free_bytes` free, and takes at most `disk_share` of the free bytes."""
     least_free = RULES.min_free_bytes * (1 - RULES.disk_share)
     for _ in range(MOST_ROUNDS):
         found = acts(seen)

@@ -53,14 +53,13 @@ def campaign(number: int, *clusters: str, slots: int = 1, type_: CampaignType = 
 
 
 def listed(task: int, cluster: str = "beta", campaign: int = 1, **more: object) -> CampaignTaskAtCluster:
-    """Return a waiting task of array 1, whose index in the array is the task number plus 1."""
+    """Return a waiting task of array 1; its array index is the task number plus 1."""
     known = {"campaign": campaign, "task": task, "array": 1, "place": task + 1}
     usual = known | {"cluster": cluster, "slots": 1, "is_waiting": True}
     return CampaignTaskAtCluster(**usual | more)  # type: ignore[arg-type]  # a test's
 
 
 def gathered(**more: object) -> TasksObservedAtClusters:
-    """Return six tasks of campaign 1 that wait at beta without a free slot; gamma has three free slots."""
     usual = {
         "now": NOON,
         "answers": {"beta": answer("beta", 0), "gamma": answer("gamma", 3)},

@@ -57,7 +57,6 @@ def a_cell(
 def a_situation(
     home: CellQconfSettings | None = None, away: CellQconfSettings | None = None, wanted: TransferQueuePlan = WANTED
 ) -> TransferSetupSituation:
-    """Return a situation before any set-up."""
     return TransferSetupSituation(
         wanted=wanted,
         home=home or a_cell(),
@@ -67,7 +66,6 @@ def a_situation(
 
 
 def a_ready_situation(wanted: TransferQueuePlan = WANTED, **queue: str) -> TransferSetupSituation:
-    """Return a complete set-up, with the given attributes of the transfer queue changed."""
     right = {**transfer_queue_attributes(a_situation(wanted=wanted)), "pe_list": "NONE"}
     transfer = {**right, "complex_values": "remote=TRUE", **queue}
     home = a_cell(
@@ -85,5 +83,4 @@ def a_ready_situation(wanted: TransferQueuePlan = WANTED, **queue: str) -> Trans
 
 
 def at_home(situation: TransferSetupSituation, **changes: object) -> TransferSetupSituation:
-    """Return the situation with changes to its home cell."""
     return replace(situation, home=replace(situation.home, **changes))  # type: ignore[arg-type]

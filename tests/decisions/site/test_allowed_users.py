@@ -23,7 +23,6 @@ def a_situation(listed: tuple[str, ...] | None, lists: str, people: bool = True)
 
 
 def lines(situation: TransferSetupSituation) -> list[str]:
-    """Return the command lines of all needed edits."""
     edits = (
         edit for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK for edit in each.mend
     )

@@ -39,7 +39,6 @@ UID = 990
 
 
 def path(mode: int, owner: int = UID, *, is_folder: bool = False) -> PathFacts:
-    """Return a path owned by the balancer's account unless another owner is given."""
     name = "root" if owner == 0 else BALANCE_ACCOUNT
     return PathFacts(owner=owner, owner_name=name, mode=mode, is_folder=is_folder)
 
@@ -79,18 +78,15 @@ POLICY = Policy(
 
 
 def findings(facts: BalancerFacts, policy: Policy = POLICY) -> list[CheckFinding]:
-    """Return the findings about the set-up, and then about the running balancer."""
     return [*balancer_setup_findings(facts, policy), *running_balancer_findings(facts, policy, NOW)]
 
 
 def wrong(facts: BalancerFacts, policy: Policy = POLICY) -> dict[str, list[str]]:
-    """Return the broken items with the lines that correct them."""
     broken = (one for one in findings(facts, policy) if one.state == FindingSeverity.BROKEN)
     return {one.item: [edit.value or edit.verb for edit in one.mend] for one in broken}
 
 
 def without(name: str) -> BalancerFacts:
-    """Return the facts without one path."""
     paths = {one: found for one, found in RIGHT.paths.items() if one != name}
     return replace(RIGHT, paths=paths)
 

@@ -33,7 +33,6 @@ LOCAL = {"hostlist": "@allhosts", "pe_list": "smp mpi", "user_lists": "staff"}
 def a_cell(
     queues: dict[str, QconfSettings] | None = None, slots: dict[str, dict[str, int]] | None = None, **others: object
 ) -> BestEffortCellFacts:
-    """Return a cell of two hosts with two slots each, on which nothing was set up."""
     plain = BestEffortCellFacts(
         complexes={},
         queues={"all.q": LOCAL, **(queues or {})},
@@ -44,7 +43,6 @@ def a_cell(
 
 
 def ready() -> BestEffortCellFacts:
-    """Return a cell with a complete best-effort set-up."""
     queue = {
         **LOCAL,
         **{"qtype": "BATCH", "rerun": "FALSE", "suspend_method": METHOD, "resume_method": "NONE"},
@@ -61,13 +59,11 @@ def ready() -> BestEffortCellFacts:
 
 
 def changed(name: str, **attributes: str) -> BestEffortCellFacts:
-    """Return a complete set-up in which attributes of one queue were changed."""
     cell = ready()
     return replace(cell, queues=cell.queues | {name: {**cell.queues[name], **attributes}})
 
 
 def edits(cell: BestEffortCellFacts, model: str = "all.q", most: int | None = None) -> list[SetupEdit]:
-    """Return the needed edits in order."""
     found = besteffort_queue_findings("alpha", cell, model, most)
     return [edit for each in found if each.state is not FindingSeverity.OK for edit in each.mend]
 
@@ -93,7 +89,7 @@ def test_blocks_of_one_slot_are_preempted_one_by_one() -> None:
 
 
 def test_each_of_several_local_queues_on_a_host_suspends_every_block() -> None:
-    """Grid Engine does not add up the slots of two queues; a single queue is exact."""
+    """Grid Engine does not add up the slots of two queues."""
     queues = {"long.q": LOCAL, "other.q": {"hostlist": "n9"}}
     cell = a_cell(queues, {"long.q": {"n1": 2}, "other.q": {"n9": 4}})
 
@@ -125,7 +121,7 @@ def test_a_complete_best_effort_setup_needs_no_edit() -> None:
 
 
 def test_the_best_effort_resource_is_made_forced() -> None:
-    """FORCED: a job without the request never starts in the queue (complex(5))."""
+    """A job that does not request a forced resource never starts in the queue (complex(5))."""
     wrong = QconfComplexRow(name="gb_besteffort", shortcut="x", type="BOOL", relation="==")
 
     assert edits(replace(ready(), complexes={"gb_besteffort": wrong}))[0].value.split()[4] == "FORCED"

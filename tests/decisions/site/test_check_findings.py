@@ -53,7 +53,6 @@ def a_path(mode: int, owner: int = 0, is_folder: bool = False) -> PathFacts:
 
 
 def a_host(**paths: PathFacts | None) -> TransferHostFacts:
-    """Return a correct host, except for the given `program`, `config`, `spool`, ..."""
     named = {"program": PROGRAMS[0], "config": CONFIG, "sudoers": SUDOERS, "spool": SPOOL, "state": STATE}
     seen = {path: a_path(0o755) for path in PROGRAMS}
     seen |= {CONFIG: a_path(0o644), SUDOERS: a_path(0o440), STATE: a_path(0o600, SERVICE)}
@@ -83,24 +82,20 @@ def judged(facts: TransferHostFacts) -> list[CheckFinding]:
 
 
 def about(item: str, facts: TransferHostFacts, policy: Policy = POLICY) -> CheckFinding:
-    """Return the finding about an item of the running site."""
     (found,) = [each for each in running_site_findings(facts, policy) if each.item == item]
     return found
 
 
 def command(facts: TransferHostFacts) -> str:
-    """Return the only command of the only finding."""
     ((edit,),) = [each.mend for each in judged(facts)]
     return edit.value
 
 
 def granting(line: str) -> TransferHostFacts:
-    """Return a host whose sudoers file has one more line."""
     return replace(a_host(), sudoers=f"# ours\n{service_sudoers_line(SITE)}\n\n{line}\n")
 
 
 def changeable(folder: str) -> TransferHostFacts:
-    """Return a host on which others may change one of root's folders."""
     wrong = NonRootWritablePaths(files=3, wrong=("/x belongs to alice", "more"), above=("chmod go-w /etc",))
     return replace(a_host(), trees={folder: wrong})
 

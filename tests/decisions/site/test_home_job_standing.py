@@ -13,13 +13,11 @@ SINCE = NOON - timedelta(minutes=5)
 
 
 def row(*facts: str, text: str, tasks: tuple[range, ...] = (), queue: str = "") -> ClusterJobListRow:
-    """Return a job list row of job 12 whose state began five minutes ago."""
     state = JobState(facts, text)
     return ClusterJobListRow(job_id=12, name="n", owner="alice", state=state, since=SINCE, tasks=tasks, queue=queue)
 
 
 def told(*rows: ClusterJobListRow, errors: tuple[str, ...] = (), hindrances: tuple[str, ...] = ()) -> list[str]:
-    """Return the sentences about these rows."""
     job = ListedJobStatus(job_id=12, owner="alice", rows=rows, errors=errors, hindrances=hindrances)
     return [*describe_home_job_state(job, NOON)]
 

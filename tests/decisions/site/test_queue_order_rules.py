@@ -15,7 +15,6 @@ EVERY = (BETA, DELTA, GAMMA)
 
 
 def busy(offer: TransferQueueWithClusterLoad, pending: int) -> TransferQueueWithClusterLoad:
-    """Return a queue whose cluster has no free slot and some waiting tasks."""
     return replace(offer, free_slots=0, pending=pending)
 
 
@@ -68,7 +67,6 @@ def test_transfer_queues_are_ranked_by_the_configured_order(
 
 
 def numbers(offers: tuple[TransferQueueWithClusterLoad, ...], order: QueueOrder) -> dict[str, int]:
-    """Return all sequence numbers after the renumbering."""
     changed = {one.queue: one.after for one in transfer_queue_order.plan_queue_renumbering(offers, order)}
     return {one.cluster: changed.get(one.queue, one.seq_no or 0) for one in offers}
 

@@ -65,7 +65,6 @@ def test_remote_usage_is_written_only_if_it_is_not_the_default(is_wanted: bool) 
 
 
 def run(edit: SetupEdit, toml: Path) -> None:
-    """Run an edit of gridbridge.toml on this host."""
     python = shlex.quote(sys.executable)  # the checkout's folder may have a blank
     line = edit.value.replace(CONFIG, str(toml)).replace(f"{PYTHON} -I", python)
     subprocess.run(["sh", "-c", line], check=True)

@@ -39,7 +39,6 @@ def lacking(situation: TransferSetupSituation) -> list[CheckFinding]:
 
 
 def edits(situation: TransferSetupSituation) -> list[tuple[str, str, str, str]]:
-    """Return the needed edits as (verb, name, attribute, value)."""
     made = (edit for each in lacking(situation) for edit in each.mend)
     return [(edit.verb.value, edit.name, edit.attribute, edit.value) for edit in made]
 
@@ -226,7 +225,6 @@ A_LICENSE = "lic lic INT <= YES YES 0 0"
 
 
 def a_mapped_situation(row: str, **home: object) -> TransferSetupSituation:
-    """Return a ready situation that maps the resource of a `qconf -sc` row."""
     name = row.split()[0]
     situation = a_ready_situation(replace(WANTED, resources=(name,)))
     complexes = {**situation.home.complexes, **qconf_parser_and_edits.parse_complex_table(row.encode())}
@@ -245,7 +243,7 @@ def a_mapped_situation(row: str, **home: object) -> TransferSetupSituation:
     ids=["bool", "consumable", "memory", "time", "at most"],
 )
 def test_a_transfer_queue_offers_every_mapped_resource(row: str, value: str) -> None:
-    """A job that requests a resource without any value waits forever."""
+    """A job waits forever if it requests a resource for which the queue has no value."""
     situation = a_mapped_situation(row)
     new = at_home(situation, queues={"all.q": situation.home.queues["all.q"]})
     (made,) = [text for verb, *_, text in edits(new) if verb == "add queue"]
@@ -460,7 +458,6 @@ def test_a_foreign_queue_of_the_same_name_is_recognised(queue: dict[str, str], e
 
 
 def removed(situation: TransferSetupSituation) -> list[tuple[str, str]]:
-    """Return the edits of a removal as (verb, name)."""
     made = transfer_queue_removal_edits(situation, ())
     return [(edit.verb.value, edit.name or edit.attribute) for edit in made]
 
@@ -528,7 +525,7 @@ def test_removal_keeps_load_values_until_the_last_transfer_queue() -> None:
 def test_a_cluster_by_ssh_gets_findings_and_no_edits(
     operators: tuple[str, ...], expected: dict[str, FindingSeverity]
 ) -> None:
-    """Its hosts are submit and admin hosts to themselves."""
+    """The hosts of such a cluster are their own submit and admin hosts."""
     ready = a_ready_situation()
     far = a_cell(operators=operators, submit_hosts=(), admin_hosts=())
     situation = replace(ready, wanted=replace(ready.wanted, far_account="gb"), away=far)

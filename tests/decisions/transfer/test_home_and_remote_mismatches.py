@@ -189,7 +189,6 @@ def suspended_transfer(home: str, told: str, remote: str, **values: object) -> T
 def shown(
     one: Transfer, at_s: float = 5, shows: frozenset[str] = SHOWS, asleep: bool = True
 ) -> SuspensionMismatch | None:
-    """Return the mismatch that a home job list of second `at_s` shows, if any."""
     home = ClusterSnapshot(cluster="alpha", taken_at=second(at_s), jobs={}, pending=0, free_slots=0)
     wakes = frozenset({"f0"} if asleep else ())
     situation = TransferSituation(home="alpha", now=second(at_s), snapshots={"alpha": home}, asleep=wakes)

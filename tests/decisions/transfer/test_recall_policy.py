@@ -29,7 +29,7 @@ QUEUE = TransferQueueSection(cluster="beta", pending_limit=9, slots=9, recall_wa
 
 
 def waiting(job: int = 7, minutes: float = 12, **values: object) -> Transfer:
-    """Return a transfer whose job has waited at beta for `minutes`, with the local job number as id."""
+    """Return a transfer whose job has waited at beta for `minutes`; its id is the local job number."""
     begun = NOW - timedelta(minutes=minutes)
     states = {"local_state": UNSEEN, "remote_state": "qw", "since": begun, "created_at": begun, "updated_at": NOW}
     long = a_transfer(name=f"gb.alpha.{job}.0.1", wake=f"w{job}", remote_id=job, **states)
@@ -121,7 +121,6 @@ BY_FILE, BY_GRANT = "file.t0", "grant.t0"
 
 
 def claimed(**values: object) -> Transfer:
-    """Return a transfer with a claim whose job was listed as waiting a minute ago."""
     return waiting(minutes=1).but(**({"claim": BY_FILE, "updated_at": NOW} | values))
 
 
@@ -230,7 +229,7 @@ HOME_ROW = {"job_id": 7, "name": "x", "owner": "alice"}
 
 
 def listed_situation(there: str = "qw", here: str = "", queue: str = "", age_s: float = 1) -> TransferSituation:
-    """Return job lists of beta and home with the task's states; no letters: unlisted."""
+    """Return job lists of beta and home; an empty state means that the task is unlisted."""
     beta = {7: (ClusterJobListRow(**HOME_ROW, state=job_state(there)),)} if there else {}
     home = {7: (ClusterJobListRow(**HOME_ROW, state=job_state(here), queue=queue),)} if here else {}
     return TransferSituation(

@@ -160,7 +160,6 @@ def test_the_breaker_reason_says_when_the_queues_accept_jobs_again(left_min: int
 
 
 def at_home(state: str, used: int = 1) -> PublishedFilesSnapshot:
-    """Return published files in which qstat shows the transfer queue in this state."""
     home = cluster("alpha", queue(state=state, used=used))
     return shown(clusters={"alpha": home, "beta": cluster("beta")})
 
@@ -217,7 +216,6 @@ def test_load_values_that_are_missing_or_older_than_the_limit_raise_the_silence_
 
 
 def a_service_that_refuses(*problems: str) -> PublishedFilesSnapshot:
-    """Return a service that refuses the newest gridbridge.toml for these problems."""
     known = PublishedConfigurationStatus(sha256="1f", since=NOW, refused_sha256="2e", refused=problems)
     return shown(service=replace(service(), configuration=known))
 

@@ -86,7 +86,7 @@ def a_snapshot(
 def a_situation(
     *, local: str | None = "r", remote: str | None = "r", at_s: float = 60, asleep: bool = True, name: str = "x"
 ) -> TransferSituation:
-    """Return job lists of both clusters at `at_s`; letters "": the job is unlisted, None: no job list."""
+    """Return job lists of both clusters at `at_s`; "" means an unlisted job, None means no job list."""
     snapshots = {}
     for cluster, job, state in (("alpha", 7, local), ("beta", 40, remote)):
         if state is not None:
@@ -389,8 +389,6 @@ def test_no_transfer_closes_while_the_newest_job_list_shows_its_remote_job(
 
 @dataclass
 class Grid:
-    """A simulation of two clusters and one task, in which planned acts take effect."""
-
     transfer: Transfer
     local: str
     remote: str
@@ -401,7 +399,6 @@ class Grid:
     history: list[TransferActKind] = field(default_factory=list)
 
     def round(self) -> None:
-        """Query both clusters, decide, and act."""
         self.now_s += 5
         heard = a_situation(local=self.local, remote=self.remote, at_s=self.now_s, asleep=self.asleep)
         is_heard = self.answers.pop(0) if self.answers else True

@@ -106,7 +106,6 @@ def rack_node(name: str, state: ElasticNodeState) -> BalancerOwnedNode:
 
 
 def policy_of(tmp_path: Path, more: str) -> Policy:
-    """Return the configuration of the fixture's site with more sections."""
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + more
     return configuration_file.parse_configuration("FILE", text.encode())
 
@@ -158,7 +157,6 @@ def test_a_round_started_by_root_runs_as_the_account_of_the_balancer(
 def test_hosts_of_a_provider_without_configured_hosts_are_released(
     wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """For a powered-off host the log has the command that reopens the host; a booting host is reopened."""
     rows.nodes.replace((rack_node("alpha-n8", OFF), rack_node("alpha-n9", ElasticNodeState.BOOTING)))
     round_ = runner(rows, wanted, policy=policy_of(tmp_path, RACK))
     plan = round_.decide(round_.gather())
@@ -175,7 +173,6 @@ def test_a_silent_host_with_its_own_section_is_never_reported_as_lost(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Another silent host with the name of a node is reported."""
     names = ("alpha-n7.cluster", "alpha-n8.cluster")
     seen = situation(instance(MASTER), *(instance(name, state="au") for name in names))
     monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
@@ -219,7 +216,10 @@ def test_without_any_provider_the_remaining_nodes_are_reported(
 
 
 def test_the_watchdog_limit_allows_for_the_slowest_possible_round(wanted: BalancerRunOptions, tmp_path: Path) -> None:
-    """The limit covers machine lists, three provider calls and ssh steps, each at its timeout, for 16 nodes at once."""
+    """The limit counts a round's machine lists, and the node steps in batches of 16 nodes.
+
+    The steps of a node are three provider calls and the ssh steps, each at its timeout.
+    """
     works = {"works": wanted.policy.providers["works"]}
     policy = replace(wanted.policy, providers=works)
     slow = replace(
@@ -259,7 +259,7 @@ def test_the_watchdog_limit_adds_up_the_calls_of_a_libcloud_driver(wanted: Balan
 def acting(
     wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[ElasticNodeState], PublishedBalancerRoundRunner]:
-    """Return what makes an acting runner whose only node, with a machine, is in the given state."""
+    """Return a function that makes an acting runner; its only node has a machine and the given state."""
     monkeypatch.setattr(balancer_daemon, "BALANCE_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setattr(balancer_daemon, "BALANCE_ENDS", str(tmp_path / "ends.json"))
     (tmp_path / "list").write_text(json.dumps([MACHINE]))
@@ -274,7 +274,6 @@ def acting(
 def test_the_published_figures_count_joined_nodes_and_not_requests(
     acting: Callable[..., PublishedBalancerRoundRunner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node that joined counts as added, and the hourly cost is that of present nodes."""
     round_ = acting(ElasticNodeState.JOINING)
     membership = Mock(join=Mock(return_value=HostJoinStep.JOINED))
     monkeypatch.setattr(round_, "_acts", replace(round_._acts, membership=membership))
@@ -333,7 +332,7 @@ def test_a_failed_node_costs_its_price_while_its_machine_exists(
 def test_kill_master_requires_a_machine_with_the_master_tag(
     wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path
 ) -> None:
-    """Without all machine lists the tag cannot be checked, and the round continues."""
+    """If a machine list is missing, the tag cannot be checked and the round continues."""
     kills = replace(wanted, kills_master=True)
     one_list = replace(wanted.policy, pools={"usual": wanted.policy.pools["usual"]})
     with pytest.raises(ConfigError, match="gridbridge-master = alpha: --kill-master needs exactly"):

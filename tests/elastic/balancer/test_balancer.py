@@ -53,7 +53,6 @@ def test_nodes_are_added_for_waiting_tasks_and_removed_when_idle(world: World) -
 
 
 def test_a_node_on_which_a_task_starts_just_before_the_removal_is_reopened(world: World) -> None:
-    """The node is removed after the task has ended."""
     world.minutes(5, waits=[timedelta(minutes=2)])
     world.cell.slips_in = True
     world.minutes(8)
@@ -238,7 +237,6 @@ def test_a_missing_machine_list_changes_nothing(world: World) -> None:
 
 
 def test_a_node_that_dies_while_draining_is_removed_from_the_cell(world: World) -> None:
-    """The tasks of the dead node are rescheduled."""
     world.minutes(5, waits=[HOUR])
     ((name, host),) = world.cell.hosts.items()
     BalancerStateRows(world.database()).store_administrator_request(name, AdministratorNodeRequestKind.DRAIN)
@@ -289,7 +287,7 @@ def test_references_that_delay_the_removal_of_a_node_are_logged_after_a_while(
 
 
 def test_a_silent_node_that_lists_omit_for_a_while_keeps_its_tasks(world: World) -> None:
-    """A single list without the machine changes nothing; after several lists the node leaves and later joins again."""
+    """A node leaves only after several lists without its machine, and joins again later."""
     world.minutes(5, waits=[timedelta(minutes=30)])
     (host,) = world.cell.hosts.values()
     world.cloud.left_out = host.is_silent = True
@@ -361,7 +359,6 @@ def test_a_machine_whose_creation_answer_was_unreadable_counts_once_it_is_listed
 
 
 def add_running_machine(world: World, name: str, pool: str) -> None:
-    """Add machine m-7, which runs, to the cloud."""
     tags = {"gridbridge": "alpha", **({"gridbridge-pool": pool} if pool else {})}
     world.cloud.made["m-7"] = ProviderMachine(
         id="m-7", name=name, state=ProviderMachineState.RUNNING, tags=tags, created=world.now
@@ -503,7 +500,6 @@ def test_each_begun_hour_of_a_node_is_counted_as_spent(world: World, minutes: in
 
 
 def test_the_node_of_a_job_that_never_starts_is_removed_and_not_added_again_for_long(world: World) -> None:
-    """The node is removed after 15 minutes with free slots and the idle timeout."""
     world.cell.never_starts = 1
     world.minutes(15)
     kept = world.nodes()
@@ -554,7 +550,7 @@ def test_the_sentence_of_an_acting_round_never_says_that_nothing_is_done(world: 
 
 
 def test_a_silent_host_without_machine_is_logged_with_a_command(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """While a machine list is missing, nothing is logged."""
+    """Nothing is logged while a machine list is missing."""
     world.minutes(9, waits=[timedelta(hours=1)] * 2)
     (machine,) = world.cloud.made.values()
     BalancerStateRows(world.database()).nodes.replace([])

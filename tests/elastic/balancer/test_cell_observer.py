@@ -45,7 +45,6 @@ def publish(folder: Path, answer: PublishedClusterAnswer) -> None:
 
 
 def look(folder: Path, there: PublishedClusterAnswer | None, state: str = "") -> BalanceSituation:
-    """Return the situation of a cell with a transfer queue of five slots to the given cluster."""
     if there:
         publish(folder, there)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta", state=state)

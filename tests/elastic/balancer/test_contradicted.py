@@ -35,7 +35,7 @@ def test_an_outdated_state_file_ends_no_task_on_a_new_machine_of_the_same_name(w
 
 
 def test_a_reporting_node_stays_while_no_list_has_its_machine(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """For example, the provider may be asked about another region."""
+    """For example, a list of the wrong region lacks the machine."""
     world.minutes(5, waits=[timedelta(minutes=2)])
     world.cloud.left_out = True
     world.minutes(2)

@@ -29,7 +29,7 @@ FACTS = HostTagsAndMovableTasks(tags=dict.fromkeys(ALL, (STANDBY_AUTO,)))
 
 
 def seen(*asleep: ElasticNode) -> BalanceSituation:
-    """Return a master, four hosts with a task each, and the given powered-off hosts, which the cell lists as closed."""
+    """Return a master, four hosts that run a task each, and the given powered-off hosts."""
     on = [node(f"n{at}") for at in range(1, 5)]
     hosts = [instance(MASTER, slots=0), *(instance(one.name, (1,)) for one in on)]
     off = (instance(one.name, state="d") for one in asleep)

@@ -27,15 +27,13 @@ interval_s = 7
 
 @dataclass
 class Site:
-    """A running balancer with its configuration file."""
-
     path: Path
     lasting: ReloadingBalancer
     made: list[BalancerRunOptions]  # what it began with, and began anew with
     clock_s: list[float]
 
     def turn(self, text: str) -> tuple[int, bool]:
-        """Change the file between two rounds; return the new maximum, and whether the balancer acts."""
+        """Change the configuration file; return the new max_nodes, and whether the balancer acts."""
         self.path.write_text(text)
         for _ in range(2):
             self.lasting.has_news()

@@ -34,7 +34,7 @@ SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
 
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a gridbridge.toml without pools; one provider's program works, and the other program is missing."""
+    """Return a gridbridge.toml with two providers and no pool. The program of one provider is missing."""
     monkeypatch.setattr(balance_situation_sources, "BALANCE_STATE", f"{tmp_path}/state.db")
     monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: SEEN)
     works = tmp_path / "works"

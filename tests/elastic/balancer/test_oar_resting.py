@@ -25,13 +25,12 @@ HOUR = timedelta(hours=1)
 
 @dataclass
 class Bomb(Trouble):
-    """Kill the program at one call, counted from the first."""
+    """Kills the program at call number `at`."""
 
     at: int = 0
     calls: int = 0
 
     def may_end(self) -> None:
-        """Count a call, and kill the program at the chosen one."""
         self.calls += 1
         if self.calls == self.at:
             raise Killed
@@ -39,7 +38,7 @@ class Bomb(Trouble):
 
 @dataclass
 class Row:
-    """A node as OAR's database has it."""
+    """A node in OAR's database."""
 
     state: str = "Alive"
     next_state: str = "UnChanged"
@@ -50,7 +49,7 @@ class Row:
 
 @dataclass
 class Server:
-    """An OAR server with jobs and nodes of two slots; a change of a node's state applies at the next query."""
+    """An OAR server whose nodes have two slots. A change of a node's state applies at the next query."""
 
     world: World
     rows: dict[str, Row]
@@ -59,7 +58,7 @@ class Server:
     seen_drained: dict[str, int] = field(default_factory=dict)
 
     def document(self) -> bytes:
-        """Return what oarnodes and oarstat print, and which halted nodes answer."""
+        """Return the output of oarnodes and oarstat, and the hosts that answer."""
         self._turn()
         cell = self.world.cell
         resources, jobs = dict[str, object](), dict[str, object]()
@@ -78,14 +77,13 @@ class Server:
         return told + encode_reachable_hosts(up)
 
     def look(self, host: str) -> oar_node_power_and_tags.OarNodeState:
-        """Return the state of a node."""
         self.world.trouble.may_end()
         self.looks += 1
         told, whole, _ = self.document().rpartition(WHOLE)
         return oar_node_power_and_tags.parse_oar_node_state(told + whole, host)
 
     def root(self, word: str, host: str) -> None:
-        """Run one of root's commands, with the arguments that oarnodesetting would get."""
+        """Apply root's command `word` to a node, as oarnodesetting would."""
         self.world.trouble.may_end()
         row, words = self.rows[host], oar_node_power_and_tags.oar_node_state_command(word, host)[3:]
         said = (
@@ -101,25 +99,22 @@ class Server:
         self.world.trouble.may_end()
 
     def situation(self) -> BalanceSituation:
-        """Return the input of a round."""
         kept = SavedBalancerRoundInput(now=self.world.now, master="gamma-master")
         return balanced_cluster_queries.parse_balance_situation(
             SavedBatchProgramOutputs(oar=self.document()), kept, "gamma"
         )
 
     def tags(self) -> dict[str, tuple[str, ...]]:
-        """Return the tags of the nodes."""
         told, _, _ = self.document().partition(BREAK)
         return dict(oar_node_power_and_tags.parse_oar_node_tags(told))
 
     def tag(self, host: str, tag: str, is_wanted: bool) -> None:
-        """Add a tag to a node, or remove the tag."""
         self.world.trouble.may_end()
         self.rows[host].tags = tag if is_wanted else ""
         self.world.trouble.may_end()
 
     def _turn(self) -> None:
-        """Apply changes of state; a node that becomes absent kills its jobs."""
+        """Apply the requested node states; a node that becomes absent loses its jobs."""
         cell = self.world.cell
         for host, row in self.rows.items():
             if row.next_state == "Absent":
@@ -166,8 +161,6 @@ def _job(number: int, state: str, resources: list[int]) -> dict[str, object]:
 
 
 class OarWorld(World):
-    """Four nodes of an OAR server, of which three may be powered off."""
-
     def __init__(self, folder: Path, trouble: Trouble) -> None:
         super().__init__(folder, trouble, own=4, max_nodes=9)
         self.server = Server(self, {name: Row() for name in self.cell.hosts})
@@ -176,7 +169,6 @@ class OarWorld(World):
 
     @property
     def resting(self) -> list[str]:
-        """The names of the powered-off nodes."""
         return [name for name, row in self.server.rows.items() if row.state == "Absent"]
 
 

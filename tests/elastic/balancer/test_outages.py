@@ -18,7 +18,7 @@ STEADY = ("ready", "standby")
 
 @dataclass
 class Outage(Trouble):
-    """From one call on, all calls fail for a while, although some are carried out."""
+    """All calls fail for a while, from call number `at` on. Some failed calls still take effect."""
 
     world: World | None = None
     at: int = 0
@@ -27,7 +27,6 @@ class Outage(Trouble):
     until: datetime | None = None
 
     def may_end(self) -> None:
-        """Fail if the qmaster is down at this call."""
         assert self.world
         self.calls += 1
         if self.calls == self.at:
@@ -37,7 +36,6 @@ class Outage(Trouble):
 
     @property
     def is_down(self) -> bool:
-        """Whether the qmaster does not answer now."""
         return self.until is not None and self.world is not None and self.world.now < self.until
 
 
@@ -77,7 +75,6 @@ def settled(world: World) -> bool:
 
 @pytest.mark.parametrize("lasts", [BRIEF, LONG], ids=["busy", "ended"])
 def test_a_node_is_added_and_removed_whenever_the_qmaster_stops(tmp_path: Path, lasts: timedelta) -> None:
-    """No task is lost, and no machine is left behind."""
     for world, outage in worlds(tmp_path, lasts, own=0):
         world.minutes(24, waits=[timedelta(minutes=3)])
 

@@ -63,7 +63,6 @@ def keep(path: str) -> None:
 
 
 def save_rack(path: str, states: Mapping[str, ElasticNodeState]) -> None:
-    """Save the site's own hosts as the only nodes of the balancer."""
     with rows_of(path) as rows:
         rows.nodes.replace(
             BalancerOwnedNode(name=name, pool="rack", state=state, since=NOON, machine=name)

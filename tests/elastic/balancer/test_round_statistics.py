@@ -47,8 +47,6 @@ def record(
 
 
 class Round:
-    """A cell on which rounds record statistics."""
-
     def __init__(self, folder: Path) -> None:
         saved_balancer_round_folder.write_saved_balancer_round(str(folder / "seen"), BUSY, kept())
         self.seen: BalanceSituation = replace(
@@ -59,12 +57,10 @@ class Round:
         self.kept = folder / "ends.json"
 
     def note(self, later: timedelta = timedelta()) -> BalanceRoundStatistics:
-        """Record the statistics of a round."""
         seeing = BalancerStatisticsPaths(accounting=str(self.accounting), kept=str(self.kept), stats=str(self.stats))
         return record_balancer_statistics(replace(self.seen, now=NOW + later), "all.q", seeing)
 
     def add(self, *records: str) -> None:
-        """Append accounting records."""
         with self.accounting.open("a") as file:
             file.write("".join(records))
 

@@ -209,7 +209,6 @@ def test_a_host_is_reopened_if_a_task_that_cannot_move_starts(world: World) -> N
 
 @pytest.mark.parametrize("seed", KILLS)
 def test_moving_tasks_continues_after_kills(tmp_path: Path, seed: int) -> None:
-    """No task is lost, and no host stays closed."""
     world = World(tmp_path, Trouble(random=Random(seed), kills=0.08), own=4, max_nodes=9)
     world.squeeze = dict(MOVES)
     world.cell.rerun = set(world.cell.hosts)

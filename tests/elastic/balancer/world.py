@@ -60,7 +60,7 @@ OTHERS = ProviderMachine(id="theirs", name="alpha-n9", state=ProviderMachineStat
 
 
 class Killed(BaseException):
-    """The program is killed at this call, as by kill -9."""
+    """Ends the program at a call, as kill -9 would."""
 
 
 @dataclass
@@ -75,24 +75,21 @@ class Trouble:
     lies: float = 0.0
 
     def may_end(self) -> None:
-        """Kill the program at this call, at the configured rate."""
+        """Raise Killed, at the configured rate."""
         if self.random.random() < self.kills:
             raise Killed
 
     def strikes(self, rate: float) -> bool:
-        """Say whether a fault of the given rate occurs now."""
         return self.random.random() < rate
 
 
 def unexpected_call(*words: object) -> None:
-    """Fail, because no balancer round calls this method of the provider."""
+    """Raise AssertionError: no balancer round calls this method of the provider."""
     raise AssertionError(words)
 
 
 @dataclass
 class Cloud:
-    """A provider that creates machines."""
-
     world: "World"
     trouble: Trouble
     capacity: int = 9
@@ -109,7 +106,6 @@ class Cloud:
     most: int = 0
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Create a machine that boots."""
         self.trouble.may_end()
         self.asked += 1
         if self.refuses:
@@ -135,7 +131,6 @@ class Cloud:
         return machine
 
     def destroy(self, machine: ProviderMachine) -> None:
-        """Destroy a machine and its tasks."""
         self.trouble.may_end()
         assert machine.id != OTHERS.id
         if self.keeps:
@@ -147,7 +142,7 @@ class Cloud:
             raise ProviderOutcomeUnknown("no answer")
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines, with a machine of another cluster."""
+        """Return all machines, and a machine of another cluster."""
         self.trouble.may_end()
         if self.is_silent:
             raise ProviderOutcomeUnknown("no answer")
@@ -167,8 +162,6 @@ class Cloud:
 
 @dataclass
 class Switches:
-    """A provider that powers the site's own hosts on and off."""
-
     world: "World"
     up_at: dict[str, datetime | None]  # when each is up; None: it is off
     on: list[str] = field(default_factory=list)  # what was asked for, as the next one
@@ -186,13 +179,11 @@ class Switches:
     create = destroy = unexpected_call
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all hosts as machines."""
         self.world.trouble.may_end()
         tags = {"gridbridge": CLUSTER, "gridbridge-pool": RACK}
         return tuple(ProviderMachine(id=name, name=name, tags=tags, state=self._state(name)) for name in self.up_at)
 
     def start(self, machine: ProviderMachine) -> None:
-        """Power a host on."""
         self.world.trouble.may_end()
         self.on.append(machine.name)
         if machine.name in self.broken:
@@ -222,7 +213,7 @@ class Switches:
         self.world.trouble.may_end()
 
     def tell(self) -> None:
-        """Set which hosts the cell sees as silent."""
+        """Mark powered-off and booting hosts as silent in the cell."""
         for name, at in self.up_at.items():
             is_silent = at is None or at > self.world.now
             self.world.cell.hosts[name].is_silent = is_silent and not self._goes_down(name)
@@ -242,8 +233,6 @@ class Switches:
 
 @dataclass
 class HostThere:
-    """A host of the cell, with the end times of its tasks."""
-
     address: str
     is_open: bool = False
     ends: list[datetime] = field(default_factory=list)
@@ -255,8 +244,6 @@ class HostThere:
 
 @dataclass
 class Cell:
-    """A cell with a queue of tasks, and the membership of its hosts."""
-
     world: "World"
     trouble: Trouble
     hosts: dict[str, HostThere] = field(default_factory=dict)
@@ -277,12 +264,11 @@ class Cell:
     restarted: int = 0  # tasks that were put back though nobody knew that they were gone
 
     def query_rerunnable_tasks(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
-        """Return the requests of the reschedulable tasks, by host."""
         self.trouble.may_end()
         return {one: (TaskResourceRequests(),) * len(self.hosts[one].ends) for one in hosts if one in self.rerun}
 
     def reschedule_host_tasks(self, host: str) -> bool:
-        """Reschedule the tasks of a host; each starts from the beginning."""
+        """Reschedule a host's tasks; return False if the tasks may not be rescheduled."""
         self.trouble.may_end()
         there = self.hosts[host]
         if there.ends and host not in self.rerun:
@@ -295,7 +281,6 @@ class Cell:
         return True
 
     def tag(self, host: str, tag: str, is_wanted: bool) -> None:
-        """Add a tag to a host, or remove the tag."""
         self.trouble.may_end()
         others = tuple(one for one in self.tags.get(host, ()) if one != tag)
         self.tags[host] = (*others, tag) if is_wanted else others
@@ -313,7 +298,7 @@ class Cell:
         return self._opened(node.name, node.closed)
 
     def close(self, host: str) -> None:
-        """Disable the queue on a host; with `slips_in` a task starts just before."""
+        """Disable the queue on a host. With `slips_in` a task starts just before."""
         self.trouble.may_end()
         if host not in self.hosts:
             return
@@ -323,7 +308,7 @@ class Cell:
         self.hosts[host].is_open = False
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
-        """Enable the queue on a host, unless the queue stays closed."""
+        """Enable the queue on a host, unless `closed` names the queue."""
         self.trouble.may_end()
         self.hosts[host].is_suspended = False
         self.trouble.may_end()
@@ -341,19 +326,16 @@ class Cell:
             one.is_open = not is_shut
 
     def command_to_reopen_host(self, host: str) -> str:
-        """Return the command that reopens a host by hand."""
         return f"open {host}"
 
     def commands_to_end_host_tasks(self, host: str) -> str:
-        """Return the command that ends the listed tasks of a host by hand."""
         return f"clear {host}"
 
     def commands_to_remove_host(self, host: str) -> str:
-        """Return the command that removes a host by hand."""
         return f"forget {host}"
 
     def preempt_best_effort_tasks(self, host: str) -> bool:
-        """Preempt the best-effort tasks of a host, which end a moment later."""
+        """Begin to preempt a host's best-effort tasks; return True if the host has none."""
         self.trouble.may_end()
         there = self.hosts[host]
         assert not there.is_open
@@ -361,7 +343,6 @@ class Cell:
         return not there.best_effort
 
     def check_host(self, host: str) -> HostCheckBeforeRemoval:
-        """Return the last check before a removal."""
         self.trouble.may_end()
         if host not in self.hosts:
             return HostCheckBeforeRemoval(is_idle=True, is_closed=True, is_listed=False)
@@ -369,14 +350,14 @@ class Cell:
         return HostCheckBeforeRemoval(is_idle=not found.ends, is_closed=not found.is_open)
 
     def prepare_power_off(self, host: str) -> None:
-        """Prepare a power-off; the host must be closed and idle."""
+        """Assert that the host is closed and idle."""
         self.trouble.may_end()
         assert not self.hosts[host].is_open
         assert not self.hosts[host].ends
         assert not self.hosts[host].best_effort
 
     def remove_host(self, host: str, *, is_dead: bool) -> str:
-        """Remove a host, which must be idle unless it is dead."""
+        """Remove a host; return the reason if the host has to stay."""
         self.trouble.may_end()
         found = self.hosts.get(host)
         if found and is_dead and found.ends:
@@ -394,7 +375,6 @@ class Cell:
         return ""
 
     def situation(self) -> BalanceSituation:
-        """Return the situation that qstat and qhost show."""
         self.world.switches.tell()
         instances = [instance(MASTER, slots=0, state="d" if self.is_shut else "")]
         for name, host in sorted(self.hosts.items()):
@@ -465,7 +445,6 @@ class World:
         self.tag: ChangeHostTag = self.cell.tag
 
     def site(self) -> SiteBalancerSettings:
-        """Return the settings of the balancer."""
         rules = BalanceSection(**{"policy": BalancePolicyName.DEMAND, **self.limits})  # type: ignore[arg-type]  # a test's
         demand = DemandPolicySection(
             idle_timeout_s=120,
@@ -486,7 +465,6 @@ class World:
         return replace(own, squeeze=squeeze, switched=frozenset({RACK}))
 
     def providers(self, site: SiteBalancerSettings) -> dict[str, MachineProvider]:
-        """Return the provider of each pool, or of the site's own hosts."""
         if site.switched:
             return {RACK: self.switches}
         if site.released:
@@ -494,7 +472,6 @@ class World:
         return {self.pool: self.cloud, **self.others}
 
     def acts(self, site: SiteBalancerSettings) -> NodeActRunner:
-        """Return the runner of node acts."""
         return NodeActRunner(
             cluster=CLUSTER,
             pools=site.pools,
@@ -506,14 +483,14 @@ class World:
         )
 
     def cut(self, machine: ProviderMachine) -> None:
-        """Silence the host of a machine for ever, and kill its tasks."""
+        """Kill the tasks on a machine's host, and silence the host for ever."""
         host = self.cell.hosts.get(machine.name)
         if host and host.address == f"10.0.0.{machine.id[2:]}":
             self.cell.killed += len(host.ends)
             host.ends, host.is_silent = [], True
 
     def round(self, *, is_dry: bool = False) -> BalancerRoundPlan | None:
-        """Run a round with the stored state; return None if the round was killed or could not read the cell."""
+        """Run a round; return None if the round was killed or the cell did not answer."""
         site = self.site()
         providers = self.providers(site)
         clock = Clock(lambda: self.now.timestamp(), lambda: self.now.timestamp())
@@ -532,7 +509,6 @@ class World:
         return None
 
     def database(self) -> StateFile:
-        """Return the open state file."""
         if self._database is None:
             self._database = StateFile.open(f"sqlite:////{self.folder}/state.db")
         return self._database
@@ -545,7 +521,10 @@ class World:
     def minutes(
         self, count: int, before: Callable[[], None] = lambda: None, *, waits: list[timedelta] | None = None
     ) -> None:
-        """Let minutes pass with a round each; `waits` replaces the run times of the waiting tasks."""
+        """Run a round in each of the next minutes.
+
+        `waits` replaces the run times of the waiting tasks.
+        """
         self.cell.waits = self.cell.waits if waits is None else waits
         for _ in range(count):
             self.cell.schedule()
@@ -554,27 +533,24 @@ class World:
             self.now += timedelta(minutes=1)
 
     def nodes(self) -> dict[str, str]:
-        """Return the states of the stored nodes."""
         return {one.name: one.state.value for one in BalancerStateRows(self.database()).nodes.all()}
 
     def running(self) -> int:
-        """Return the number of running tasks."""
         return sum(len(one.ends) for one in self.cell.hosts.values())
 
     def quiet(self) -> None:
-        """End all faults."""
         quiet = Trouble(random=self.trouble.random)
         self.trouble = self.cloud.trouble = self.cell.trouble = quiet
         self.cell.slips_in = False
 
     def figures(self) -> BalancePlanFigures:
-        """Return the figures of a round."""
+        """Run a round; return the plan's figures."""
         plan = self.round()
         assert plan
         return plan.plan.figures
 
     def round_sentence(self) -> str:
-        """Return the sentence of a round."""
+        """Run a round; return the plan's sentence."""
         plan = self.round()
         assert plan
         return plan.sentence

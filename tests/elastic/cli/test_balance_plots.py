@@ -88,7 +88,7 @@ def test_plan_prints_a_sentence_and_the_refused_jobs(folder: Path) -> None:
 
 
 def test_a_saved_round_is_decided_by_the_configuration_that_is_named(folder: Path, tmp_path: Path) -> None:
-    """Options override the configuration; without --config no configuration is read."""
+    """Options override the configuration. Without --config the command reads no configuration."""
     config = tmp_path / "gridbridge.toml"
     config.write_text(f"{ALPHA}[balance]\nmax_nodes = 9\n[demand]\nadd_at_once = 3\n[pool.big]\nslots = 4\n")
     named = plan(folder, "--config", str(config))

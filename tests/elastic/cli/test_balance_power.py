@@ -37,8 +37,6 @@ exit 1
 
 
 class Rack:
-    """A site with three switchable nodes, and the folder of power requests."""
-
     def __init__(self, folder: Path) -> None:
         self.spool, self.log, self.config = folder / "wishes", folder / "log", folder / "conf.toml"
         self.spool.mkdir()
@@ -54,7 +52,6 @@ class Rack:
         self.seen = HostCheckBeforeRemoval(is_idle=True, is_closed=True)
 
     def check_host(self, _: str) -> HostCheckBeforeRemoval:
-        """Return what OAR reports about a node."""
         return self.seen
 
     def asks(self, hook: str, names: str, at_s: int) -> None:
@@ -66,16 +63,13 @@ class Rack:
         os.utime(new, (now + at_s, now + at_s))
 
     def notes(self) -> list[Path]:
-        """Return the files of unfinished requests."""
         return [one for one in self.spool.iterdir() if not one.name.startswith(".")]
 
     def settle(self, *options: str) -> Result:
-        """Run `gridbridge balance power`."""
         asked = ("balance", "power", "--folder", str(self.spool), "--config", str(self.config))
         return CliRunner().invoke(gridbridge, [*asked, *options])
 
     def done(self) -> list[str]:
-        """Return the calls of the power program."""
         return self.log.read_text().splitlines() if self.log.exists() else []
 
 
@@ -176,7 +170,6 @@ def test_the_lock_file_is_writable_for_the_group(rack: Rack) -> None:
 
 
 def test_nodes_are_switched_in_parallel(rack: Rack) -> None:
-    """A controller that does not answer delays no other node."""
     program = rack.spool.parent / "switch"
     program.write_text(WAITS.format(log=rack.log))
     rack.asks("wake-up", "n1 n8 n9", -20)

@@ -34,7 +34,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def explain(folder: Path, what: str, *words: str) -> Result:
-    """Explain a job or host of a saved round."""
     words = ("explain", what, "--from", str(folder), *words)
     return CliRunner().invoke(gridbridge, ("balance", *words))
 

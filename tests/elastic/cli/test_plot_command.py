@@ -23,7 +23,6 @@ def row(minutes: int) -> str:
 
 
 def plot(stats: Path, folder: Path) -> Result:
-    """Plot a statistics file into a folder."""
     words = ("balance", "plot", "--stats", str(stats), "--output-dir", str(folder))
     return CliRunner().invoke(gridbridge, words)
 

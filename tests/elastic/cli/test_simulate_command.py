@@ -34,7 +34,6 @@ def simulate(*words: str) -> Result:
 
 
 def replayed(path: Path, policy: str = "always-on") -> dict[str, Any]:
-    """Return the JSON about the replay of a workload file."""
     (found,) = json.loads(simulate("--accounting", str(path), "--json", "--policy", policy).stdout)
     assert isinstance(found, dict)
     return found
@@ -241,7 +240,7 @@ def test_a_picture_name_without_png_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_sweep_marks_the_frontier() -> None:
-    """No result beats a marked result, and each unmarked result has a marked result that is as good."""
+    """No result beats a marked one. For each unmarked result a marked one is at least as good."""
     policies = ("--policy", "squeeze", "--policy", "starcluster", "--policy", "always-on")
     done = simulate(*WEEK, *policies, "--sweep", "--json")
     (found,) = json.loads(done.stdout)

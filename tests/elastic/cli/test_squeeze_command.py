@@ -30,7 +30,6 @@ vm.example|512|1000|1|running|Y|two.example||ext|
 
 
 def run(model: Path, *words: str) -> Result:
-    """Run a squeeze of a model file."""
     return CliRunner().invoke(gridbridge, ("squeeze", "--model", str(model), *words))
 
 
@@ -177,7 +176,7 @@ vm|128|1024|1|running|Y|two|one|drbd||1
 
 @pytest.mark.parametrize("role", ["N", "X", ""])
 def test_duplicate_names_and_unknown_roles_are_accepted_as_by_hsqueeze(tmp_path: Path, role: str) -> None:
-    """Two instances of one name count as two, and a node of an unknown role is ordinary."""
+    """Two instances of one name count as two. A node of an unknown role is ordinary."""
     (tmp_path / "model").write_text(DOUBLE.format(role=role))
     done = run(tmp_path / "model")
 

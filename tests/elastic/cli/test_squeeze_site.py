@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, more: str, *words: str) -> Result:
-    """Run a squeeze of a saved round with further configuration."""
+    """Run a squeeze of a saved round; `more` is added to the configuration."""
     path = folder / "gridbridge.toml"
     path.write_text(ALPHA + more)
     path.chmod(0o600)

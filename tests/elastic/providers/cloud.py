@@ -24,7 +24,7 @@ XML = "application/xml"
 
 @dataclass(slots=True, kw_only=True)
 class Gate:
-    """The proxy in front of moto: configured faults and counted requests."""
+    """A proxy in front of moto that causes the configured faults and counts requests."""
 
     moto: int  # its port
     refusals: dict[str, str] = field(default_factory=dict)  # error codes by action, * for all
@@ -39,11 +39,10 @@ class Gate:
 
     @property
     def url(self) -> str:
-        """The URL of the proxy."""
         return f"http://{HERE}:{self.port}"
 
     def answer(self, headers: dict[str, str], body: bytes) -> tuple[int, bytes] | None:
-        """Return the status and body of an answer; None: the answer is lost."""
+        """Return the status and body of the answer, or None if the answer has to be lost."""
         asked = {key: values[0] for key, values in parse_qs(body.decode()).items()}
         action = asked["Action"]
         self.seen[action] += 1
@@ -63,7 +62,10 @@ class Gate:
         return status, found
 
     def _known(self, asked: dict[str, str], headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
-        """Return the earlier answer for a known ClientToken, or an error if that machine has ended."""
+        """Repeat the answer to a known ClientToken, or return an error if the token's machine has ended.
+
+        Any other request is forwarded to moto.
+        """
         token = asked.get("ClientToken", "")
         if asked["Action"] != "RunInstances":
             return self.forward(headers, body)
@@ -77,7 +79,6 @@ class Gate:
         return 200, self.answers[token]
 
     def forward(self, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
-        """Return the status and body of moto's answer."""
         connection = http.client.HTTPConnection(HERE, self.moto, timeout=LIMIT_S)
         connection.request("POST", "/", body, headers)
         answered = connection.getresponse()
@@ -115,8 +116,6 @@ def opened(moto: int) -> Iterator[Gate]:
     gate = Gate(moto=moto)
 
     class Handler(BaseHTTPRequestHandler):
-        """Answers requests through the proxy."""
-
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             answered = gate.answer(dict(self.headers), body)

@@ -66,7 +66,7 @@ Ec2 = Callable[..., Ec2MachineProvider]
 
 @pytest.fixture
 def ec2(gate: Gate, tmp_path: Path) -> Ec2:
-    """Return what makes a provider of the local EC2; keyword arguments set keys of the pool."""
+    """Return a function that makes a provider of the local EC2. Its keywords set keys of the pool."""
     section = MachineProviderSection(
         kind=ProviderKind.EC2,
         region="eu-west-1",

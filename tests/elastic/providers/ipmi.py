@@ -30,14 +30,11 @@ esac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """The paths of the simulator and of ipmitool."""
-
     simulator: str
     ipmitool: str
     libraries: str
 
     def write(self, path: Path) -> str:
-        """Write a program that calls ipmitool, and return the path of the program."""
         known = f"LD_LIBRARY_PATH={self.libraries} exec {self.ipmitool} -C 3"
         path.write_text(f'#!/bin/sh\n{known} "$@"\n')
         path.chmod(0o755)
@@ -45,7 +42,10 @@ class Tools:
 
 
 def found(folder: Path) -> Tools:
-    """Return the tools, unpacked from Debian packages if necessary; raise AssertionError if unavailable."""
+    """Return the tools, unpacked from Debian packages if necessary.
+
+    Raise AssertionError if the tools are unavailable.
+    """
     simulator, ipmitool = shutil.which("ipmi_sim"), shutil.which("ipmitool")
     if simulator and ipmitool:
         return Tools(simulator=simulator, ipmitool=ipmitool, libraries="")

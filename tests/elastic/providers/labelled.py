@@ -13,8 +13,6 @@ from libcloud.compute.drivers.dummy import DummyNodeDriver
 
 
 class Labelled(DummyNodeDriver):  # type: ignore[misc]  # libcloud has no types for it
-    """An in-memory driver whose machines have labels."""
-
     def __init__(self, key: str, region: str = "", timeout: float = 0, **others: str) -> None:
         super().__init__(key)
         self.does = True
@@ -32,12 +30,10 @@ class Labelled(DummyNodeDriver):  # type: ignore[misc]  # libcloud has no types 
             raise self.trouble[verb]
 
     def list_nodes(self) -> Any:
-        """Return all machines."""
         self._check("list")
         return super().list_nodes()
 
     def create_node(self, name: str, size: Any, image: Any, ex_metadata: dict[str, str]) -> Any:
-        """Create a machine with labels and a new id."""
         self._check("create")
         if self.meeting:
             with suppress(BrokenBarrierError):
@@ -50,5 +46,4 @@ class Labelled(DummyNodeDriver):  # type: ignore[misc]  # libcloud has no types 
         return node
 
     def destroy_node(self, node: Any) -> bool:
-        """Remove a machine."""
         return bool(self.does and super().destroy_node(node))

@@ -10,8 +10,6 @@ KINDS = ("by_command", "by_ec2", "by_libcloud")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A provider, and functions that make its cloud refuse requests."""
-
     provider: MachineProvider
     be_full: Callable[[], None]  # no machine of that kind is left
     be_busy: Callable[[], None]  # every call is to be repeated later

@@ -114,21 +114,16 @@ def test_an_answer_with_other_than_one_machine_is_refused(ec2: Ec2, instances: l
 
 
 class Odd:
-    """An EC2 client that always answers with the given instances."""
-
     def __init__(self, instances: list[Any]) -> None:
         self.instances = instances
 
     def get_paginator(self, _: str) -> "Odd":
-        """Return this client as its own paginator."""
         return self
 
     def paginate(self, **_: object) -> list[dict[str, Any]]:
-        """Return a single page."""
         return [{"Reservations": [{"Instances": self.instances}]}]
 
     def run_instances(self, **_: object) -> dict[str, Any]:
-        """Return the created instances."""
         return {"Instances": self.instances}
 
 
@@ -233,7 +228,7 @@ def test_the_console_of_an_old_machine_without_a_key_is_not_read(ec2: Ec2, gate:
 
 
 def test_a_throttled_console_delays_only_the_host_key(ec2: Ec2, gate: Gate) -> None:
-    """A forbidden console fails the list, because no machine could ever join."""
+    """A forbidden console fails the list. Without a host key no machine could ever join."""
     provider = ec2()
     made = provider.create("alpha-n7", TAGS)
     gate.refusals["GetConsoleOutput"] = "RequestLimitExceeded"

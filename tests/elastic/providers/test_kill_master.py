@@ -24,7 +24,10 @@ def world(tmp_path: Path) -> World:
 
 
 def rounds(world: World, provider: LibcloudMachineProvider, *, kills: bool) -> list[str]:
-    """Run three rounds with the master's machine and a machine of another cluster; return the remaining machines."""
+    """Run three rounds; return the remaining machines.
+
+    The provider also has the master's machine and a machine of another cluster.
+    """
     for name, tag in ((MASTER, CLUSTER), ("theirs", "beta")):
         provider.create(name, {MASTER_TAG: tag})
     for node in provider.driver.list_nodes():

@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting
 
 
 def record(**changed: str) -> bytes:
-    """Return a record of a job of two slots that waited 60 s and ran 600 s, with some fields changed."""
+    """Return the record of a two-slot job that waited 60 s and ran 600 s; `changed` replaces fields."""
     fields = GOLDEN.read_text().splitlines()[0].split(":")
     named = {"submitted": 8, "started": 9, "ended": 10, "failed": 11, "slots": 34, "part": -4}
     values = {"submitted": "1000", "started": "1060", "ended": "1660", "failed": "0", "slots": "2"}

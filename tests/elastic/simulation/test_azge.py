@@ -16,14 +16,13 @@ LONG = 5.0  # minutes after which an idle node goes
 
 
 def seen(idle: dict[str, float], wait: Iterable[WaitingJobGroup] = (), booting: Iterable[str] = ()) -> BalanceSituation:
-    """Return nodes of four slots that have been idle for the given minutes, and booting nodes."""
+    """Return idle nodes of four slots, and booting nodes; `idle` has the idle minutes by node."""
     nodes = [node(name, idle=minutes) for name, minutes in idle.items()]
     nodes += [node(name, state="booting") for name in booting]
     return situation(*(instance(name) for name in idle), wait=wait, nodes=nodes)
 
 
 def decided(looked: BalanceSituation, *, least: int = 0, most: int = 9) -> BalancePlan:
-    """Return the plan of a round."""
     terms = ReplayNodePropertiesAndPrices(min_nodes=least, max_nodes=most, slots=4)
     return plan_balance_like_cyclecloud(
         looked, make_replay_policy(ComparedReplayRules.AZGE, terms, DemandPolicySection()), terms.slots

@@ -23,14 +23,12 @@ BY_HOUR = DemandPolicySection(billing_s=3600)
 
 
 def task(submitted_s: float, run_s: float, slots: int = 1) -> RecordedReplayTask:
-    """Return a task with the given submission time and run time."""
     return RecordedReplayTask(submitted_s=submitted_s, run_s=run_s, slots=slots)
 
 
 def replay(
     tasks: tuple[RecordedReplayTask, ...], terms: Terms, rules: Rules, demand: DemandPolicySection | None = None
 ) -> PolicyReplayResult:
-    """Replay tasks under a policy with default settings."""
     return ReplaySimulation(tasks, terms, make_replay_policy(rules, terms, demand or DemandPolicySection())).run()
 
 
@@ -170,7 +168,7 @@ def test_no_result_beats_a_result_on_the_frontier() -> None:
 
 
 def test_no_node_is_added_for_tasks_that_end_within_the_target_and_a_boot_time() -> None:
-    """At second 180 the present slots need 120 s more: within 60 s plus a boot time of 120 s."""
+    """At second 180 the present slots need 120 s more. The limit is 60 s plus a boot time of 120 s."""
     terms, tasks = replace(TERMS, slots=1), (task(0, 100), task(100, 100), task(160, 100))
     found = [
         replay(tasks, one, Rules.DEMAND, DemandPolicySection(target_wait_s=60, stuck_after_s=0))

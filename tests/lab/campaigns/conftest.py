@@ -23,7 +23,6 @@ SOON = (
 
 @pytest.fixture(scope="package")
 def site(grid: Grid) -> Iterator[Grid]:
-    """Return the lab with a runner and a nikita that wait only briefly."""
     with configured(grid, SOON):
         runner.stop(grid)  # it may be of another time, with another configuration or code
         runner.start(grid)
@@ -34,7 +33,7 @@ def site(grid: Grid) -> Iterator[Grid]:
 
 @pytest.fixture(scope="package")
 def brought(site: Grid) -> Iterator[Brought]:
-    """Submit the campaigns that the tests inspect; the runner is killed while they run."""
+    """Submit the campaigns that the tests inspect. The runner is killed while the campaigns run."""
     try:
         yield bring(site)
     finally:

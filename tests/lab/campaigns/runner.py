@@ -19,13 +19,11 @@ CAMPAIGN_S = 180.0  # OAR starts a job after some seconds, and a cycle comes eve
 
 
 def start(grid: Grid) -> None:
-    """Start the runner as systemd would."""
     grid.sh(HOST, START)
     grid.until(lambda: grid.on(HOST, "sh", "-c", FIND).status == 0, "the runner to run")
 
 
 def stop(grid: Grid) -> None:
-    """Stop the runner, so that the next one reads the configuration again."""
     grid.sh(HOST, f"{FIND} | xargs -r kill")
     grid.until(lambda: grid.on(HOST, "sh", "-c", FIND).status != 0, "the runner to end")
 
@@ -38,7 +36,6 @@ def submit(grid: Grid, jdl: dict[str, Any], *options: str, user: str = "alice") 
 
 
 def shown(grid: Grid, number: int) -> dict[str, Any]:
-    """Return the public state of a campaign, from gridstat."""
     (found,) = campaigns(grid, str(number))
     return found
 
@@ -57,12 +54,10 @@ def published(grid: Grid, number: int) -> dict[str, Any]:
 
 
 def running_tasks(grid: Grid, number: int) -> int:
-    """Return how many tasks of a campaign run."""
     return sum(one["running"] for one in published(grid, number)["at"])
 
 
 def events_by_code(grid: Grid, number: int) -> dict[str, dict[str, Any]]:
-    """Return a campaign's events as every user sees them, by event code."""
     told = grid.on(HOST, "gridevents", "-a", "--json", "-c", str(number), user="bob").out
     return {one["code"]: one for one in json.loads(told)}
 
@@ -75,7 +70,6 @@ def end_all(grid: Grid) -> None:
 
 
 def ledger(grid: Grid, number: int) -> list[list[str]]:
-    """Return the words of each line in root's ledger of a campaign."""
     told = grid.on(HOST, "cat", f"/var/lib/gridbridge-ledger/c.{number}").out
     return [line.split() for line in told.splitlines()]
 
@@ -96,7 +90,6 @@ def at_beta(grid: Grid, number: int) -> list[str]:
 
 
 def at_gamma(grid: Grid, number: int) -> list[str]:
-    """Return the lines of a campaign's tasks in gamma's job list."""
     told = grid.sh("gamma-master", "oarstat -J", user="gb_gamma")
     return [line for line in told.splitlines() if f"gc.alpha.{number}." in line]
 
@@ -108,7 +101,6 @@ def until_state(grid: Grid, number: int, state: str) -> dict[str, Any]:
 
 
 def outcomes(grid: Grid, number: int) -> Counter[str]:
-    """Return the outcome of each attempt of a campaign."""
     query = f"select outcome from campaign_attempts where campaign = {number}"
     rows = f"sqlite3.connect('/var/lib/gridbridge/state.db').execute('{query}')"
     program = f"import sqlite3; [print(*row) for row in {rows}]"
@@ -116,12 +108,12 @@ def outcomes(grid: Grid, number: int) -> Counter[str]:
 
 
 def arrays_at_gamma(grid: Grid) -> list[str]:
-    """Return the array files left at gamma, once no task of alice is listed there."""
+    """Return the array files left at gamma, once gamma lists no task of alice."""
     return grid.sh(FAR, "cd ~/.gridbridge && ls -d array.* 2>/dev/null; :", user=ACCOUNT).split()
 
 
 def killed(grid: Grid, place: str, program: str, *words: str, user: str = "root") -> bool:
-    """Run an installed program under killed.py; return whether the program reached the place of the kill."""
+    """Run an installed program under killed.py; say whether it reached the place of the kill."""
     told = grid.on(HOST, *KILLED, place, program, *words, user=user, timeout_s=100)
     assert told.out, told
     return "not killed" not in told.out

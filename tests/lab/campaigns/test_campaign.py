@@ -27,13 +27,11 @@ TERMINATED, CANCELLED = "terminated", "cancelled"
 
 @pytest.fixture(scope="module")
 def kinds(brought: Brought) -> int:
-    """Return a campaign whose tasks end in every possible way."""
     return brought.numbers["kinds"]
 
 
 @pytest.fixture(scope="module")
 def sleeping(site: Grid, brought: Brought) -> int:
-    """Return a campaign whose tasks do not end; some of them run."""
     number = brought.numbers["sleeping"]
     site.until(lambda: _living(site, number), "tasks to be sent", runner.CAMPAIGN_S)
     return number
@@ -45,7 +43,7 @@ def ran(grid: Grid) -> Counter[str]:
 
 
 def test_every_task_runs_once_and_is_counted(site: Grid, kinds: int) -> None:
-    """Tasks that asked for a rerun are the exception; no exit status makes Grid Engine rerun a task."""
+    """Only a task that asks for a rerun runs twice. No exit status makes Grid Engine rerun a task."""
     found = runner.until_state(site, kinds, TERMINATED)
 
     assert Counter({each.split()[0]: 1 + (each in TWICE) for each in PARAMETERS}) == ran(site)
@@ -77,19 +75,16 @@ def test_a_task_has_cigris_variables_on_both_batch_systems(site: Grid, kinds: in
 
 
 def test_both_batch_systems_take_part(site: Grid, kinds: int) -> None:
-    """Each cluster has free slots, so each gets an array."""
     assert {*BOTH} == runner.clusters_of(site, kinds)
 
 
 def test_no_part_of_a_parameter_is_executed(site: Grid, kinds: int) -> None:
-    """The task receives its parameter as one word."""
     runner.until_state(site, kinds, TERMINATED)
     for host, user in AT.values():
         assert "" == site.sh(host, "find ~/campaigns -name evil", user=user)
 
 
 def test_only_the_owner_reads_a_campaigns_parameters(site: Grid, kinds: int) -> None:
-    """The campaign's file is readable by its owner alone, and the folder can't be listed."""
     folder = "/var/spool/gridbridge/campaigns"
 
     assert site.on(runner.HOST, "cat", f"{folder}/c.{kinds}", user="bob").status == 1
@@ -113,7 +108,6 @@ BROUGHT = '{"name": "theirs", "clusters": {"beta": {"exec_file": "touch ~/evil"}
     ids=["alters it", "removes it", "moves it", "brings one", "moves her folder", "links it"],
 )
 def test_another_person_can_neither_change_nor_submit_a_campaign_file(site: Grid, sleeping: int, script: str) -> None:
-    """Bob can neither change the campaign's file nor submit one in alice's name."""
     known = {"folder": "/var/spool/gridbridge/campaigns", "number": sleeping, "token": "0" * 32}
     uid = site.sh(runner.HOST, "id -u alice").strip()
     asked = script.format(**known, uid=uid, brought=BROUGHT)
@@ -133,7 +127,7 @@ def test_a_test_campaign_runs_one_task_at_each_cluster(site: Grid, brought: Brou
 
 
 def test_a_changed_file_is_not_run(site: Grid, brought: Brought, sleeping: int) -> None:
-    """Root's ledger has the checksum of the submitted file: no further task is sent."""
+    """Root's ledger has the checksum of the submitted file."""
     number = brought.numbers["changed"]
     found = runner.until_state(site, number, TERMINATED)
 
@@ -144,7 +138,7 @@ def test_a_changed_file_is_not_run(site: Grid, brought: Brought, sleeping: int) 
 
 
 def test_root_may_change_a_campaign_and_another_user_may_not(site: Grid, sleeping: int) -> None:
-    """Root may change a campaign, beside its owner; the requester is the owner of the request's file."""
+    """The owner of a request's file counts as the requester."""
     done = site.on(runner.HOST, "griddel", str(sleeping), user="bob", timeout_s=200)
     paused, going = (site.on(runner.HOST, "griddel", each, str(sleeping), timeout_s=200) for each in ("-p", "-r"))
 

@@ -26,7 +26,7 @@ def tasks_of(grid: Grid, number: int) -> list[dict[str, Any]]:
 
 
 def test_a_task_of_two_slots_gets_both_slots_and_its_project(site: Grid, brought: Brought) -> None:
-    """Grid Engine gives them by a parallel environment, OAR by one node."""
+    """Grid Engine gives two slots by a parallel environment, OAR by one node."""
     number = brought.numbers["wide"]
     until_state(site, number, TERMINATED)
     told = {name: site.sh(host, f"cat {FOLDER}/wide", user=user).split() for name, (host, user) in AT.items()}
@@ -40,7 +40,7 @@ def test_a_task_of_two_slots_gets_both_slots_and_its_project(site: Grid, brought
 
 @pytest.mark.long
 def test_a_task_that_overruns_its_walltime_is_retried_once_at_another_cluster(site: Grid, brought: Brought) -> None:
-    """Each batch system ends the task after the campaign's walltime; no cluster gets the task twice."""
+    """Each batch system ends the task after the campaign's walltime."""
     number = brought.numbers["overrun"]
     found = until_state(site, number, TERMINATED)
     sent = [
@@ -53,7 +53,7 @@ def test_a_task_that_overruns_its_walltime_is_retried_once_at_another_cluster(si
 
 
 def test_no_more_tasks_than_max_jobs_run_at_a_cluster(site: Grid, brought: Brought) -> None:
-    """More slots are free there, and the runner is killed meanwhile."""
+    """The cluster has more free slots. The runner is killed meanwhile."""
     until_state(site, brought.numbers["once"], TERMINATED)
     most = []
     for host, user in AT.values():
@@ -68,7 +68,6 @@ def test_no_more_tasks_than_max_jobs_run_at_a_cluster(site: Grid, brought: Broug
 @pytest.mark.long
 @pytest.mark.usefixtures("brought")  # with which its folders are there
 def test_a_black_hole_gets_no_more_tasks_and_its_results_are_marked_suspect(site: Grid) -> None:
-    """The owner may then accept the results."""
     number = submit(site, jdl(SWALLOWED, SWALLOWING, nb_jobs=80))
     asking = ("gridevents", "--json", "-c", str(number))
 

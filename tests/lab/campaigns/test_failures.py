@@ -16,7 +16,6 @@ TERMINATED = "terminated"
 
 
 def test_tasks_that_a_cluster_refuses_run_at_another_cluster(site: Grid, brought: Brought) -> None:
-    """Every user sees the refusal, and gamma gets no further task of the campaign."""
     number = brought.numbers["refused"]
     site.until(lambda: "RUNNER_SUBMIT_ERROR" in runner.events_by_code(site, number), "a refusal", CAMPAIGN_S)
     refused = runner.events_by_code(site, number)["RUNNER_SUBMIT_ERROR"]
@@ -29,7 +28,7 @@ def test_tasks_that_a_cluster_refuses_run_at_another_cluster(site: Grid, brought
 
 
 def test_a_program_that_always_fails_closes_its_clusters(site: Grid, brought: Brought) -> None:
-    """Some failed tasks are enough: the campaign then waits, and reports that."""
+    """After some failed tasks the campaign waits, and reports that."""
     number = brought.numbers["typo"]
     site.until(lambda: "NO_CLUSTER" in runner.events_by_code(site, number), "beta to be closed", CAMPAIGN_S)
 
@@ -59,7 +58,6 @@ def test_only_the_owner_reads_the_output_of_a_failed_task(site: Grid, brought: B
 
 
 def test_an_array_of_oar_is_deleted_after_its_first_task_has_ended(site: Grid, brought: Brought) -> None:
-    """OAR's array id is the number of its first task."""
     number = brought.numbers["first"]
     site.until(lambda: 1 == shown(site, number)["ended"], "the first task to end", CAMPAIGN_S)
     assert 0 == site.on(HOST, "griddel", str(number), user="alice", timeout_s=200).status
@@ -68,7 +66,7 @@ def test_an_array_of_oar_is_deleted_after_its_first_task_has_ended(site: Grid, b
 
 
 def test_each_task_runs_once_though_the_runner_is_killed(site: Grid, brought: Brought) -> None:
-    """The kills come while the runner submits, releases and polls; no job stays at a cluster."""
+    """The kills come while the runner submits, releases and polls."""
     number = brought.numbers["once"]
     found = until_state(site, number, TERMINATED)
 
@@ -82,7 +80,7 @@ def test_each_task_runs_once_though_the_runner_is_killed(site: Grid, brought: Br
 
 
 def test_tasks_added_to_a_campaign_run_and_are_recorded_like_its_first_tasks(site: Grid, brought: Brought) -> None:
-    """Root's ledger lists their file, and each task has a name; an ended campaign accepts no more tasks."""
+    """Root's ledger lists the file of the added tasks. An ended campaign accepts no more tasks."""
     number = brought.numbers["once"]
     until_state(site, number, TERMINATED)
     told = site.on(HOST, "gridstat", str(number), "-f", "-d", "-o", "40", user="alice").out
@@ -97,7 +95,7 @@ def test_tasks_added_to_a_campaign_run_and_are_recorded_like_its_first_tasks(sit
 
 
 def test_a_prologue_and_an_epilogue_run_once_at_each_cluster(site: Grid, brought: Brought) -> None:
-    """They run before the first and after the last task there, though the runner is killed meanwhile."""
+    """They run before the first and after the last task of the cluster. The runner is killed meanwhile."""
     number = brought.numbers["steps"]
     found = until_state(site, number, TERMINATED)
 
@@ -129,7 +127,6 @@ def test_tasks_run_at_another_cluster_when_the_prologue_fails(site: Grid, brough
 
 
 def test_a_property_that_a_cluster_does_not_know_is_reported(site: Grid, brought: Brought) -> None:
-    """Both batch systems refuse the unknown property."""
     number = brought.numbers["asking"]
 
     def refusing() -> set[str]:
@@ -141,7 +138,6 @@ def test_a_property_that_a_cluster_does_not_know_is_reported(site: Grid, brought
 
 
 def test_every_user_sees_the_clusters_of_campaigns(brought: Brought) -> None:
-    """Every user sees the clusters that campaigns may use, with their slots."""
     slots = {one["name"]: one["slots"] for one in json.loads(brought.clusters)}
 
     assert min(slots["beta"], slots["gamma"]) > 0

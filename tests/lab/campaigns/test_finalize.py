@@ -31,7 +31,7 @@ def jdl(exec_file: str, **other: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", name="brought")
 def _brought(site: Grid) -> Iterator[tuple[int, int]]:
-    """Submit a campaign whose tasks may be copied, and one whose may not; wait for the first to end."""
+    """Submit a campaign whose tasks may be copied and one whose may not; wait for the end of the first."""
     for host, user in AT.values():
         site.sh(host, "rm -rf ~/finalize ~/fetched && mkdir ~/finalize", user=user)
     plain = submit(site, jdl("true", nb_jobs=1, clusters={"beta": {}}))
@@ -43,7 +43,6 @@ def _brought(site: Grid) -> Iterator[tuple[int, int]]:
 
 
 def slow(grid: Grid, number: int) -> dict[str, Any]:
-    """Return the public state of the slow task."""
     told = grid.on(HOST, "gridstat", "--json", "-j", f"{number}.{SLOW}", user="bob").out
     found = json.loads(told)
     assert isinstance(found, dict)
@@ -51,7 +50,6 @@ def slow(grid: Grid, number: int) -> dict[str, Any]:
 
 
 def test_the_copy_wins_and_the_task_is_counted_once(site: Grid, brought: tuple[int, int]) -> None:
-    """The campaign ends with the copy, and has no event."""
     number, _ = brought
     found, task = shown(site, number), slow(site, number)
 
@@ -62,7 +60,6 @@ def test_the_copy_wins_and_the_task_is_counted_once(site: Grid, brought: tuple[i
 
 
 def test_every_task_without_a_copy_ran_once(site: Grid, brought: tuple[int, int]) -> None:
-    """Each second run was marked as a copy in its environment."""
     del brought
     lines = "".join(site.sh(host, "cat ~/finalize/ran; :", user=user) for host, user in AT.values())
 
@@ -71,7 +68,6 @@ def test_every_task_without_a_copy_ran_once(site: Grid, brought: tuple[int, int]
 
 
 def test_the_losing_attempt_is_deleted_and_ends_as_a_copy(site: Grid, brought: tuple[int, int]) -> None:
-    """Neither batch system lists the losing attempt any more."""
     number, _ = brought
     site.until(lambda: not at_beta(site, number), "beta to have none of it", CAMPAIGN_S)
     site.until(lambda: not at_gamma(site, number), "gamma to have none of it", CAMPAIGN_S)
@@ -105,7 +101,10 @@ def test_the_winners_output_is_fetched(site: Grid, brought: tuple[int, int]) -> 
 
 
 def test_root_submits_no_copy_that_the_owner_did_not_allow(site: Grid, brought: tuple[int, int]) -> None:
-    """Root's helper refuses this to the service account, and also a third attempt of an allowed copy."""
+    """The helper refuses such a request of the service account.
+
+    It also refuses a repeated copy and a third copy.
+    """
     number, plain = brought
     until_state(site, plain, TERMINATED)
 

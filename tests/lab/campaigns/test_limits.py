@@ -23,7 +23,7 @@ def cycle(grid: Grid) -> bool:
 
 
 def brought(grid: Grid) -> int:
-    """Submit a campaign, for which gridsub waits until the next cycle; return the campaign's number."""
+    """Submit a campaign, and wait for the next cycle; return the campaign's number."""
     with ThreadPoolExecutor(1) as threads:
         number = threads.submit(submit, grid, {**JDL, "clusters": {"beta": {}}})
         grid.until(lambda: cycle(grid) and number.done(), "a cycle to take it", CAMPAIGN_S)
@@ -32,7 +32,7 @@ def brought(grid: Grid) -> int:
 
 @pytest.mark.parametrize("name", [pytest.param("max_aj_tasks", marks=pytest.mark.long), "max_aj_instances"])
 def test_a_campaign_keeps_to_the_limits_of_a_cell(site: Grid, name: str) -> None:
-    """A new runner asks for the limits at once: here cron starts a runner for each cycle."""
+    """Each cycle is here a new runner, as with cron. A new runner asks for the limits at once."""
     runner.stop(site)
     try:
         with global_setting(site, "beta-master", name, "2"):

@@ -21,7 +21,6 @@ JDL = '{"name": "login", "type": "normal", "exec_file": "true", "clusters": {"be
 
 @pytest.fixture(name="login", scope="module")
 def _login(site: Grid) -> Iterator[Grid]:
-    """Let alice reach the transfer host from a login node that has a gridbridge.toml."""
     site.sh(HOST, START)
     site.sh(HOST, KNOW, user="alice")
     told = site.sh(HOST, f"sed '/^.site.$/a transfer_host = \"{HOST}\"' {CONFIG}")
@@ -37,7 +36,7 @@ def ask(grid: Grid, *argv: str, user: str = "alice", stdin: str = "") -> Done:
 
 
 def test_a_login_node_without_ssh_access_reports_the_missing_setting_in_one_line(site: Grid) -> None:
-    """Commands that submit and commands that read behave alike; no campaign is stored."""
+    """The commands that submit and the commands that read behave alike."""
     brought = ask(site, "gridsub", "-", stdin=JDL % ("nb_jobs", "1"))
     read = ask(site, "gridstat")
 
@@ -48,7 +47,7 @@ def test_a_login_node_without_ssh_access_reports_the_missing_setting_in_one_line
 
 
 def test_a_campaign_is_submitted_with_files_of_the_login_node(login: Grid) -> None:
-    """Waiting for the campaign's end returns its exit status."""
+    """`gridsub --wait` returns the exit status of the campaign."""
     login.sh(LOGIN, "printf 'a 1\\nb 2\\n' >/tmp/login.lines", user="alice")
     text = JDL % ("param_file", '"login.lines"')
     login.sh(LOGIN, f"cat >/tmp/login.json <<'end'\n{text}\nend", user="alice")
@@ -65,7 +64,6 @@ def test_a_campaign_is_submitted_with_files_of_the_login_node(login: Grid) -> No
 
 
 def _is_brought(login: Grid, number: str) -> None:
-    """Check the submitted campaign, and the outputs and picture fetched to the login node."""
     fetched = ask(login, "gridfetch", number, "/tmp/login.out")
     drawn = ask(login, "gridstat", number, "--plot", "/tmp/login.png")
 

@@ -34,7 +34,6 @@ PROGRAM = ("-p", "/home/alice/notify/tell")
 
 @pytest.fixture(scope="module")
 def site(site: Grid) -> Iterator[Grid]:
-    """Return the lab with a mailer, a notification program of alice, and a runner that uses both."""
     grid = site
     grid.sh(HOST, f"cat >{MAILER} <<'end'\n{SERVICE}end\nchmod 755 {MAILER}")
     grid.sh(HOST, f"cat >{CHAT} <<'end'\n{CHATTING}end\nchmod 755 {CHAT}")
@@ -70,7 +69,6 @@ def told(site: Grid) -> str:
 
 
 def mails(site: Grid) -> str:
-    """Return the mails that the mailer received."""
     return site.on(HOST, "cat", MAILS).out
 
 
@@ -85,7 +83,7 @@ def test_a_persons_program_runs_as_that_person(told: str) -> None:
 
 
 def test_a_mail_is_handed_to_the_sites_program_by_the_service(site: Grid, told: str) -> None:
-    """Only the end is mailed; the chosen severity omits the start."""
+    """The chosen severity omits the start."""
     del told
     text = mails(site)
 
@@ -117,7 +115,7 @@ def test_people_list_and_end_only_their_own_subscriptions(site: Grid, told: str)
 
 
 def test_a_stolen_service_account_runs_no_program_of_its_choice(site: Grid, told: str) -> None:
-    """Its thief can only have a subscriber's own program run with numbers and fixed words."""
+    """The thief can only make a subscriber's own program run, with numbers and fixed words."""
     del told
     listed = site.sh(HOST, "ls /var/spool/gridbridge/campaigns | grep ^tell")
     helper = "sudo -n /opt/gridbridge/bin/gridbridge-as-user notify-owner"

@@ -40,24 +40,19 @@ TASKS = 6
 
 
 class OtherSite:
-    """Commands of an administrator and a user at the other site."""
-
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
 
     def run(self, *argv: str, user: str = USER, stdin: str = "", timeout_s: float = 60) -> Done:
-        """Run a program of gridbridge at the site."""
         program, *words = argv
         return self._grid.on(HOST, f"{BIN}/{program}", *words, user=user, stdin=stdin, timeout_s=timeout_s)
 
     def checked(self) -> list[dict[str, Any]]:
-        """Return the problems that `gridbridge check` reports."""
         found = json.loads(self.run("gridbridge", "check", "--json", user="root").out)
         assert isinstance(found, dict), found
         return [one for one in found["items"] if one["state"] not in ("ok", "note")]
 
     def jobs(self, number: str) -> list[dict[str, Any]]:
-        """Return the tasks of a campaign as its owner sees them."""
         told = json.loads(self.run("gridstat", number, "-f", "-d").out)["jobs"]
         assert isinstance(told, list)
         return told
@@ -65,7 +60,6 @@ class OtherSite:
 
 @contextmanager
 def let_in(grid: Grid, account: str, key: str) -> Iterator[None]:
-    """Authorize an ssh key for an account at the other cluster."""
     grid.sh(FAR, f"cp -p {ALLOWED} {ALLOWED}.kept", user=account)
     try:
         grid.on(FAR, "sh", "-c", f"cat >>{ALLOWED}", user=account, stdin=key)
@@ -76,7 +70,6 @@ def let_in(grid: Grid, account: str, key: str) -> Iterator[None]:
 
 @contextmanager
 def running(grid: Grid) -> Iterator[None]:
-    """Run the service's programs as systemd would."""
     for one in PROGRAMS:
         log = f"{STATE}/{one.split()[0].removeprefix('gridbridge-')}.log"
         grid.sh(HOST, f"setsid {AS_SERVICE} {BIN}/{one} >>{log} 2>&1 </dev/null &")
@@ -89,7 +82,6 @@ def running(grid: Grid) -> Iterator[None]:
 
 @contextmanager
 def folders(grid: Grid) -> Iterator[None]:
-    """Make the folders in which tasks run."""
     at = ((HOST, USER), (FAR, FAR_USER))
     for host, user in at:
         grid.sh(host, f"mkdir {PLACE}", user=user)
@@ -119,7 +111,7 @@ def other(grid: Grid, request: pytest.FixtureRequest) -> Iterator[OtherSite]:
 
 
 def test_a_campaign_of_a_site_without_grid_engine_runs_at_all_clusters(other: OtherSite, grid: Grid) -> None:
-    """Its outputs are collected where the campaign was submitted."""
+    """The outputs are collected where the campaign was submitted."""
     jdl = {
         "name": "other",
         "type": "normal",

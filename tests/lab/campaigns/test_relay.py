@@ -45,7 +45,6 @@ def waiting(site: Grid, open_back: None) -> Iterator[tuple[int, str]]:
 
 
 def _waiting(grid: Grid, number: int) -> list[int]:
-    """Return the number of a campaign's waiting tasks at each cluster."""
     return [one["waiting"] for one in published(grid, number)["at"]]
 
 
@@ -56,7 +55,7 @@ def test_an_array_requests_only_queues_that_are_no_transfer_queues(grid: Grid, w
 
 
 def test_no_campaign_task_starts_in_a_transfer_queue(grid: Grid, waiting: tuple[int, str]) -> None:
-    """A transfer queue of beta is open and free while the tasks wait; later each runs once at beta."""
+    """Beta's transfer queue is open and free while the tasks wait. Later each task runs once at beta."""
     number, array = waiting
     assert grid.is_open("beta")
     rows = grid.cell("beta", "qstat", "-f", "-q", BACK).out
@@ -71,7 +70,6 @@ def test_no_campaign_task_starts_in_a_transfer_queue(grid: Grid, waiting: tuple[
 
 
 def test_a_campaign_that_requests_only_a_transfer_queue_is_refused(site: Grid) -> None:
-    """The owner gets the reason, and the refused tasks may run at another cluster."""
     grid = site
     jdl = {"name": "relay", "type": "normal", "exec_file": "true", "walltime": "0:5"}
     number = submit(grid, {**jdl, "nb_jobs": 1, "clusters": {"beta": {"queue": BACK}}})
@@ -86,7 +84,7 @@ def test_a_campaign_that_requests_only_a_transfer_queue_is_refused(site: Grid) -
 
 @pytest.mark.long
 def test_a_dry_run_changes_nothing_and_runs_beside_the_runner(site: Grid) -> None:
-    """The dry run counts campaigns that wait to be accepted; here no runner accepts them."""
+    """The dry run counts campaigns that no runner has accepted yet."""
     grid = site
     stop(grid)
     jdl = json.dumps({"name": "dry", "nb_jobs": 1, "exec_file": "true", "clusters": {"beta": {}}})

@@ -22,7 +22,6 @@ qdel "${job%%.*}" >/dev/null
 
 @pytest.fixture(scope="module")
 def answers(grid: Grid) -> dict[str, str]:
-    """Submit a held script for each line; return the output of `qstat -j` for each job."""
     lines = (*TAKEN, *(f"#$ {options}" for options in REFUSED))
     steps = [f"mkdir -p {FOLDER} && cd {FOLDER} && printf %s {quote_for_sh(SUBMIT)} >submit"]
     for number, line in enumerate(lines):
@@ -35,7 +34,6 @@ def answers(grid: Grid) -> dict[str, str]:
 
 
 def fields(answer: str) -> dict[str, str]:
-    """Return the table's fields of a job, from the output of qstat."""
     rows = (row.partition(":") for row in answer.splitlines())
     known = {name.strip(): value.strip() for name, _, value in rows}
     found = {key: known[key].replace("NONE:", "") for key in known.keys() & TAKEN_KEYS}
@@ -52,7 +50,6 @@ TAKEN_KEYS = frozenset(key for wanted in TAKEN.values() for key in wanted) | {SH
 
 
 def test_a_real_qsub_reads_script_lines_as_the_table_does(answers: dict[str, str]) -> None:
-    """The table's request is the request that the qmaster stores."""
     found = {line: fields(answers[line]) for line in TAKEN}
 
     wrong = {line: (found[line], TAKEN[line]) for line in TAKEN if found[line] != TAKEN[line]}

@@ -32,7 +32,7 @@ def jdl(name: str, tasks: int) -> dict[str, Any]:
 def closed(grid: Grid) -> Iterator[None]:
     """Close delta's slots until the block ends, so that one cycle decides about all new campaigns.
 
-    The runner uses the poller's answer about delta, so wait until that answer shows no free slot.
+    The block begins when the poller's answer, which the runner uses, shows no free slot at delta.
     """
     grid.sh(DELTA, "qmod -d all.q")
     try:
@@ -43,13 +43,11 @@ def closed(grid: Grid) -> Iterator[None]:
 
 
 def turns(grid: Grid, settings: str, *wanted: Wanted) -> list[str]:
-    """Submit campaigns in this order; return their names in the order of their first tasks."""
     sent = brought(grid, settings, *wanted)
     return sorted(sent, key=lambda name: sent[name][0])
 
 
 def brought(grid: Grid, settings: str, *wanted: Wanted) -> dict[str, list[int]]:
-    """Submit campaigns in this order; return the job numbers of each campaign by its name."""
     runner.stop(grid)
     with configured(grid, settings):
         runner.start(grid)
@@ -92,7 +90,7 @@ def test_a_share_gives_a_person_a_slot_before_another_persons_older_tasks(site: 
 
 @pytest.mark.long
 def test_a_cluster_under_stress_gets_no_task_until_the_stress_ends(site: Grid) -> None:
-    """A script of the site reports the stress; `gridbridge why` shows its value."""
+    """A script of the site reports the stress."""
     runner.stop(site)
     stressed(site, "0.9")
     try:
@@ -113,7 +111,6 @@ def test_a_cluster_under_stress_gets_no_task_until_the_stress_ends(site: Grid) -
 
 
 def stressed(grid: Grid, told: str) -> None:
-    """Have delta's script report this stress."""
     script = f"#!/bin/sh\necho {told}\n"
     grid.on(HOST, "sh", "-c", f"cat >{SCRIPT} && chmod 755 {SCRIPT}", stdin=script)
 

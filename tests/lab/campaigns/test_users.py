@@ -31,7 +31,6 @@ def shortened(candidate):
 
 @pytest.fixture(scope="module")
 def waited(brought: Brought) -> Done:
-    """Return the output of `gridsub --wait` for a job script with tasks at both batch systems."""
     return brought.waited()
 
 
@@ -55,7 +54,7 @@ def test_waiting_ends_with_1_where_a_task_failed(site: Grid, waited: Done, numbe
 
 
 def test_every_user_sees_states_and_only_the_owner_sees_outputs(site: Grid, number: str) -> None:
-    """The owner is the kernel's uid of the campaign's file."""
+    """The uid of the campaign's file decides who the owner is."""
     mine = json.loads(ask(site, "gridstat", number, "-f", "-d").out)["jobs"]
     theirs = json.loads(ask(site, "gridstat", number, "-f", "-d", user="bob").out)["jobs"]
 
@@ -77,7 +76,6 @@ def test_an_owner_reads_why_a_task_failed(site: Grid, number: str) -> None:
 
 
 def test_outputs_are_fetched_from_every_cluster(site: Grid, number: str) -> None:
-    """Each task received its number and its parameter, at OAR as well."""
     done = ask(site, "gridfetch", number, "users/fetched")
     texts = site.sh(HOST, "cat users/fetched/*.out", user="alice").splitlines()
 
@@ -88,7 +86,7 @@ def test_outputs_are_fetched_from_every_cluster(site: Grid, number: str) -> None
 
 
 def test_a_picture_is_drawn(site: Grid, number: str) -> None:
-    """Any user may draw it, because it shows numbers only."""
+    """Any user may draw the picture, because it shows only numbers."""
     done = ask(site, "gridstat", number, "--plot", "/tmp/users.png", user="bob")
     kind = site.sh(HOST, "head -c 4 /tmp/users.png | tail -c 3; rm /tmp/users.png")
 
@@ -96,7 +94,6 @@ def test_a_picture_is_drawn(site: Grid, number: str) -> None:
 
 
 def test_failed_tasks_are_submitted_again_as_a_new_campaign(site: Grid, number: str) -> None:
-    """The new campaign has only the failed tasks, each with its number and parameter."""
     told = ask(site, "gridsub", "--check", "--retry-failed", number)
     again = ask(site, "gridsub", "--wait", "--retry-failed", number)
     failed = ask(site, "gridstat", "--failed", again.out.rpartition("CAMPAIGN_ID=")[2].strip())
@@ -107,7 +104,6 @@ def test_failed_tasks_are_submitted_again_as_a_new_campaign(site: Grid, number: 
 
 
 def test_each_line_of_a_parameter_file_is_one_argument_of_a_task(site: Grid, number: str) -> None:
-    """No shell interprets any character of the line."""
     del number  # so that the folder is there
     lines = ["plain", 'it\'s $(touch evil) "two" *', ";rm -rf x"]
     site.on(HOST, "sh", "-c", "cat >users/lines", user="alice", stdin="\n".join(lines) + "\n\n")
@@ -121,7 +117,7 @@ def test_each_line_of_a_parameter_file_is_one_argument_of_a_task(site: Grid, num
 
 
 def test_the_service_applies_admission_rules_too(site: Grid) -> None:
-    """A campaign that gridsub accepted without the rules is refused by the service."""
+    """The service refuses a campaign that gridsub accepted without the rules."""
     uid = site.sh(HOST, "id -u gridbridge").strip()
     rule = RULE.format(uid=uid)
     site.sh(HOST, f"mkdir -p {RULES} && cat >{RULES}/10-tests.py <<'end'\n{rule}end")
@@ -140,7 +136,6 @@ def test_the_service_applies_admission_rules_too(site: Grid) -> None:
 
 
 def test_a_rule_changes_a_submitted_campaign_and_the_service_accepts_it(site: Grid) -> None:
-    """The owner sees the changed campaign, and its tasks run."""
     site.sh(HOST, f"mkdir -p {RULES} && cat >{RULES}/20-tests.py <<'end'\n{SHORTENED}end")
     run = 'echo "$CIGRI_WALLTIME_SECONDS" >users/shortened'
     argv = ("--array", "1", "--clusters", "beta", "-l", "h_rt=600", "--", "sh", "-c", run)
@@ -159,7 +154,6 @@ def test_a_rule_changes_a_submitted_campaign_and_the_service_accepts_it(site: Gr
 
 
 def test_a_decision_of_the_runner_is_made_again_from_the_journal(site: Grid, number: str) -> None:
-    """The replay of the last cycle that sent tasks sends the same tasks to the same clusters."""
     del number  # so that some were sent
     listed = json.loads(site.sh(HOST, "gridbridge replay --json"))
     sent = [one["decision"] for one in listed if "sent: " in one["sentence"]]
@@ -170,7 +164,6 @@ def test_a_decision_of_the_runner_is_made_again_from_the_journal(site: Grid, num
 
 
 def test_a_purged_campaign_is_gone(site: Grid, number: str) -> None:
-    """Only the owner may purge it; the outputs stay."""
     theirs = ask(site, "griddel", "--purge", number, user="bob")
     mine = ask(site, "griddel", "--purge", number)
 

@@ -99,14 +99,11 @@ qconf -sprj {PROJECT} >/dev/null 2>&1 || qconf -Aprj /tmp/project
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
-    """The campaign numbers by name, the output of `gridsub --wait`, and the clusters' state meanwhile."""
-
     numbers: Mapping[str, int]
     clusters: str
     _waited: Future[Done]
 
     def waited(self) -> Done:
-        """Return the output of `gridsub --wait` once its campaign has ended."""
         return self._waited.result()
 
 
@@ -143,13 +140,11 @@ def _submit(grid: Grid, name: str) -> int:
 
 
 def _add(grid: Grid, number: int) -> Done:
-    """Add tasks to a campaign of which some tasks have ended."""
     argv = ("gridsub", "-c", str(number), "-J", json.dumps(ADDED))
     return grid.on(runner.HOST, *argv, user="alice", timeout_s=200)
 
 
 def clear(grid: Grid) -> None:
-    """Cancel the campaigns that are still running, and remove all their files."""
     have_slots(grid, USUAL_SLOTS)
     runner.end_all(grid)
     for host, user in AT.values():
@@ -164,18 +159,15 @@ def _make_folders(grid: Grid) -> None:
 
 
 def _wait_as_user(grid: Grid) -> Done:
-    """Submit a job script for both batch systems and wait for the end of its campaign."""
     argv = ("gridsub", "--wait", "--clusters", "beta,gamma", "users/job.sh", "it's $HOME")
     return grid.on(runner.HOST, *argv, user="alice", timeout_s=WAIT_S)
 
 
 def have_slots(grid: Grid, slots: int) -> None:
-    """Limit the slots of each of beta's hosts to fewer than a campaign has tasks."""
     grid.sh("beta-master", f"qconf -rattr queue slots {slots} all.q")
 
 
 def _after(grid: Grid, before: int) -> int:
-    """Return the number of the next campaign; 0 while no newer one exists."""
     return max((n for one in runner.campaigns(grid) if (n := one["number"]) > before), default=0)
 
 
@@ -185,7 +177,6 @@ def _until_at_both(grid: Grid, number: int) -> None:
 
 
 def _change(grid: Grid, number: int) -> None:
-    """Change a campaign's file after a task was sent, and let this task end."""
     grid.until(lambda: runner.jobs_of(grid, number), "a task to be sent", runner.CAMPAIGN_S)
     grid.sh(runner.HOST, f"echo 4 >>/var/spool/gridbridge/campaigns/c.{number}", user="alice")
     grid.sh(runner.HOST, f"touch {FOLDER}/changed", user="alice")

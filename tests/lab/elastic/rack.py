@@ -15,7 +15,6 @@ esac
 
 
 def sections(hosts: Iterable[str], max_nodes: int) -> str:
-    """Return the sections of gridbridge.toml for a squeeze of these hosts."""
     powers = "".join(f'[power.{host}]\nprovider = "rack"\n' for host in hosts)
     return f"""
 [balance]
@@ -36,25 +35,22 @@ timeout_s = 10.0
 
 
 def install_switch(grid: Grid, master: str) -> None:
-    """Install the provider's program on a master."""
     grid.on(master, "tee", SWITCH_AT, stdin=SWITCH)
     grid.sh(master, f"chmod 755 {SWITCH_AT}")
 
 
 def make_rack(grid: Grid, master: str, hosts: Iterable[str]) -> None:
-    """Make the program's folder, which belongs to the balancer's account, with all hosts on."""
+    """Make the power program's folder, owned by the balancer's account, with all hosts on."""
     grid.sh(master, f"install -d -m 755 -o gridbridge-admin {RACK}")
     for host in hosts:
         grid.sh(master, f"echo on >{RACK}/{host}.is")
 
 
 def power_state(grid: Grid, master: str, host: str) -> str:
-    """Return the recorded power state of a host."""
     return grid.sh(master, f"cat {RACK}/{host}.is").strip()
 
 
 def switch_as_requested(grid: Grid, master: str, hosts: Iterable[str]) -> None:
-    """Switch each host as the balancer requested, and record its new power state."""
     for host in hosts:
         wanted = grid.on(master, "cat", f"{RACK}/{host}.wanted").out.strip()
         if wanted and wanted != power_state(grid, master, host):

@@ -72,7 +72,6 @@ done >{HOME}/test.mounts
 
 @pytest.fixture(scope="module")
 def acting(grid: Grid) -> Iterator[Grid]:
-    """Return the lab with a balancer's account and a configuration that lets the balancer act."""
     if grid.on(HOST, "test", "-x", BALANCE).status != 0:
         pytest.skip("no gridbridge-balance is installed in the lab")
     with balanced(grid):
@@ -81,7 +80,6 @@ def acting(grid: Grid) -> Iterator[Grid]:
 
 @contextmanager
 def balanced(grid: Grid) -> Iterator[None]:
-    """Provide the balancer's account, rights and configuration file."""
     grid.sh(HOST, SET_UP)
     grid.on(HOST, "tee", "/usr/local/bin/balance-test-rent", stdin=RENT)
     grid.sh(HOST, "chmod 755 /usr/local/bin/balance-test-rent")
@@ -95,7 +93,6 @@ def balanced(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def at_rest(acting: Grid) -> Iterator[None]:
-    """Remove all faults and rented nodes, before and after a test."""
     acting.lab("faults")
     rest(acting)
     yield
@@ -105,7 +102,6 @@ def at_rest(acting: Grid) -> Iterator[None]:
 
 
 def round_(grid: Grid, *before: str) -> str:
-    """Run a balancing cycle; return its output."""
     done = grid.on(HOST, *before, BALANCE, "--config", KEPT, "--apply", "--json")
     return done.out
 
@@ -118,7 +114,6 @@ def nodes(grid: Grid) -> dict[str, str]:
 
 
 def machines(grid: Grid) -> list[dict[str, Any]]:
-    """Return all machines that the power service lists."""
     found = json.loads(grid.sh(HOST, "/opt/gridlab/power-node list </dev/null"))
     assert isinstance(found, list)
     return found
@@ -127,7 +122,7 @@ def machines(grid: Grid) -> list[dict[str, Any]]:
 def rest(grid: Grid) -> None:
     """Run cycles until no node and no machine is left.
 
-    A failed node whose machine was returned is remembered until lists have lacked it for two minutes.
+    A failed node stays known until machine lists have lacked its machine for two minutes.
     """
 
     def is_over() -> bool:
@@ -138,8 +133,6 @@ def rest(grid: Grid) -> None:
 
 
 def comes(grid: Grid, state: str, limit_s: float = 60) -> None:
-    """Run cycles until a node is in a state."""
-
     def is_there() -> bool:
         round_(grid)
         return state in nodes(grid).values()
@@ -153,12 +146,11 @@ def submit(grid: Grid, tasks: int, seconds: int) -> str:
 
 
 def ends(grid: Grid, job: str) -> list[tuple[str, str]]:
-    """Return the host and exit status of each task that has ended."""
     return [(one["hostname"], one["exit_status"]) for one in grid.records(job)]
 
 
 def test_a_cluster_grows_runs_tasks_on_new_nodes_and_shrinks(acting: Grid) -> None:
-    """A cycle is killed midway, and the next one continues: no task is lost."""
+    """A cycle is killed midway, and the next cycle continues."""
     job = submit(acting, 40, 5)
     round_(acting, "timeout", "-s", "KILL", "2")
     comes(acting, "ready")
@@ -172,7 +164,6 @@ def test_a_cluster_grows_runs_tasks_on_new_nodes_and_shrinks(acting: Grid) -> No
 
 @pytest.mark.long
 def test_new_nodes_are_filled_one_after_the_other(acting: Grid) -> None:
-    """The second of two tasks starts beside the first, and the other node stays idle."""
     crowd = submit(acting, 8, 600)
     acting.until(lambda: round_(acting) and ready(acting) == 2, "two nodes to be ready", 90)
     acting.cell("alpha", "qdel", crowd, user="root")
@@ -201,7 +192,6 @@ def at(grid: Grid, job: str) -> list[str]:
 
 
 def in_line(told: str) -> str:
-    """Return a queue's seq_no joined into one line."""
     whole = told.replace("\\\n", " ")
     return next(line for line in whole.splitlines() if line.startswith("seq_no"))
 
@@ -262,7 +252,7 @@ def test_a_node_that_gets_a_task_between_plan_and_removal_stays(acting: Grid) ->
 
 
 def _is_surplus(grid: Grid, name: str) -> bool:
-    """Run a cycle that records since when a node is idle; say whether the next would remove it."""
+    """Run a cycle; say whether the next cycle would remove the idle node."""
     grid.on(HOST, BALANCE, "--config", KEPT, "--apply", "-n", "4")
     plan = json.loads(grid.on(HOST, BALANCE, "--config", KEPT, "--json").out)
     return name in plan["remove"]
@@ -270,7 +260,7 @@ def _is_surplus(grid: Grid, name: str) -> bool:
 
 @contextmanager
 def _held(grid: Grid) -> Iterator[None]:
-    """Hold the next cycle at its list of machines; its provider may take that long then."""
+    """Hold the next cycle while it lists machines; the provider's time limit is raised to 50 s."""
     whole = grid.sh(HOST, f"cat {KEPT}")
     patient = whole.replace('-rent"\ntimeout_s = 10.0', '-rent"\ntimeout_s = 50.0')
     assert whole != patient
@@ -288,7 +278,6 @@ def _is_listing(grid: Grid) -> bool:
 
 
 def _sent(grid: Grid, name: str, seconds: int) -> str:
-    """Submit a task to a node; return its job, or an empty string if the node's queue is gone."""
     sent = ("qsub", "-terse", "-q", f"all.q@{name}", *QUIET, "sleep", str(seconds))
     return grid.on(HOST, *sent, user="alice").out.strip()
 
@@ -299,7 +288,7 @@ RACES = 100
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_a_task_that_starts_while_its_node_is_removed_is_never_killed(acting: Grid) -> None:
-    """A hundred tasks, each sent at another moment of the cycle, run to their end or wait."""
+    """A hundred tasks are sent, each at another moment of the cycle. Each runs to its end or waits."""
     took_s = 2.0  # a round that removes a node; learnt from each
     landed = 0
     for race in range(RACES):
@@ -317,8 +306,6 @@ def test_a_task_that_starts_while_its_node_is_removed_is_never_killed(acting: Gr
 
 
 def _one_node(grid: Grid) -> list[str]:
-    """Wait until one node beyond the minimum is ready, and return its name."""
-
     def is_ready() -> bool:
         grid.on(HOST, BALANCE, "--config", KEPT, "--apply", "-n", "4")
         return list(nodes(grid).values()) == ["ready"]
@@ -328,14 +315,11 @@ def _one_node(grid: Grid) -> list[str]:
 
 
 def _shrink(grid: Grid) -> None:
-    """Run cycles until the node is removed, or kept because a task runs there."""
     for _ in range(3):
         round_(grid)
 
 
 def _ran_or_waits(grid: Grid, job: str) -> bool:
-    """Say whether a job ran to its end; a job that waits for a removed host is deleted."""
-
     def is_settled() -> str:
         state = grid.states("alpha").get(job, "")
         return "waits" if state == "qw" else "ran" if not state and grid.records(job) else ""

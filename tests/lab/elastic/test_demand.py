@@ -33,7 +33,6 @@ SLEEP = ("-b", "y", "-o", "/dev/null", "-j", "y", "sleep", "600")
 
 @pytest.fixture(scope="module")
 def full(grid: Grid) -> Iterator[Grid]:
-    """Give alpha requestable memory, one licence and a second queue, and fill all of its slots."""
     lines = "\n".join(COMPLEXES)
     for script in (
         "qconf -au bob gbt_staff",
@@ -65,7 +64,6 @@ def full(grid: Grid) -> Iterator[Grid]:
 
 @contextmanager
 def waiting(grid: Grid, *requests: str) -> Iterator[list[int]]:
-    """Submit a job of each request, none of which can start; return the job ids."""
     jobs = [grid.submit(*request.split(), *SLEEP) for request in requests]
     try:
         grid.until(lambda: all(_waits(grid, job) for job in jobs), f"{jobs} to wait")

@@ -25,7 +25,6 @@ def test_a_second_balancer_does_nothing_while_one_is_at_work(acting: Grid) -> No
 
 
 def _refused(grid: Grid) -> Done | None:
-    """Start two balancers at the same time; return the message of the one that refused."""
     argv = (BALANCE, "--config", KEPT, "--apply")
     with ThreadPoolExecutor(2) as threads:
         both = list(threads.map(lambda _: grid.on(HOST, *argv), range(2)))
@@ -33,7 +32,7 @@ def _refused(grid: Grid) -> Done | None:
 
 
 def test_a_lost_state_file_leaves_no_node_unknown(acting: Grid) -> None:
-    """The balancer finds each node by its tag; it goes on running tasks and is returned later."""
+    """The balancer finds each node by its tag. The node goes on running tasks, and is returned later."""
     job = submit(acting, 6, 25)
     comes(acting, "ready")
     before = {one["name"] for one in machines(acting)}

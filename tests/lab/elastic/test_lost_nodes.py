@@ -36,7 +36,6 @@ def gate(acting: Grid, at_rest: None) -> Iterator[None]:
 
 @pytest.fixture
 def broken_mounts(acting: Grid) -> Iterator[None]:
-    """Have each new node mount a folder that does not exist."""
     whole = acting.sh(HOST, f"cat {KEPT}")
     acting.on(HOST, "tee", KEPT, stdin=whole.replace("test.mounts", "broken.mounts"))
     broken = f"echo /export/nowhere /nowhere none bind 0 0 >{test_acting.HOME}/broken.mounts"
@@ -46,7 +45,6 @@ def broken_mounts(acting: Grid) -> Iterator[None]:
 
 
 def submit(grid: Grid, tasks: int) -> str:
-    """Submit tasks that wait for the gate, and may be rerun after their host is lost."""
     words = ("-r", "y", "-q", "all.q", "-t", f"1-{tasks}", "-o", "/dev/null", "-j", "y")
     return grid.submit(*words, script=UNTIL_OPEN).partition(".")[0]
 
@@ -57,12 +55,10 @@ def busy(grid: Grid) -> set[str]:
 
 
 def hosts(grid: Grid) -> set[str]:
-    """Return the cell's execution hosts other than the master."""
     return set(grid.sh(HOST, "qconf -sel").split()) - {HOST}
 
 
 def take_away(grid: Grid) -> set[str]:
-    """Remove all rented machines behind the balancer's back; return their names."""
     found = machines(grid)
     for one in found:
         wish = json.dumps({"id": one["id"]})
@@ -71,7 +67,7 @@ def take_away(grid: Grid) -> set[str]:
 
 
 def all_end(grid: Grid, job: str, tasks: int) -> list[tuple[str, str]]:
-    """Open the gate, and run cycles until each task has ended; return host and exit status of each."""
+    """Open the gate, and run cycles until each task has ended; return each task's host and exit status."""
     grid.sh(HOST, f"touch {GATE}", user="alice")
 
     def have_ended() -> list[tuple[str, str]]:
@@ -109,7 +105,7 @@ def test_nodes_that_die_while_joining_are_removed_and_replaced(acting: Grid) -> 
 
 
 def test_a_node_that_boots_and_never_joins_is_given_back(acting: Grid, broken_mounts: None) -> None:
-    """The node's queue was never enabled, so that no task started there."""
+    """The queue on the node was never enabled, so that no task started there."""
     submit(acting, TASKS)
     comes(acting, "joining")
     first = {one["id"] for one in machines(acting)}
@@ -123,7 +119,7 @@ def test_a_node_that_boots_and_never_joins_is_given_back(acting: Grid, broken_mo
 
 
 def test_nodes_missing_from_a_list_keep_working(acting: Grid) -> None:
-    """Their execds report, so the list is wrong."""
+    """The nodes' execds report, so the list is wrong."""
     job = submit(acting, TASKS)
     comes(acting, "ready", COMES_S)
     acting.until(lambda: busy(acting) - OWN, "tasks on a new node")
@@ -140,7 +136,7 @@ def test_nodes_missing_from_a_list_keep_working(acting: Grid) -> None:
 
 
 def test_a_machine_that_never_appears_is_given_up_and_requested_again(acting: Grid) -> None:
-    """A list may be late: the balancer waits two minutes for a machine that no list shows."""
+    """A list may be late. The balancer waits two minutes for a machine that no list shows."""
     acting.lab("faults", "lie")
     job = submit(acting, TASKS)
     round_(acting)
@@ -152,7 +148,7 @@ def test_a_machine_that_never_appears_is_given_up_and_requested_again(acting: Gr
 
 
 def test_no_task_is_lost_when_the_qmaster_is_killed_in_each_cycle(acting: Grid) -> None:
-    """Nodes join and leave meanwhile: no task is lost, and no node stays."""
+    """Nodes join and leave meanwhile."""
     job = submit(acting, TASKS)
     for turn in range(ROUNDS):
         with ThreadPoolExecutor(1) as thread:

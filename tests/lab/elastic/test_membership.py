@@ -76,7 +76,6 @@ print(json.dumps([told, done]))
 
 @pytest.fixture(scope="module")
 def grid() -> Iterator[Grid]:
-    """Return the lab with the account and files that membership steps need; remove them afterwards."""
     grid = of_root()
     mounts = "".join(f"/export{folder} {folder} none bind 0 0\n" for folder in MOUNTS)
     grid.on(MASTER, "tee", "/etc/gridlab/mounts", stdin=mounts)
@@ -86,7 +85,6 @@ def grid() -> Iterator[Grid]:
 
 
 def give_back(grid: Grid) -> None:
-    """Return all rented nodes, and remove them from the cell."""
     Node(grid, {"address": ADDRESS, "host_key": ""}).ask("close", "leave dead", "leave dead")
     script = """for id in $(/opt/gridlab/power-node list </dev/null | grep -o 'lab-[0-9a-f]*'); do
         echo "{\\"id\\": \\"$id\\"}" | /opt/gridlab/power-node destroy; done"""
@@ -94,8 +92,6 @@ def give_back(grid: Grid) -> None:
 
 
 class Node:
-    """A rented machine, and calls to the membership steps for it."""
-
     def __init__(self, grid: Grid, told: dict[str, str]) -> None:
         self.grid, self.told = grid, told
 
@@ -110,7 +106,7 @@ class Node:
         return list(answers)
 
     def found(self) -> None:
-        """Wait until the qmaster resolves the node's name, which may just have been reused."""
+        """Wait until the qmaster resolves the node's name, which another machine may have had before."""
 
         def is_known() -> bool:
             return self.grid.cell("alpha", "qconf", "-as", NODE, user="root").status == 0
@@ -119,15 +115,12 @@ class Node:
         self.grid.cell("alpha", "qconf", "-ds", NODE, user="root")
 
     def joined(self) -> None:
-        """Repeat the joining steps until the node has joined, as successive cycles would."""
         self.grid.until(lambda: self.ask("join") == ["joined"], f"{NODE} to join", FOUND_S)
 
     def left(self, verb: str = "leave") -> None:
-        """Repeat the leaving steps until the node has left."""
         self.grid.until(lambda: self.ask(verb) == ["left"], f"{NODE} to leave")
 
     def traces(self) -> list[str]:
-        """Return the lists of the cell and of its master that name the node."""
         script = """for what in -sel -sh -ss -sconfl '-shgrp @allhosts' '-sq all.q'; do
             qconf $what; done; cat /etc/hosts"""
         out = self.grid.sh(MASTER, script)
@@ -136,7 +129,6 @@ class Node:
 
 @pytest.fixture(scope="module")
 def node(grid: Grid) -> Node:
-    """Return a bare machine that runs."""
     wish = json.dumps({"name": NODE, "pool": "small", "tags": {"gridbridge": "alpha"}})
     grid.sh(MASTER, f"echo '{wish}' | /opt/gridlab/power-node create")
 
@@ -163,7 +155,6 @@ def test_a_machine_with_a_wrong_host_key_is_refused_and_the_cell_unchanged(node:
 
 
 def test_a_daemon_that_does_not_run_fails_its_step(node: Node) -> None:
-    """The script itself exits with 0 when the cell's folder is not mounted."""
     step = (ROOT / "conf/bootstrap/execd").read_text()
 
     done = node.grid.on(NODE, "/bin/sh", "-s", "--", "/var/lib/gridengine", "nosuch", stdin=step)

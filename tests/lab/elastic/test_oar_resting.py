@@ -26,7 +26,6 @@ OAR_CONF = "/etc/oar/oar.conf"
 
 @pytest.fixture(scope="module")
 def grid() -> Iterator[Grid]:
-    """Return the lab with gridbridge installed on gamma's own server."""
     grid = of_root()
     with installed(grid, HOST):
         yield grid
@@ -35,7 +34,6 @@ def grid() -> Iterator[Grid]:
 
 @pytest.fixture
 def squeezed(grid: Grid) -> Iterator[Grid]:
-    """Return the lab with a balancer that may switch gamma's two idle nodes."""
     grid.on(HOST, "tee", "/etc/gridbridge/gridbridge.toml", stdin=TOML)
     rack.install_switch(grid, HOST)
     grid.sh(HOST, f"{GRIDBRIDGE} setup balance --apply; rm -f /etc/cron.d/gridbridge-balance")
@@ -50,7 +48,7 @@ def squeezed(grid: Grid) -> Iterator[Grid]:
 
 
 def round_(grid: Grid, *, has_plug: bool = True) -> str:
-    """Run a balancing cycle, then switch the nodes as the cycle requested, unless told not to."""
+    """Run a balancing cycle; with `has_plug`, switch the nodes as the cycle requested."""
     done = grid.on(HOST, BALANCE, "--apply")
     assert done.status == 0, done
     rack.switch_as_requested(grid, HOST, NODES if has_plug else ())
@@ -58,21 +56,17 @@ def round_(grid: Grid, *, has_plug: bool = True) -> str:
 
 
 def kept(grid: Grid) -> dict[str, str]:
-    """Return the node states that the balancer has saved."""
     done = grid.on(HOST, GRIDBRIDGE, "balance", "status", "--json")
     told = json.loads(done.out) if done.status == 0 else {"nodes": []}
     return {one["name"]: one["state"] for one in told["nodes"]}
 
 
 def states(grid: Grid) -> dict[str, str]:
-    """Return OAR's states of its nodes."""
     told = json.loads(grid.sh(HOST, "oarnodes -J -s"))
     return {node: next(iter(some.values())) for node, some in told.items()}
 
 
 def becomes(grid: Grid, wanted: set[str], *, has_plug: bool = True) -> None:
-    """Run cycles until the two nodes are in these states."""
-
     def is_so() -> bool:
         round_(grid, has_plug=has_plug)
         return set(kept(grid).values()) == wanted
@@ -81,26 +75,23 @@ def becomes(grid: Grid, wanted: set[str], *, has_plug: bool = True) -> None:
 
 
 def properties(grid: Grid, node: str) -> str:
-    """Return all OAR properties of a node's resources."""
     return grid.sh(HOST, f"oarnodes -J --sql \"network_address='{node}'\"")
 
 
 def oarsub(grid: Grid, *words: str) -> str:
-    """Submit a job as al_gamma; return its number."""
     in_home = ("sh", "-c", 'export PWD; exec oarsub "$@"', "sh")  # oarsub reads it
     told = grid.on(HOST, *in_home, *words, user=USER).out
     return next(line for line in told.splitlines() if line.startswith("OAR_JOB_ID="))[11:]
 
 
 def ended(grid: Grid, number: str) -> bool:
-    """Say whether a job has ended successfully."""
     told = grid.sh(HOST, f"oarstat -f -J -j {number}")
     return bool(json.loads(told)[number]["state"] == "Terminated")
 
 
 @pytest.mark.long
 def test_an_oar_node_is_switched_off_and_on_again_when_a_job_needs_it(squeezed: Grid) -> None:
-    """One of two idle nodes is enough as reserve; OAR still accepts jobs for both."""
+    """One of two idle nodes is enough as reserve. OAR still accepts jobs for both nodes."""
     told = squeezed.sh(HOST, f"{GRIDBRIDGE} squeeze")
     becomes(squeezed, {"ready", "standby"})
     resting = next(name for name, state in kept(squeezed).items() if state == "standby")
@@ -122,7 +113,6 @@ def test_an_oar_node_is_switched_off_and_on_again_when_a_job_needs_it(squeezed: 
 
 @pytest.mark.long
 def test_jobs_keep_their_node_and_none_is_killed(squeezed: Grid) -> None:
-    """Each node runs a job, and is not switched off before the job has ended."""
     squeezed.sh(HOST, "rm -f go", user=USER)
     until_told = "until [ -e $HOME/go ]; do sleep 1; done"
     jobs = [oarsub(squeezed, "-l", "/resource_id=2,walltime=0:5:0", until_told) for _ in NODES]
@@ -144,7 +134,7 @@ def running(grid: Grid) -> list[str]:
 
 @pytest.mark.long
 def test_a_node_that_did_not_switch_off_works_again(squeezed: Grid) -> None:
-    """OAR calls the node absent and does not contact it; its own sshd shows that it is up."""
+    """OAR calls the node absent and does not contact the node. The node's own sshd shows that it is up."""
     becomes(squeezed, {"ready", "standby"}, has_plug=False)
     squeezed.sh(HOST, f"sed -i '/^\\[squeeze/a target_reserve = 100' {TOML_AT}")
     becomes(squeezed, {"ready"}, has_plug=False)
@@ -165,7 +155,7 @@ NOTED = "/var/spool/gridbridge-power"
 
 
 def test_oar_itself_calls_the_hooks_for_sleep_and_for_waking(squeezed: Grid) -> None:
-    """The requests that the hooks record switch the nodes by the site's own provider."""
+    """The site's own provider carries out the requests that the hooks record."""
     squeezed.sh(HOST, f"cp -p {OAR_CONF} {OAR_CONF}.test; install -d -m 2777 -o oar {NOTED}")
     squeezed.on(HOST, "tee", "-a", OAR_CONF, stdin=HOOKS)
     try:
@@ -189,13 +179,12 @@ def test_oar_itself_calls_the_hooks_for_sleep_and_for_waking(squeezed: Grid) -> 
 
 
 def noted(grid: Grid, wish: str) -> set[str]:
-    """Return the nodes that OAR asked to switch."""
     return set(grid.on(HOST, "sh", "-c", f"cat {NOTED}/{wish}.* 2>/dev/null").out.split())
 
 
 @pytest.mark.long
 def test_no_node_is_switched_where_oar_saves_energy_itself(squeezed: Grid) -> None:
-    """Only one program may switch a node; the plan is still shown."""
+    """Only one program may switch a node. The plan is still shown."""
     squeezed.sh(HOST, f"cp -p {OAR_CONF} {OAR_CONF}.test")
     squeezed.sh(HOST, f"sed -i 's/^ENERGY_SAVING_INTERNAL=.*/ENERGY_SAVING_INTERNAL=yes/' {OAR_CONF}")
     done = squeezed.on(HOST, BALANCE, "--apply")

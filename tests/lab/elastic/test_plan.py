@@ -14,7 +14,6 @@ FOLDER = "balance-saved"
 
 
 def plan(grid: Grid, *words: str) -> dict[str, Any]:
-    """Return the plan that any user may print."""
     done = grid.on(HOST, "gridbridge", "balance", "plan", "--json", *words, user="bob")
     assert done.status == 0, done
     found = json.loads(done.out)
@@ -23,7 +22,7 @@ def plan(grid: Grid, *words: str) -> dict[str, Any]:
 
 
 def test_tasks_that_wait_too_long_make_the_cluster_grow(grid: Grid) -> None:
-    """The saved snapshot leads to the same plan, and with other limits to another plan."""
+    """The saved snapshot leads to the same plan. Other limits lead to another plan."""
     job = grid.submit("-q", "all.q", "-t", "1-9", "-b", "y", "-o", "/dev/null", "sleep", "600")
     try:
         grid.until(lambda: "qw" in str(grid.states().values()), "a task to wait")

@@ -51,14 +51,12 @@ for verb, *words in calls:
 
 @pytest.fixture(autouse=True)
 def rented(grid: Grid) -> Iterator[None]:
-    """Return all rented nodes and remove all faults, before and after a test."""
     give_back(grid)
     yield
     give_back(grid)
 
 
 def give_back(grid: Grid) -> None:
-    """Return all nodes by the power service's own program."""
     grid.lab("faults")
     script = """for id in $(/opt/gridlab/power-node list </dev/null | grep -o 'lab-[0-9a-f]*'); do
         echo "{\\"id\\": \\"$id\\"}" | /opt/gridlab/power-node destroy; done"""
@@ -74,12 +72,11 @@ def ask(grid: Grid, *calls: tuple[Any, ...], timeout_s: float = 30) -> list[Any]
 
 
 def create(name: str) -> tuple[Any, ...]:
-    """Return the call that requests a node of this site."""
     return ("create", name, TAGS)
 
 
 def test_a_node_is_created_runs_and_is_removed(grid: Grid) -> None:
-    """Removing it a second time is no error."""
+    """Removing the node a second time is no error."""
     (made,) = ask(grid, create("alpha-n7"))
     grid.until(lambda: "running" == ask(grid, ("list",))[0][0]["state"], "the node to boot")
     ((up,),) = ask(grid, ("list",))
@@ -103,7 +100,7 @@ def test_a_node_is_created_runs_and_is_removed(grid: Grid) -> None:
 def test_a_list_shows_whether_an_unconfirmed_request_was_executed(
     grid: Grid, fault: str, limit_s: float, create_is: str, list_is: object, left: int
 ) -> None:
-    """A node whose creation was not confirmed exists, and its tags show that it belongs to the site."""
+    """An unconfirmed node may exist. Its tags show that it belongs to the site."""
     grid.lab("faults", fault)
     created, listed = ask(grid, create("alpha-n7"), ("list",), timeout_s=limit_s)
     grid.lab("faults")
@@ -130,7 +127,7 @@ def test_a_node_that_never_boots_stays_pending_without_a_host_key(grid: Grid) ->
 
 
 def test_foreign_machines_are_ignored_and_malformed_lists_refused(grid: Grid) -> None:
-    """A truncated document is refused; a well-formed list that lacks nodes is accepted."""
+    """A well-formed list that lacks nodes is accepted."""
     ask(grid, create("alpha-n7"), create("alpha-n8"))
     (whole,) = grid.until(lambda: _running(ask(grid, ("list",))), "both to boot")
     grid.lab("faults", "others")

@@ -20,7 +20,6 @@ AWAY = f"rm -rf {RACK} {KEPT} {SWITCH_AT} /etc/sudoers.d/balance-test"
 
 @pytest.fixture
 def squeezed(grid: Grid) -> Iterator[Grid]:
-    """Return the lab with a balancer that may switch alpha's two idle hosts."""
     grid.sh(HOST, SET_UP)
     make_rack(grid, HOST, OWN)
     install_switch(grid, HOST)
@@ -37,7 +36,6 @@ def squeezed(grid: Grid) -> Iterator[Grid]:
 
 
 def round_(grid: Grid) -> str:
-    """Run a balancing cycle, then switch the hosts as the cycle requested; return its output."""
     told = grid.on(HOST, BALANCE, "--config", KEPT, "--apply").out
     switch_as_requested(grid, HOST, OWN)
     return told
@@ -45,7 +43,7 @@ def round_(grid: Grid) -> str:
 
 @pytest.mark.long
 def test_a_rerunnable_task_is_moved_so_that_its_host_can_be_switched_off(squeezed: Grid) -> None:
-    """Of two half-full hosts the one with the `-r y` task is freed; the task without it runs on."""
+    """Two hosts are half full. The host of the `-r y` task is freed, and the other task runs on."""
     squeezed.sh(HOST, f"sed -i '/^\\[squeeze/a {MOVING}' {KEPT}")
     fixed = one_on(squeezed, "alpha-n1", "alpha-n2", "-r", "n")
     moved = one_on(squeezed, "alpha-n2", "alpha-n1", "-r", "y")
@@ -63,7 +61,6 @@ MOVING = 'restriction = "rerunnable"\\nminimal_reserve = 0.25\\ntarget_reserve =
 
 
 def one_on(grid: Grid, host: str, other: str, *options: str) -> str:
-    """Run a task on a host that the task did not request; return its job."""
     grid.cell("alpha", "qmod", "-d", f"all.q@{other}", user="root")
     job = grid.submit("-q", "all.q", *options, *QUIET, "sleep", "40")
     grid.until(lambda: grid.states("alpha").get(job) == "r", f"job {job} to run")
@@ -72,8 +69,6 @@ def one_on(grid: Grid, host: str, other: str, *options: str) -> str:
 
 
 def becomes(grid: Grid, wanted: set[str]) -> None:
-    """Run cycles until the two hosts are in these states."""
-
     def is_so() -> bool:
         round_(grid)
         return {state for name, state in nodes(grid).items() if name in OWN} == wanted
@@ -82,12 +77,11 @@ def becomes(grid: Grid, wanted: set[str]) -> None:
 
 
 def tags(grid: Grid) -> str:
-    """Return the cell's configuration of the two hosts."""
     return "".join(grid.sh(HOST, f"qconf -se {host}") for host in OWN)
 
 
 def test_a_host_is_switched_off_and_on_again_when_tasks_wait(squeezed: Grid) -> None:
-    """One of two idle hosts is enough as reserve; no task is ended by the switch."""
+    """One of two idle hosts is enough as reserve."""
     told = squeezed.sh(HOST, f"gridbridge squeeze --config {KEPT}")
     becomes(squeezed, {"ready", "standby"})
     resting = next(name for name, state in nodes(squeezed).items() if state == "standby")

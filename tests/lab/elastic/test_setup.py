@@ -19,14 +19,12 @@ SETUP = ("gridbridge", "setup", "balance")
 
 @pytest.fixture(autouse=True)
 def without(grid: Grid) -> Iterator[None]:
-    """Remove the balancer's rights, before and after a test."""
     grid.on(HOST, *SETUP, "--remove", "--apply")
     yield
     grid.on(HOST, *SETUP, "--remove", "--apply")
 
 
 def judged(grid: Grid) -> dict[str, str]:
-    """Return the state of each check item that concerns the balancer."""
     items = json.loads(grid.on(HOST, "gridbridge", "check", "--json").out)["items"]
     ours = re.compile(r"balance|gridbridge-admin")
     return {one["name"]: one["state"] for one in items if ours.search(one["name"])}
@@ -74,5 +72,4 @@ def test_the_balancers_cron_line_logs_its_plan(grid: Grid) -> None:
 
 
 def as_(account: str) -> tuple[str, ...]:
-    """Return the setpriv command line that runs a program as an account."""
     return ("--reuid", account, "--regid", account, "--init-groups", "--")

@@ -13,13 +13,10 @@ LIMIT_S = 10
 
 @dataclass(eq=False)
 class Item:
-    """The attributes of a pytest.Function that `abreast` uses."""
-
     obj: Callable[[], object]
 
 
 def run(*tests: Callable[[], object]) -> list[Item]:
-    """Run tests as items of one lane, all at once."""
     items = [Item(test) for test in tests]
     run_all([({item: item.obj for item in items}, len(items))])  # type: ignore[dict-item]
     return items

@@ -25,41 +25,36 @@ HOLDERS = [("al", "alice"), ("bo", "bob"), ("gb", "gridbridge")]
 
 
 def mend(grid: Grid) -> None:
-    """Switch every host on and heal every link."""
     for host in PORTS:
         grid.lab("power", host, "on")
         grid.lab("net", host, "heal")
 
 
 def ssh(grid: Grid, person: str, login: str, cluster: str, *command: str) -> Done:
-    """Run a command by ssh from alpha-master; ssh fails instead of asking any question."""
     options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={WAIT_S}")
     target = f"{login}_{cluster}@{cluster}-master"
     return grid.on("alpha-master", "ssh", *options, target, *command, user=person)
 
 
 def reached(grid: Grid, cluster: str, *command: str) -> str:
-    """Run a command as alice's account of another cluster; the command must succeed."""
     done = ssh(grid, "alice", "al", cluster, *command)
     assert done.status == 0, done
     return done.out
 
 
 def oarsub(grid: Grid, command: str, *options: str) -> str:
-    """Submit an OAR job as al_gamma and return its id."""
     argv = ("oarsub", "-l", "/resource_id=1,walltime=0:5:0", *options, command)
     out = reached(grid, "gamma", shlex.join(argv))
     return out.partition("OAR_JOB_ID=")[2].split()[0]
 
 
 def oarstat(grid: Grid, *choice: str) -> list[dict[str, object]]:
-    """Return OAR's records of the jobs with an id or of an array."""
+    """Return OAR's records of a job, or of the jobs of an array."""
     out = reached(grid, "gamma", "oarstat", "-f", "-J", *choice)
     return list(json.loads(out or "{}").values())
 
 
 def ended(grid: Grid, job: str) -> dict[str, object]:
-    """Wait until OAR calls a job terminated, and return its record."""
     return grid.until(
         lambda: [one for one in oarstat(grid, "-j", job) if one["state"] == "Terminated"], f"OAR job {job} to end"
     )[0]
@@ -120,8 +115,6 @@ def test_gridbridge_is_not_installed_in_other_domains(grid: Grid, cluster: str) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """Results of connection attempts while links were cut and a host was off, and afterwards."""
-
     cut: Mapping[str, Done]  # a knock at each host
     healed: Mapping[str, Done]
     ssh_cut: Mapping[str, Done]  # by cluster
@@ -131,7 +124,7 @@ class Lost:
 
 @pytest.fixture(scope="module")
 def lost(grid: Grid) -> Lost:
-    """Cut every link at once, then gamma-n1's alone; switch gamma-n2 off meanwhile."""
+    """Cut every link at once, then gamma-n1's link alone; switch gamma-n2 off meanwhile."""
     try:
         return lose(grid)
     except BaseException:
@@ -140,7 +133,6 @@ def lost(grid: Grid) -> Lost:
 
 
 def lose(grid: Grid) -> Lost:
-    """Cut hosts off the network, and connect them again."""
     for host in PORTS:
         grid.lab("net", host, "cut")
     cut, ssh_cut = knocked(grid, PORTS), let_in(grid)
@@ -158,8 +150,6 @@ def lose(grid: Grid) -> Lost:
 
 
 def knocked(grid: Grid, hosts: Iterable[str]) -> dict[str, Done]:
-    """Try simultaneously to connect to each host."""
-
     def knock(host: str) -> tuple[str, Done]:
         script = f": <>/dev/tcp/{host}/{PORTS[host]}"
         return host, grid.on("alpha-master", "timeout", "2", "bash", "-c", script)
@@ -169,7 +159,6 @@ def knocked(grid: Grid, hosts: Iterable[str]) -> dict[str, Done]:
 
 
 def let_in(grid: Grid) -> dict[str, Done]:
-    """Try simultaneously to log in to alice's account of each cluster."""
     with ThreadPoolExecutor() as pool:
         done = pool.map(lambda cluster: ssh(grid, "alice", "al", cluster, "true"), FOREIGN)
         return dict(zip(FOREIGN, done, strict=True))
@@ -185,7 +174,7 @@ def test_a_cut_link_hangs_ssh_and_heals(lost: Lost, cluster: str) -> None:
 
 @pytest.mark.parametrize("host", PORTS)
 def test_every_link_can_be_cut_and_healed(lost: Lost, host: str) -> None:
-    """A connection through a cut link hangs: it is neither refused nor without a route."""
+    """A connection through a cut link hangs, instead of being refused."""
     assert (124, 0) == (lost.cut[host].status, lost.healed[host].status)
 
 
@@ -245,7 +234,7 @@ def test_each_node_of_gamma_has_two_slots(grid: Grid) -> None:
 
 @pytest.mark.usefixtures("abreast")
 def test_oar_reports_an_end_by_a_program_of_the_user(grid: Grid) -> None:
-    """OAR runs it as that user on the master, through its own sshd, outside the home folder."""
+    """OAR runs the program as that user on the master, by its own sshd, outside the home folder."""
     note = "#!/bin/sh\\ncd ~al_gamma && { id -un; echo $*; } >told.new && mv told.new told.$3\\n"
     reached(grid, "gamma", f"printf '{note}' >note; chmod +x note; rm -f told.*")
     job = oarsub(grid, "true", "--notify", "exec:/home/al_gamma/note mark")

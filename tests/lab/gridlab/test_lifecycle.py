@@ -5,8 +5,6 @@ meanwhile, or in a PID namespace whose first process reaps orphans:
 `unshare --pid --fork --mount-proc sh -c 'pytest ...; exit $?'`.
 """
 
-# ruff: noqa: D102 - test names say it (style.md 32)
-
 import hashlib
 import os
 import shutil
@@ -42,8 +40,6 @@ pytestmark = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The state of the machine that the lab must not change."""
-
     etc: dict[str, str]
     packages: str
     mounts: tuple[str, ...]
@@ -63,7 +59,6 @@ def run_lab(
 
 
 def must(*arguments: str, lab: Path = LAB) -> str:
-    """Run a lab command that has to succeed, and return its output."""
     answer = run_lab(*arguments, lab=lab)
     if answer.returncode != 0:
         pytest.fail(f"lab {' '.join(arguments)}: {answer.stdout}{answer.stderr}\n{logs(lab)}")
@@ -75,7 +70,6 @@ def logs(lab: Path) -> str:
 
 
 def wait_for(check: Callable[[], object], limit_s: float = 20.0) -> None:
-    """Wait until `check` returns a true value; fail with the last value."""
     deadline = time.monotonic() + limit_s
     while not (last := check()):
         if time.monotonic() > deadline:
@@ -114,7 +108,7 @@ def sysctls() -> dict[str, str]:
 
 
 def parents() -> dict[int, tuple[int, str]]:
-    """Return the parent and start time of each process but kernel threads, by process id."""
+    """Return the parent and start time of each process by its id, without kernel threads."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         fields = read(folder / "stat").rpartition(")")[2].split()
@@ -164,7 +158,6 @@ def ancestors(pid: int, processes: dict[int, tuple[int, str]]) -> Iterator[int]:
 
 
 def assert_untouched(before: Machine) -> None:
-    """Compare the machine with its earlier state, one attribute after another."""
     wait_for(lambda: not leftovers(before))
     after = look()
 
@@ -180,7 +173,6 @@ def assert_untouched(before: Machine) -> None:
 
 @pytest.fixture(scope="module")
 def before() -> Iterator[Machine]:
-    """Record the machine's state without a lab, and compare it at the end."""
     must("down")
     yield look()
     must("down")
@@ -188,12 +180,10 @@ def before() -> Iterator[Machine]:
 
 @pytest.fixture
 def lab(before: Machine) -> None:
-    """Start the lab with every cluster healthy, whatever an earlier test did."""
     must("up")
 
 
 def qsub(host: str, *arguments: str) -> str:
-    """Submit a job of alice and return its id."""
     options = ("-terse", "-b", "y", "-j", "y", "-o", "/dev/null")
     return must("on", host, "-u", "alice", "--", "qsub", *options, *arguments).strip()
 
@@ -205,8 +195,6 @@ def state(host: str, job: str) -> str:
 
 @pytest.mark.usefixtures("lab")
 class TestWorking:
-    """A running lab runs jobs on its clusters."""
-
     def test_a_second_up_changes_nothing(self) -> None:
         records = {path.name: path.read_text() for path in RUN.glob("host.*")}
         rows = must("up").splitlines()
@@ -304,8 +292,6 @@ class TestOn:
 
 @pytest.mark.usefixtures("lab")
 class TestFaults:
-    """Power, network and daemons fail on demand and recover."""
-
     @pytest.mark.smoke
     def test_a_power_cut_ends_jobs_and_keeps_the_disk(self) -> None:
         job = qsub("alpha-master", "-q", "all.q@alpha-n1", "sleep", "4712")
@@ -320,7 +306,7 @@ class TestFaults:
         wait_for(lambda: state("alpha-master", job) == "")
 
     def test_a_cut_network_hangs_and_heals(self) -> None:
-        """Connections are neither refused nor without a route, so that clients run into their timeouts."""
+        """Connections hang instead of being refused, so that clients run into their timeouts."""
         ask = ("on", "beta-n1", "--", "timeout", "5", "qstat", "-f")
         must("net", "beta-master", "cut")
         hanging = run_lab(*ask).returncode
@@ -369,7 +355,6 @@ class TestFaults:
 
 
 def rent(lab: Path = LAB) -> None:
-    """Rent a machine from the power service and wait until it runs."""
     command = ("on", "alpha-master", "--", "/opt/gridlab/power-node", "create")
     assert run_lab(*command, lab=lab, text='{"name": "rented"}').returncode == 0
     wait_for(lambda: "running" in must("nodes", lab=lab))
@@ -384,7 +369,7 @@ def test_there_are_nine_labs_and_no_tenth(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_another_checkout_takes_the_lab_over(lab: None, tmp_path: Path) -> None:
-    """The lock in /run names the lab's owner; a checkout that lost the lab is refused with the reason."""
+    """The lock in /run names the owning checkout. The former owner's commands are refused with the reason."""
     shutil.copytree(CHECKOUT / "lab", tmp_path / "lab")
     other = tmp_path / "lab" / "lab"
     rent()

@@ -12,7 +12,7 @@ IGNORES = (
 
 
 def test_a_job_whose_shepherd_ignores_kills_ends(grid: Grid) -> None:
-    """The shepherd's trace names every ignored kill; a first one may be a repeated kill of a dying job."""
+    """The trace has two ignored kills: a single one may be a repeated kill of a dying job."""
     job = grid.submit("-l", "hostname=beta-n1", cluster="beta", script="exec sleep 600\n")
     grid.until(lambda: grid.states("beta").get(job) == "r", "the job to run")
     grid.sh("beta-n1", IGNORES.format(job=job, lines=2))

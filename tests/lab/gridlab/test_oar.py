@@ -22,7 +22,6 @@ CLIENTS = "ps -eo args | grep -c '^/usr/bin/perl /usr/lib/oar/oar[sdrhn]' || :"
 
 @pytest.fixture
 def gamma(grid: Grid) -> Iterator[Far]:
-    """Return gamma as alice sees it; every fault is healed afterwards."""
     folder = grid.sh(FRONTEND, "mktemp -d ~/oar.XXXXXX", user=PERSON).strip()
     far = cluster(grid, "gamma", folder)
     yield far
@@ -32,7 +31,6 @@ def gamma(grid: Grid) -> Iterator[Far]:
 
 
 def test_nothing_is_left_on_gammas_disks(grid: Grid, gamma: Far) -> None:
-    """Jobs that ended, and jobs deleted before or during their run, leave no file."""
     running, ended = gamma.start_all([WAITING, "exit 0\n"])
     held = gamma.submit("exit 0\n")
     kept = grid.sh(FRONTEND, "ls ~/.gridbridge", user=PERSON).split()
@@ -48,7 +46,6 @@ def test_nothing_is_left_on_gammas_disks(grid: Grid, gamma: Far) -> None:
 
 
 def jobs_with_folders(grid: Grid) -> set[str]:
-    """Return the jobs that have a folder on a node's own disk."""
     names = " ".join(grid.sh(node, "ls /tmp") for node in NODES).split()
     return {name.split(".")[1] for name in names if name.startswith("gridbridge.")}
 

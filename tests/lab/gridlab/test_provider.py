@@ -26,7 +26,6 @@ QUOTA = 4
 
 @pytest.fixture(autouse=True)
 def rented(grid: Grid) -> Iterator[None]:
-    """Return all rented nodes and remove all faults, before and after a test."""
     give_back(grid)
     yield
     give_back(grid)
@@ -39,12 +38,10 @@ def give_back(grid: Grid) -> None:
 
 
 def ask(grid: Grid, verb: str, **wish: object) -> Done:
-    """Call the power service's program as a balancer does."""
     return grid.on(MASTER, "/opt/gridlab/power-node", verb, stdin=json.dumps(wish))
 
 
 def told(grid: Grid, verb: str, **wish: object) -> Any:
-    """Return the program's output; the program must succeed."""
     done = ask(grid, verb, **wish)
     assert (0, "") == (done.status, done.err), done
     return json.loads(done.out)
@@ -57,13 +54,11 @@ def listed(grid: Grid) -> list[dict[str, Any]]:
 
 
 def running(grid: Grid, name: str, **tags: str) -> dict[str, Any]:
-    """Rent a node and wait until it runs."""
     asked = told(grid, "create", name=name, pool="small", tags=tags)
     return reached(grid, asked["id"], "running")
 
 
 def reached(grid: Grid, identifier: str, state: str) -> dict[str, Any]:
-    """Wait until a node is in a state."""
     return grid.until(
         lambda: [one for one in listed(grid) if (one["id"], one["state"]) == (identifier, state)],
         f"{identifier} to be {state}",
@@ -79,7 +74,6 @@ def ssh(grid: Grid, node: dict[str, Any], script: str, host_key: str = "") -> Do
 
 
 def let_in(grid: Grid, node: dict[str, Any], script: str) -> str:
-    """Run a script on a node once its sshd answers; the script must succeed."""
     grid.until(lambda: 255 != ssh(grid, node, "true").status, "sshd to answer")
     done = ssh(grid, node, script)
     assert 0 == done.status, done
@@ -87,7 +81,6 @@ def let_in(grid: Grid, node: dict[str, Any], script: str) -> str:
 
 
 def traces(host: str) -> list[str]:
-    """Return everything left of a host on the machine."""
     state = Path(subprocess.check_output([LAB, "path", "state"], text=True).strip())
     record = Path("/run") / state.name / f"host.{host}"
     disks = (state / "hosts").glob(f"*{host}*")
@@ -147,7 +140,7 @@ sed -i '/alpha-n7/d' /etc/hosts
 
 
 def test_a_node_becomes_a_host_by_ssh_and_stays_one_in_standby(grid: Grid) -> None:
-    """Hosts file, people, mounts, cell and execd are set up; a node off the network is still paid for."""
+    """The ssh script sets up names, people, mounts, cell and execd. A node in standby is stopped."""
     node = running(grid, "alpha-n7")
     try:
         grid.until(lambda: 0 == grid.on(MASTER, "sh", "-c", ADMIT).status, "the name", NAMES_S)
@@ -171,7 +164,6 @@ def test_a_node_becomes_a_host_by_ssh_and_stays_one_in_standby(grid: Grid) -> No
 
 
 def job_on_the_node(grid: Grid) -> str:
-    """Run a job of alice on the node; return the text it wrote to the shared home."""
     grid.until(lambda: "- " not in grid.sh(MASTER, "qhost -h alpha-n7 | tail -1"), "a load report")
     submit = "rm -f ran; qsub -sync y -N joined -q all.q@alpha-n7 -b y -j y -o ran hostname >/dev/null"
     return grid.sh(MASTER, f"{submit}; cat ran; rm ran", user="alice")
@@ -234,7 +226,7 @@ def test_a_refused_request_changes_no_node(grid: Grid, fault: str, verb: str, st
 
 @pytest.mark.parametrize(("fault", "left"), [("hang", 0), ("lost", 1)])
 def test_an_answer_that_never_comes_leaves_nothing_or_a_node(grid: Grid, fault: str, left: int) -> None:
-    """The caller has to list the nodes; the service survives a client that gave up."""
+    """The caller has to list the nodes. The service survives a client that gave up."""
     grid.lab("faults", fault)
     call = ("timeout", str(LIMIT_S), "/opt/gridlab/power-node", "create")
     done = grid.on(MASTER, *call, stdin='{"name": "alpha-n3"}')

@@ -8,11 +8,9 @@ OTHERS = "awk '/^\\[/ { mine = /^\\[(rebalance|storage)/ } !mine' /etc/gridbridg
 
 
 def write_areas(grid: Grid, file: str, sections: str) -> None:
-    """Write the site's configuration to a file, with these storage areas instead of its own."""
     grid.sh(MASTER, f"{{ {OTHERS}; printf '{LIMITS}{sections}'; }} >{file} && chmod 644 {file}")
 
 
 def storage_section(name: str, cluster: str, path: str, kib_per_s: int) -> str:
-    """Return an area's section of the configuration, for printf."""
     told = f'cluster = "{cluster}"\\npath = "{path}"\\nbwlimit_kib_per_s = {kib_per_s}\\n'
     return f"[storage.{name}]\\n{told}"

@@ -43,7 +43,7 @@ cd tree/many && for n in $(seq 300); do printf x >$n; done
 
 @pytest.fixture(scope="module", autouse=True)
 def areas(grid: Grid) -> Iterator[None]:
-    """Make storage areas for this test, which alice configures in her own files; one area holds 1 MB."""
+    """Make storage areas that alice configures in her own files; one area holds 1 MB."""
     for _, host, path, _ in AREAS.values():
         grid.sh(host, f"install -d -m 1777 {path}")
     grid.sh(FAR, "mount -t tmpfs -o size=1m,mode=1777 tmpfs /var/tmp/t-small")
@@ -66,7 +66,6 @@ def data(grid: Grid, *words: str, site: str = "all", user: str = "alice") -> Don
 
 
 def seen(grid: Grid, name: str, site: str = "all") -> dict[str, dict[str, Any]]:
-    """Return the result of `gridbridge data verify`, by area."""
     done = data(grid, "verify", name, "--json", site=site)
     return {one["storage"]: one for one in json.loads(done.out)["replicas"]}
 
@@ -85,7 +84,7 @@ def test_a_tree_has_whole_replicas_at_three_clusters(grid: Grid) -> None:
 
 @pytest.mark.long
 def test_a_copy_whose_rsync_is_killed_goes_on_and_does_not_count_before(grid: Grid) -> None:
-    """Rsync is killed at both ends; the copy resumes in the same partial file."""
+    """Rsync is killed at both ends. The copy resumes in the same partial file."""
     place = f"/var/tmp/t-slow/{ACCOUNT}"
     part = f"{place}/.big.part/big"
     data(grid, "add", "big", "big", site="three")
@@ -128,7 +127,7 @@ def test_an_area_that_fills_gets_no_replica(grid: Grid) -> None:
 
 @pytest.mark.long
 def test_an_altered_replica_is_restored_from_another_area(grid: Grid) -> None:
-    """The original is gone, and the copy goes by ssh between two other areas."""
+    """The original is gone. The copy goes by ssh between two other areas."""
     data(grid, "add", "only", "only", "--replicas", "2", site="far")
     grid.sh(HERE, "rm -r only", user="alice")
     grid.sh(FAR, f"echo x >>/var/tmp/t-slow/{ACCOUNT}/only/one", user=ACCOUNT)
@@ -184,7 +183,6 @@ def test_nobody_can_keep_another_person_out_of_an_area(grid: Grid) -> None:
 
 @pytest.mark.long
 def test_an_unreachable_area_is_reported_and_its_data_copied_to_another(grid: Grid) -> None:
-    """Once the area is reachable again, it can be drained."""
     apart = ("--records", "apart")  # what is drained has this dataset alone
     data(grid, "add", "safe", "tree/a", *apart, site="far")
     data(grid, "replicate", "safe", "--to", "t-gamma", *apart)

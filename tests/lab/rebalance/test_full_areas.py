@@ -23,7 +23,6 @@ TOML = "/tmp/f.toml"
 
 @pytest.fixture(scope="module", autouse=True)
 def areas(grid: Grid) -> Iterator[None]:
-    """Mount the areas, and have alice configure them in her own file."""
     for _, host, path, _ in AREAS.values():
         options = f"size={AREA_MB}m,mode=1777"
         grid.sh(host, f"mkdir -p {path} && mount -t tmpfs -o {options} tmpfs {path}")
@@ -43,7 +42,6 @@ def data(grid: Grid, *words: str) -> Done:
 
 
 def fill(grid: Grid, name: str) -> None:
-    """Take all free space of an area once a part of the copy has arrived."""
     _, host, path, account = AREAS[name]
     came = ("test", "-s", f"{path}/{account}/.full.part/f.big")
     grid.until(lambda: grid.on(host, *came).status == 0, f"a copy to begin in {name}")
@@ -51,14 +49,12 @@ def fill(grid: Grid, name: str) -> None:
 
 
 def there(grid: Grid, name: str) -> list[str]:
-    """Return alice's files in an area."""
     _, host, path, account = AREAS[name]
     return grid.sh(host, f"ls -A -I .gridbridge.area {path}/{account}").split()
 
 
 @pytest.mark.long
 def test_areas_that_fill_during_a_copy_keep_no_part_of_it(grid: Grid) -> None:
-    """Each full area is reported, and after space is freed all replicas are complete."""
     fills = [threading.Thread(target=fill, args=(grid, name)) for name in AREAS]
     for one in fills:
         one.start()

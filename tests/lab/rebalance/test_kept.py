@@ -34,7 +34,6 @@ AS_USER = "/opt/gridbridge/bin/gridbridge-as-user"
 
 
 def section(name: str) -> str:
-    """Return an area's section of the configuration, for sed."""
     cluster, _, path, kib = AREAS[name]
     lines = (f"[storage.{name}]", f'cluster = "{cluster}"', f'path = "{path}"')
     return "\\n".join(("", *lines, f"bwlimit_kib_per_s = {kib}"))
@@ -42,7 +41,7 @@ def section(name: str) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def areas(grid: Grid) -> Iterator[None]:
-    """Add storage areas for this test to the service's gridbridge.toml; one area holds 1 MB."""
+    """Add storage areas to the service's gridbridge.toml; one area holds 1 MB."""
     for _, host, path, _ in AREAS.values():
         grid.sh(host, f"install -d -m 1777 {path}")
     grid.sh("delta-master", "mount -t tmpfs -o size=1m,mode=1777 tmpfs /var/tmp/k-small")
@@ -63,7 +62,6 @@ def areas(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(name="_alone")
 def _alone_(grid: Grid) -> Iterator[None]:
-    """Delete all datasets after a test."""
     yield
     for name in json.loads(data(grid, "list", "--json").out):
         data(grid, "drop", name["name"], "--lost")
@@ -77,7 +75,6 @@ def data(grid: Grid, *words: str, user: str = "alice") -> Done:
 
 
 def round_of(grid: Grid) -> dict[str, Any]:
-    """Run a cycle of the service; return its output."""
     done = grid.on(HERE, "gridbridge", "rebalance", "data", "--apply", "--json", timeout_s=90)
     assert done.status == 0, done
     told: dict[str, Any] = json.loads(done.out)
@@ -85,30 +82,31 @@ def round_of(grid: Grid) -> dict[str, Any]:
 
 
 def whole(grid: Grid, name: str) -> set[str]:
-    """Return the areas in which a dataset is complete, by reading the dataset."""
     told = json.loads(data(grid, "verify", name, "--json").out)
     return {one["storage"] for one in told["replicas"] if one["whole"]}
 
 
 def carried(grid: Grid, user: str) -> int:
-    """Return how many moves of alice's dataset `gridbridge why` shows to a user, earlier tests' included."""
+    """Return how many moves of alice's dataset `gridbridge why` shows to a user.
+
+    Moves of earlier tests count too.
+    """
     told = grid.on(HERE, "gridbridge", "why", "alice/kept" if user == "root" else "kept", user=user)
     return told.out.count("the service copied the dataset to")
 
 
 def let(grid: Grid) -> str:
-    """Return the file by which alice lets the service manage her dataset."""
+    """Return alice's file that lets the service manage her dataset."""
     found = grid.sh(HERE, "cd /var/spool/gridbridge/campaigns && ls -d u.*/data.*")
     return found.split()[0]
 
 
 def asked(grid: Grid, *words: str) -> Done:
-    """Call root's helper with the service's account."""
     return grid.on(HERE, "sudo", "-n", AS_USER, *words, user="gridbridge", timeout_s=60)
 
 
 def test_a_registered_dataset_gets_its_replicas_and_why_reports_them(grid: Grid) -> None:
-    """The replicas belong to their owner; plan and picture show areas beside clusters."""
+    """The replicas belong to their owner. The plan and the picture show areas beside clusters."""
     before = carried(grid, "root")  # the service's journal outlives the owner's record
     added = data(grid, "add", "kept", "kept", "--replicas", "2", "--later")
     planned = grid.on(HERE, "gridbridge", "rebalance", "plan", "--plot", "/tmp/k.png", "--json")
@@ -180,7 +178,7 @@ def test_a_drained_clusters_data_is_copied_before_it_is_removed(grid: Grid) -> N
 
 @pytest.mark.long
 def test_a_round_that_is_killed_in_mid_copy_goes_on_in_the_next(grid: Grid) -> None:
-    """Root's helper, the owner's process and rsync are killed too; no byte is copied twice."""
+    """Root's helper, the owner's process and rsync are killed too. No byte is copied twice."""
     part = f"/var/tmp/k-gamma/{ACCOUNT}/.big.part/kept.big"
     data(grid, "add", "big", "kept.big", "--replicas", "3")
     grid.sh(FAR, f"rm -r /var/tmp/k-gamma/{ACCOUNT}/big", user=ACCOUNT)
@@ -205,7 +203,7 @@ def test_a_round_that_is_killed_in_mid_copy_goes_on_in_the_next(grid: Grid) -> N
 
 @pytest.mark.long
 def test_a_full_area_is_reported_and_its_partial_replica_does_not_count(grid: Grid) -> None:
-    """The 300 files of one byte need 300 pages, and the area has 256; after a failure it is left alone for a while."""
+    """300 files of one byte need 300 pages, and the area has 256. The next attempt comes after a pause."""
     data(grid, "add", "many", "kept.many", "--replicas", "4", "--later")
     with configured(grid, "s/^replicated_rest_s = 0/replicated_rest_s = 900/"):
         rounds = [round_of(grid) for _ in range(4)]

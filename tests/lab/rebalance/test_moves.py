@@ -33,7 +33,6 @@ def _at_once(grid: Grid, open_to_delta: None) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_notes(grid: Grid, _at_once: None) -> None:
-    """Remove the files that jobs of earlier tests wrote."""
     del _at_once
     grid.sh(HOST, "rm -f *.ran", user="alice")
     grid.sh(delta.FAR, f"rm -f ~{delta.ACCOUNT}/*.ran")
@@ -47,7 +46,6 @@ def rebalance(grid: Grid, *words: str) -> dict[str, Any]:
 
 
 def waits_at_beta(grid: Grid, name: str, *options: str, script: str = TELLS) -> str:
-    """Return a job that has waited at beta for some seconds."""
     job = grid.submit("-N", name, *QUIET, *options, script=script)
     wait_for(grid, grid.remote_id(job), "qw")
     grid.until(lambda: is_known(grid, job), "it to be a task of beta's")
@@ -55,27 +53,24 @@ def waits_at_beta(grid: Grid, name: str, *options: str, script: str = TELLS) -> 
 
 
 def is_known(grid: Grid, job: str) -> bool:
-    """Say whether a plan lists the job, moved or not."""
     told = rebalance(grid, "plan", "fail", "beta")
     return any(one["job"] == f"gb.alpha.{job}" for one in (*told["moves"], *told["rejected"]))
 
 
 def ran(grid: Grid, name: str) -> list[str]:
-    """Return the lines that a job wrote, at home and beta, and at delta."""
     here = grid.on(HOST, "cat", f"{name}.ran", user="alice").out.splitlines()
     there = grid.on("delta-n1", "sh", "-c", f"cat ~{delta.ACCOUNT}/{name}.ran").out.splitlines()
     return [*here, *there]
 
 
 def keeps_off(grid: Grid, job: str) -> bool:
-    """Say whether a job requests other queues than its owner did."""
     told = grid.cell("alpha", "qstat", "-j", job)
     assert told.status == 0, told
     return "gridbridge_queues" in told.out or "!transfer-beta" in told.out
 
 
 def test_a_task_goes_from_full_beta_to_delta(grid: Grid) -> None:
-    """Home is closed, so that its scheduler sends the task away; beta's queue stays open."""
+    """Home is closed, so that the task crosses. Beta's queue stays open."""
     with full_beta(grid), closed_home(grid):
         job = waits_at_beta(grid, "moved", script=f"{TELLS}sleep 15\n")
         told = rebalance(grid, "fail", "beta", "--apply")
@@ -121,7 +116,7 @@ def test_a_task_that_no_other_queue_accepts_stays_with_the_reason(grid: Grid) ->
 
 @pytest.mark.long
 def test_a_round_leaves_a_job_whose_owner_wants_it_to_stay(grid: Grid) -> None:
-    """`qsub -ac gridbridge_balance=no` keeps the job; emptying beta ignores this wish."""
+    """`qsub -ac gridbridge_balance=no` keeps the job. Emptying beta ignores this wish."""
     with full_beta(grid), closed_home(grid):
         job = waits_at_beta(grid, "stays", "-ac", "gridbridge_balance=no")
         told = rebalance(grid, "host", "beta")
@@ -149,7 +144,7 @@ def test_a_task_is_moved_once_though_the_poller_is_killed(grid: Grid) -> None:
 
 
 def moves(grid: Grid) -> bool:
-    """Move the tasks that wait at beta; say whether it was exactly one task."""
+    """Move the tasks that wait at beta; say whether exactly one task moved."""
     return 1 == rebalance(grid, "fail", "beta", "--apply")["moved"]
 
 
@@ -171,7 +166,6 @@ def test_a_task_runs_once_when_its_old_cluster_gets_free_during_the_move(grid: G
 @pytest.mark.long
 @pytest.mark.parametrize("cluster", [TARGET, SOURCE], ids=OF_A_MOVE)
 def test_a_task_is_moved_once_though_a_qmaster_dies(grid: Grid, cluster: tuple[str, ...]) -> None:
-    """After its restart the task runs at delta, and nowhere else."""
     host, *nodes = cluster
     name = f"cut-{host}"
     with full_beta(grid), closed_home(grid):

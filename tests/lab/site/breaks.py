@@ -153,8 +153,6 @@ ITEMS = frozenset(item for breaks in ROUNDS for item, _ in breaks.values())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The report and the repair of a fault."""
-
     item: str
     reported: Item  # with the commands that mend it; empty if it was not reported
     left: Mapping[str, Item]  # what was wrong in the end
@@ -167,7 +165,6 @@ class Site:
     grid: Grid
 
     def check(self) -> dict[str, dict[str, Any]]:
-        """Return every item of the check by its name."""
         done = self.grid.on(MASTER, "gridbridge", "check", "--json")
         assert done.status in (0, 1, 2), done
         report = json.loads(done.out)
@@ -175,12 +172,10 @@ class Site:
         return {each["name"]: each for each in report["items"]}
 
     def wrong(self) -> dict[str, dict[str, Any]]:
-        """Return the check items that are not ok."""
         found = self.check().items()
         return {name: each for name, each in found if each["state"] not in ("ok", "note")}
 
     def sh(self, script: str, host: str = MASTER) -> str:
-        """Run a script as root."""
         return self.grid.sh(host, script)
 
     def only_finding(self) -> Item:
@@ -190,7 +185,6 @@ class Site:
         return found
 
     def settle(self) -> None:
-        """Wait until the check finds no problem."""
         self.grid.until(lambda: not self.wrong(), "a check without findings", 60)
 
     @contextmanager
@@ -206,15 +200,13 @@ class Site:
 
 
 class Played:
-    """The rounds of faults, each run when a test first needs it."""
-
     def __init__(self, site: Site) -> None:
         self._site = site
         self._outcomes: dict[str, Outcome] = {}
         self._played: set[str] = set()
 
     def outcome(self, name: str) -> Outcome:
-        """Return the outcome of a fault; when a retried test asks again, the fault is made anew and alone."""
+        """Return the outcome of a fault; for a retried test, make the fault again and alone."""
         breaks = next(breaks for breaks in ROUNDS if name in breaks)
         if name not in self._played:
             self._played |= breaks.keys()
@@ -225,7 +217,6 @@ class Played:
 
 
 def play(site: Site, breaks: Mapping[str, Break]) -> dict[str, Outcome]:
-    """Make all faults, wait until each is reported with its commands, and run these commands."""
     for _, script in breaks.values():
         _break(site, script)
     reported = _reported(site, {item for item, _ in breaks.values()})
@@ -241,13 +232,12 @@ def play(site: Site, breaks: Mapping[str, Break]) -> dict[str, Outcome]:
 
 
 def _break(site: Site, script: str) -> None:
-    """Run the commands that make a fault; wrong assumptions show up in the check."""
+    """Run the commands that make a fault; raise no error if a command fails."""
     host, _, there = script.partition(": ") if script.startswith("beta-") else (MASTER, "", script)
     site.grid.on(host, "sh", "-c", CELLS + there)
 
 
 def _reported(site: Site, items: set[str]) -> dict[str, Item]:
-    """Wait until these items are reported with commands; a new execd reports only after a while."""
     found: dict[str, Item] = {}
 
     def is_complete() -> bool:
@@ -261,7 +251,7 @@ def _reported(site: Site, items: set[str]) -> dict[str, Item]:
 
 
 def _left(site: Site) -> dict[str, Item]:
-    """Wait until the check finds no problem, and return the problems that remain."""
+    """Wait for a check without problems; return the problems that remain after the time limit."""
     try:
         site.settle()
     except AssertionError:

@@ -133,7 +133,7 @@ qconf -rattr queue seq_no 0 all.q
 
 
 def test_manual_changes_of_the_site_are_reported_for_what_they_are(site: Site) -> None:
-    """A changed port, a key's mode, a cluster without a queue; a changed queue order is kept."""
+    """The changes: a port, a key's mode, a cluster without a queue, and the queue order, which is kept."""
     with site.changed(BY_HAND, undo=BACK):
         wrong = site.wrong()
 

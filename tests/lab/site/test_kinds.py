@@ -19,7 +19,6 @@ AVAILABLE = "1M"  # for the 64G of the page, which the lab's nodes have not
 
 
 def lines_of_the_page() -> tuple[list[str], list[str]]:
-    """Return the page's lines for gridbridge.toml and its commands for root."""
     part = PAGE.read_text().partition("## Several kinds")[2].partition("\n## ")[0]
     indented = [line.strip() for line in part.splitlines() if line.startswith("    ")]
     typed = [line for line in indented if re.match("{|qconf|gridbridge", line)]
@@ -30,7 +29,6 @@ def lines_of_the_page() -> tuple[list[str], list[str]]:
 
 @pytest.fixture(scope="module", autouse=True)
 def big(grid: Grid) -> Iterator[None]:
-    """Set up the queue for large machines while the tests of this file run."""
     toml, typed = lines_of_the_page()
     lines = "\\n".join(toml).replace("64G", AVAILABLE).replace("'", "")
     with configured(grid, f"$ a \\\\n{lines}"):
@@ -45,7 +43,6 @@ def big(grid: Grid) -> Iterator[None]:
 
 
 def asked(grid: Grid, job: str) -> list[str]:
-    """Return the hard requests of a transfer at beta."""
     told = grid.cell("beta", "qstat", "-j", grid.remote_id(job)).out
     lines = [line for line in told.splitlines() if line.startswith("hard resource_list")]
     return lines[0].split()[2].split(",") if lines else []

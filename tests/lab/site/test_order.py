@@ -25,7 +25,6 @@ QUEUES = ("transfer-beta", "transfer-delta", "transfer-gamma")
 
 @pytest.fixture(scope="module", autouse=True)
 def _by_number(grid: Grid, open_to_delta: None) -> Iterator[None]:
-    """Restore the queues' sequence numbers after a test."""
     del open_to_delta
     delta.until_open(grid)
     before = numbers(grid)

@@ -24,7 +24,6 @@ SETUP = "gridbridge setup transfer delta --slots 50 --pending-limit 60"
 
 @pytest.fixture
 def watched(grid: Grid) -> Iterator[None]:
-    """Check that the service never shows the queue to beta closed during the block."""
     pid = grid.sh(HOST, f"({WATCH}) </dev/null >/tmp/values 2>&1 & echo $!").strip()
     yield
     grid.sh(HOST, f"kill {pid}")
@@ -33,7 +32,6 @@ def watched(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture
 def without_delta(grid: Grid) -> Iterator[None]:
-    """Remove the set-up of the queue to delta, and restore it afterwards."""
     grid.sh(HOST, f"cp -p {TOML} {TOML}.kept && gridbridge setup transfer delta --remove --apply")
     yield
     grid.sh(HOST, f"mv {TOML}.kept {TOML} && {SETUP} --apply")
@@ -42,7 +40,6 @@ def without_delta(grid: Grid) -> Iterator[None]:
 
 
 def since(grid: Grid, before: str) -> str:
-    """Return the log lines added since a moment."""
     return grid.sh(HOST, f"cat {LOG}").removeprefix(before)
 
 
@@ -54,7 +51,6 @@ def checked(grid: Grid) -> dict[str, str]:
 
 
 def letters(grid: Grid, queue: str) -> str:
-    """Return the state letters of a queue in qstat."""
     out = grid.cell("alpha", "qstat", "-f", "-q", queue, user="root").out
     rows = [line.split() for line in out.splitlines() if line.startswith(f"{queue}@")]
     return "?" if not rows else "".join(rows[0][5:])
@@ -80,7 +76,7 @@ def test_a_second_queue_opens_without_a_restart_of_the_poller(grid: Grid, watche
 
 @pytest.mark.long
 def test_a_job_in_a_queue_that_the_service_does_not_know_yet_waits(grid: Grid, without_delta: None) -> None:
-    """A queue remade by hand opens by old load values; `setup` itself waits for new ones."""
+    """A queue remade by hand opens by old load values. `gridbridge setup` itself waits for new ones."""
     del without_delta
     grid.until(lambda: is_in_force(grid), "the file without the queue to be in force", 10)
     pids = pollers(grid)
@@ -130,7 +126,7 @@ def test_a_wrong_configuration_is_reported_and_the_old_one_stays_in_force(grid: 
 def test_a_service_that_starts_with_a_wrong_configuration_uses_the_last_good_one(grid: Grid) -> None:
     """The service brings jobs home, reports the mistake, and later reads the corrected file.
 
-    A program of root, which does not trust the service's copy, ends with status 2.
+    A program of root does not trust the service's copy, and ends with status 2.
     """
     before, first = since(grid, ""), pollers(grid)
     grid.sh(HOST, f"cp -p {TOML} {TOML}.kept")

@@ -1,7 +1,5 @@
 """gridbridge setup makes a working transfer queue, makes no change twice, and can be undone."""
 
-# ruff: noqa: D102 - test names say it (style.md 32)
-
 import difflib
 from collections.abc import Iterator
 
@@ -42,7 +40,6 @@ qconf -ssconf | sed -e 's/^queue_sort_method .*/queue_sort_method load/' \
 
 @pytest.fixture(scope="module")
 def site(grid: Grid) -> Iterator[Grid]:
-    """Return a site without transfer queues; the removed queues are restored at the end."""
     grid.sh(MASTER, "gridbridge setup host --apply")
     grid.sh(MASTER, f"cp -p {TOML} {TOML}.kept")
     clear(grid)
@@ -57,7 +54,6 @@ def site(grid: Grid) -> Iterator[Grid]:
 
 @pytest.fixture
 def bare(site: Grid) -> Iterator[Grid]:
-    """Remove the whole set-up, before and after a test."""
     site.sh(MASTER, f"{PATHS} {DEFAULTS}")
     yield site
     clear(site)
@@ -66,7 +62,6 @@ def bare(site: Grid) -> Iterator[Grid]:
 
 @pytest.fixture(scope="class")
 def built(site: Grid) -> Iterator[Grid]:
-    """Return a site with a transfer queue of four slots."""
     site.sh(MASTER, f"{PATHS} {DEFAULTS}")
     site.sh(MASTER, FOUR)
     yield site
@@ -75,7 +70,7 @@ def built(site: Grid) -> Iterator[Grid]:
 
 @pytest.fixture
 def four(built: Grid) -> Iterator[Grid]:
-    """Return that site with its queue open and without jobs."""
+    """Return the built site without jobs, once its queue is open."""
     until_open(built)
     yield built
     clear(built)
@@ -96,8 +91,6 @@ def queue_of(grid: Grid, job: str) -> str:
 
 
 class TestFourSlots:
-    """Properties of one set-up with four slots."""
-
     def test_a_job_goes_where_its_request_for_remote_sends_it(self, four: Grid) -> None:
         sent = four.submit("-l", "remote=true", "-b", "y", "true")
         kept = four.submit("-l", "remote=false", "-b", "y", "true")

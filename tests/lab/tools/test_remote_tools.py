@@ -20,7 +20,6 @@ def tool(grid: Grid, name: str, *words: str, user: str = "alice") -> Done:
 
 
 def listed(grid: Grid, job: str, *words: str) -> Mapping[str, Any]:
-    """Return the entry of a job in `qstat_remote --json`; empty when it is not listed."""
     done = tool(grid, "qstat_remote", "-u", "*", *words, "--json")
     assert done.status == 0, done
     rows: list[Mapping[str, Any]] = json.loads(done.out)["transfers"]

@@ -20,8 +20,6 @@ def status(grid: Grid, user: str = "alice") -> Mapping[str, Any]:
 
 
 def transfer(grid: Grid, job: str, remote_state: str) -> Mapping[str, Any]:
-    """Wait until a job's remote half is shown in a state, and return its entry."""
-
     def find() -> list[Mapping[str, Any]]:
         rows = status(grid, "bob")["transfers"]
         states = (one for one in rows if one["transfer"]["remote_state"] == remote_state)
@@ -31,7 +29,6 @@ def transfer(grid: Grid, job: str, remote_state: str) -> Mapping[str, Any]:
 
 
 def why(grid: Grid, job: str) -> str:
-    """Return the output of `gridbridge why` for bob, who does not own the job."""
     done = grid.on("alpha-master", "gridbridge", "why", job, user="bob")
     assert done.status == 0, done
     return done.out
@@ -39,8 +36,6 @@ def why(grid: Grid, job: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """The end of a job while beta was drained, and the state of a job submitted meanwhile."""
-
     end: Mapping[str, str]
     waiting: str
     state: str
@@ -49,13 +44,11 @@ class Drained:
 
 @pytest.fixture(scope="module")
 def sleeper(grid: Grid) -> str:
-    """Submit a long job for the tests to inspect."""
     return grid.transfer("-b", "y", "sleep", "600")
 
 
 @pytest.fixture(scope="module")
 def drained(grid: Grid, sleeper: str) -> Drained:
-    """Drain beta while a job ends there and another is submitted; the sleeper stays."""
     go = grid.sh("alpha-master", "mktemp -u /home/alice/go.XXXXXX", user="alice").strip()
     there = grid.transfer(script=f"until [ -e {go} ]; do sleep 0.2; done; exit 4\n")
     grid.remote_id(there)
@@ -96,7 +89,7 @@ def test_a_job_is_explained_while_it_runs_while_suspended_and_when_it_is_over(
 
 
 def test_why_shows_what_a_job_at_home_waits_for_and_which_cluster_would_take_it(grid: Grid) -> None:
-    """The output quotes the scheduler; it also says when a job requests home only."""
+    """The output quotes the scheduler. It also says when a job requests home only."""
 
     def submit(*words: str) -> str:
         done = grid.on("alpha-master", "qsub", "-terse", "-b", "y", *words, "sleep", "60", user="alice")
@@ -152,7 +145,6 @@ def test_a_saved_decision_is_replayed_with_the_same_result(grid: Grid, drained: 
 
 @pytest.mark.long
 def test_a_silent_poller_is_reported_first_and_its_queues_stay_closed(grid: Grid) -> None:
-    """A job submitted meanwhile waits at home and runs afterwards, once."""
     grid.sh("alpha-master", "pkill -STOP -f [g]ridbridge.transfer.poller.program")
     try:
         grid.until(lambda: status(grid)["alarm"], "the alarm", limit_s=60)
@@ -172,7 +164,6 @@ def test_a_silent_poller_is_reported_first_and_its_queues_stay_closed(grid: Grid
 
 
 def test_free_slots_at_home_are_those_of_its_own_queues(grid: Grid) -> None:
-    """The 200 slots of the transfer queue are not counted."""
     (home,) = (one for one in status(grid)["clusters"] if one["cluster"] == "alpha")
 
     assert home["free_slots"] <= 4

@@ -174,7 +174,7 @@ def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid) -> None:
 
 
 def usage_log(grid: Grid) -> str:
-    """Return the epilogs' lines until now; other tests remove the jobs' folders."""
+    """Return the epilogs' log lines so far; other tests remove the jobs' folders."""
     return grid.on("alpha-master", "cat", "/var/log/gridbridge-usage.log").out
 
 

@@ -27,7 +27,7 @@ def quick_breaker(grid: Grid) -> Iterator[None]:
 
 @contextmanager
 def closed_to_us(grid: Grid) -> Iterator[None]:
-    """Let beta refuse jobs from alpha-master; it still answers queries from there."""
+    """Let beta refuse jobs from alpha-master, but still answer queries from there."""
     grid.sh("alpha-master", f"{BETA} -ds alpha-master")
     try:
         yield

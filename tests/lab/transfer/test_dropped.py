@@ -38,7 +38,7 @@ def test_jobs_of_a_removed_cluster_wait_and_succeed_once_it_is_restored(grid: Gr
 
 @contextmanager
 def without_beta(grid: Grid) -> Iterator[None]:
-    """Remove beta from the next poller's configuration; its queue closes some time later."""
+    """Remove beta from the next poller's configuration; beta's queue closes some time later."""
     grid.sh("alpha-master", f"cp {TOML} {TOML}.kept && sed -i '{WITHOUT_BETA}' {TOML}")
     try:
         _end_poller(grid)

@@ -40,7 +40,6 @@ Explained = tuple[int, str, str]  # exit status, standard output, standard error
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Configure mapping rules for beta, and submit jobs for all rules side by side."""
     without = r"/^\[map\./,/^\[poller\]/{/^\[poller\]/!d}"  # the sample's own
     lines = RULES.strip().replace("\n", "\\n")
     with configured(grid, f"{without}\n$ a \\\\n{lines}"), no_jobs_left(grid):
@@ -48,7 +47,6 @@ def came(grid: Grid) -> Iterator[Outcomes]:
 
 
 def requested(grid: Grid, remote: str) -> str:
-    """Return a job's requests in beta's own words."""
     told = grid.cell("beta", "qstat", "-j", remote).out
     return next(line for line in told.splitlines() if line.startswith("hard resource_list"))
 
@@ -60,8 +58,6 @@ def explain(grid: Grid, job: str, *options: str) -> Explained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapped:
-    """The explanation of a job, and its requests at beta."""
-
     explained: Explained
     asked: str
     detail: str
@@ -97,7 +93,7 @@ def test_a_job_asks_in_the_words_of_the_other_cluster_as_was_explained(came: Out
 
 @pytest.mark.usefixtures("came")
 def test_a_script_is_explained_before_it_is_submitted(grid: Grid) -> None:
-    """Its directives and qsub's options count; no job is submitted."""
+    """Directives of the script and options of qsub count; no job is submitted."""
     text = "#!/bin/sh\n#$ -pe smp 2-3 -l mem_free=1G\nexit 0\n"
     grid.sh(HOST, f"printf '%s' '{text}' >~/asked.sh", user="alice")
     before = grid.states()
@@ -118,8 +114,6 @@ def test_a_script_is_explained_before_it_is_submitted(grid: Grid) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The messages about a job that can't go to beta."""
-
     job: str
     explained: Explained
     reason: str

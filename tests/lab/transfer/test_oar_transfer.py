@@ -69,7 +69,6 @@ def wide(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def gamma(grid: Grid, open_to_gamma: None, wide: None) -> Iterator[Gamma]:
-    """Return gamma with its queue open, and mapping rules for requests."""
     far = Gamma(grid)
     lines = RULES.strip().replace("\n", "\\n")
     with configured(grid, f"$ a \\\\n{lines}"):
@@ -91,7 +90,6 @@ def tidy(gamma: Gamma) -> Iterator[None]:
 
 
 def live(gamma: Gamma) -> set[int]:
-    """Return the ids of OAR's unfinished jobs."""
     return {int(job["Job_Id"]) for job in gamma.jobs()}
 
 
@@ -199,7 +197,7 @@ def test_explain_shows_oarsub_itself_and_changes_nothing(gamma: Gamma) -> None:
 
 @pytest.mark.usefixtures("tidy")
 def test_a_pushed_end_is_queried_at_once(gamma: Gamma) -> None:
-    """The next poll would come some seconds later, and another one after it."""
+    """The next poll would come only some seconds later."""
     job = gamma.submit("date +%s.%N >ran.at\n")
     gamma.grid.until_gone(job)
     gone = time.time()
@@ -225,7 +223,7 @@ def full(gamma: Gamma) -> Iterator[None]:
 @pytest.mark.long
 @pytest.mark.usefixtures("full")
 def test_one_oarstat_call_an_interval_serves_any_number_of_transfers(gamma: Gamma) -> None:
-    """Calls of oarstat by the service and by each of the six starters are counted."""
+    """The test counts calls of oarstat by the service and by the six starters."""
     with oarstat_counted(gamma) as asked:
         rows = gamma.grid.until(lambda: found if len(found := asked()) > INTERVALS else [], "more questions", LONG_S)
     times = [float(at) for _, at in rows]

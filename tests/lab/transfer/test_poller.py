@@ -52,7 +52,7 @@ RUSH = 12  # tasks: more than the limit lets cross before the queue opens again
 
 @pytest.mark.parametrize("push", ["qevent", "none"])
 def test_an_end_is_noticed_where_the_spool_is_not_shared(grid: Grid, push: str) -> None:
-    """A qevent reports it at once, else the poll does; the status comes from the remote accounting."""
+    """A qevent reports the end at once, otherwise a poll does; the status comes from beta's accounting."""
     with configured(grid, f's/^spool_shared = true/spool_shared = false\\npush = "{push}"/'):
         job = grid.transfer("-N", "far", script="exit 5\n")
         killed = grid.transfer("-N", "shot", script="kill -9 $$\n")
@@ -73,7 +73,7 @@ def test_an_end_is_noticed_where_the_spool_is_not_shared(grid: Grid, push: str) 
 
 @pytest.mark.long
 def test_a_queue_closes_at_its_pending_limit_and_opens_again(grid: Grid) -> None:
-    """At threshold 5 never more than 5 jobs wait at beta: the job load adjustment damps bursts."""
+    """The job load adjustment damps bursts: at most 3 jobs above the threshold of 5 wait at beta."""
     fill = grid.submit("-N", "fill", "-t", "1-4", user="bob", cluster="beta", script="sleep 600\n")
     with threshold(grid, 5):
         job = grid.transfer("-N", "rush", "-t", f"1-{RUSH}", script="sleep 1\n")
@@ -93,7 +93,7 @@ def test_a_queue_closes_at_its_pending_limit_and_opens_again(grid: Grid) -> None
 
 @pytest.mark.long
 def test_a_queue_opens_again_though_the_qmaster_never_heard_when_it_closed(grid: Grid) -> None:
-    """Execd repeats a value until it is received, but only after a change: the sensor omits none."""
+    """Execd repeats only a changed value, until the qmaster has it. So the sensor omits no value."""
     grid.until(grid.is_open, "the queue to be open")
     with qmaster(grid, "freeze", "thaw", "alpha-master"):
         grid.sh("alpha-master", "gridbridge drain beta --reason 'an hour'")
@@ -112,14 +112,14 @@ def until_reported(grid: Grid, value: str) -> None:
 
 
 def _sent(grid: Grid) -> int:
-    """Return how many values the sensor has ever written."""
+    """Return the number of values that the sensor has written since its start."""
     counters = f"cat /proc/$(pgrep -of '{SENSOR}')/io"
     return int(grid.sh("alpha-master", counters).partition("syscw: ")[2].split()[0])
 
 
 @pytest.mark.long
 def test_a_poller_that_is_stopped_is_told_and_replaced(grid: Grid) -> None:
-    """Meanwhile its queues close and transferred jobs come home; `stale_s` sets how soon."""
+    """Its queues close, and transferred jobs come home; `stale_s` sets the delay."""
     with configured(grid, "/^.poller./a stale_s = 10"):
         grid.until(lambda: _load(grid)[0].endswith(" 10"), "the sensor to be told")
         job = grid.transfer("-N", "away", script="sleep 5; exit 3\n")
@@ -141,7 +141,7 @@ def test_a_poller_that_is_stopped_is_told_and_replaced(grid: Grid) -> None:
 
 
 def test_the_poller_tells_systemd_that_it_lives(grid: Grid) -> None:
-    """A listener in place of systemd starts it, and the sensor starts no poller."""
+    """A listener stands for systemd and starts the poller; the sensor starts no poller."""
     grid.sh("alpha-master", f"pkill -STOP -f {SENSOR}")
     try:
         kill(grid, *pollers(grid))
@@ -161,7 +161,6 @@ def test_the_poller_tells_systemd_that_it_lives(grid: Grid) -> None:
 
 @contextmanager
 def threshold(grid: Grid, limit: int) -> Iterator[None]:
-    """Give the transfer queue another pending limit until the block ends."""
     change = "qconf -rattr queue load_thresholds gb_beta_up=false,gb_beta_pending={} transfer-beta"
     grid.sh("alpha-master", change.format(limit))
     try:
@@ -186,7 +185,7 @@ def _queue_letters(grid: Grid) -> str:
 
 @pytest.mark.long
 def test_a_site_without_a_cluster_of_its_own_asks_all_and_says_so(grid: Grid) -> None:
-    """It has no transfer queues, which each command states in one line."""
+    """Such a site has no transfer queues, and each command says so in one line."""
     host = "beta-master"
     why = "a transfer queue needs a Grid Engine home, and there is no [cluster.grid]"
     try:
@@ -214,12 +213,10 @@ def _served(grid: Grid, host: str) -> str:
 
 
 def _checked(grid: Grid, host: str) -> dict[str, Any]:
-    """Return the items of the check, by name."""
     items = json.loads(grid.on(host, "gridbridge", "check", "--json").out)["items"]
     return {each["name"]: each for each in items}
 
 
 def _asked(grid: Grid, host: str) -> dict[str, bool]:
-    """Return the clusters that the service polls, and whether each answers."""
     told = json.loads(grid.on(host, "gridbridge", "status", "--json").out)
     return {each["cluster"]: each["answers"] for each in told["clusters"]}

@@ -33,7 +33,7 @@ def test_an_invalid_attempt_range_is_refused(text: str) -> None:
 
 
 def test_too_many_attempts_are_refused_before_memory_is_allocated() -> None:
-    """A few words of an argument may name a thousand million attempts."""
+    """A short argument may name a thousand million attempts."""
     text = ",".join(f"{first}00000-{first}99999:1" for first in range(1, 60))
     tracemalloc.start()
     with pytest.raises(ParseError, match="at most 100000 attempts"):

@@ -23,7 +23,7 @@ COMPARED = re.compile(r"[<>]=?\s*[\w.]+\.updated_at\b|\.updated_at( [+-] \w+)? [
 def test_only_a_job_list_queried_after_the_last_message_may_decide_on_a_transfer(
     asked_at: datetime, expected: bool
 ) -> None:
-    """An older job list may lack a job that was submitted since."""
+    """An older job list may lack a newly submitted job."""
     transfer = Transfer(
         name="gb.alpha.7.0.1",
         uid=1000,

@@ -29,8 +29,6 @@ AREA = '[storage.{name}]\ncluster = "alpha"\npath = "{path}"\n'
 
 
 class Shell:
-    """Runs `gridbridge data` commands."""
-
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
         self._capsys = capsys

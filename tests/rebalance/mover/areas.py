@@ -39,7 +39,6 @@ class Carrier:
     def __call__(
         self, source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress
     ) -> None:
-        """Copy the files one after the other."""
         for name in names:
             here, there = Path(source.folder, name), Path(target.folder, name)
             if there.exists() and there.read_bytes() == here.read_bytes():
@@ -59,7 +58,6 @@ class Carrier:
 
 
 def reasons(outcome: DatasetCommandOutcome) -> dict[str, str]:
-    """Return the reason of each refused area, by the area's name."""
     return {refused.what: refused.reason for refused in outcome.refused}
 
 
@@ -79,7 +77,6 @@ class Site:
         return OwnerDatasets(OwnerDatasetRecords(f"{self.folder}/records"), self.areas, self.rules, copier)
 
     def replica(self, storage: str, name: str) -> Path:
-        """Return the folder of a dataset's replica in an area."""
         return Path(f"{self.areas[storage].own}/{name}")
 
     def entries(self, storage: str) -> list[str]:

@@ -53,7 +53,6 @@ class Desk:
 
     @property
     def policy(self) -> Policy:
-        """The configuration of the test's site."""
         return Policy(
             site=SiteSection(cluster="alpha", state=self._state),
             clusters={name: ClusterSection() for name in ("alpha", "beta", "gamma")},
@@ -73,7 +72,6 @@ class Desk:
     def round(
         self, asked: RebalanceTarget | None = None, *, is_dry: bool = False
     ) -> tuple[RebalancePlanWithInputs, ReplicaReconciler]:
-        """Run one round about datasets; return the plan and the reconciler."""
         one = ReplicaReconciler(
             self.policy,
             self.clock,
@@ -91,7 +89,7 @@ class Desk:
             one.database.close()
 
     def did(self, verb: str) -> list[tuple[str, ...]]:
-        """Return the arguments of all calls of owners' processes with this verb, without the file."""
+        """Return the arguments, without the file, of each call of an owner's process with this verb."""
         return [words[2:] for words in self.asked if words[0] == verb]
 
     def _let(self) -> list[DatasetDelegationFile]:

@@ -24,7 +24,6 @@ def turns_of(
 
 
 def begun(turns: OwnerFairReplicaActQueue, most: int) -> list[str]:
-    """Return the datasets whose actions begin in `most` calls of next()."""
     found = (turns.start_next_group() for _ in range(most))
     return [group[0].dataset for group in found if group]
 
@@ -53,7 +52,7 @@ def test_a_single_owner_may_use_all_running_actions() -> None:
 
 
 def test_the_owner_of_the_most_recent_action_is_last_in_the_next_round() -> None:
-    """Otherwise, in rounds that end early, the owner with the first name alone would be served."""
+    """Otherwise rounds that end early would serve only the owner with the first name."""
     turns = turns_of(of("al/2", "zoe/1"), [ServiceReplicaAct(dataset="al/1", target="a", began_at=NOON)])
 
     assert begun(turns, 1) == ["zoe/1"]

@@ -30,7 +30,7 @@ TASKS, DATA = "tasks.lock", "data.lock"
 
 @pytest.fixture(name="begun")
 def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Make rounds decide nothing; return a list of whether each begun round is about datasets."""
+    """Make rounds decide nothing; the list gets True for each round about datasets, else False."""
     begun = list[bool]()
 
     def decided(

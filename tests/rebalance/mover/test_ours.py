@@ -275,7 +275,6 @@ def test_a_renamed_area_is_usable_after_the_command_in_the_refusal(lone: Site) -
 
 
 def failing(site: Site, *names: str) -> None:
-    """Make copies into some areas fail after the first file."""
     real = site.carrier
     paths = tuple(site.areas[name].path for name in names)
 
@@ -292,8 +291,6 @@ def half_copied(lone: Site) -> DatasetCommandOutcome:
 
 
 def offer(monkeypatch: pytest.MonkeyPatch, free_bytes: Callable[[str], int]) -> None:
-    """Set the measured free bytes of each area."""
-
     def measured(area: storage_area_shell_scripts.StorageAreaForAccount) -> MeasuredStorageArea:
         return MeasuredStorageArea(storage=area.name, cluster=area.cluster, free_bytes=free_bytes(area.name))
 

@@ -34,8 +34,6 @@ def let(name: str, uid: int = 1) -> DatasetDelegationFile:
 
 @pytest.fixture(name="answering")
 def _answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], None]:
-    """Return a function that sets the answers of owners' processes, by the owner's folder."""
-
     def answer(texts: dict[str, str]) -> None:
         def call(*words: str, **_: object) -> CompletedProgram:
             text = texts[words[1].partition("/")[0]]

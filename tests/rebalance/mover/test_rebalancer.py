@@ -102,7 +102,6 @@ class Site:
         return seen, 0.0
 
     def rebalance(self, asked: RebalanceTarget | None = None, *, is_dry: bool = False) -> tuple[Any, Any]:
-        """Run one round; return the plan and the checked moves."""
         clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         one = WaitingTaskRebalancer(
             self.policy, clock, asked or RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"), is_dry=is_dry
@@ -117,7 +116,6 @@ class Site:
         return self._looks - 1
 
     def marked(self) -> list[int]:
-        """Return the indices of the tasks that are marked for a move."""
         found = self.marks.deletion_marks().get((1, 1), {})
         assert {mark.wiped_for for mark in found.values()} <= {NikitaDeletionReason.MOVED, NikitaDeletionReason.LEFT}
         return sorted(found)
@@ -262,7 +260,6 @@ def test_a_jobs_context_that_forbids_moves_is_read_again_before_the_move(
 
 
 def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
-    """Call a function when the round queries the clusters for the second time."""
     answer = site._snapshot
 
     def snapshot(where: object, cluster: str, *more: object) -> tuple[ClusterSnapshot, float]:
@@ -484,7 +481,6 @@ class SentSite(Site):
         return {job: JobRequest(context=self.contexts[job]) for job in jobs}
 
     def asked_moves(self) -> dict[str, tuple[str, str]]:
-        """Return source and target of each requested recall, by the transfer's name."""
         found = TaskMoveRows(self.database).moves_in_flight()
         return {one.name: (one.source, one.target) for one in found}
 

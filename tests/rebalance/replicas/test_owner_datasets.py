@@ -294,7 +294,7 @@ def take(site: Site, kind: str = "folder", storage: str = "beta-disk") -> Path:
 
 
 def others_of(own: Path) -> list[Path]:
-    """Return the folders with other names that the account uses in the area instead."""
+    """Return the folders that the account uses in the area under other names."""
     return sorted(path for path in own.parent.iterdir() if path.name.startswith(f"{own.name}."))
 
 

@@ -117,7 +117,6 @@ def test_all_datasets_of_an_owner_with_many_datasets_leave_a_drained_area(
 
 
 def _row(name: str) -> dict[str, object]:
-    """Return an owner's report of a dataset with one replica in area a."""
     checked_at = datetime(2026, 11, 25, tzinfo=UTC)
     one = DatasetReplica(storage="a", size_bytes=0, is_whole=True, checked_at=checked_at)
     dataset = Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=0, sha256="", wished=1, replicas=(one,))
@@ -262,7 +261,6 @@ def test_a_campaign_with_an_unreadable_dataset_is_refused(site: Site, folder: st
 def _why(
     site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], tuple[int, str]]:
-    """Return a function that runs `gridbridge why NAME`, and returns exit status and output."""
     del site
 
     def run(name: str) -> tuple[int, str]:

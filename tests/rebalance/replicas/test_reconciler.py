@@ -52,13 +52,10 @@ def noted(desk: Desk, *names: str) -> None:
 
 
 def uneven(desk: Desk, full: str) -> None:
-    """Set measured sizes so that one area is fuller than the other areas."""
     desk.sizes = {name: (1000, 100 if name == full else 900) for name in NAMES}
 
 
 def failing(desk: Desk, verb: str, why: str = "no answer") -> None:
-    """Make owners' processes fail at a verb."""
-
     def fail(words: tuple[str, ...]) -> None:
         if words[0] == verb:
             raise GridbridgeError(why)
@@ -173,7 +170,7 @@ def test_a_killed_round_is_continued_by_the_next_round(desk: Desk, verb: str, is
 
 
 def test_a_copy_that_ended_after_the_kill_of_its_round_counts_as_success(desk: Desk) -> None:
-    """After a failure the area would get no copy of the dataset for a while."""
+    """If the copy counted as a failure, the area would get no copy of the dataset for a while."""
     added(desk, is_later=True)
     killed_round(desk, "copy", is_after=True)
     _, keeper = desk.round()
@@ -338,7 +335,7 @@ def test_a_failed_removal_after_a_successful_copy_is_tried_again(desk: Desk) -> 
 
 
 def test_a_pending_removal_is_recorded_as_long_as_its_dataset_exists(desk: Desk) -> None:
-    """Records about removed datasets would fill the state file."""
+    """Records about removed datasets would otherwise fill the state file."""
     (left,) = added(desk, 1)
     with closing(StateFile.open(desk.policy.site.state)) as database:
         notes, now = RebalanceNoteRows(database), desk.clock.now()

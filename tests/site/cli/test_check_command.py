@@ -77,18 +77,15 @@ JDL = "gridsub: the JDL of -j:1"
 
 
 def publish(value: object, folder: Path | str) -> None:
-    """Publish what the runner knows."""
     published_campaign_files.publish_campaign_file(value, str(folder))
 
 
 def jdl(**keys: object) -> str:
-    """Return the JDL of one task at beta, with the given keys."""
     return json.dumps({"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}} | keys)
 
 
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a site folder with admission rules, a configuration and a published runner cycle about beta."""
     for name in ("published", "rules"):
         (tmp_path / name).mkdir(mode=0o755)
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
@@ -107,7 +104,6 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def offer(site: Path, **names: set[str]) -> None:
-    """Publish the names that beta offers."""
     folder = site / "published/vocabularies"
     folder.mkdir(exist_ok=True)
     known = NamesOfferedByCluster(**{kind: frozenset(of_kind) for kind, of_kind in names.items()})
@@ -115,7 +111,6 @@ def offer(site: Path, **names: set[str]) -> None:
 
 
 def sub(*options: str) -> tuple[int, list[str]]:
-    """Run gridsub; return its exit status and its output lines."""
     done = CliRunner().invoke(gridsub, options, standalone_mode=False)
     return done.return_value, [*done.stdout.splitlines(), *done.stderr.splitlines()]
 
@@ -426,7 +421,7 @@ def test_two_values_of_one_resource_are_refused_without_a_vocabulary() -> None:
 def test_gridsub_check_warns_while_a_cluster_has_published_no_parallel_environments(
     site: Path, wish: dict[str, str], is_told: bool
 ) -> None:
-    """Such a cluster may spread the slots of a task over hosts."""
+    """Without a known parallel environment the slots of a task may be spread over hosts."""
     spread = "beta: the parallel environments are not known yet"
     check = ("--check", "-j", jdl(clusters={"beta": wish}))
 

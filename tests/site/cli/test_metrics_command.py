@@ -51,12 +51,10 @@ def folders(tmp_path: Path) -> tuple[str, ...]:
 
 
 def run(*words: str) -> Result:
-    """Run the command."""
     return CliRunner().invoke(gridbridge, ("metrics", *words))
 
 
 def names(text: str) -> set[str]:
-    """Return the sample names in a Prometheus text."""
     families = text_string_to_metric_families(text)
     return {one.name for family in families for one in family.samples}
 
@@ -150,7 +148,6 @@ def test_the_documented_alerts_use_exposed_metrics(folders: tuple[str, ...]) -> 
 
 
 def expressions(board: dict[str, Any]) -> Iterator[str]:
-    """Yield the PromQL expressions of all panels and variables."""
     for panel in board["panels"]:
         for target in panel.get("targets", ()):
             yield target["expr"]
@@ -160,12 +157,10 @@ def expressions(board: dict[str, Any]) -> Iterator[str]:
 
 
 def overlap(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Say whether two panel rectangles overlap."""
     return a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3]
 
 
 def balanced(expression: str) -> bool:
-    """Say whether each bracket of an expression is closed."""
     left = re.sub(r'"[^"]*"', "", expression)
     while (shorter := re.sub(r"\([^(){}\[\]]*\)|\{[^(){}\[\]]*\}|\[[^(){}\[\]]*\]", "", left)) != left:
         left = shorter
@@ -212,12 +207,10 @@ def test_a_wrong_option_prints_one_line_and_returns_2(words: tuple[str, ...], ri
 
 
 def program(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the program in a process of its own."""
     return subprocess.run(argv(*words), capture_output=True, text=True, check=False, timeout=60)
 
 
 def argv(*words: str) -> list[str]:
-    """Return the command line of the program."""
     start = "from gridbridge.cli.main import main; main()"
     return [sys.executable, "-c", start, "metrics", *words]
 
@@ -239,7 +232,6 @@ def test_an_unwritable_folder_prints_one_line_and_returns_2(folders: tuple[str, 
 
 @contextmanager
 def listening(*words: str) -> Iterator[str]:
-    """Run the program with --listen, and yield the URL that it prints."""
     with subprocess.Popen(
         argv("--listen", *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as server:
@@ -262,7 +254,6 @@ def test_every_http_request_reads_the_published_files_again(folders: tuple[str, 
 
 
 def served() -> int:
-    """Serve metrics in a thread of this process; return the port."""
     ports = queue.Queue[int]()
     words = (tuple, "127.0.0.1", 0, ports.put)
     threading.Thread(target=metrics_command.serve_metrics, args=words, daemon=True).start()

@@ -36,7 +36,6 @@ TOLD = "gb.alpha.7.0.1: looking up the job's end in the remote accounting: job u
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """Write the configuration of a site with an embedded cluster and its own state file."""
     path = tmp_path / "gridbridge.toml"
     path.write_text(
         f'[site]\ncluster = "alpha"\nstate = "sqlite:///{tmp_path}/state.db"\n'

@@ -125,7 +125,7 @@ def test_why_of_a_returned_job_shows_the_home_job_before_its_ended_transfer(tmp_
 
 
 def test_why_reports_a_silent_qmaster_instead_of_an_unknown_job(tmp_path: Path) -> None:
-    """Beside a known transfer or campaign the silent qmaster is one more line."""
+    """For a known transfer or campaign, one more line reports the silent qmaster."""
     config = site(tmp_path)
     (tmp_path / "qstat").write_text("#!/bin/sh\necho error: no route >&2\nexit 1\n")
     ended = transfer(transfer=f"gb.alpha.{NUMBER}.0.1", closed_at=ago(60))

@@ -63,7 +63,6 @@ WAITS = [
 
 
 def why(published: Path, *options: str) -> Result:
-    """Run gridbridge why."""
     argv = ["why", *options, "--published", str(published)]
     return CliRunner().invoke(gridbridge, argv, standalone_mode=False)
 
@@ -86,7 +85,6 @@ def _published(tmp_path: Path) -> Path:
 
 
 def show(published: Path, one: PublishedCampaign) -> None:
-    """Publish a campaign."""
     publish(PublishedCampaignList(at=NOON, campaigns=(one,)), published)
 
 
@@ -181,7 +179,7 @@ def test_why_of_a_cancelled_campaign_names_clusters_with_unfinished_tasks(publis
 
 
 def test_why_of_failed_tasks_names_the_command_that_retries_them(published: Path) -> None:
-    """Open events are retried by gridevents; afterwards gridsub submits a new campaign."""
+    """`gridevents` retries the tasks of open events; afterwards gridsub submits a new campaign."""
     told = "  1 task failed: gridstat 7 --failed shows how, and "
     show(published, replace(SWEEP, state=CampaignState.TERMINATED, waiting=0))
     events = PublishedCampaignEvents(at=NOON, events=(EXIT_ERROR,))

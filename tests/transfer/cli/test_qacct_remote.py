@@ -27,8 +27,6 @@ OURS = replace(REMOTE, transfer="gb.alpha.2.0.1")
 
 
 class Here:
-    """A user's machine with the local accounting of job 2 of alice, and a published folder."""
-
     def __init__(self, folder: Path) -> None:
         binaries = folder / "bin"
         binaries.mkdir()
@@ -49,7 +47,7 @@ class Here:
         self.folder = str(folder / "published")
 
     def publish(self, *records: RemoteJobRunAccounting, job: int = 2, trouble: str = "") -> None:
-        """Publish usage records of a job, and the reading progress of beta's accounting."""
+        """Publish a job's usage records, and the progress of reading beta's accounting."""
         path = Path(published_file_formats.remote_usage_path(job, 0, self.folder))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files.encode_published_value(PublishedRemoteUsage(job=str(job), records=records)))

@@ -59,7 +59,6 @@ def config(tmp_path: Path) -> str:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, name: str, *words: str, command: click.Command | None = None) -> int:
-    """Run a console script, and return its exit status."""
     monkeypatch.setattr("sys.argv", [name, *words])
     with pytest.raises(SystemExit) as ended:
         output_and_errors.run_command_reporting_errors(command or PROGRAMS[name], name)
@@ -71,7 +70,7 @@ def run(monkeypatch: pytest.MonkeyPatch, name: str, *words: str, command: click.
 def tool(
     tmp_path: Path, config: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """Return a function that runs a remote tool; the function returns its status, output and errors."""
+    """Return a function that runs a remote tool and returns its exit status, output and errors."""
     publish(tmp_path, shown(transfer(), WAITING))
 
     def run_tool(name: str, *words: str, folder: str = str(tmp_path)) -> tuple[int, str, str]:

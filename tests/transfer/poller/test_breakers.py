@@ -20,25 +20,20 @@ QUEUE = "transfer-beta@alpha-master"
 
 
 class Told:
-    """The breakers of a poller, with changes of transfers as input."""
-
     def __init__(self) -> None:
         self.shown: dict[str, PublishedClusterBreaker] = {}
         views = SimpleNamespace(read_published_breakers=tuple, publish_breakers=self._show)
         self.breakers = ClusterFailureBreakers(BreakerSection(failures=len(JOBS)), views, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     def fails(self, job: int, **values: object) -> None:
-        """Let the cluster not accept a job."""
         before = self._waits(job, **values)
         self.breakers.count_transfer_change(before, before.but(cause=TransferFailureCause.UNREACHED), [before])
 
     def is_taken(self, job: int, **values: object) -> None:
-        """Let the cluster accept a job."""
         before = self._waits(job, **values)
         self.breakers.count_transfer_change(before, before.but(phase=StarterPhase.HELD, remote_id=40), [before])
 
     def runs(self, job: int, **values: object) -> None:
-        """Let a remote job run."""
         before = a_transfer(name=f"gb.alpha.{job}.0.1", remote_state=job_state("qw"), **values)
         self.breakers.count_transfer_change(before, before.but(remote_state=job_state("r")), [before])
 
@@ -52,7 +47,6 @@ class Told:
         return [one.job for one in self.shown["beta"].failed] if self.shown else []
 
     def is_closed(self) -> bool:
-        """Say whether the queues are closed."""
         return self.breakers.clusters_with_closed_queues(()) == {"beta"}
 
     def _waits(self, job: int, **values: object) -> Transfer:

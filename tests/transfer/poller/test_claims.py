@@ -55,7 +55,6 @@ class Far(ssh.OpenSshClient):
     def carry(
         self, login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request in the local shell."""
         del login, most_bytes
         with closing(sqlite3.connect(self.folder.parent / "state.db")) as state:
             self.seen += [who for (who,) in state.execute("SELECT claimed FROM transfers")]

@@ -25,7 +25,6 @@ class Failing:
         self.dispatcher = TransferActDispatcher(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def do(self, owner: str, act: object, *words: object) -> "Future[None]":
-        """Finish an act at once."""
         done: Future[None] = Future()
         if self.fails:
             done.set_exception(self.error)
@@ -34,7 +33,7 @@ class Failing:
         return done
 
     def tries(self, until_s: int) -> list[int]:
-        """Begin the deletion as soon as it may begin; return the seconds of all tries."""
+        """Begin the deletion whenever it may begin; return the seconds of all tries."""
         begun = []
         for second in range(int(self.now_s), until_s):
             self.now_s = float(second)

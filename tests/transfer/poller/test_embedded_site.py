@@ -20,7 +20,7 @@ def site(apart: tuple[str, ...]) -> Iterator[Site]:
 
 
 def test_a_transferred_job_ends_with_the_same_exit_status_in_both_accountings(site: Site) -> None:
-    """The job sees its local identity; both accountings have its end."""
+    """The job sees its local identity."""
     job = site.submit('echo "$JOB_ID $JOB_NAME $GRIDBRIDGE_REMOTE_JOB_ID $PWD"; exit 7')
     home = site.until_ended(job)
     away = site.end("beta", "1")
@@ -88,7 +88,7 @@ def test_a_job_that_exits_with_100_is_in_error_state_until_it_is_cleared(site: S
 
 
 def test_a_job_that_the_remote_cluster_refuses_runs_at_home(apart: tuple[str, ...]) -> None:
-    """The reason is shown while the job waits."""
+    """The reason is shown while the job waits at home."""
     site = Site(apart, home_slots=2, away_slots=1)
     try:
         blocker = site.submit(UNTIL, "--slots=2", "--queue=embedded")

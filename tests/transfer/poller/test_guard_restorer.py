@@ -38,7 +38,7 @@ class Home:
         self.guards = MissingGuardRestorer(policy, ledger, acts, workers, self.acts.append, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def answers(self, letters: str, jobs: Iterable[int] = (7,)) -> list[tuple[str, str]]:
-        """Have home list these jobs; return what is done then, and with which guard."""
+        """Let home list these jobs in a state; return each act that follows, with its guard."""
         self.acts.clear()
         seen = a_snapshot("alpha", 9, *(a_row(job, letters) for job in jobs))
         self.guards.check_guards((ClusterQueryResult(cluster="alpha", snapshot=seen),), "alpha")
@@ -151,11 +151,9 @@ class HomeWithCopies:
         self.copies = CopiedGuardRemover(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def query_deferred_jobs(self) -> frozenset[int]:
-        """Return the waiting jobs."""
         return frozenset(self.waiting)
 
     def query_requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
-        """Return the requests of these jobs."""
         self.asked.append(jobs)
         return {job: self.waiting[job] for job in jobs}
 
@@ -166,7 +164,7 @@ class HomeWithCopies:
         self.freed.append(job)
 
     def answers(self) -> None:
-        """Have home answer twice: what the first one began the second one takes."""
+        """Let home answer twice: the second answer takes the result of what the first one began."""
         for _ in range(2):
             self.copies.remove_copies_if_due((ClusterQueryResult(cluster="alpha", snapshot=a_snapshot("alpha", 9)),))
 

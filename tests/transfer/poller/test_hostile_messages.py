@@ -51,13 +51,11 @@ class Inboxes:
         self._known: dict[str, MessageWithAuthorUid] = {}
 
     def put(self, message: TransferMessage, uid: int = ALICE) -> None:
-        """Add a message of this uid."""
         name = safe_files.random_file_name("m.")
         self.messages.append(MessageWithAuthorUid(path=f"/spool/{name}", uid=uid, message=message))
         self._known[f"/spool/{name}"] = self.messages[-1]
 
     def return_messages_again(self, paths: Iterable[str]) -> None:
-        """Return the messages of these paths again."""
         self.messages += [self._known[path] for path in paths]
 
     def read_new_messages(self) -> tuple[MessageWithAuthorUid, ...]:
@@ -72,17 +70,14 @@ class Inboxes:
         """Write no mark, because the inbox has no spool."""
 
     def staged_folder_of_record(self, path: str) -> str:
-        """Return no remote folder."""
         return ""
 
     def submission_time_of_record(self, path: str) -> str:
-        """Return no submission time."""
         return ""
 
     is_amid_fifo_sweep = False
 
     def remove_old_fifos(self, known: frozenset[str]) -> int:
-        """Remove no message."""
         return 0
 
 
@@ -116,10 +111,8 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
 
 
 class NoViews(TransferStatePublisher):
-    """A publisher without load values."""
-
     def publish_load_values(self, *_: object) -> None:
-        """Publish no load values."""
+        """Publish nothing."""
 
 
 def send(service: TransferService, *messages: TransferMessage, uid: int = ALICE) -> None:

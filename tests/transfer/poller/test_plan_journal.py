@@ -65,7 +65,6 @@ def keep_news(
     transfers: Sequence[Transfer],
     situation: TransferSituation,
 ) -> None:
-    """Decide, and store a new decision in the journal."""
     planned = update_and_plan_transfers(transfers, situation, POLICY)
     if entry := plan_journal.entry_of_new_decisions(transfers, situation, POLICY, planned):
         DecisionJournal(database).store_entry(entry)
@@ -202,7 +201,6 @@ def test_journalled_recalls_replay_to_the_same_recalls(database: StateFile) -> N
 
 
 def waiting(job: int, slots: int) -> tuple[Transfer, int]:
-    """Return a transfer whose job waits at beta, and the slots that it needs."""
     one = a_transfer(name=f"gb.alpha.{job}.0.1", remote_id=job, remote_state="qw", since=second(job))
     return one.but(wake=f"w{job}"), slots
 

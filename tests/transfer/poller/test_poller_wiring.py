@@ -37,8 +37,6 @@ EXPANDED = (dict, list, tuple, set, frozenset, deque, MethodType, partial)
 
 
 class Asked(Told):
-    """An observer with given answers, which records its configuration and its end."""
-
     def __init__(self, policy: PollerSection) -> None:
         super().__init__()
         self.policy = policy
@@ -46,26 +44,20 @@ class Asked(Told):
         self.is_dismissed = False
 
     def follow(self, _: object, policy: PollerSection, transfer_queues: tuple[str, ...]) -> None:
-        """Use another configuration."""
         self.policy, self.transfer_queues = policy, transfer_queues
 
     def dismiss(self) -> None:
-        """Record the end."""
         self.is_dismissed = True
 
 
 class Pushed(QeventJobEndReceiver):
-    """A receiver of job ends without a program."""
-
     def __init__(self) -> None:
         self.is_stopped = False
 
     def ended(self) -> frozenset[int]:
-        """Return no ended job."""
         return frozenset()
 
     def stop(self) -> None:
-        """Record the end."""
         self.is_stopped = True
 
 
@@ -82,7 +74,7 @@ class Running(Machine):
         self.answer("r")
 
     def follow(self, **changes: object) -> None:
-        """Have the service follow a changed configuration; whom it asks anew is never asked."""
+        """Reload a changed configuration, and replace each new observer by one that queries nothing."""
         self.policy = replace(self.policy, **changes)  # type: ignore[arg-type]  # as the test says
         reload_transfer_service(self.service, self.policy)
         for name, observer in self.service.resources.observers.items():
@@ -182,7 +174,7 @@ def test_a_cluster_without_queue_is_queried_until_its_transfers_are_closed(runni
 def test_a_record_by_a_removed_route_is_accepted_and_its_cluster_is_queried(
     running: Running, is_other_away: bool
 ) -> None:
-    """A starter reads its route a moment before it sends its record."""
+    """A starter reads its route a moment before the starter sends its record."""
     if is_other_away:
         running.send(OTHER)
     running.follow(queues={})

@@ -34,13 +34,12 @@ class Asked:
         self.reused_ids = ReusedRemoteJobIdDetector(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
 
     def query_accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
-        """Return the accounts of jobs."""
         assert cluster == "beta"
         self.asked.append(jobs)
         return dict.fromkeys(jobs, self.account)
 
     def lists(self, state: str, since_s: float = 0) -> frozenset[tuple[str, int]]:
-        """Take two equal job lists, because the second list takes the result of the query."""
+        """Take the job list twice, because the second list takes the result of the query."""
         for _ in range(2):
             self.hears(a_row(40, state, since=second(since_s)))
         return self.reused_ids.transfers_with_reused_id()

@@ -31,7 +31,6 @@ class Cell:
         self.free.set()
 
     def far(self, action: TransferAction) -> TransferMessage | None:
-        """Record the act."""
         self.free.wait(10)
         if self.is_down:
             raise GridbridgeError("unable to contact qmaster")
@@ -53,7 +52,7 @@ def machine(cell: Cell, machine: Machine) -> Iterator[Machine]:
 
 
 def take_guard_away(machine: Machine) -> None:
-    """Send a task whose guard two home job lists lack."""
+    """Send a task whose guard is missing in two job lists of home."""
     machine.send(TASK)
     for _ in range(2):
         machine.list_job("alpha", "r")

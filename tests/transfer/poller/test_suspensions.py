@@ -48,7 +48,7 @@ def shown(machine: Machine) -> TransferMessage | None:
 
 
 def disagree(machine: Machine, answers: int = 2) -> None:
-    """Send a suspend intent, while home lists the job as running in so many job lists."""
+    """Send a suspend intent, while that many job lists of home show the job as running."""
     machine.send(SUSPENDED)
     for _ in range(answers):
         machine.list_job("alpha", "hr")
@@ -105,8 +105,6 @@ def test_a_recall_request_is_not_removed_as_a_suspension_request(machine: Machin
 
 
 class Hours:
-    """A clock for the poller's suspension requests that the test sets."""
-
     def __init__(self, machine: Machine) -> None:
         self.now_s = 0.0
         service = machine.service

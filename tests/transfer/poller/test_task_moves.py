@@ -22,7 +22,6 @@ def ask(machine: Machine, name: str = NAME, stage: TaskMoveStage = TaskMoveStage
 
 
 def moves(machine: Machine) -> list[tuple[str, str]]:
-    """Return stage and reason of each move in the state file."""
     rows = machine.service.resources.database.rows(MOVES.select())
     return [(row["stage"], row["reason"]) for row in rows]
 
@@ -33,7 +32,7 @@ def settle(machine: Machine) -> None:
 
 
 def ended(machine: Machine, letters: str) -> list[tuple[str, str]]:
-    """Return the moves after beta listed the job in this state."""
+    """Let beta list the job in this state; return the moves."""
     machine.answer(letters)
     settle(machine)
     machine.answer(letters)

@@ -56,8 +56,6 @@ DEAD = TransferMessage(kind=TransferMessageKind.INTENT, transfer=NAME, desired=D
 
 
 class Told:
-    """An observer with given answers."""
-
     def __init__(self) -> None:
         self.interval_s = 5.0
         self.next: ClusterQueryResult | None = None
@@ -69,7 +67,6 @@ class Told:
         return answer
 
     def ask_if_due(self, wanted: Callable[[], frozenset[int]], _uncounted: object) -> None:
-        """Record the job ids to query."""
         self.wanted = wanted()
 
     def dismiss(self) -> None:
@@ -77,8 +74,6 @@ class Told:
 
 
 class Machine:
-    """A poller on a spool and a state file, which can be restarted."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.spool = folder / "spool"
@@ -95,7 +90,6 @@ class Machine:
         self.start()
 
     def start(self) -> None:
-        """Start a poller from the state file."""
         shown = str(self.folder / "published")
         self.beta = Told()
         clock = Clock(self._wall_s, self._steady_s)
@@ -113,7 +107,6 @@ class Machine:
         self.service.load_stored_state()
 
     def restart(self) -> None:
-        """End the poller and start another."""
         self.service.shut_down()
         self.start()
 
@@ -145,11 +138,9 @@ class Machine:
         self.service.run_round()
 
     def answer_at_home(self, letters: str, queue: str = "transfer-beta@n1") -> None:
-        """Let home list job 7 in this state."""
         self.list_job("alpha", letters, queue=queue)
 
     def events(self) -> list[str]:
-        """Return the texts of the history of transfer NAME."""
         rows = TransferRows(self.service.resources.database)
         return [event.text for event in rows.events_of_transfer(NAME, os.getuid())]
 
@@ -160,12 +151,10 @@ class Machine:
         return [reply] if reply else []
 
     def fail_to_answer(self) -> None:
-        """Let beta's next query fail."""
         self.beta.next = ClusterQueryResult(cluster="beta", trouble="connection refused")
         self.service.run_round()
 
     def is_open(self) -> bool:
-        """Say whether the load values open the queues to beta."""
         load = published_file_formats.load_values_path(str(self.folder / "published"))
         return published_file_formats.parse_load_values_file(load)[2]["gb_beta_up"] == "1"
 
@@ -187,7 +176,6 @@ class Machine:
         return time.time() + self.passed_s + self.ahead_s
 
     def records(self) -> int:
-        """Return the number of messages in the spool."""
         return len(list(self.spool.glob("m.[0-9a-f]*")))
 
 
@@ -241,7 +229,7 @@ def test_two_attempts_of_one_name_while_no_poller_ran_are_told_apart(machine: Ma
 
 
 def test_the_record_file_of_a_closed_transfer_stays_until_its_remote_job_is_gone(machine: Machine) -> None:
-    """gridbridge-as-user needs the record to delete a job that runs again."""
+    """gridbridge-as-user needs the record to delete a remote job that runs again."""
     machine.send(RECORD, CLOSED)
     machine.answer("r")
     kept = machine.records()

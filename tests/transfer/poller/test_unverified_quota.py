@@ -56,7 +56,6 @@ def answer(cluster: str, *rows: ClusterJobListRow, owner: str = str(ALICE)) -> C
 
 
 def hear(service: TransferService, home: ClusterSnapshot, *others: ClusterSnapshot) -> None:
-    """Take job lists, and run a round of the poller."""
     service.mail.judge_waiting_transfers(home, {one.cluster: one for one in others})
     service.run_round()
 

@@ -36,8 +36,6 @@ YEAR_LATER_S = (NOON + timedelta(days=365)).timestamp()
 
 
 class Beta:
-    """A usage service with an accounting file of beta."""
-
     def __init__(self, folder: Path) -> None:
         self.file = folder / "accounting"
         self.file.write_text(GOLDEN.read_text())
@@ -53,7 +51,6 @@ class Beta:
         self.start()
 
     def start(self, policy: Policy | None = None) -> None:
-        """Start the service from the state file."""
         policy = policy or self.policy
         self.database = StateFile.open(self.url)
         self.clock = Clock(lambda: YEAR_LATER_S + time.monotonic(), lambda: 0.0)
@@ -66,7 +63,6 @@ class Beta:
         self.usage_records.load_positions()
 
     def look(self) -> None:
-        """Read the file once, and store the records."""
         self.usage_records.begin_readings_if_due()
         for reader in self.usage_records.readers.values():
             reader._due = 0
@@ -74,17 +70,14 @@ class Beta:
         self.usage_records.store_finished_readings()
 
     def add(self, *lines: str) -> None:
-        """Add lines to the accounting file."""
         with self.file.open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
 
     def records(self, job: int = 7) -> tuple[RemoteJobRunAccounting, ...]:
-        """Return the published usage records of a local job."""
         shown = usage_rows.read_published_task_usage(self.folder, job, 0)
         return shown.records if shown else ()
 
     def reading(self) -> PublishedAccountingProgress:
-        """Return the published reading progress."""
         (reading,) = usage_rows.read_accounting_file_states(self.folder)
         return reading
 

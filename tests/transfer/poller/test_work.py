@@ -17,7 +17,6 @@ ENDED = RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT,
 
 
 def statements(act: Callable[[], object]) -> list[str]:
-    """Return the statements that an act sends to the state file."""
     given: list[str] = []
     note = lambda *args: given.append(args[2])  # noqa: E731 - to be removed by its name
     event.listen(Engine, "before_cursor_execute", note)
@@ -29,7 +28,7 @@ def statements(act: Callable[[], object]) -> list[str]:
 
 
 def test_each_message_of_a_transfer_writes_one_transfer_row_and_one_event(machine: Machine) -> None:
-    """The end also writes its decision and its usage."""
+    """An end also writes its decision and its usage."""
     machine.answer("")
     found = []
     for message in (RECORD, ENDED, CLOSED):

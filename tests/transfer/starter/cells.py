@@ -115,16 +115,13 @@ class Place:
         job.write_text(letters) if letters else job.unlink(missing_ok=True)
 
     def limits(self, job: str = "INFINITY", queue: str = "INFINITY") -> None:
-        """Set h_rt of the job and of its queue."""
         (self.folder / "alpha/detail").write_text(DETAIL.format(h_rt=job))
         (self.folder / "alpha/queue").write_text(f"qname transfer-beta\nh_rt  {queue}\n")
 
     def asks(self, xml: str) -> None:
-        """Set the request of the local job."""
         (self.folder / "alpha/detail").write_text(f"{DETAIL.partition('<JB_hard')[0]}{xml}")
 
     def leads(self, queue: str, remote: str) -> None:
-        """Add a transfer queue to this remote cluster."""
         path = self.folder / "published/queues" / queue
         path.write_bytes(transfer_route.encode_transfer_route(self._route(remote)))
 
@@ -137,11 +134,11 @@ class Place:
         )
 
     def unable(self) -> None:
-        """Let no home queue be able to run the job."""
+        """Make every home queue unable to run the job."""
         (self.folder / "alpha/unable").touch()
 
     def ran_for(self, seconds: float) -> None:
-        """Set the start of the local job to so many seconds ago."""
+        """Set the start of the local job to this number of seconds ago."""
         config = self.folder / "active/config"
         began = os.stat(self.folder).st_ctime - seconds
         os.utime(config, (began, began))
@@ -157,7 +154,6 @@ class Place:
         return job.read_text().strip() if job.exists() else None
 
     def start_away(self) -> None:
-        """Start the waiting remote job."""
         (self.folder / "beta/41").write_text("r")
 
     def begin_anew(self, owner: str = "", transfer: str = "") -> None:
@@ -167,12 +163,10 @@ class Place:
                 (self.folder / "beta" / name).write_text(value)
 
     def calls(self, words: str) -> list[str]:
-        """Return the client calls that contain these words."""
         path = self.folder / "calls"
         return [line for line in path.read_text().splitlines() if words in line] if path.exists() else []
 
     def sent(self, kind: str) -> list[TransferMessage]:
-        """Return the messages of this kind in the spool."""
         spool = self.folder / "spool"
         found = [decode_transfer_message(path.read_bytes()) for path in spool.glob("m.*")]
         found += [decode_in_place(path.read_bytes()) for path in spool.glob("w.*")]
@@ -191,13 +185,12 @@ class Place:
         Path(self.task().verdict_path(TRANSFER)).unlink()
 
     def change_record(self, **values: str) -> None:
-        """Change the starter's note about its transfer."""
         record = self.task().read_record()
         assert record
         self.task().save_record(record.but(**values))
 
     def forget(self, note: str) -> None:
-        """Remove a note of the task, as if a step was killed before the note."""
+        """Remove a note of the task, as if a step was killed before it wrote the note."""
         (self.folder / "tmp/.gridbridge" / note).unlink()
 
     def _route(self, remote: str = "beta") -> TransferRoute:

@@ -9,5 +9,4 @@ from tests.transfer.starter.cells import Place
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """Return a local job that has just been started."""
     return Place(tmp_path)

@@ -22,7 +22,6 @@ BY_FILE, BY_GRANT = "file", "grant 600 gb_beta"
 
 
 def lead(place: Place, claim: str) -> None:
-    """Set the claim kind in the queue's route."""
     known = place._route()
     known.remote_claim, known.remote_spool = claim, f"{place.folder}/spool"
     (place.folder / "spool" / CLAIMS_FOLDER).mkdir(exist_ok=True)

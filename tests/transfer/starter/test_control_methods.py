@@ -70,7 +70,7 @@ def test_a_suspension_that_the_remote_cluster_did_not_answer_is_repeated(place: 
 
 
 def carries(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
-    """Call a function while the inputs of a job are copied."""
+    """Call `meanwhile` while the inputs of a job are copied."""
     monkeypatch.setattr(
         "gridbridge.transfer.starter.remote_job_state_match._copy_declared_inputs", lambda _: meanwhile() or True
     )
@@ -446,7 +446,7 @@ def dead_folder(path: Path) -> None:
     "plant", [dead_folder, os.mkfifo, lambda path: path.symlink_to("/etc")], ids=["dir", "fifo", "link"]
 )
 def test_files_in_tmpdir_from_before_the_job_are_no_notes(place: Place, plant: Callable[[Path], None]) -> None:
-    """Anybody may have created TMPDIR before execd."""
+    """Anybody may create TMPDIR before execd does."""
     notes, tmpdir = place.folder / "tmp/.gridbridge", place.folder / "tmp"
     notes.rmdir()
     tmpdir.chmod(0o777)

@@ -19,7 +19,6 @@ LEFT_TO_PYTHON = 77
 
 
 def end(folder: Path, verdict: TransferMessage, note: str = "", wake: str = "wake") -> int:
-    """Run sge-methods/finish, and return the exit status."""
     (folder / "wake").mkdir()
     (folder / NAME).write_bytes(encode_transfer_message(verdict))
     if note:

@@ -20,7 +20,7 @@ WISHES = {(100, 7): SUSPENDED, (100, 9): RUNNING, (101, 5): SUSPENDED}  # the la
 
 
 def note(task: LocalTask, desired: str, order: tuple[int, int]) -> None:
-    """Note an intent as a method whose shell began at this time."""
+    """Note an intent with the start time of the method's shell."""
     task_notes.note_method_intent(task.private, desired, order)
     task.note_done("intent")
 
@@ -30,7 +30,7 @@ def told(place: Place) -> list[str]:
 
 
 def see(place: Place, desired: str, age_s: float = 0.0) -> None:
-    """Let the poller report a state of the local job that it saw `age_s` ago."""
+    """Let the poller report a state of the local job from `age_s` ago."""
     place.decide(outcome=TransferOutcome.AGREE, desired=desired, at=f"{time.time() - age_s:.3f}")
 
 

@@ -74,12 +74,10 @@ class Execd:
         os.close(theirs)
 
     def ask(self, newlines: bytes = b"\n") -> None:
-        """Ask for a report."""
         assert self.sensor.stdin
         os.write(self.sensor.stdin.fileno(), newlines)
 
     def packets(self, count: int) -> list[bytes]:
-        """Wait for so many reports."""
         found: list[bytes] = []
         until(lambda: len(self._read_into(found)) >= count)
         return found
@@ -93,7 +91,6 @@ class Execd:
         return found
 
     def answer(self) -> bytes:
-        """Ask for a report, and return it."""
         self.ask()
         [packet] = self.packets(1)
         return packet
@@ -150,7 +147,7 @@ def test_quit_ends_the_sensor_without_a_report(execd: Execd, pieces: tuple[bytes
 
 
 def cuts(line: bytes) -> Iterator[list[bytes]]:
-    """Yield all ways to split the bytes into pieces."""
+    """Yield every way to split the bytes into pieces."""
     for mask in range(1 << len(line) - 1):
         ends = [at + 1 for at in range(len(line) - 1) if mask >> at & 1]
         yield [line[a:b] for a, b in zip([0, *ends], [*ends, len(line)], strict=True)]
@@ -214,7 +211,7 @@ def test_stale_or_future_load_values_close_the_queues(home: Path, age_s: float) 
 
 
 def test_the_sensor_reports_closing_values_whenever_the_file_is_unusable(execd: Execd, home: Path) -> None:
-    """A later report of execd may never resend a value that is missing once."""
+    """Execd may never resend a value that one report lacks."""
     assert execd.answer() == FULL
     path = publish(home, 31)
     assert execd.answer() == CLOSED

@@ -348,8 +348,6 @@ def test_a_job_that_the_mapping_rejects_returns_home_with_a_mark(place: Place) -
 
 @pytest.fixture
 def shut(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """Return a place whose ssh logins beta refuses."""
-
     def refuse(*_: object, **__: object) -> None:
         raise SshLoginRefused(("ssh",), 255, stderr=b"far does not let the key of alice in")
 
@@ -468,7 +466,7 @@ def test_a_suspended_local_job_suspends_its_listed_remote_job(
 
 @pytest.mark.parametrize("noted", [DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.DEAD])
 def test_the_warning_signal_of_a_time_limit_is_ignored(place: Place, noted: str) -> None:
-    """USR1 of s_rt, and USR2 before the kill by h_rt."""
+    """The signal is USR1 of s_rt, or USR2 before the kill by h_rt."""
     place.limits(job="100")
     place.step()
     place.start_away()
@@ -481,7 +479,7 @@ def test_the_warning_signal_of_a_time_limit_is_ignored(place: Place, noted: str)
 
 @pytest.mark.parametrize("is_killed", [True, False], ids=["its limits kill the clients", "the cell does not answer"])
 def test_only_a_job_whose_limits_kill_the_client_programs_ends_in_error_state(place: Place, is_killed: bool) -> None:
-    """The h_vmem of Grid Engine applies to programs of the starter."""
+    """Grid Engine applies h_vmem to programs of the starter, too."""
     place.down("alpha")
     for name in ("qalter", "qstat") if is_killed else ():
         (place.folder / "bin" / name).write_text("#!/bin/sh\nkill -9 $$\n")

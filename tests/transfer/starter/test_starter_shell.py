@@ -58,7 +58,6 @@ class Starter:
         )
 
     def nap(self, seconds: int = 60) -> str:
-        """Return the answer that makes the script wait."""
         return f"wait {seconds} {self.fifo} {self.verdict}"
 
     def asleep(self) -> list[int]:
@@ -96,11 +95,9 @@ class Starter:
         os.close(end)
 
     def ends(self, limit_s: float = 10) -> int:
-        """Wait for the end of the script, and return its exit status."""
         return self.process.wait(limit_s)
 
     def noted(self) -> list[str]:
-        """Return the signal names that the steps got."""
         path = self.folder / "noted"
         return path.read_text().split() if path.exists() else []
 
@@ -123,7 +120,6 @@ def _starter(folder: Path, shell: str) -> Iterator[Starter]:
 
 
 def until(look: Callable[[], T], limit_s: float = 10) -> T:
-    """Wait until `look` returns a true value, and return this value."""
     deadline = time.monotonic() + limit_s
     while not (seen := look()):
         assert time.monotonic() < deadline, f"waited {limit_s} s; last: {seen!r}"
@@ -195,7 +191,7 @@ def test_a_notify_signal_is_passed_to_one_step(starter: Starter) -> None:
 
 @pytest.mark.parametrize("trouble", ["many waits", "a newer spool mark", "an emptied spool"])
 def test_after_many_waits_or_a_changed_spool_a_step_checks_its_record(starter: Starter, trouble: str) -> None:
-    """The FIFO is gone with the spool; the step creates the FIFO again."""
+    """An emptied spool has lost its FIFO, and the step creates the FIFO again."""
     step, record, mark = starter.folder / "python", starter.folder / ".gridbridge/record", starter.folder / "m.mark"
     made = {"a newer spool mark": f"touch {record}", "an emptied spool": f"mkfifo {starter.fifo}"}.get(trouble, ":")
     step.write_text(step.read_text().replace("exec cat", f"{made} 2>/dev/null; exec cat"))

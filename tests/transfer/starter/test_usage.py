@@ -46,7 +46,6 @@ class Job:
         self.configure()
 
     def configure(self, *more: str, task: int = 0) -> None:
-        """Write execd's config file of a job that began a minute ago."""
         tmpdir = self.private.parent
         known = f"tmpdir={tmpdir}\njob_owner={ME.pw_name}\njob_id=12\nja_task_id={task}"
         config = self.folder / "config"
@@ -55,7 +54,6 @@ class Job:
         os.utime(config, (began_s, began_s))
 
     def publish(self, data: bytes | None = None, task: int = 0, owner: str = ME.pw_name) -> Path:
-        """Publish the usage of the remote job."""
         local = f"12.{task}" if task else "12"
         path = published_file_formats.root_epilog_usage_path(local, owner, self.shown)
         told = "".join(f"{name}={value}\n" for name, value in TOLD.items()).encode()
@@ -80,12 +78,10 @@ class Job:
         return self.usage.read_text()
 
     def log(self) -> str:
-        """Return the log of errors."""
         path = self.root / "log"
         return path.read_text() if path.exists() else ""
 
     def left(self) -> set[str]:
-        """Return the file names in execd's folder."""
         return {path.name for path in self.folder.iterdir()}
 
 
@@ -149,7 +145,7 @@ def test_only_a_usage_file_of_the_job_and_its_owner_is_used(job: Job, owner: str
 
 @pytest.mark.parametrize("name", ["job_owner=root", "job_id=13", "ja_task_id=1", "job_id="])
 def test_an_injected_line_in_the_config_file_stops_the_epilog(job: Job, name: str) -> None:
-    """As `qsub -wd` does by a path with an end of line."""
+    """`qsub -wd` injects such a line by a path that contains a newline."""
     job.publish()
     job.configure("cwd=/home/alice", name)
 

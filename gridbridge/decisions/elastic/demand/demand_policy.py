@@ -91,8 +91,6 @@ def _figures_of_demand_policy_round(facts: DemandPolicySituation, shapes: Starta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingTaskPacking:
-    """The result of packing waiting tasks onto the present nodes and onto nodes that boot or join."""
-
     blocks: task_packing.HostBlocks
     fit: int  # number of waiting tasks that have room
     left: DemandWithTaskCounts  # tasks without room, each with the smallest requirement that a new node could meet
@@ -156,7 +154,6 @@ def _requirement_sort_key(need: DemandTaskRequirement) -> tuple[object, ...]:
 def _plan_new_nodes(
     plan: BalancePlan, facts: DemandPolicySituation, packing: WaitingTaskPacking, shapes: StartableDemand
 ) -> BalancePlan:
-    """Return the plan with the nodes to add, or with the reason why no node is added."""
     short = facts.least - plan.figures.useful
     is_lacking = short > 0 or bool(packing.buffer)
     if not packing.left and not is_lacking:
@@ -183,7 +180,7 @@ def _plan_new_nodes(
 def _drop_tasks_that_need_no_new_node(
     plan: BalancePlan, facts: DemandPolicySituation, ripe: DemandWithTaskCounts, shapes: StartableDemand
 ) -> tuple[BalancePlan, DemandWithTaskCounts]:
-    """Remove from `ripe` tasks that finish soon without new nodes or start soon through a transfer queue."""
+    """Drop those `ripe` tasks that finish soon without new nodes or start soon through a transfer queue."""
     figures, target_s = plan.figures, facts.demand.target_wait_s
     slots = figures.slots + sum(len(names) * room.free for room, names in facts.arriving)
     widest = max((instance.total for instance in facts.situation.cell.instances if instance.is_usable), default=0)

@@ -16,8 +16,6 @@ from gridbridge.model.elastic.grid_engine_cell import CellQueueInstance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandPolicySituation:
-    """The facts by which policy demand decides one balancer round."""
-
     situation: BalanceSituation
     rules: BalanceSection
     demand: DemandPolicySection
@@ -38,7 +36,6 @@ def collect_demand_round_facts(
     demand: DemandPolicySection,
     pools: Mapping[str, NodePoolSection],
 ) -> DemandPolicySituation:
-    """Collect the facts by which policy demand decides a balancer round."""
     shapes = (row.shape for row in situation.cell.waiting)
     cell = free_capacity.collect_cell_placement_rules(situation, rules.queue, shapes)
     by_node = _queue_instances_by_node(cell)

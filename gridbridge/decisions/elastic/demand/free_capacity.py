@@ -36,7 +36,6 @@ AT, ASKED = "@", f"{HOSTNAME}="
 def collect_cell_placement_rules(
     situation: BalanceSituation, queue: str, shapes: Iterable[TaskResourceRequests]
 ) -> CellPlacementRules:
-    """Collect the facts about the whole cell that decide where tasks with the given requests may run."""
     hosts = [host for host in situation.cell.hosts if host.left or host.values]
     like_new = _hosts_that_new_nodes_resemble(hosts, situation)
     texts_by_name = defaultdict[str, set[str]](set)
@@ -153,7 +152,6 @@ def free_capacity_of_open_hosts(cell: CellPlacementRules, keep: Sequence[str]) -
 
 
 def free_capacity_by_host(cell: CellPlacementRules) -> dict[str, FreeHostCapacity]:
-    """Return the free capacity of each host, in the cell's order."""
     return {name: _capacity_of_host(name, instances, cell) for name, instances in cell.queues_by_host.items()}
 
 
@@ -211,7 +209,7 @@ def queue_values_on_host(
 
 
 def matching_host_patterns(host: str, groups: Iterable[str], patterns: frozenset[str]) -> frozenset[str]:
-    """Return the requested patterns (`n1`, `n*`, `@big`, `hostname=n1|n2`) that match a host's name or groups."""
+    """Return the patterns (`n1`, `n*`, `@big`, `hostname=n1|n2`) that match a host's name or groups."""
     return frozenset(pattern for pattern in patterns if _pattern_fits_host(pattern, host, groups))
 
 
@@ -224,7 +222,10 @@ def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
 
 
 def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | None:
-    """Return the most frequent capacity of hosts except the master, the largest in a tie; None without slots."""
+    """Return the most frequent capacity of hosts except the master; None without slots.
+
+    In a tie the largest capacity counts.
+    """
     sizes_by_host = {
         name: tuple((instance.queue, instance.total) for instance in instances if instance.total)
         for name, instances in cell.queues_by_host.items()
@@ -271,7 +272,7 @@ def capacity_of_arriving_nodes(
     situation: BalanceSituation,
     timeout_s: float,
 ) -> HostBlocks:
-    """Return the capacity of nodes that boot or join, given the capacity by pool and by host of the site."""
+    """Return the capacity of nodes that boot or join, from the capacity per pool and per site host."""
     blocks = list[HostBlock]()
     for node in situation.nodes:
         room = rooms.get(node.pool) or own.get(node.name)
@@ -281,6 +282,5 @@ def capacity_of_arriving_nodes(
 
 
 def is_node_arriving_in_time(node: ElasticNode, situation: BalanceSituation, timeout_s: float) -> bool:
-    """Say whether a node boots or joins the cell, and has not exceeded the timeout."""
     late = node.since is not None and (situation.now - node.since).total_seconds() > timeout_s
     return node.state.is_coming and not late

@@ -25,8 +25,6 @@ AS_USUAL = ""  # pool name in a cluster without pools, whose new nodes resemble 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNodesOfPoolOrStandbyHosts:
-    """The price, capacity and number of new nodes that a pool could give now, or of powered-off hosts."""
-
     name: str
     pool: NodePoolSection
     price: float
@@ -110,7 +108,6 @@ def _largest_number_of_new_nodes_of_pool(
 
 
 def is_pool_paused_after_failure(failed: datetime, now: datetime, retry_s: float) -> bool:
-    """Say whether a pool is still paused because of its failure at time `failed`."""
     return failed == now or 0 <= (now - failed).total_seconds() < retry_s
 
 

@@ -74,7 +74,6 @@ def plan_node_removal(plan: BalancePlan, facts: DemandPolicySituation, packed: H
 def _idle_nodes_above_maximum(
     plan: BalancePlan, facts: DemandPolicySituation, spare: int, idle: list[str]
 ) -> tuple[str, ...]:
-    """Return the idle nodes to remove because the cluster has more nodes than allowed."""
     over = min(plan.figures.nodes - plan.figures.leaving - facts.most, spare) - len(idle)
     if over <= 0:
         return ()
@@ -85,7 +84,10 @@ def _idle_nodes_above_maximum(
 def _refusals_to_remove_node(
     node: ElasticNode, facts: DemandPolicySituation, needed: set[str]
 ) -> Iterator[NodeAddOrRemoveRefusal]:
-    """Yield why a node is not removed; if the idle time is unknown, the node counts as idle since its start."""
+    """Yield why a node is not removed.
+
+    A node with an unknown idle time counts as idle since its start.
+    """
     situation, idle_timeout_s = facts.situation, facts.demand.idle_timeout_s
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
@@ -149,7 +151,6 @@ def idle_nodes_beyond_month_budget(facts: DemandPolicySituation) -> tuple[str, .
 
 
 def idle_nodes_over_hour_budget(facts: DemandPolicySituation) -> tuple[str, ...]:
-    """Return the idle nodes to remove so that the remaining nodes cost no more than the hourly budget."""
     if not facts.demand.budget_hour:
         return ()
     ahead = {node.name: price for node, price in _nodes_with_hourly_price(facts)}

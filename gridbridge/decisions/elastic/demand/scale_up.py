@@ -17,8 +17,6 @@ from gridbridge.model.grid_engine_amounts import HOUR_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNodeLimits:
-    """The limits on the number and the cost of nodes that a round may still add."""
-
     nodes: int  # number of new nodes that max_nodes and the limit on one round allow
     booting: int
     hour: float | None  # unused part of the hourly budget; None: no budget
@@ -47,7 +45,6 @@ class NewNodeLimits:
         return None if number else cause
 
     def after_adding(self, nodes: int, price: float) -> "NewNodeLimits":
-        """Return the limits that remain after some nodes were added."""
         cost = nodes * price
         return replace(
             self,
@@ -135,7 +132,7 @@ def refuse_task_that_needs_too_many_nodes(
 def _pools_whose_new_nodes_fit_task(
     need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> Iterator[NewNodesOfPoolOrStandbyHosts]:
-    """Yield the pools whose new nodes could run a task, and the pools whose new nodes would be in no queue."""
+    """Yield the pools whose new nodes could run a task, or would be in no queue."""
     for offer in progress.offers:
         is_nowhere = offer.hindrance is BalancePlanReason.NO_SUCH_PLACE
         if not offer.hosts and (is_nowhere or _does_any_task_part_fit_host(need, offer.room)):
@@ -272,7 +269,6 @@ def _largest_number_of_new_nodes_in_group(
 def _shareable_standby_hosts(
     group: str, need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> task_packing.HostBlocks:
-    """Return the powered-off hosts that a parallel task may use beside new nodes."""
     return _wakeable_standby_hosts_for_task(need, progress) if need.pieces > 1 and not group else ()
 
 

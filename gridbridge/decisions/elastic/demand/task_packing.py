@@ -25,8 +25,6 @@ BUILT_IN = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFreeSlotsOnHost:
-    """The free slots and resource values of one queue on one host."""
-
     queue: str
     free: int
     environments: tuple[str, ...] = ()
@@ -39,8 +37,6 @@ class QueueFreeSlotsOnHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellPlacementRules:
-    """The facts about the whole cell that decide on which hosts a task may run."""
-
     situation: BalanceSituation
     queue: str  # the queue of tasks without a queue request, if the cell's configuration is unknown
     patterns: frozenset[str]  # host patterns that tasks request
@@ -58,14 +54,11 @@ class CellPlacementRules:
 
     @property
     def layout(self) -> grid_engine_cell.CellConfiguration:
-        """The configuration of the cell."""
         return self.situation.layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeHostCapacity:
-    """The free slots and consumables of one host, and its resource values."""
-
     cell: CellPlacementRules = field(compare=False, repr=False)
     parts: tuple[QueueFreeSlotsOnHost, ...]
     amounts: tuple[tuple[str, float], ...] = ()  # free amounts of consumables, by name
@@ -85,7 +78,6 @@ class FreeHostCapacity:
 
     @property
     def free_in_largest_queue(self) -> int:
-        """The number of free slots in the largest queue of the host."""
         return max((part.free for part in self.parts), default=0)
 
     def without_closed_queues(self) -> "FreeHostCapacity":
@@ -198,7 +190,6 @@ def _do_task_requests_allow_queue(need: DemandTaskRequirement, queue: str, room:
 
 
 def host_capacity_after_placement(need: DemandTaskRequirement, room: FreeHostCapacity, pieces: int) -> FreeHostCapacity:
-    """Return a host's free capacity after some pieces of a parallel task were placed on the host."""
     if need.is_exclusive:
         parts = tuple(replace(part, free=0) for part in room.parts)
         return replace(room, parts=parts, amounts=(), is_used=True)
@@ -261,7 +252,7 @@ def _pack_multi_part_tasks(need: DemandTaskRequirement, tasks: int, blocks: Host
 
 
 def _pack_all_parts_of_tasks(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> HostBlocks | None:
-    """Return the capacity that is left after all parts of the tasks are placed; None if a part does not fit."""
+    """Return the capacity left after all parts of the tasks are placed; None if a part does not fit."""
     for part in need.parts:
         placed, blocks = pack_tasks_first_fit(part, tasks, blocks)
         if placed < tasks:
@@ -377,7 +368,7 @@ def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[in
 
 
 def _choose_hosts_of_exclusive_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
-    """Choose the hosts of one exclusive task: the largest host first, then the hosts that leave the least unused.
+    """Choose one exclusive task's hosts: first the largest, then those that leave the least unused.
 
     Between equally good choices, larger hosts are preferred. The result is empty if there are too few hosts.
     """

@@ -84,8 +84,6 @@ BEYOND = 1e290  # no host has this amount, so no node is added for a job that re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredHostValue:
-    """A resource value that a host must have."""
-
     name: str
     relation: RequestedValueComparison
     value: str
@@ -124,7 +122,6 @@ class DemandTaskRequirement:
 
     @property
     def all_slots(self) -> int:
-        """The number of slots in all parts of a task."""
         return sum(part.slots * part.pieces for part in (self, *self.also))
 
     @property
@@ -136,7 +133,7 @@ class DemandTaskRequirement:
 def requirement_of_task_requests(
     shape: TaskResourceRequests, layout: CellConfiguration, widest: int
 ) -> DemandTaskRequirement:
-    """Return what a task with the given requests needs; `widest` is the number of slots of the largest host.
+    """Return what a task with the given requests needs; `widest` has the slots of the largest host.
 
     If the allocation rule of the parallel environment is unknown, a task that fits on one host is placed on one
     host. Without -r, qstat shows the slots of a job, but no parallel environment.
@@ -241,7 +238,6 @@ def _consumables_per_task_piece(
 
 
 def parse_amount_or_default(text: str, default: float = 0.0) -> float:
-    """Parse an amount; return the default if the text is not an amount."""
     try:
         return grid_engine_amounts.parse_grid_engine_amount(text)
     except ParseError:

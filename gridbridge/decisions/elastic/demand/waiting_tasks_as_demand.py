@@ -36,8 +36,6 @@ AGAIN = 10  # after stuck_after_s times this number, nodes may be added again fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartableTasksOfEqualRequests:
-    """Waiting tasks with equal requests that the scheduler may start now."""
-
     need: DemandTaskRequirement  # smallest requirement of a task
     jobs: tuple[int, ...]
     tasks: int
@@ -57,7 +55,6 @@ class StartableTasksOfEqualRequests:
 
     @property
     def slots(self) -> int:
-        """The number of slots of all tasks together."""
         return self.tasks * self.need.all_slots
 
 
@@ -78,7 +75,7 @@ class CellWideFreeResources:
     def take_licences_and_slots(
         self, need: DemandTaskRequirement, tasks: int
     ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
-        """Take licences and environment slots for tasks; return how many fit, and why the other tasks are refused.
+        """Take licences and environment slots for tasks; return how many fit, and a refusal for the others.
 
         A job without a licence request uses the licence's default amount.
         """
@@ -196,7 +193,7 @@ def find_startable_demand(
 ) -> tuple[
     tuple[StartableTasksOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...], Mapping[int, WaitingJobsHistory]
 ]:
-    """Return the waiting tasks for which nodes may be added, the refusals, and the new history of waiting jobs.
+    """Return the tasks for which nodes may be added, the refusals, and the new history of waiting jobs.
 
     No nodes are added for jobs that did not start despite free slots.
     """
@@ -219,7 +216,7 @@ def find_startable_demand(
 
 
 def _count_waiting_tasks_by_first_job(situation: BalanceSituation) -> Counter[int]:
-    """Count the waiting tasks by the lowest job number of their group, which several groups may share."""
+    """Count waiting tasks by the lowest job number of their group; groups may share this number."""
     waiting = Counter[int]()
     for row in _job_groups_that_may_start(situation):
         waiting[row.first] += row.tasks
@@ -314,7 +311,6 @@ def slot_seconds_of_all_tasks(
 def first_tasks_that_fill_slots(
     pending_shapes: Iterable[tuple[StartableTasksOfEqualRequests, int]], slots: float
 ) -> list[tuple[StartableTasksOfEqualRequests, int]]:
-    """Return the first waiting tasks that together fill the given number of slots."""
     first = list[tuple[StartableTasksOfEqualRequests, int]]()
     for pending_shape, tasks in pending_shapes:
         fitting = min(tasks, ceil(slots / _slots_of_one_task(pending_shape)))

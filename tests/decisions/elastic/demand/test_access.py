@@ -14,7 +14,6 @@ PLAIN = JobAccessIdentity(owner="alice", project="")
 
 
 def fits(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -> int:
-    """Return how many tasks of a job, by default of user alice, fit on the hosts."""
     return fitting_tasks(told, identity, **job)
 
 

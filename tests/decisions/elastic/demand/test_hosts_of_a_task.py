@@ -28,7 +28,6 @@ NEW = {"plain": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8
 
 
 def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> balance_plan.BalanceSituation:
-    """Return a full master, and idle hosts with the given slots and memory."""
     names = [f"n{place}" for place, _ in enumerate(sizes)]
     seen = cell(*full(MASTER), *(instance(name, slots=slots) for name, slots in zip(names, sizes, strict=True)), **more)
     left = dict(zip(names, memory or ["8G"] * len(sizes), strict=True))
@@ -128,7 +127,7 @@ def test_a_job_that_fits_on_present_and_new_nodes_together_is_not_refused_as_too
 
 
 def _splits(sizes: Sequence[int], pieces: int, tasks: int) -> bool:
-    """Try all ways to give each task hosts of its own for `pieces` pieces; say whether one succeeds."""
+    """Return by trial whether every task can get hosts of its own for `pieces` pieces."""
     if not tasks:
         return True
     places = range(len(sizes))
@@ -142,7 +141,6 @@ def _splits(sizes: Sequence[int], pieces: int, tasks: int) -> bool:
 
 @pytest.mark.parametrize("pieces", range(2, 7))
 def test_as_many_exclusive_tasks_as_possible_get_hosts_of_their_own(pieces: int) -> None:
-    """All combinations of up to six hosts are tried."""
     for number in range(1, 7):
         for sizes in combinations_with_replacement(range(1, pieces + 1), number):
             there = Counter(sizes)
@@ -155,7 +153,6 @@ def test_as_many_exclusive_tasks_as_possible_get_hosts_of_their_own(pieces: int)
 
 @given(some.lists(some.integers(1, 40), min_size=1, max_size=8), some.integers(2, 150))
 def test_an_exclusive_task_uses_the_largest_host_and_leaves_fewest_slots_unused(hosts: list[int], pieces: int) -> None:
-    """The expected result comes from trying all combinations of hosts."""
     sizes = [min(size, pieces) for size in hosts]
     places = range(len(sizes))
     groups = (group for number in places for group in combinations(places, number + 1))
@@ -184,7 +181,7 @@ def test_an_exclusive_task_prefers_larger_hosts(pieces: int, there: dict[int, in
 
 
 def _pieces(pe: str, slots: int, memory: float, asked: float) -> int:
-    """Return how many pieces fit on a host; a piece has two slots in environment `pairs`, else one."""
+    """Return how many pieces fit on a host; a piece has two slots in `pairs`, else one."""
     each = 2 if pe == "pairs" else 1
     by_memory = int(memory / (asked * each)) if asked else slots
     return min(slots // each, by_memory)
@@ -213,10 +210,10 @@ HOSTS = some.lists(some.tuples(some.integers(1, 5), some.sampled_from((2, 6, 8))
 def test_only_needed_nodes_are_added_for_parallel_tasks(
     hosts: list[tuple[int, int]], pe: str, pairs: int, tasks: int, is_exclusive: bool, memory: int
 ) -> None:
-    """For one task, the number of added nodes is the smallest that trying all placements finds.
+    """A trial of all placements gives the smallest number of nodes for one task.
 
-    Of several tasks, some start at once on present hosts. Then at most as many nodes are added as the other
-    tasks need on new nodes alone.
+    If some of several tasks start at once on present hosts, the number of added nodes is at most the
+    number that the other tasks need on new nodes alone.
     """
     slots = 2 * pairs
     asks: dict[str, Any] = {"exclusive": "true"} if is_exclusive else {}

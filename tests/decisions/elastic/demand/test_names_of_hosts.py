@@ -7,7 +7,6 @@ from tests.decisions.elastic.demand_cells import cell, plan
 
 
 def fits(host: str, queues: tuple[str, ...] = (), **asks: str) -> bool:
-    """Say whether a job fits on an idle host of the given name."""
     job = waiting(5, queues=queues, **asks)
     return bool(plan(cell(instance(host), wait=[job]), most=1).figures.fit)
 

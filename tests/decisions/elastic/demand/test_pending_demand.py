@@ -26,7 +26,6 @@ def environment(name: str, slots: int) -> ParallelEnvironment:
 
 
 def more(*of: CellResourceDefinition | ParallelEnvironment) -> CellConfiguration:
-    """Return the usual cell configuration with further resources and parallel environments."""
     resources = {one.name: one for one in of if isinstance(one, CellResourceDefinition)}
     environments = {one.name: one for one in of if isinstance(one, ParallelEnvironment)}
     return replace(

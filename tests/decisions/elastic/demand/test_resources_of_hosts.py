@@ -32,7 +32,6 @@ ASKED = [
 
 
 def seen(complex_values: str, values: dict[str, str] | None = None, **job: Any) -> BalanceSituation:
-    """Return a full master, an idle node n1 and a job; `values` are resource values of the master."""
     queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "complex_values": complex_values})
     known = {key: one for one in OWN for key in (one.name, one.shortcut) if key}
     layout = replace(LAYOUT, resources=LAYOUT.resources | known, queues=LAYOUT.queues | {"all.q": queue})
@@ -50,13 +49,11 @@ def without_values(situation: BalanceSituation) -> BalanceSituation:
 
 
 def decided(situation: BalanceSituation, pools: dict[str, NodePoolSection] | None = None) -> BalancePlan:
-    """Return the plan for a cluster of up to nine nodes."""
     return plan(situation, pools or {}, most=9)
 
 
 @pytest.mark.parametrize(("value", "asked"), ASKED)
 def test_a_queue_value_for_one_host_does_not_count_for_another_host(value: str, asked: dict[str, str]) -> None:
-    """Neither an idle node nor a new node counts for the job, and the refusal says so."""
     done = decided(seen(f"NONE,[{MASTER}={value}]", **asked))
 
     assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
@@ -124,14 +121,13 @@ def test_a_job_that_requests_a_value_of_no_host_queue_or_pool_is_refused() -> No
 
 
 def silent(situation: BalanceSituation, *names: str) -> BalanceSituation:
-    """Return the situation in which the given hosts report no load values."""
     hosts = tuple(replace(host, values=()) if host.name in names else host for host in situation.cell.hosts)
     return replace(situation, cell=replace(situation.cell, hosts=hosts))
 
 
 @pytest.mark.parametrize(("quiet", "fit"), [((), 0), (("n1",), 1), ((MASTER,), 0)], ids=str)
 def test_a_host_without_load_reports_may_have_unknown_values(quiet: tuple[str, ...], fit: int) -> None:
-    """But the host lacks a value that other hosts configure."""
+    """A value that another host configures is known to be missing on this host."""
     done = decided(silent(seen("NONE", color="red"), *quiet))
     own = decided(silent(seen(f"NONE,[{MASTER}=color=red]", color="red"), *quiet))
 

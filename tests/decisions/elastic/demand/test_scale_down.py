@@ -24,7 +24,6 @@ MIXED = {"cheap": NodePoolSection(slots=4, price=1, limit=3), "dear": NodePoolSe
 
 
 def idle(*nodes: ElasticNode, **more: Any) -> BalanceSituation:
-    """Return a full master and idle nodes."""
     return cell(*full(MASTER), *(instance(one.name) for one in nodes), nodes=nodes, **more)
 
 
@@ -71,7 +70,7 @@ def test_a_node_with_reserved_slots_is_not_removed(key: str) -> None:
 
 
 def test_only_nodes_that_waiting_tasks_need_stay() -> None:
-    """Jobs that new nodes cannot help keep no node."""
+    """A job that new nodes cannot help keeps no node."""
     nodes = (*TWO, node("n3"))
 
     assert plan(idle(*nodes, wait=[waiting(1, tasks=5)])).remove == ("n1",)
@@ -80,7 +79,7 @@ def test_only_nodes_that_waiting_tasks_need_stay() -> None:
 
 
 def test_a_node_without_a_listed_queue_is_not_taken_for_idle() -> None:
-    """A node with only best-effort queues is idle, because the cell lists these queues."""
+    """The cell lists best-effort queues, so a node with only best-effort queues is idle."""
     only_best = instance("n2", queue="be.q")
     seen = cell(instance("n1"), only_best, nodes=TWO)
     bare = replace(seen.cell, instances=(only_best,))
@@ -189,7 +188,6 @@ def test_a_node_that_the_cell_does_not_list_is_not_removed() -> None:
 
 
 def test_idle_nodes_above_the_scheduled_maximum_are_removed() -> None:
-    """Two of five nodes are busy, and the schedule allows the master and three nodes."""
     nodes = [node(f"n{number}", 10, idle=0, pool="plain") for number in range(1, 6)]
     busy = [instance(MASTER, (4,)), *(instance(name, (4,)) for name in ("n1", "n2"))]
     free = [instance(name) for name in ("n3", "n4", "n5")]
@@ -348,7 +346,6 @@ def drawn(hosts: list[tuple[int, int, str, str, str]], waits: list[Any]) -> Bala
 def test_in_every_cell_limits_hold_and_no_used_node_is_removed(
     hosts: list[tuple[int, int, str, str, str]], waits: list[Any], most: int, spare: int, least: int
 ) -> None:
-    """A round adds or removes nodes, equal input gives an equal plan, and repeated rounds stop adding nodes."""
     seen = drawn(hosts, waits)
     least = min(least, most)
     options: dict[str, Any] = {"schedule": f"0-24 {least}-{most}", "spare_slots": spare, "max_booting": 50}

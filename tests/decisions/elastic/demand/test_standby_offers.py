@@ -12,7 +12,6 @@ SIZES = {"s4": 4, "t4": 4, "s16": 16}
 
 
 def planned(*names: str, slots: int = 1, tasks: int = 1, is_told: bool = True) -> BalancePlan:
-    """Return the plan for waiting tasks while the given hosts are powered off."""
     sizes = {name: SIZES[name] for name in names}
     wait = [waiting(5, slots=slots, tasks=tasks, pe="smp" if slots > 1 else "")]
     return plan(with_standby(sizes, *full(MASTER), wait=wait, **({} if is_told else {"standby": ()})))

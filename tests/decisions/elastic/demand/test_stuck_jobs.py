@@ -31,7 +31,7 @@ STUCK = WaitingJobsHistory(at=ago(1), tasks=1, room_since=ago(30), stuck_since=a
 def told(
     seen: BalanceSituation, known: Mapping[int, WaitingJobsHistory], **demand: Any
 ) -> tuple[list[int], BalancePlan]:
-    """Return the jobs that a round reports as stuck, given the history from the previous round, and the plan."""
+    """Return the stuck jobs that a round reports, and its plan; `known` is the previous round's history."""
     found = plan(replace(seen, watched=known), **demand)
     return [one.job for one in found.refused if one.cause is NodeAddOrRemoveRefusalCause.STUCK], found
 

@@ -29,7 +29,6 @@ def kill() -> None:
 
 
 def trace(frame: FrameType, event: str, _: Any) -> Any:
-    """Check each function call for the place."""
     is_function = frame.f_code.co_flags & inspect.CO_NEWLOCALS  # no module, nor a class's body
     is_ours = any(part in frame.f_code.co_filename for part in PARTS)
     if event != "call" or not (is_ours and is_function):
@@ -42,7 +41,6 @@ def trace(frame: FrameType, event: str, _: Any) -> Any:
 
 
 def line(frame: FrameType, event: str, _: Any) -> Any:
-    """Count each executed line of the files."""
     if event == "line":
         SEEN.add((frame.f_code.co_filename, frame.f_lineno))
         if len(SEEN) >= int(WHERE):

@@ -12,7 +12,6 @@ EACH = (r"<job_list.*?</job_list>\s*", r"<Queue-List>.*?</Queue-List>\s*")
 
 
 def turned(told: str) -> str:
-    """Return an answer with each of its lists reversed."""
     if told.lstrip().startswith("{"):
         return json.dumps(dict(reversed(json.loads(told).items())))
     for each in EACH:

@@ -57,8 +57,6 @@ PROGRAMS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The numbers of both campaigns, and the published state of the first one after each false answer."""
-
     odd: int
     roomless: int
     after: dict[str, tuple[int, int]]
@@ -114,7 +112,6 @@ def no_room(grid: Grid) -> Iterator[None]:
 
 @contextmanager
 def liars(grid: Grid) -> Iterator[None]:
-    """Replace the programs that list jobs by programs that can falsify their answer on demand."""
     for host, (program, of_cluster, without) in PROGRAMS.items():
         script = LIAR.replace("OF_CLUSTER", of_cluster).replace("WITHOUT", without)
         script = script.replace("PROGRAM", program)
@@ -131,7 +128,7 @@ def liars(grid: Grid) -> Iterator[None]:
 
 
 def told(grid: Grid, number: int, form: str) -> tuple[int, int]:
-    """Falsify both clusters' answers for a while; return how many tasks have ended and how many run afterwards.
+    """Falsify both clusters' answers for a while; return the numbers of ended and running tasks.
 
     A task that no answer lists for `forgotten_s` counts as deleted (PATIENT).
     """
@@ -149,7 +146,6 @@ def told(grid: Grid, number: int, form: str) -> tuple[int, int]:
 
 
 def living(grid: Grid, number: int) -> list[str]:
-    """Return the lines of a campaign's tasks in the clusters' true job lists."""
     names = [line for line in runner.at_beta(grid, number) if "Full" in line]
     message = [line for line in runner.at_gamma(grid, number) if '"name"' in line]
     return names + message
@@ -162,7 +158,6 @@ def test_an_answer_that_is_cut_empty_or_reversed_ends_no_task(seen: Seen, form: 
 
 
 def test_each_task_runs_once_whatever_the_clusters_answered(site: Grid, seen: Seen) -> None:
-    """The first attempt of each task succeeds."""
     found = runner.shown(site, seen.odd)
 
     assert (TASKS, 0) == (found["ended"], found["failed"])
@@ -179,7 +174,7 @@ def ran(grid: Grid) -> list[str]:
 
 
 def test_shell_and_sql_in_a_parameter_is_executed_at_neither_batch_system(site: Grid, seen: Seen) -> None:
-    """A task receives its parameter as written; neither cluster executes any of it."""
+    """A task receives its parameter as written."""
     texts = [line.partition(" ")[2] for line in ran(site)]
 
     assert Counter({ODD: 3, "$(touch": 1}) == Counter(texts)

@@ -50,7 +50,6 @@ def each_once(number: int) -> Counter[str]:
 
 @contextmanager
 def small(grid: Grid, folder: str, size: str) -> Iterator[None]:
-    """Put a folder and its content on a small filesystem."""
     _stop(grid)
     kept = grid.sh(HOST, f"mktemp -d {folder}.XXXXXX").strip()
     mount = f"mode=$(stat -c %a {folder}),uid=$(stat -c %u {folder}),gid=$(stat -c %g {folder})"
@@ -78,7 +77,6 @@ def _start(grid: Grid) -> None:
 
 @contextmanager
 def filled(grid: Grid, folder: str) -> Iterator[None]:
-    """Fill the filesystem of a folder until the block ends."""
     grid.on(HOST, "sh", "-c", f"cat /dev/zero >{folder}/filler")
     try:
         yield
@@ -118,7 +116,6 @@ def test_a_full_disk_of_the_state_file_delays_tasks_and_loses_none(site: Grid) -
 
 @pytest.mark.long
 def test_no_task_is_sent_or_lost_while_the_ledgers_disk_is_full(site: Grid) -> None:
-    """The log names the ledger's file."""
     site.sh(HOST, f"mkdir -p -m 700 {LEDGER}")
     with small(site, LEDGER, "256k"):
         with filled(site, LEDGER):
@@ -154,7 +151,6 @@ def test_gridsub_refuses_a_campaign_while_the_spool_is_full(site: Grid) -> None:
 
 @pytest.fixture
 def no_room_at_beta(site: Grid) -> Iterator[None]:
-    """Fill the owner's folder at beta's hosts, so that no file can be added."""
     folder = f"/home/alice/{FOLDER.removeprefix('~/')}"
     options = "size=64k,nr_inodes=1,mode=755,uid=$(id -u alice)"
     for host in BETA_HOSTS:

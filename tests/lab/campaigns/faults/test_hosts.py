@@ -28,7 +28,7 @@ def folder(site: Grid) -> Iterator[Grid]:
 
 
 def ran(grid: Grid) -> list[tuple[str, str]]:
-    """Return each run of a task with the host of the run."""
+    """Return the task and the host of each run."""
     told = grid.sh(HOST, f"cat {FOLDER}/ran 2>/dev/null; :", user="alice")
     return sorted((line.split()[0], line.split()[1]) for line in told.splitlines())
 

@@ -38,9 +38,9 @@ RUN = f"sh -c 'echo $CIGRI_JOB_ID >>ran; [ $1 -lt {len(SEND)} -o -e go ] || slee
 
 @pytest.fixture(scope="module")
 def brought(site: Grid) -> Iterator[int]:
-    """Return a campaign of which no task was sent, while the runner is stopped.
+    """Return a campaign without sent tasks; the runner is stopped.
 
-    Tasks that a test deletes do not end earlier by themselves.
+    The tasks run until a test deletes them.
     """
     with bring(site, RUN, TASKS) as number:
         yield number
@@ -48,7 +48,6 @@ def brought(site: Grid) -> Iterator[int]:
 
 @contextmanager
 def bring(grid: Grid, exec_file: str, tasks: int) -> Iterator[int]:
-    """Submit a campaign for gamma in a folder of its own, with the runner stopped."""
     grid.sh(FAR, f"rm -rf {FOLDER} && mkdir {FOLDER}", user=ACCOUNT)
     grid.sh(HOST, "gridbridge drain gamma --reason tests")
     try:
@@ -65,18 +64,20 @@ def bring(grid: Grid, exec_file: str, tasks: int) -> Iterator[int]:
 
 
 def once_more(grid: Grid, *words: str) -> Done:
-    """Repeat the same call of the helper, as the service does."""
     program = ("sudo", "-n", "/opt/gridbridge/bin/gridbridge-as-user")
     return grid.on(HOST, "runuser", "-u", "gridbridge", "--", *program, *words, timeout_s=100)
 
 
 def array(number: int, place: int) -> tuple[str, ...]:
-    """Return the helper's arguments for an array of one task; task numbers there are one less."""
+    """Return the helper's arguments for an array of one task.
+
+    The number of the array is the task's number plus 1.
+    """
     return ("send-arrays", f"c.{number}", "gamma", str(place + 1), f"{place}:1")
 
 
 def send(grid: Grid, number: int, place: int, where: str) -> str:
-    """Submit an array by two helper calls of which the first is killed; return the array's id."""
+    """Submit an array by two calls of the helper, and kill the first call; return the array's id."""
     assert killed(grid, where, AS_USER, *array(number, place)), where
     done = once_more(grid, *array(number, place))
     status, job, why = done.out.split(" ", 2)
@@ -110,7 +111,7 @@ def test_an_array_is_deleted_wherever_its_deletion_is_killed(site: Grid, brought
 
 @pytest.mark.long
 def test_the_runner_finds_out_which_tasks_were_sent_and_which_ran(site: Grid, brought: int) -> None:
-    """No task that ran is sent again, a deleted task may be, and the campaign ends."""
+    """A deleted task may be sent again, but no task that ran."""
     site.sh(FAR, f"touch {FOLDER}/go", user=ACCOUNT)
     runner.start(site)
     found = until_state(site, brought, "terminated")

@@ -50,15 +50,12 @@ def each_once(number: int, tasks: int) -> Counter[str]:
 
 
 def silent(grid: Grid) -> dict[str, bool]:
-    """Return the clusters that did not report their state, and whether each reports again."""
     told = json.loads(grid.on(runner.HOST, "gridevents", "-g", "-a", "--json", user="bob").out)
     return {one["cluster"]: bool(one["closed_at"]) for one in told if one["code"] == SILENT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Away:
-    """A campaign whose clusters stopped for a while, and its published state meanwhile."""
-
     number: int
     silent: dict[str, bool]
     failed: int
@@ -72,7 +69,6 @@ LOST = (  # with where each attempt was
 
 
 def judged_lost(grid: Grid, number: int) -> list[tuple[str, str, str, str]]:
-    """Return the cluster, job and array index of each task that the runner counts as lost."""
     query = LOST.format(number=number)
     rows = f"sqlite3.connect('/var/lib/gridbridge/state.db').execute('{query}', ('site_fault',))"
     told = grid.sh(runner.HOST, f'python3 -c "import sqlite3; [print(*row) for row in {rows}]"')
@@ -81,7 +77,7 @@ def judged_lost(grid: Grid, number: int) -> list[tuple[str, str, str, str]]:
 
 
 def unnoted(grid: Grid, number: int) -> Counter[str]:
-    """Return the lost tasks, after checking that OAR has recorded no end of any of them."""
+    """Assert that OAR has recorded no end of any lost task; return the lost tasks."""
     lost = judged_lost(grid, number)
 
     assert all(one[1] == "gamma" and exit_codes(grid, *one[2:]) == [None] for one in lost), lost
@@ -96,7 +92,6 @@ def exit_codes(grid: Grid, job: str, place: str) -> list[int | None]:
 
 @contextmanager
 def no_servers(grid: Grid) -> Iterator[None]:
-    """Stop beta's qmaster and gamma's database until the block ends."""
     grid.on("beta-master", "labctl", "stop", "qmaster")
     grid.on(FAR, "labctl", "stop", "postgresql")
     try:
@@ -127,13 +122,12 @@ def test_a_silent_cluster_opens_an_event_until_it_answers(site: Grid, away: Away
 
 @pytest.mark.long
 def test_no_task_is_lost_or_runs_twice_when_both_servers_stop(site: Grid, away: Away) -> None:
-    """A server that does not answer ends no task."""
     assert 0 == away.failed
     require_whole(site, away.number, "away")
 
 
 def require_whole(grid: Grid, number: int, name: str) -> None:
-    """Require that all tasks of a campaign succeeded, however long the servers were stopped.
+    """Assert that all tasks of a campaign succeeded.
 
     Only tasks whose end OAR did not record may have run twice.
     """
@@ -162,7 +156,10 @@ def test_no_task_is_lost_in_ten_minutes_without_servers(folders: Grid) -> None:
 
 @pytest.fixture
 def nodes_that_note_nothing(folders: Grid) -> Iterator[Grid]:
-    """Have gamma's nodes refuse the file that OAR writes at a job's start, so that OAR submits anew."""
+    """Let gamma's nodes refuse the file that OAR writes at a job's start.
+
+    OAR then submits the job again.
+    """
     for node in NODES:
         folders.sh(node, f"chmod 555 {DISK}")
     try:
@@ -180,7 +177,7 @@ def heal(grid: Grid) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["normal", "best-effort"])
 def test_a_task_that_oar_submits_again_by_itself_runs_once(nodes_that_note_nothing: Grid, kind: str) -> None:
-    """The task runs at the other cluster: OAR's copy is not a submission of the service, and gamma can't start it."""
+    """The task runs at the other cluster. OAR's copy is no attempt of the service."""
     grid = nodes_that_note_nothing
     number = bring(grid, "copied", SOME, BOTH, kind)
     grid.until(lambda: runner.clusters_of(grid, number) == {*BOTH}, "both to have tasks", runner.CAMPAIGN_S)
@@ -195,7 +192,6 @@ def test_a_task_that_oar_submits_again_by_itself_runs_once(nodes_that_note_nothi
 
 
 def copies(grid: Grid, number: int) -> list[int]:
-    """Return the jobs that OAR submitted again by itself for a campaign's tasks."""
     told = grid.sh(FAR, f"oarstat -f -J --sql \"job_name like 'gc.alpha.{number}.%'\"")
     found = json.loads(told or "{}")
     return [int(job) for job, one in found.items() if one["resubmit_job_id"]]

@@ -33,8 +33,6 @@ TERMINATED = "terminated"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The messages that an owner got, and the published state while her account was missing."""
-
     number: int
     printing: int
     refused: Mapping[str, Done]
@@ -45,7 +43,6 @@ class Seen:
 
 @pytest.fixture(scope="module")
 def site(site: Grid) -> Iterator[Grid]:
-    """Return the lab with a runner that limits each person to few and small files."""
     runner.stop(site)
     with configured(site, FEW):
         runner.start(site)
@@ -56,7 +53,7 @@ def site(site: Grid) -> Iterator[Grid]:
 
 @pytest.fixture(scope="module")
 def seen(site: Grid) -> Iterator[Seen]:
-    """Have alice submit campaigns one after another, and lose her account while a campaign has tasks."""
+    """Let alice submit campaigns, and remove her account while a campaign has tasks."""
     site.sh(HOST, f"rm -rf {FOLDER} && mkdir -p {SMALL}", user=OWNER)
     with small(site, SMALL, BETA_HOSTS, "size=64k,mode=755,uid=10003,gid=10003"):
         refused = {"too large": typed(site, "1-200000")}
@@ -100,7 +97,7 @@ def small(grid: Grid, folder: str, hosts: tuple[str, ...], options: str) -> Iter
 
 @contextmanager
 def no_account(grid: Grid) -> Iterator[None]:
-    """Remove alice's account from the site's host only; her clusters keep it."""
+    """Remove alice's account from the site's host. The clusters keep her accounts."""
     grid.sh(HOST, "userdel -f carol 2>/dev/null; ! getent passwd carol")
     try:
         yield
@@ -109,19 +106,16 @@ def no_account(grid: Grid) -> Iterator[None]:
 
 
 def typed(grid: Grid, numbers: str) -> Done:
-    """Have alice run gridsub."""
     argv = ("gridsub", "--array", numbers, "--clusters", "beta", "--", "true")
     return grid.on(HOST, *argv, user=OWNER, timeout_s=100)
 
 
 def hers(grid: Grid, number: int) -> list[str]:
-    """Return the lines of a campaign's tasks that run at beta."""
     listed = grid.sh("beta-master", f"qstat -s r -r -u {OWNER}")
     return [line for line in listed.splitlines() if line.endswith(f" campaign.{number}")]
 
 
 def codes(grid: Grid, number: int) -> frozenset[str]:
-    """Return the codes of a campaign's open events."""
     told = grid.on(HOST, "gridevents", "--json", "-c", str(number), user="bob").out
     return frozenset(one["code"] for one in json.loads(told))
 
@@ -147,7 +141,7 @@ def test_each_task_runs_once_when_the_account_is_back(site: Grid, seen: Seen) ->
     ("what", "would"), [("too large", "you would have 1 campaign file of"), ("too many", "you would have 3 campaign ")]
 )
 def test_campaign_files_are_limited_for_each_person(seen: Seen, what: str, would: str) -> None:
-    """The number and the size of files are limited; gridsub reports the limit and the remedy."""
+    """`gridsub` reports the limit and the remedy."""
     done = seen.refused[what]
 
     assert (1, True) == (done.status, would in done.err), done
@@ -162,7 +156,6 @@ def test_gridsub_refuses_a_campaign_when_its_owners_disk_is_full(seen: Seen) -> 
 
 
 def test_a_task_that_has_no_room_for_its_output_has_failed(site: Grid, seen: Seen) -> None:
-    """The task's own exit status is shown."""
     told = site.on(HOST, "gridbridge", "why", f"{seen.printing}.0", user=OWNER).out
 
     assert "exit status 4" in told

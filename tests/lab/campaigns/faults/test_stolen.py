@@ -46,7 +46,7 @@ class There:
 
 @pytest.fixture(scope="module")
 def there(site: Grid) -> Iterator[There]:
-    """Submit the campaigns and stop the runner; a state file from before is saved."""
+    """Save a copy of the state file, submit the campaigns, and stop the runner."""
     for host, user in AT.values():
         site.sh(host, f"rm -rf {FOLDER} && mkdir {FOLDER}", user=user)
     site.on(HOST, *AS_THE_SERVICE, "python3", "-c", COPY, STATE, f"{STATE}.earlier")
@@ -72,13 +72,12 @@ def jdl(exec_file: str, clusters: dict[str, Any], **other: Any) -> dict[str, Any
 
 
 def running(grid: Grid, number: int) -> set[str]:
-    """Return the clusters where the gated campaign's tasks run, once the other campaign has ended."""
+    """Return the clusters where the campaign's tasks run; empty until one of its tasks has ended."""
     found = published(grid, number)
     return {one["cluster"] for one in found["at"] if one["running"] and found["ended"]}
 
 
 def change(grid: Grid) -> int:
-    """Change a campaign's file before any of its tasks is sent; return the campaign's number."""
     grid.cell("beta", "qmod", "-d", "all.q", user="root")
     try:
         grid.until(lambda: not free(grid, "beta"), "beta to have no free slot", CAMPAIGN_S)
@@ -92,7 +91,6 @@ def change(grid: Grid) -> int:
 
 
 def free(grid: Grid, cluster: str) -> int:
-    """Return the published number of free slots of a cluster."""
     told = json.loads(grid.sh(HOST, "gridclusters --json", user="bob"))
     return int(next(one["free"] for one in told if one["name"] == cluster))
 
@@ -102,7 +100,7 @@ def stolen(grid: Grid, *words: str) -> Done:
 
 
 def sent(grid: Grid, *words: str) -> tuple[int, str]:
-    """Ask for an array of tasks; return the status of the answer, and the reason."""
+    """Request an array of tasks; return the status and the reason of the answer."""
     done = stolen(grid, "send-arrays", *words)
     told = done.out if done.status == 0 else f"{done.status} 0 {done.err}"
     status, _, why = told.split(" ", 2)
@@ -110,23 +108,18 @@ def sent(grid: Grid, *words: str) -> tuple[int, str]:
 
 
 def place_of(grid: Grid, there: There, cluster: str) -> int:
-    """Return the last task of the last array that was sent to a cluster."""
     rows = [row for row in ledger(grid, there.living) if row[0] == "array" and row[2] == cluster]
     return int(rows[-1][3].rpartition(",")[2].partition(":")[0].rpartition("-")[2])
 
 
 def seen(grid: Grid, there: There) -> tuple[Any, ...]:
-    """Return the ledger and the clusters' job lists, which an attacker must not change."""
     rows = [row for one in (there.living, there.over) for row in ledger(grid, one)]
     at_beta = [line.split()[0] for line in runner.at_beta(grid, there.living)]
     return rows, at_beta, len(runner.at_gamma(grid, there.living))
 
 
 def test_no_task_runs_from_a_campaign_file_changed_before_its_first_use(site: Grid, there: There) -> None:
-    """The service records a file's checksum at submission; the helper compares it, whoever asks.
-
-    The campaign ends, and root's ledger soon records that.
-    """
+    """The service records the checksum at submission, and the helper compares it at each call."""
     status, why = sent(site, f"c.{there.changed}", "beta", "90", "0:1")
 
     assert status in (REFUSED, HAS_ENDED), why
@@ -164,7 +157,7 @@ DISGUISES = (
 
 
 def test_an_array_renamed_by_an_operator_is_recognised(site: Grid, there: There) -> None:
-    """The array is found by its id, and before the id is known by the submission's record."""
+    """The helper finds the array by its id, or by the record of its submission."""
     campaign, living = f"c.{there.living}", place_of(site, there, "beta")
     at_first, rows = seen(site, there), ledger(site, there.living)
     number, tasks = next((row[1], row[3]) for row in reversed(rows) if row[0] == "array" and row[2] == "beta")
@@ -192,7 +185,7 @@ def test_an_array_renamed_by_an_operator_is_recognised(site: Grid, there: There)
 
 
 def test_no_task_of_an_ended_campaign_is_sent(site: Grid, there: There) -> None:
-    """An ended campaign is not resumed by the service account either."""
+    """Not even the service account can resume an ended campaign."""
     before = seen(site, there)
 
     assert HAS_ENDED == sent(site, f"c.{there.over}", "beta", "90", "0:2")[0]
@@ -229,7 +222,7 @@ def test_no_campaign_file_of_the_service_account_and_no_renamed_file_is_used(sit
 
 @pytest.mark.long
 def test_no_task_runs_again_after_an_old_state_file_is_restored(site: Grid, there: There) -> None:
-    """The old state file lacks the campaigns: they are paused, and resume from root's ledger."""
+    """The old state file lacks the campaigns. The campaigns pause, and resume from root's ledger."""
     site.sh(HOST, f"kill -9 {' '.join(pollers(site))}; cd /var/lib/gridbridge && {RESTORE}")
     site.require_ready()
     used, free_number = (sent(site, f"c.{there.living}", "beta", number, "4:7")[0] for number in ("1", "70"))

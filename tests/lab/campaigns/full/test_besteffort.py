@@ -51,7 +51,6 @@ PASSES = 15  # of the scheduler, one a second
 
 @pytest.fixture(scope="module")
 def before(grid: Grid) -> Iterator[str]:
-    """Return beta's configuration objects as they are before best-effort queues are made."""
     grid.sh(BETA, OBJECTS)
     yield grid.sh(BETA, DUMP)
     grid.sh(BETA, f"qdel -u '*'; {PATHS} qconf -sql | grep -qx long.q && qconf -dq long.q; :")
@@ -68,7 +67,6 @@ def site(site: Grid, before: str) -> Grid:
 
 @pytest.fixture
 def full(site: Grid) -> Iterator[Grid]:
-    """Fill each of beta's slots with a best-effort job; the jobs are deleted afterwards."""
     site.sh(BETA, "qsub -t 1-4 -l gb_besteffort=true -b y sleep 600", user="bob")
     site.until(lambda: besteffort(site) == FULL, "four best-effort jobs to run")
     yield site
@@ -77,12 +75,11 @@ def full(site: Grid) -> Iterator[Grid]:
 
 
 def besteffort(grid: Grid) -> dict[str, int]:
-    """Return the used slots of each instance of beta's best-effort queues in use."""
+    """Return the used slots of beta's best-effort queue instances, without unused instances."""
     return {name: used for name, used, _ in instances(grid) if used and name.startswith("gb-be")}
 
 
 def suspended(grid: Grid) -> set[str]:
-    """Return beta's best-effort queue instances that another queue has suspended."""
     return {name for name, _, state in instances(grid) if name.startswith("gb-be") and "S" in state}
 
 
@@ -100,7 +97,6 @@ def local(grid: Grid, *options: str) -> str:
 
 
 def test_a_dry_run_prints_the_best_effort_set_up_and_changes_nothing(grid: Grid, before: str) -> None:
-    """The printed output is a script that makes the same changes."""
     said = grid.sh(HOST, SETUP)
 
     assert "qconf -Aq" in said
@@ -109,7 +105,7 @@ def test_a_dry_run_prints_the_best_effort_set_up_and_changes_nothing(grid: Grid,
 
 
 def test_best_effort_queues_are_made_once_and_confirmed_by_the_check(site: Grid) -> None:
-    """Only the cell's lists that have to name the queues are changed."""
+    """The set-up changes only the cell's lists that have to name the queues."""
     assert "nothing to do" in site.sh(HOST, f"{SETUP} --apply")
     told = json.loads(site.on(HOST, "gridbridge", "check", "--json").out)["items"]
     ours = {one["name"]: one["state"] for one in told if "gb-be" in one["name"] + one["found"]}
@@ -140,7 +136,7 @@ def test_a_limit_that_keeps_local_jobs_behind_tasks_is_named(site: Grid) -> None
 def test_a_local_job_preempts_only_as_many_tasks_as_it_needs(
     full: Grid, options: tuple[str, ...], left: set[str]
 ) -> None:
-    """Only tasks on the job's host are preempted; neither a quota nor consumed resources delay the job."""
+    """The job preempts only tasks on its host. Neither a quota nor consumed resources delay the job."""
     job = local(full, *options)
 
     full.until(lambda: full.states("beta").get(job) == "r", "the local job to run", 15)
@@ -150,7 +146,6 @@ def test_a_local_job_preempts_only_as_many_tasks_as_it_needs(
 
 @pytest.fixture
 def exclusive(site: Grid) -> Iterator[None]:
-    """Let jobs request beta's first host exclusively."""
     row = "alone alone BOOL EXCL YES YES 0 1000"
     site.sh(BETA, f"{PATHS} (qconf -sc; echo {row}) >sc && qconf -Mc sc")
     site.sh(BETA, f"{PATHS} qconf -mattr exechost complex_values alone=true {NODE}")
@@ -182,13 +177,11 @@ def on_node(names: dict[str, int]) -> set[str]:
 
 @pytest.mark.long
 def test_a_host_full_of_local_jobs_gets_no_best_effort_task(site: Grid) -> None:
-    """No task is started only to be killed."""
     _full_of_local_jobs(site, PASSES)
 
 
 @pytest.mark.long
 def test_a_full_host_gets_no_best_effort_task_in_a_hundred_scheduler_runs(site: Grid) -> None:
-    """The scheduler runs a hundred times."""
     _full_of_local_jobs(site, 100)
 
 
@@ -241,7 +234,6 @@ AT = {"beta": (HOST, "alice"), "gamma": ("gamma-master", "al_gamma")}
 
 @pytest.fixture(scope="module")
 def waysides(site: Grid) -> Iterator[int]:
-    """Fill beta and gamma with a campaign's tasks, and return the campaign's number."""
     for host, user in AT.values():
         site.sh(host, "rm -rf ~/waysides && mkdir ~/waysides", user=user)
     number = _submit(site, "waysides", RUN, ("beta", "gamma"), 12)
@@ -254,7 +246,7 @@ def waysides(site: Grid) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def staying(site: Grid, waysides: int) -> int:
-    """Submit a campaign whose tasks stay at beta after the first campaign's tasks have ended."""
+    """Submit a second campaign whose tasks stay at beta."""
     del waysides
     return _submit(site, "left", LEFT, ("beta",), 2)
 
@@ -266,13 +258,11 @@ def _submit(grid: Grid, name: str, command: str, clusters: tuple[str, ...], task
 
 
 def notes(grid: Grid) -> list[list[str]]:
-    """Return the lines that the tasks wrote at all clusters."""
     texts = (grid.sh(host, "cat ~/waysides/notes", user=user) for host, user in AT.values())
     return [line.split() for line in "".join(texts).splitlines()]
 
 
 def began(grid: Grid, cluster: str) -> int:
-    """Return how many tasks have started at a cluster."""
     host, user = AT[cluster]
     told = grid.sh(host, "cat ~/waysides/notes 2>/dev/null || :", user=user)
     return told.count("began")

@@ -28,7 +28,6 @@ MADE = "".join(f"head -c 2000000 /dev/urandom >{name};" for name in NAMES)
 
 @pytest.fixture(scope="module")
 def areas(site: Grid) -> Iterator[Grid]:
-    """Make storage areas for this test, and datasets with replicas at beta and at home."""
     for _, host, path, _ in AREAS:
         site.sh(host, f"install -d -m 1777 {path}")
     sections = "".join(
@@ -65,7 +64,6 @@ def waiting_at_beta(site: Grid) -> int:
 
 
 def side_by_side(site: Grid) -> dict[str, Any]:
-    """Run a task round and a data round at once, then nikita; return the output of both rounds."""
     words = {"tasks": "gridbridge rebalance fail beta", "data": "gridbridge rebalance data"}
     told: dict[str, Any] = {}
 
@@ -82,7 +80,6 @@ def side_by_side(site: Grid) -> dict[str, Any]:
 
 
 def whole(site: Grid, name: str) -> set[str]:
-    """Return the areas in which a dataset is complete, by reading the dataset."""
     told = json.loads(site.sh(HOST, f"gridbridge data verify {name} --json", user="alice"))
     return {one["storage"] for one in told["replicas"] if one["whole"]}
 

@@ -49,8 +49,6 @@ TASKS = 4  # of each campaign
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """The campaigns that fill beta, and alice's jobs that wait there."""
-
     memory: int
     licences: int
     never: str  # asks for more memory than there is
@@ -58,7 +56,6 @@ class Crowd:
 
 @pytest.fixture(scope="module")
 def crowd(site: Grid) -> Iterator[Crowd]:
-    """Fill beta with four best-effort tasks, and submit a job that no preemption can help."""
     site.sh(BETA, OBJECTS)
     site.sh(HOST, f"{SETUP} --apply")
     site.sh(HOST, "rm -f ~/way.*", user="alice")
@@ -107,10 +104,7 @@ def starts(grid: Grid, job: str) -> None:
 
 
 def test_the_newest_task_on_a_host_ends_for_a_job_that_lacks_memory(site: Grid, crowd: Crowd) -> None:
-    """A dry run reports it; the older task goes on, and so do tasks without memory.
-
-    No second task ends when nikita is killed meanwhile.
-    """
+    """Older tasks and tasks without memory go on. A killed nikita ends no second task."""
     before, others = running(site, crowd.memory), running(site, crowd.licences)
     job = local(site, "-l", "mem=2G")
     site.sh(HOST, f"griddel -p {crowd.memory}")
@@ -163,7 +157,6 @@ def on_node(grid: Grid, jobs: list[str]) -> list[str]:
 
 
 def test_campaigns_succeed_and_name_the_jobs_that_preempted_their_tasks(site: Grid, crowd: Crowd) -> None:
-    """Each task succeeds once; preempted tasks were sent again."""
     site.sh(BETA, f"qdel {crowd.never}")
     site.sh(HOST, f"griddel -r {crowd.memory} {crowd.licences}")
     site.sh(HOST, "touch ~/way.go", user="alice")

@@ -24,7 +24,6 @@ KILLS = {
 
 @pytest.fixture(scope="module")
 def waiting(site: Grid) -> Iterator[int]:
-    """Return a campaign whose tasks wait at beta in a closed queue, while gamma has become idle."""
     with closed_queue(site):
         with filled(site, *NODES):
             clusters = {"beta": {"queue": QUEUE}, "gamma": {}}
@@ -51,7 +50,7 @@ def test_a_rebalance_command_reports_why_a_task_can_not_be_moved(site: Grid, wai
 
 
 def test_waiting_tasks_start_at_another_cluster_and_run_once(site: Grid, waiting: int) -> None:
-    """Nikita is killed meanwhile; neither a dry run nor a quiesced rebalancer moves a task."""
+    """Nikita is killed meanwhile. Neither a dry run nor a quiesced rebalancer moves a task."""
     site.sh(HOST, f"griddel -r {waiting}", user="alice")
     plan = json.loads(site.sh(HOST, f"{REBALANCE} host beta --json"))
     site.sh(HOST, f"{REBALANCE} quiesce")
@@ -89,7 +88,7 @@ def test_a_move_is_replayed_from_the_journal_with_the_same_result(site: Grid, wa
 
 
 def test_root_deletes_only_waiting_tasks(site: Grid, waiting: int) -> None:
-    """A task that has ended is reported as ended; malformed array indexes are refused."""
+    """The helper reports an ended task as ended, and refuses malformed array indexes."""
     told = site.sh(HOST, f"{AS_USER} delete-waiting c.{waiting} beta 1 1-2; echo $?").splitlines()
     odd = site.sh(HOST, f"{AS_USER} delete-waiting c.{waiting} beta 1 ''; echo $?").splitlines()
 

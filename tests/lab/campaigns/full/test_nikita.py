@@ -29,10 +29,10 @@ RUN = "sh -c 'echo \"$CIGRI_JOB_ID\" >>~/flooded'"
 
 @pytest.fixture(scope="module")
 def wiped(site: Grid) -> Iterator[tuple[int, int, int]]:
-    """Return a campaign at beta and one at gamma whose waiting tasks were wiped once, and which have ended.
+    """Return three ended campaigns. Waiting tasks of two, at beta and at gamma, were wiped once.
 
     Each cluster has free slots that the tasks can't use: in another queue at beta, on another node at
-    gamma. A third campaign, one task of two slots, waited beside the first one.
+    gamma. The third campaign, one task of two slots, waited beside the first one.
     """
     with filled(site, NODES[0]), closed_queue(site):
         numbers = (
@@ -61,7 +61,6 @@ def wiped(site: Grid) -> Iterator[tuple[int, int, int]]:
 
 @contextmanager
 def filled(grid: Grid, *nodes: str) -> Iterator[None]:
-    """Fill some of gamma's nodes with a job."""
     for node in nodes:
         where = f"-p \"network_address='{node}'\""
         fill = f"oarsub -n filler -l /resource_id=2,walltime=0:10:0 {where} 'sleep 600'"
@@ -74,7 +73,6 @@ def filled(grid: Grid, *nodes: str) -> Iterator[None]:
 
 @contextmanager
 def closed_queue(grid: Grid) -> Iterator[None]:
-    """Add a queue to beta in which no job starts until the queue is enabled."""
     grid.cell("beta", "sh", "-c", ADD, user="root")
     grid.until(lambda: QUEUE in grid.sh(HOST, STAYS), "submissions to know that queue")
     try:
@@ -93,7 +91,6 @@ def _submit(grid: Grid, clusters: dict[str, Any], tasks: int) -> int:
 def test_wiped_tasks_are_sent_again_and_run_once(
     site: Grid, wiped: tuple[int, int, int], which: int, host: str, user: str
 ) -> None:
-    """No attempt counts as failed, root's ledger lists each second attempt, and no file is left."""
     number = wiped[which]
     found = until_state(site, number, "terminated")
 
@@ -106,7 +103,6 @@ def test_wiped_tasks_are_sent_again_and_run_once(
 
 @pytest.mark.long
 def test_a_single_task_of_several_slots_is_not_wiped(site: Grid, wiped: tuple[int, int, int]) -> None:
-    """The task is not wiped with the others: its only attempt succeeds."""
     found = until_state(site, wiped[2], "terminated")
 
     assert (found["ended"], found["failed"]) == (1, 0)
@@ -114,7 +110,6 @@ def test_a_single_task_of_several_slots_is_not_wiped(site: Grid, wiped: tuple[in
 
 
 def test_the_journal_lists_wiped_tasks_and_its_replay_decides_the_same(site: Grid, wiped: tuple[int, int, int]) -> None:
-    """The journal lists the owner, cluster, number of tasks and reason."""
     listed = json.loads(site.sh(HOST, "gridbridge replay --json"))
     words = f"wiped: 2 tasks of campaign {wiped[0]} at beta, which wait above the flood rate"
     wipes = [one["decision"] for one in listed if words in one["sentence"]]
@@ -126,7 +121,6 @@ def test_the_journal_lists_wiped_tasks_and_its_replay_decides_the_same(site: Gri
 
 @pytest.fixture
 def gated(site: Grid) -> Iterator[tuple[int, int]]:
-    """Return a campaign at beta and one at gamma, each of two tasks that run until a file exists."""
     for host, user in AT:
         site.sh(host, f"rm -f {GATE}", user=user)
     run = f"sh -c 'until [ -e {GATE} ]; do sleep 0.2; done'"
@@ -147,7 +141,7 @@ def _wait(grid: Grid, number: int) -> int:
 
 
 def test_a_cancelled_running_task_ends_and_the_other_task_goes_on(site: Grid, gated: tuple[int, int]) -> None:
-    """Nikita cancels the task once; a task that its owner cancelled has not failed."""
+    """A task that its owner cancelled has not failed."""
     told = [site.on(HOST, "griddel", "-j", f"{each}.1", user="alice").out for each in gated]
     site.sh(HOST, NIKITA, timeout_s=120)
     ended = [(each, 1) for each in gated]

@@ -39,13 +39,11 @@ def _fresh_notes(grid: Grid) -> Iterator[None]:
 
 
 def submit(grid: Grid, name: str, count: int, seconds: int | str) -> str:
-    """Submit an array whose tasks all cross and record their runs."""
     script = SCRIPT.format(seconds=seconds)
     return grid.transfer("-N", name, "-t", f"1-{count}", "-o", "/dev/null", "-j", "y", script=script)
 
 
 def outcome(grid: Grid, job: str, name: str, count: int, limit_s: float = 120) -> Outcome:
-    """Wait until every task has ended and no job of the array is left at beta."""
     records = grid.until(lambda: ends(grid, job, count), f"{count} ends of {job}", limit_s)
     for remote in grid.remote_ids(job):
         grid.until_gone(remote, "beta")  # a qmaster that was away hears its execds some 30 s later
@@ -53,7 +51,6 @@ def outcome(grid: Grid, job: str, name: str, count: int, limit_s: float = 120) -
 
 
 def once_each(job: str, count: int) -> Outcome:
-    """Return the expected outcome of an array whose tasks each ran once and succeeded."""
     return sorted(f"{job}.{task}" for task in range(1, count + 1)), {("0", "0")}
 
 
@@ -83,7 +80,7 @@ def test_jobs_run_once_though_the_network_to_the_remote_master_is_cut(grid: Grid
 
 
 def test_jobs_run_once_though_the_transfer_hosts_daemons_are_killed(grid: Grid) -> None:
-    """The poller, the sensor and execd are killed in turn; the starters survive."""
+    """The poller, the sensor and execd are killed in turn. The starters survive."""
     job = submit(grid, "daemons", 4, UNTIL_GO.format("daemons"))
     grid.until(lambda: len(grid.remote_ids(job)) == 4, "all to be away")
 
@@ -116,7 +113,7 @@ def test_remote_jobs_are_known_two_minutes_after_state_file_and_spool_were_lost(
 
 
 def test_a_stopped_sensor_never_blocks_execd(grid: Grid) -> None:
-    """Execd keeps starting and ending jobs; the resumed sensor answers again."""
+    """Execd keeps starting and ending jobs. The resumed sensor answers again."""
     grid.sh("alpha-master", f"pkill -STOP -f {SENSOR}")
     try:
         job = submit(grid, "deaf", 2, 1)
@@ -126,7 +123,6 @@ def test_a_stopped_sensor_never_blocks_execd(grid: Grid) -> None:
 
 
 def _states(grid: Grid, job: str) -> set[str]:
-    """Return the state letters of a job's tasks."""
     return {letters for one, letters in grid.states().items() if one.partition(".")[0] == job}
 
 
@@ -142,7 +138,6 @@ def test_a_job_refused_by_a_limit_is_only_delayed(grid: Grid) -> None:
 
 @pytest.mark.long
 def test_no_answer_is_never_taken_for_an_end_or_for_idle(grid: Grid) -> None:
-    """The poller gets empty, garbled, cut, ill-formed, late and failed answers in turn."""
     job = submit(grid, "answers", 2, UNTIL_GO.format("answers"))
     grid.until(lambda: len(_ran(grid, "answers")) == 2, "both to run")
     with qstat_of_the_service(grid) as answer:
@@ -169,7 +164,6 @@ def test_jobs_run_once_though_betas_clocks_are_two_hours_ahead(grid: Grid) -> No
 
 @contextmanager
 def stopped_for(grid: Grid, seconds: int, host: str, daemon: str) -> Iterator[None]:
-    """Stop a daemon, and start it again after so many seconds."""
     grid.sh(host, f"labctl stop {daemon}")
     try:
         yield
@@ -209,7 +203,6 @@ def qstat_of_the_service(grid: Grid) -> Iterator[Callable[[str], Callable[[], bo
 
 @contextmanager
 def false_clock(grid: Grid, offset: str) -> Iterator[None]:
-    """Run beta's daemons with a wrong clock."""
     daemons = [("beta-master", "qmaster"), ("beta-n1", "execd"), ("beta-n2", "execd")]
     for host, daemon in daemons:
         grid.sh(host, f"labctl stop {daemon}; labctl --faketime {offset} start {daemon}")

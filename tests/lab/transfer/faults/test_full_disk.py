@@ -17,7 +17,6 @@ NO_ROOM = "No space left on device"
 
 @contextmanager
 def small(grid: Grid, folder: str, mode: str, subfolders: str) -> Iterator[None]:
-    """Cover a folder of the service with an empty filesystem of 4 MB and 2000 files."""
     options = f"size=4m,nr_inodes=2000,mode={mode},uid=$(id -u gridbridge),gid=$(id -g gridbridge)"
     grid.sh(HOST, f"mount -t tmpfs -o {options} none {folder}")
     grid.sh(HOST, f"cd {folder} && mkdir {subfolders} && chown gridbridge: {subfolders}")
@@ -46,7 +45,6 @@ def make_room(grid: Grid, folder: str) -> None:
 
 @pytest.fixture
 def small_state(grid: Grid) -> Iterator[None]:
-    """Run a poller with its state, log and published files on 4 MB."""
     with small(grid, HOME, "755", "published"):
         end_poller(grid)
         started = ("grep", "-q", "event=start", f"{HOME}/poller.log")
@@ -57,7 +55,7 @@ def small_state(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture
 def small_spool(grid: Grid) -> Iterator[None]:
-    """Give the spool 4 MB, which remote hosts do not share."""
+    """Mount a filesystem of 4 MB over the spool, which remote hosts do not share."""
     with small(grid, SPOOL, "1733", "wake"):
         yield
 
@@ -86,14 +84,13 @@ def use_up_files(grid: Grid, folder: str) -> None:
 
 
 def state_of_the_queue(grid: Grid) -> str:
-    """Return the words after transfer-beta in `gridbridge status`."""
     told = grid.on(HOST, "gridbridge", "status", user="alice").out
     return next(line for line in told.splitlines() if line.startswith("transfer-beta "))
 
 
 @pytest.mark.long
 def test_a_full_spool_closes_the_queue_until_there_is_room(grid: Grid, small_spool: None) -> None:
-    """Lack of files, then of bytes: status and check report it, and Grid Engine closes the queue."""
+    """The spool lacks files, then bytes. Status and check report it, and Grid Engine closes the queue."""
     grid.require_ready()
     wake = f"{SPOOL}/wake"
     for fill_up, what in ((use_up_files, "files are free"), (fill, "KiB are free")):

@@ -20,20 +20,17 @@ PHASES: Phases = {"jobs run": as_it_is, "processes are killed": as_it_is}
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Run the kill scenarios of all tests side by side."""
     with no_jobs_left(grid), roomy(grid):
         yield Outcomes(grid, children, first, full, phases=PHASES)
 
 
 def ended(grid: Grid, job: str, name: str, limit_s: float = 60) -> Ended:
-    """Return how a job ended at home, and how often it ran."""
     record = grid.accounting(job, limit_s=limit_s)
     status, failed = record["exit_status"].split()[0], record["failed"].split()[0]
     return status, failed, len(lines(grid, f"{name}.ran"))
 
 
 def children(grid: Grid) -> Steps[dict[str, Ended]]:
-    """Kill or signal the processes by which starters wait for three jobs."""
     names = ("nap", "finish", "signals")
     scripts = dict.fromkeys(names, UNTIL_GO.format(go="children"))
     scripts["finish"] = scripts["nap"].replace("exit 3", "kill -TERM $$")  # Python's to end
@@ -52,7 +49,6 @@ def children(grid: Grid) -> Steps[dict[str, Ended]]:
 
 
 def test_a_waiting_starter_survives_its_children_and_signals(came: Outcomes) -> None:
-    """Each job runs once, and its end arrives without delay."""
     found = came.of(children)
 
     assert found == {"nap": ("3", "0", 1), "finish": ("143", "100", 1), "signals": ("3", "0", 1)}
@@ -72,7 +68,6 @@ def _let_go_and_kill_the_next_step(grid: Grid, shell: str) -> None:
 
 
 def first(grid: Grid) -> Steps[Ended]:
-    """Kill a starter's first process; return how its job ended, once the remote job is gone."""
     job = grid.transfer("-N", "first", *QUIET, script=SLEEP)
     remote = remote_of(grid, job)
     wait_for(grid, remote, "r")
@@ -92,7 +87,6 @@ def test_a_killed_starter_ends_its_job_and_the_epilog_deletes_the_remote_one(cam
 
 
 def full(grid: Grid) -> Steps[Ended]:
-    """Let a starter start no process for a while."""
     job = grid.transfer("-N", "full", *QUIET, script=UNTIL_GO.format(go="full"))
     shell = starter(grid, job)
     wait_for(grid, remote_of(grid, job), "r")
@@ -108,7 +102,7 @@ def full(grid: Grid) -> Steps[Ended]:
 
 
 def test_a_starter_that_may_start_no_process_waits_until_it_may(came: Outcomes) -> None:
-    """Its first process stays, so that Grid Engine keeps the job, and the remote job continues."""
+    """The starter's first process stays, so that Grid Engine keeps the job. The remote job continues."""
     assert came.of(full) == ("3", "0", 1)
 
 

@@ -31,7 +31,6 @@ def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
 
 @pytest.fixture(autouse=True)
 def healed(gamma: Gamma) -> Iterator[None]:
-    """Repair gamma and delete its jobs after each test."""
     gamma.grid.sh(FAR, "rm -f go ran ./*.[oe][0-9]*", user=ACCOUNT)
     yield
     gamma.grid.sh(FAR, "labctl start postgresql; labctl start oar-server")
@@ -43,12 +42,11 @@ def healed(gamma: Gamma) -> Iterator[None]:
 
 
 def go(gamma: Gamma) -> None:
-    """Let the jobs that wait for a file end."""
     gamma.grid.sh(FAR, "touch go", user=ACCOUNT)
 
 
 def until_each_ran_once(gamma: Gamma, *jobs: str) -> None:
-    """Wait for the ends at home, and assert that each job ran once at gamma."""
+    """Wait for the ends at home; assert that each job ran once at gamma."""
     records = [gamma.grid.accounting_of_end(job, LONG_S) for job in jobs]
 
     assert [("0", "0")] * len(jobs) == [(each["failed"].split()[0], each["exit_status"]) for each in records]
@@ -57,7 +55,7 @@ def until_each_ran_once(gamma: Gamma, *jobs: str) -> None:
 
 @pytest.mark.long
 def test_a_restarted_server_finds_its_jobs_again(gamma: Gamma) -> None:
-    """One job runs and ends meanwhile, one waits, and one is sent while the server is down."""
+    """One job runs and ends while the server is down, one job waits, and one job is sent."""
     running = gamma.submit(UNTIL_GO)
     gamma.until_state(gamma.number(running), "Running")
     waiting = gamma.submit(RAN, "-pe", "smp", "2")
@@ -73,7 +71,6 @@ def test_a_restarted_server_finds_its_jobs_again(gamma: Gamma) -> None:
 
 @pytest.mark.long
 def test_a_stopped_database_is_waited_for(gamma: Gamma) -> None:
-    """Running jobs continue; a submission is looked up before it is repeated."""
     running = gamma.submit(UNTIL_GO)
     gamma.until_state(gamma.number(running), "Running")
     with frozen_poller(gamma.grid):  # it would close the queue
@@ -92,7 +89,6 @@ def test_a_stopped_database_is_waited_for(gamma: Gamma) -> None:
 
 @pytest.fixture
 def closed_at_home(gamma: Gamma) -> Iterator[None]:
-    """Let no job start at home until the block ends."""
     gamma.grid.switch("-d", "all.q")
     yield
     gamma.grid.switch("-e", "all.q", QUEUE)
@@ -101,7 +97,7 @@ def closed_at_home(gamma: Gamma) -> Iterator[None]:
 @pytest.mark.usefixtures("closed_at_home")
 @pytest.mark.long
 def test_a_preempted_best_effort_job_is_put_back_at_home(gamma: Gamma) -> None:
-    """OAR kills it for an ordinary job; the preemption counts as no failure, so the job runs again.
+    """OAR kills the job to run an ordinary job. A preemption counts as no failure, so the job runs again.
 
     A job that may not run twice ends as killed.
     """
@@ -163,7 +159,6 @@ def test_jobs_wait_while_a_node_is_absent_and_run_on_the_other(gamma: Gamma) -> 
 
 
 def free_slots(gamma: Gamma) -> int:
-    """Return gamma's free slots as the service counts them."""
     told = gamma.grid.on("alpha-master", "gridbridge", "status", "--json").out
     rows = {row["cluster"]: row["free_slots"] for row in json.loads(told)["clusters"]}
     return int(rows["gamma"])

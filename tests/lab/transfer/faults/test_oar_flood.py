@@ -21,7 +21,10 @@ END = f"UPDATE jobs SET state = 'Error' WHERE job_user = '{BOB}' AND state = 'Ho
 
 @pytest.fixture(scope="module")
 def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
-    """Return gamma with its queue open; delete the held jobs in OAR's database, since oardel takes minutes."""
+    """Return gamma with its queue open.
+
+    Afterwards delete the held jobs in OAR's database: oardel takes minutes.
+    """
     far = Gamma(grid)
     far.until_open()
     yield far
@@ -42,7 +45,6 @@ def _once_s(gamma: Gamma, question: tuple[str, ...]) -> float:
 
 
 def test_six_thousand_held_jobs_of_one_person_s_close_no_queue(gamma: Gamma) -> None:
-    """The poller's and the balancer's queries are hardly slower."""
     server = OarServerAccess(timeout_s=LIMIT_S)
     asked = (
         oar_server_queries.oar_status_query_command(server, (), ()),

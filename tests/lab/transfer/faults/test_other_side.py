@@ -32,7 +32,6 @@ RUN = "echo $HOSTNAME >>$JOB_NAME.ran\n"
 
 @contextmanager
 def only(grid: Grid, node: str) -> Iterator[None]:
-    """Let jobs start on only one node of beta."""
     others = [f"all.q@{each}" for each in NODES if each != node]
     grid.cell("beta", "qmod", "-d", *others, user="root")
     try:
@@ -43,14 +42,12 @@ def only(grid: Grid, node: str) -> Iterator[None]:
 
 @contextmanager
 def to_be_lost(grid: Grid) -> Iterator[None]:
-    """Send all jobs to the node that loses power later."""
     with closed_home(grid), only(grid, LOST):
         yield
 
 
 @contextmanager
 def broken(grid: Grid, breaks: str, mends: str) -> Iterator[None]:
-    """Break the only node that runs jobs, and repair it after the block."""
     with only(grid, LEFT):
         try:
             grid.sh(LEFT, breaks)
@@ -81,8 +78,6 @@ def came(grid: Grid) -> Iterator[Outcomes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """The state and later end of a job whose error state was cleared."""
-
     reason: str
     statuses: set[tuple[str, str]]  # of its ends but the first
     hosts: tuple[str, ...]
@@ -90,7 +85,6 @@ class Mended:
 
 
 def cleared(grid: Grid, job: str, name: str, told: str) -> Mended:
-    """Clear a job's error state and wait for its second end."""
     grid.cell("alpha", "qmod", "-cj", job)
     records = grid.until(lambda: ends(grid, job, 2), "its second end")
     return Mended(
@@ -102,7 +96,6 @@ def cleared(grid: Grid, job: str, name: str, told: str) -> Mended:
 
 
 def unknown(grid: Grid) -> Steps[Mended]:
-    """Request a resource that beta gets only later."""
     grid.until(lambda: not is_known(grid, "resource", "onlyhere"), "beta not to know it")
     options = ("-N", "refused", "-l", "onlyhere=1", *QUIET)
     job = grid.transfer(*options, script=f"{RUN}exit 4\n")
@@ -116,7 +109,7 @@ def unknown(grid: Grid) -> Steps[Mended]:
 
 
 def test_a_job_with_an_unknown_resource_is_in_error_until_cleared(came: Outcomes) -> None:
-    """The reason is in qstat -j; once beta has the resource, qmod -cj lets the job run."""
+    """The reason is in qstat -j. Once beta has the resource, qmod -cj lets the job run."""
     job = came.of(unknown)
 
     assert "gridbridge: beta has no resource onlyhere" in job.reason
@@ -126,7 +119,6 @@ def test_a_job_with_an_unknown_resource_is_in_error_until_cleared(came: Outcomes
 
 
 def left_out(grid: Grid) -> tuple[str, str]:
-    """Request the resource as soft; return the exit status and the messages."""
     grid.until(lambda: not is_known(grid, "resource", "onlyhere"), "beta not to know it")
     job = grid.transfer("-soft", "-l", "onlyhere=1", *QUIET, script="exit 5\n")
     end = grid.accounting_of_end(job)
@@ -142,7 +134,6 @@ def test_an_unknown_soft_request_is_omitted_and_reported(came: Outcomes) -> None
 
 
 def troubled(grid: Grid, name: str, phase: str) -> Steps[Mended]:
-    """Submit a job that no host can run, and clear its error after the repair."""
     yield phase
     job = grid.transfer("-N", name, "-j", "y", script=f"{RUN}exit 5\n")
     told = reason(grid, job)
@@ -172,8 +163,6 @@ def test_a_job_that_a_host_can_not_start_shows_the_reason_and_runs_later(came: O
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """The outcome of bob's running and waiting job after an operator of beta deleted both."""
-
     remote_ids: tuple[str, str]
     statuses: set[tuple[str, str]]
     why: str
@@ -182,7 +171,6 @@ class Deleted:
 
 
 def deleted(grid: Grid) -> Steps[Deleted]:
-    """Have an operator of beta delete two jobs of bob; return both outcomes."""
     grid.sh("alpha-master", "rm -f far-*.ran", user="bob")
     running = grid.transfer("-N", "far-1", *QUIET, user="bob", script=f"{RUN}{SLEEP}")
     remotes = {running: grid.remote_id(running)}
@@ -209,7 +197,7 @@ def deleted(grid: Grid) -> Steps[Deleted]:
 
 
 def another(grid: Grid) -> Steps[tuple[str, bool, str]]:
-    """Have the transfer's local id belong to another job, and delete this job by its account."""
+    """Give the remote job the account of another transfer, and delete the local job."""
     job = grid.submit("-N", "another", "-q", "transfer-beta", *QUIET, script=SLEEP)
     remote = grid.remote_id(job)
     wait_for(grid, remote, "r")
@@ -232,7 +220,7 @@ def test_an_unrelated_job_with_a_transfers_id_is_neither_touched_nor_waited_for(
 
 
 def test_a_job_that_an_operator_of_beta_deletes_ends_or_waits_with_the_reason(came: Outcomes) -> None:
-    """The running job ended as killed; the job that had not started may run at home."""
+    """The running job ended as killed. The job that had not started may run at home."""
     jobs = came.of(deleted)
 
     assert jobs.statuses == {("100", "137")}
@@ -253,9 +241,9 @@ class Lost:
 
 
 def lost(grid: Grid) -> Steps[Lost]:
-    """Cut the power of the node that runs three jobs; only one may be rerun, and is.
+    """Cut the power of the node that runs three jobs; only one job may be rerun.
 
-    One job says nothing about reruns: its queue at home says no, the transfer queue says yes.
+    One job does not say whether it may be rerun: its queue at home says no, the transfer queue says yes.
     """
     rerun = grid.submit("-N", "again", *QUIET, "-r", "y", script=SLEEP)
     others = [grid.submit("-N", "once", *QUIET, *says, script=SLEEP) for says in (["-r", "n"], [])]
@@ -278,7 +266,7 @@ def lost(grid: Grid) -> Steps[Lost]:
 
 
 def test_a_lost_remote_host_is_unknown_until_beta_says_what_became_of_the_job(came: Outcomes) -> None:
-    """A rerunnable job comes home; a job that may not rerun ends as killed with its host."""
+    """A rerunnable job comes home. A job that may not rerun ends as killed with its host."""
     jobs = came.of(lost)
 
     assert f"host {LOST} does not report to" in jobs.unknown
@@ -288,7 +276,6 @@ def test_a_lost_remote_host_is_unknown_until_beta_says_what_became_of_the_job(ca
 
 
 def _run_on(grid: Grid, node: str, *jobs: str) -> bool:
-    """Say whether the remote jobs of these jobs all run on a node."""
     out = grid.cell("beta", "qstat", "-u", "*", user="root").out
     ids = {grid.remote_id(job) for job in jobs}
     rows = [row for row in map(str.split, out.splitlines()) if row and row[0] in ids]
@@ -296,12 +283,11 @@ def _run_on(grid: Grid, node: str, *jobs: str) -> bool:
 
 
 def _counts(grid: Grid, jobs: list[str]) -> list[int]:
-    """Return how many remote jobs each job has had."""
     return [len(grid.remote_ids(job)) for job in jobs]
 
 
 def _unknown(grid: Grid, job: str) -> str:
-    """Return the published transfers with a job in unknown state; empty while there is none."""
+    """Return the published transfers in which a job is in unknown state; empty if there is none."""
     out = grid.sh("alpha-master", "cat /var/lib/gridbridge/published/transfers.json")
     rows = [line for line in out.splitlines() if "unknown" in line]
     return rows[0] if rows and f"gb.alpha.{job}." in out else ""

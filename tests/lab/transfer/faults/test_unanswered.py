@@ -37,7 +37,6 @@ OUTAGE = 5  # tasks that run as beta is stopped, and that come meanwhile
 
 @contextmanager
 def cut_off_beta(grid: Grid) -> Iterator[None]:
-    """Cut beta's master off, so that connections to it hang."""
     grid.lab("net", "beta-master", "cut")
     try:
         yield
@@ -59,14 +58,12 @@ PHASES: Phases = {
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Run the scenarios of all tests side by side."""
     with no_jobs_left(grid), roomy(grid):
         scenarios = (early, steps, while_frozen, while_stopped, alone, *OUTAGES.values())
         yield Outcomes(grid, *scenarios, phases=PHASES)
 
 
 def early(grid: Grid) -> Steps[tuple[Record, list[str], list[str], list[str]]]:
-    """Suspend and delete jobs whose submission hangs."""
     yield "beta is frozen"
     stopped = grid.transfer("-N", "stopped", *QUIET, script=f"{RUN}exit 3\n")
     deleted = grid.transfer("-N", "deleted", *QUIET, script=RUN)
@@ -92,7 +89,6 @@ def early(grid: Grid) -> Steps[tuple[Record, list[str], list[str], list[str]]]:
 
 
 def test_a_job_suspended_or_deleted_during_its_submission_is_held_or_ended(came: Outcomes) -> None:
-    """A suspended job is held until resumed; a deleted job ends here, and nothing arrives at beta later."""
     record, stopped, deleted, left = came.of(early)
 
     assert record["exit_status"] == "3"
@@ -101,12 +97,10 @@ def test_a_job_suspended_or_deleted_during_its_submission_is_held_or_ended(came:
 
 
 def while_frozen(grid: Grid) -> Steps[tuple[list[int], list[str]]]:
-    """Delete jobs while beta's qmaster is frozen."""
     return (yield from _deleted(grid, "beta is frozen", "beta is thawed"))
 
 
 def while_stopped(grid: Grid) -> Steps[tuple[list[int], list[str]]]:
-    """Delete jobs while beta's qmaster is stopped."""
     return (yield from _deleted(grid, "beta is stopped", "beta is started"))
 
 
@@ -136,7 +130,7 @@ def _deleted(grid: Grid, away: str, back: str) -> Steps[tuple[list[int], list[st
 
 @pytest.mark.parametrize("deleted", [while_frozen, while_stopped], ids=["frozen", "stopped"])
 def test_jobs_deleted_while_beta_does_not_answer_are_gone_soon_after_it_does(came: Outcomes, deleted: Scenario) -> None:
-    """A frozen qmaster executes the request later; a stopped one loses it, and the service repeats it."""
+    """A frozen qmaster executes the request later. A stopped qmaster loses it, and the service repeats it."""
     submitted, left = came.of(deleted)
 
     assert submitted == [1, 1]
@@ -144,7 +138,6 @@ def test_jobs_deleted_while_beta_does_not_answer_are_gone_soon_after_it_does(cam
 
 
 def steps(grid: Grid) -> Steps[dict[str, tuple[str, int]]]:
-    """Kill the processes that submit, and one that suspends; return the ends and runs of their jobs."""
     jobs = {"stop": grid.transfer("-N", "stop", *QUIET, script=UNTIL_GO)}
     remote = remote_of(grid, jobs["stop"])
     wait_for(grid, remote, "r")
@@ -170,7 +163,7 @@ def test_a_step_killed_while_submitting_or_suspending_is_repeated(came: Outcomes
 
 
 def alone(grid: Grid) -> Steps[tuple[str, list[str]]]:
-    """Kill a starter while beta's qmaster is stopped; return its remote id, and all remote ids."""
+    """Kill a starter while beta's qmaster is stopped; return the job's remote id, and all remote ids."""
     job = grid.transfer("-N", "alone", *QUIET, script=SLEEP)
     remote = remote_of(grid, job)
     wait_for(grid, remote, "r")
@@ -233,12 +226,11 @@ def test_tasks_that_run_or_cross_while_the_remote_qmaster_is_away_run_once_each(
 
 
 def _silences(grid: Grid) -> int:
-    """Return how often beta has not answered the service."""
     return grid.logged("event=no_answer cluster=beta").count("\n")
 
 
 def _held_names(grid: Grid, job: str) -> list[str]:
-    """Return beta's jobs that still have the transfer's job name of this local job."""
+    """Return beta's jobs that still have the transfer name of a local job."""
     out = grid.cell("beta", "qstat", "-u", "*", "-r", user="root").out
     return [line for line in out.splitlines() if f"gb.alpha.{job}." in line]
 

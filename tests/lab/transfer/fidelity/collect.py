@@ -21,7 +21,6 @@ def main() -> None:
 
 
 def describe(path: str) -> list[object]:
-    """Return what the comparison needs of one file."""
     with open(path, "rb") as file:
         data = file.read()
     content = base64.b64encode(data).decode() if len(data) <= WHOLE_BYTES else None

@@ -48,7 +48,7 @@ MAIL_MEASURED = ("Start Time", "End Time", "User Time", "System Time", "Wallcloc
 
 
 def compare(sides: tuple[Side, Side]) -> dict[str, tuple[str, str]]:
-    """Return the values that differ, at home and away, by the name of the difference."""
+    """Return the pairs of differing values at home and away, by the name of the difference."""
     here, away = (plain(side) for side in sides)
     names = sorted({*here, *away})
     return {
@@ -59,7 +59,7 @@ def compare(sides: tuple[Side, Side]) -> dict[str, tuple[str, str]]:
 
 
 def plain(side: Side) -> dict[str, str]:
-    """Return all compared values by name, without values that differ in every run."""
+    """Return all compared values by name; values that differ in every run are left out."""
     clean = Cleaner(side)
     status, out, err = side.submitted
     values = {"qsub status": str(status), "qsub says": clean(out + err)}
@@ -78,8 +78,6 @@ def plain(side: Side) -> dict[str, str]:
 
 
 class Cleaner:
-    """Replaces the names of this run in a text: its folder, hosts and ids."""
-
     def __init__(self, side: Side) -> None:
         self.seen: dict[str, str] = {}
         self.words = [(r"\d\d/\d\d/\d{4} [\d:]{8} \[\d+:\d+\]", "@TIME@"), (r"(?<=^\*)\d+(?=\*)", "@PID@")]
@@ -92,7 +90,6 @@ class Cleaner:
         self.words += [(rf"(?<!\d){number}(?!\d)", "@REMOTE@") for number in side.remote_ids]
 
     def __call__(self, text: str) -> str:
-        """Return the text with the run's own names replaced."""
         for pattern, name in self.words:
             text = re.sub(pattern, name, text)
         for name, pattern in PLACES.items():
@@ -103,7 +100,6 @@ class Cleaner:
 
 
 def accounted(number: int, record: Record, clean: Cleaner) -> list[tuple[str, str]]:
-    """Name the fields of accounting records; tasks end in any order."""
     which = f"{record['taskid']}.{number}" if record["taskid"] == "undefined" else record["taskid"]
     which = "" if which == "undefined.0" else f" #{which}"
     fields = [(name, value) for name, value in record.items() if name not in MEASURED]
@@ -116,7 +112,6 @@ def mails(side: Side, clean: Cleaner) -> list[str]:
 
 
 def mailed(number: int, mail: str) -> list[tuple[str, str]]:
-    """Name the lines of a mail."""
     lines = [line for line in mail.splitlines() if line.strip()]
     pairs = [re.match(r" ?([A-Za-z ]+?) *[:=] *(.*)", line) for line in lines]
     values = [(found[1], found[2]) if found else ("text", line) for found, line in zip(pairs, lines, strict=True)]
@@ -124,7 +119,6 @@ def mailed(number: int, mail: str) -> list[tuple[str, str]]:
 
 
 def looked(path: str, file: File, clean: Cleaner) -> dict[str, str]:
-    """Name the values that the probe reported, by task and restart."""
     seen = json.loads(file.content)
     task, restarted = path.split(".")[1:3]
     which = "" if (task, restarted) == ("undefined", "0") else f" #{task}.{restarted}"
@@ -135,5 +129,4 @@ def looked(path: str, file: File, clean: Cleaner) -> dict[str, str]:
 
 
 def left(path: str, file: File, clean: Cleaner) -> dict[str, str]:
-    """Name the compared attributes of a file."""
     return {f"file {path}": f"{file.mode} {clean(file.content)}"}

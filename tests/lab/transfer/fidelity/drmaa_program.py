@@ -16,8 +16,6 @@ JOB = "hostname >$JOB_NAME.ran; until [ -e $JOB_NAME.go ]; do sleep 0.2; done; e
 
 
 class Job:
-    """A job, and all states in which it was observed."""
-
     def __init__(self, session: drmaa.Session, name: str, options: list[str]) -> None:
         template = session.createJobTemplate()
         template.jobName = name
@@ -29,23 +27,20 @@ class Job:
         self.seen: list[str] = []
 
     def look(self) -> str:
-        """Ask for the job's state, and record a changed state."""
         state = str(self._session.jobStatus(self._id))
         if self.seen[-1:] != [state]:
             self.seen.append(state)
         return state
 
     def ask(self, action: str) -> None:
-        """Suspend or resume the job."""
         self._session.control(self._id, action)
 
     def status(self) -> int:
-        """Wait for the job's end, and return its exit status."""
         return int(self._session.wait(self._id, int(LIMIT_S)).exitStatus)
 
 
 def until(job: Job, state: str, also: Path | None = None) -> None:
-    """Poll the job until it is in a state and until a file exists."""
+    """Poll the job until the job is in a state, and until the file `also` exists."""
     limit = time.monotonic() + LIMIT_S
     while job.look() != state or (also and not _text(also)):
         assert time.monotonic() < limit, f"waited for {state}; seen: {job.seen}"
@@ -57,7 +52,6 @@ def _text(path: Path) -> str:
 
 
 def main(name: str, *options: str) -> None:
-    """Submit, suspend, resume and wait for a job."""
     with drmaa.Session() as session:
         job, ran = Job(session, name, list(options)), Path(f"{name}.ran")
         until(job, drmaa.JobState.RUNNING, ran)

@@ -35,7 +35,6 @@ def main() -> None:
 
 
 def limits() -> list[tuple[str, int]]:
-    """Return every resource limit by name."""
     return [(name, getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 

@@ -38,7 +38,7 @@ exit 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One qsub: `options` before `command`, the command of the script or binary."""
+    """One qsub call: the options, then the command of the script or binary."""
 
     name: str
     options: tuple[str, ...] = ()
@@ -53,27 +53,22 @@ class Row:
 
 
 def row(name: str, *options: str, **values: object) -> Row:
-    """Return a row that runs in its own folder."""
     return Row(name=name, options=("-cwd", *options), **values)  # type: ignore[arg-type]
 
 
 def binary(name: str, *command: str, options: tuple[str, ...] = (), **values: object) -> Row:
-    """Return a row of `qsub -b y`."""
     return row(name, "-b", "y", *options, command=command, **values)
 
 
 def variables(name: str, *options: str, **environment: str) -> Row:
-    """Return a row about variables in qsub's own environment."""
     return row(name, *options, environment=environment)
 
 
 def exits(status: int, **values: object) -> Row:
-    """Return a row whose job ends with an exit status."""
     return row(f"exit-{status}", script=f"{LOOK}exit {status}\n", **values)
 
 
 def dies(signal: str) -> Row:
-    """Return a row whose job kills itself."""
     return row(f"signal-{signal}", script=f"{LOOK}ulimit -c 0\nkill -{signal} $$\nsleep 1\n")
 
 

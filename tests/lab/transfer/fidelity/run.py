@@ -41,8 +41,6 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """The results of one submission of a row."""
-
     side: str
     folder: str
     submitted: tuple[int, str, str]
@@ -59,7 +57,7 @@ Results = dict[str, tuple[Side, Side]]
 
 
 def run_rows(grid: Grid, rows: tuple[Row, ...]) -> Results:
-    """Submit all rows, wait, and collect the results; the lab's configuration is restored afterwards."""
+    """Submit all rows, wait, and collect the results; restore the lab's configuration afterwards."""
     root = f"/home/alice/fidelity-{os.urandom(4).hex()}"
     with extra_objects(grid):
         grid.sh("alpha-master", f"mkdir {root}", user="alice")
@@ -76,7 +74,6 @@ def run_rows(grid: Grid, rows: tuple[Row, ...]) -> Results:
 
 
 def submit(grid: Grid, root: str, side: str, rows: tuple[Row, ...]) -> list[tuple[int, str, str]]:
-    """Submit every row to one side."""
     cluster = CLUSTER[side]
     cell = dict(item.split("=") for item in (f"SGE_CELL={cluster}", CELL[cluster], EXECD[cluster]))
     cases = [case(root, side, row) for row in rows]
@@ -93,7 +90,6 @@ def submit(grid: Grid, root: str, side: str, rows: tuple[Row, ...]) -> list[tupl
 
 
 def case(root: str, side: str, row: Row) -> dict[str, object]:
-    """Return a row in the format of submit.py."""
     folder = f"{root}/{side}/{row.name}"
     words = {
         "@PROBE@": f"/usr/bin/python3 -I {root}/probe.py {folder}",
@@ -118,18 +114,16 @@ def case(root: str, side: str, row: Row) -> dict[str, object]:
 
 
 def mailbox(folder: str) -> str:
-    """Return the recipient of a side's mails."""
     return "-".join(folder.split("/")[-3:])
 
 
 def last_id(answer: tuple[int, str, str]) -> str:
-    """Return the job's id; empty when qsub refused the job."""
     status, out, _ = answer
     return "" if status else out.strip().splitlines()[-1].partition(".")[0]
 
 
 def wait(grid: Grid, root: str, rows: tuple[Row, ...], jobs: dict[str, list[str]]) -> dict[tuple[str, str], str]:
-    """Wait until every job is gone or in error state; act on the jobs whose row says so meanwhile."""
+    """Wait until every job is gone or in error state; carry out the rows' actions meanwhile."""
     acted: set[tuple[str, str]] = set()
     ends: dict[tuple[str, str], str] = {}
 
@@ -169,7 +163,7 @@ def gather(
     jobs: dict[str, list[str]],
     ends: dict[tuple[str, str], str],
 ) -> Results:
-    """Return the results of each row on both sides; remaining jobs are deleted."""
+    """Return the results of each row on both sides, and delete the remaining jobs."""
     program = (HERE / "collect.py").read_text()
     patterns = [f"{root}/*/**", f"/home/.mail/{root.split('/')[-1]}*/*", f"{root}-*.out"]
     done = grid.on("alpha-master", "/usr/bin/python3", "-I", "-c", program, *patterns, timeout_s=60)
@@ -219,7 +213,7 @@ def records_of(records: list[Record], job: str) -> tuple[Record, ...]:
 
 
 def has_accounts(grid: Grid, cluster: str, jobs: set[str]) -> bool:
-    """Say whether every ended job has its last record (25 means that the job was rerun)."""
+    """Say whether every ended job has its last record; `failed` 25 means that the job was rerun."""
     last = {record["jobnumber"]: record["failed"] for record in accounting(grid, cluster)}
     return all(not last.get(job, "25").startswith("25") for job in jobs - {""})
 
@@ -235,13 +229,12 @@ def remote_ids(grid: Grid) -> dict[str, list[str]]:
 
 
 def error_reason(grid: Grid, cluster: str, job: str) -> str:
-    """Return the reason of a job's error state from qstat -j."""
     out = grid.cell(cluster, "qstat", "-j", job, user="root").out
     return "\n".join(line for line in out.splitlines() if "error reason" in line)
 
 
 def files_of(files: dict[str, list[object]], folder: str) -> dict[str, File]:
-    """Return a side's files by their path below its folder; a file in the home folder by its own path."""
+    """Return a side's files by their path below its folder. Files of the home folder keep their own path."""
     mine = {}
     for path, facts in files.items():
         if path.startswith(folder + "/"):
@@ -252,7 +245,6 @@ def files_of(files: dict[str, list[object]], folder: str) -> dict[str, File]:
 
 
 def file_of(facts: list[object]) -> File:
-    """Decode the description of a file by collect.py."""
     mode, size, digest, content = facts
     text = base64.b64decode(str(content)).decode("latin-1") if content is not None else str(digest)
     return File(mode=str(mode), size=int(str(size)), content=text)
@@ -266,7 +258,6 @@ def mails_of(files: dict[str, list[object]], box: str) -> tuple[str, ...]:
 
 @contextmanager
 def extra_objects(grid: Grid) -> Iterator[None]:
-    """Add the resources and queues that some rows request to both cells, and remove them afterwards."""
     program = (HERE / "site.sh").read_text()
     done = grid.on("alpha-master", "sh", "-s", "up", stdin=program)
     assert done.status == 0, done
@@ -282,7 +273,6 @@ def extra_objects(grid: Grid) -> Iterator[None]:
 
 
 def empty(grid: Grid) -> None:
-    """Delete the jobs of a failed run, because a queue with a job can't be removed."""
     for cluster in CLUSTER.values():
         grid.cell(cluster, "qdel", "-u", "alice", user="root")
     with suppress(AssertionError):
@@ -290,6 +280,5 @@ def empty(grid: Grid) -> None:
 
 
 def is_open(grid: Grid) -> bool:
-    """Say whether the poller has published the additional queues."""
     folder = "/var/lib/gridbridge/published/queues"
     return grid.on("alpha-master", "test", "-e", f"{folder}/transfer-stdin").status == 0

@@ -22,7 +22,6 @@ def main() -> None:
 
 
 def burn(cell: dict[str, str]) -> str:
-    """Use up one job id."""
     env = os.environ | cell
     argv = ["qsub", "-terse", "-h", "-b", "y", "-o", "/dev/null", "-j", "y", "true"]
     number = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
@@ -31,7 +30,6 @@ def burn(cell: dict[str, str]) -> str:
 
 
 def submit(cell: dict[str, str], case: dict[str, object]) -> list[object]:
-    """Make the case's folder with its files, and submit the job from there."""
     folder = str(case["folder"])
     os.makedirs(folder)
     env = os.environ | cell

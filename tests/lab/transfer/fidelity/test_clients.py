@@ -23,15 +23,12 @@ OPTIONS = {"start": (), "none": ("-q", "transfer-beta")}  # by what guards the t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The states and the end of a job that a program observed."""
-
     states: list[str]
     host: str
     status: int
 
 
 def program(grid: Grid, guard: str) -> Seen:
-    """Run the program on the submit host and return its output."""
     name = f"drmaa-{guard}"
     argv = ("env", *LIBRARIES, "python3", "-", name, *OPTIONS[guard])
     done = grid.on(HOST, *argv, user="alice", stdin=PROGRAM, timeout_s=200)
@@ -40,18 +37,15 @@ def program(grid: Grid, guard: str) -> Seen:
 
 
 def guarded_by_start(grid: Grid) -> Seen:
-    """Follow a transferred job that could run at home."""
     return program(grid, "start")
 
 
 def guarded_by_none(grid: Grid) -> Seen:
-    """Follow a job that can run at beta only."""
     return program(grid, "none")
 
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Run the programs side by side while home is full."""
     with no_jobs_left(grid), closed_home(grid):
         yield Outcomes(grid, guarded_by_start, guarded_by_none)
 

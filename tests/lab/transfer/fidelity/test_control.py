@@ -28,14 +28,13 @@ PHASES: Phases = {
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Run the scenarios of all tests side by side."""
     scenarios = (pair, hasty, three, waiting, limited, soft, warned, rescheduled)
     with no_jobs_left(grid), roomy(grid), away.short_notify(grid, NOTIFY_S):
         yield Outcomes(grid, *scenarios, phases=PHASES)
 
 
 def pair(grid: Grid) -> Steps[list[Record]]:
-    """Suspend and resume two tasks by their queue, then one alone; delete both."""
+    """Suspend and resume two tasks by their queue, then one task alone; delete both tasks."""
     job = grid.transfer("-N", "pair", "-t", "1-2", *away.QUIET, script=away.SLEEP)
     one, two = away.remote_of(grid, job, 1), away.remote_of(grid, job, 2)
     for remote in (one, two):
@@ -70,12 +69,12 @@ def pair(grid: Grid) -> Steps[list[Record]]:
 
 
 def test_a_running_task_is_suspended_and_resumed_alone_or_with_its_queue(came: Outcomes) -> None:
-    """A suspended task can be deleted; a second qdel changes nothing."""
+    """A suspended task can be deleted. A second qdel changes nothing."""
     assert away.statuses(came.of(pair)) == {("100", "137")}
 
 
 def hasty(grid: Grid, rounds: int = 1) -> Steps[None]:
-    """Suspend and resume tasks in quick succession, and in reverse; return the held tasks at home."""
+    """Suspend and resume tasks in quick succession, in both orders."""
     yield "beta has room"
     job = grid.transfer("-N", "hasty", "-t", f"1-{HASTY}", *away.QUIET, script=away.SLEEP)
     tasks = {f"{job}.{task}": away.remote_of(grid, job, task) for task in range(1, HASTY + 1)}
@@ -100,7 +99,7 @@ def follow_each_other(grid: Grid, tasks: Iterable[str], first: str, then: str) -
 
 
 def until_agreed(grid: Grid, tasks: dict[str, str], is_suspended: bool) -> None:
-    """Wait until no method runs and the remote tasks have the states that the local tasks were given."""
+    """Wait until no method runs, and the remote tasks have the states of their local tasks."""
     methods = "'[g]ridbridge.transfer.starter.(control_methods|starter)'"
     own = (task if "." in task else f"{task}.1" for task in tasks)  # not what others' jobs left
     intents = " ".join(f"/tmp/{task}.transfer-beta/.gridbridge/intent" for task in own)
@@ -123,7 +122,7 @@ def until_agreed(grid: Grid, tasks: dict[str, str], is_suspended: bool) -> None:
 
 
 def test_quick_suspensions_and_resumptions_leave_the_same_state_at_both_clusters(came: Outcomes) -> None:
-    """The shepherd runs methods concurrently and skips some: sixteen pairs, in both orders."""
+    """The shepherd runs methods concurrently, and skips some methods."""
     assert came.of(hasty) is None
 
 
@@ -134,12 +133,10 @@ def test_both_clusters_agree_after_a_hundred_suspensions_and_resumptions(grid: G
 
 
 def many_hasty(grid: Grid) -> Steps[None]:
-    """Suspend and resume more than a hundred pairs of tasks in quick succession."""
     return (yield from hasty(grid, rounds=7))
 
 
 def three(grid: Grid) -> Steps[tuple[list[Record], list[str]]]:
-    """Delete one of three running tasks, and let the others end."""
     script = "echo $SGE_TASK_ID >>$JOB_NAME.ran\nuntil [ -e three.go ]; do sleep 0.2; done\n"
     job = grid.transfer("-N", "three", "-t", "1-3", *away.QUIET, script=script)
     remotes = {task: away.remote_of(grid, job, task) for task in (1, 2, 3)}
@@ -169,7 +166,6 @@ def test_deleting_a_task_deletes_only_its_own_remote_job(came: Outcomes) -> None
 
 
 def waiting(grid: Grid) -> Steps[tuple[Record, list[int]]]:
-    """Suspend or delete waiting jobs, and resume one when slots are free."""
     yield "beta is full"
     names = ("held", "both", "oper", "force")
     jobs = {name: grid.transfer("-N", name, *away.QUIET, script=RUN) for name in names}
@@ -198,7 +194,7 @@ def waiting(grid: Grid) -> Steps[tuple[Record, list[int]]]:
 
 
 def test_a_waiting_job_is_held_and_released_or_deleted(came: Outcomes) -> None:
-    """A held job stays held though beta has free slots; operators delete other people's jobs."""
+    """A held job stays held though beta has free slots. Operators delete other people's jobs."""
     held, runs = came.of(waiting)
 
     assert held["exit_status"] == "0"
@@ -206,7 +202,6 @@ def test_a_waiting_job_is_held_and_released_or_deleted(came: Outcomes) -> None:
 
 
 def limited(grid: Grid) -> Steps[tuple[Record, Record, str, list[str]]]:
-    """Let the local time limit of two jobs strike while they wait at beta."""
     yield "beta is full"
     job = grid.transfer("-N", "patient", "-l", "h_rt=8", *away.QUIET, script=f"{RUN}sleep 4\n")
     killed = grid.transfer("-N", "over", "-l", "h_rt=0:0:8", *away.QUIET, script=away.SLEEP)
@@ -223,7 +218,7 @@ def limited(grid: Grid) -> Steps[tuple[Record, Record, str, list[str]]]:
 
 @pytest.mark.long
 def test_a_local_time_limit_leaves_the_decision_to_the_remote_one(came: Outcomes) -> None:
-    """A job may wait there beyond its h_rt; only its local record then says failed 37."""
+    """A job may wait at beta beyond its h_rt. Only its local record then says failed 37."""
     ended, over, told, ran = came.of(limited)
 
     assert (ended["exit_status"], ended["failed"].split()[0]) == ("0", "37")
@@ -233,7 +228,6 @@ def test_a_local_time_limit_leaves_the_decision_to_the_remote_one(came: Outcomes
 
 
 def soft(grid: Grid) -> Steps[tuple[list[str], set[str]]]:
-    """Let the soft time limit of two jobs strike, one submitted with -notify."""
     yield "beta has room"
     script = 'trap "echo USR1 >>soft.ran" USR1\nfor i in 1 2 3 4 5 6 7 8; do sleep 1; done\nexit 4\n'
     options = ("-l", "s_rt=3", *away.QUIET)
@@ -249,7 +243,7 @@ def soft(grid: Grid) -> Steps[tuple[list[str], set[str]]]:
 
 @pytest.mark.long
 def test_a_soft_time_limit_signals_the_remote_job_without_suspending_it(came: Outcomes) -> None:
-    """USR1 of s_rt is not -notify's USR1: the remote job gets its own, and is not suspended."""
+    """The remote job gets its own USR1 by s_rt. Only the USR1 of -notify announces a suspension."""
     found, signals = came.of(soft)
 
     assert found == ["4", "4"]
@@ -257,7 +251,6 @@ def test_a_soft_time_limit_signals_the_remote_job_without_suspending_it(came: Ou
 
 
 def warned(grid: Grid) -> Steps[dict[str, Record]]:
-    """Suspend and delete jobs submitted with -notify."""
     yield "beta has room"
     tidy = 'trap "exit 5" USR2\n' + "while :; do sleep 0.2; done\n"
     deaf = 'trap "" USR2\n' + "while :; do sleep 0.2; done\n"
@@ -284,7 +277,7 @@ def warned(grid: Grid) -> Steps[dict[str, Record]]:
 
 
 def test_notify_warns_the_remote_job_at_once_and_its_notice_counts_once(came: Outcomes) -> None:
-    """A job that ends within the notice ends at home with its own status."""
+    """A job that ends within the notice ends at home with its own exit status."""
     found = came.of(warned)
 
     assert found["tidy"]["exit_status"] == "5"
@@ -308,5 +301,5 @@ def rescheduled(grid: Grid) -> Steps[dict[str, str]]:
 
 
 def test_a_job_that_is_put_back_with_a_warning_runs_again(came: Outcomes) -> None:
-    """The warning ends the remote job before home ends; that counts as no end of the job."""
+    """An end of the remote job by the warning signal is no end of the local job."""
     assert came.of(rescheduled) == {"back": "4", "away": "4"}

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture(scope="module")
 def results(grid: Grid) -> Results:
-    """Run every row on both sides, all at once."""
+    """Run every row at home and by transfer, all at once."""
     return run_rows(grid, ROWS)
 
 
@@ -49,7 +49,7 @@ def test_every_documented_difference_occurs(results: Results, allowed: Differenc
 
 
 def test_an_interactive_job_is_refused_with_a_reason(grid: Grid) -> None:
-    """It would hang, since its terminal would be on another cluster."""
+    """The job would hang, because its terminal would be at another cluster."""
     asked = grid.on(
         "alpha-master",
         *("timeout", "40", "qrsh", "-now", "n", "-N", "ask", "-l", "remote=true", "hostname"),

@@ -25,7 +25,7 @@ SNAKEMAKE = (
 
 @pytest.fixture(scope="module")
 def clients(grid: Grid) -> Iterator[Grid]:
-    """Install the programs where every host of both clusters finds them."""
+    """Install the programs for all hosts of both clusters."""
     opt = subprocess.run([LAB, "path", "opt"], check=True, capture_output=True, text=True).stdout
     venv = Path(opt.strip()) / "clients"
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", venv], check=True)
@@ -39,7 +39,6 @@ def clients(grid: Grid) -> Iterator[Grid]:
 
 
 def run(grid: Grid, program: str) -> list[list[object]]:
-    """Run a Python program as alice and return its output."""
     script = f"cd {FOLDER} && PATH={AT}/bin:$PATH exec python3 - 2>{program}.err"
     text = (PROGRAMS / program).read_text()
     done = grid.on(HOST, "sh", "-c", script, user="alice", stdin=text, timeout_s=240)

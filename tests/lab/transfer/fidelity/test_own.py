@@ -29,7 +29,7 @@ BY_REMOTE = r'/^\[queue.transfer-beta\]/a identity = "remote"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Came:
-    """The commands that a job ran on itself, with their output."""
+    """The output of commands that a job ran on itself."""
 
     job: str
     status: str
@@ -41,7 +41,6 @@ class Came:
 
 @pytest.fixture(scope="module")
 def submitting(grid: Grid) -> Iterator[None]:
-    """Let jobs on beta's hosts submit jobs there."""
     grid.cell("beta", "qconf", "-as", ",".join(NODES), user="root")
     yield
     grid.cell("beta", "qconf", "-ds", ",".join(NODES), user="root")
@@ -49,7 +48,6 @@ def submitting(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def came(grid: Grid, submitting: None) -> Came:
-    """Run a job that inspects itself, submits a dependent job, and deletes itself."""
     del submitting
     grid.sh("alpha-master", f"rm -f own.* && printf '{NEXT}' >next.sh", user="alice")
     grid.submit("-b", "y", "-o", "/dev/null", "-j", "y", "true")  # else a new lab's are the same
@@ -67,7 +65,7 @@ def test_a_job_queries_and_changes_itself_under_its_own_number(came: Came) -> No
 
 
 def test_a_dependent_job_starts_after_a_transferred_job_that_deletes_itself(came: Came) -> None:
-    """Arguments and values arrive unchanged."""
+    """The home id in `-hold_jid` is translated. The same id in an argument arrives unchanged."""
     assert came.status == "137"
     assert came.ran == ["own", f"next {came.job}"]
 

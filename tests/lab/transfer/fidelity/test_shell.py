@@ -56,12 +56,12 @@ def test_a_missing_remote_shell_is_shown_as_the_reason(grid: Grid) -> None:
 
 
 def with_shell(path: str) -> str:
-    """Return the script that configures beta's nodes to run the wrapper by this shell."""
+    """Return the script that makes beta's nodes run the wrapper with this shell."""
     return f'/^.cluster.beta./,/^.queue/ s|^#*shell = .*|shell = "{path}"|'
 
 
 def environment(grid: Grid) -> list[str]:
-    """Return the environment of a job without a requested shell, without the names of this run."""
+    """Return the environment of a job that requests no shell, without values that differ in each run."""
     into = ("-N", "shell", "-o", "shell.seen", "-j", "y")
     job = grid.transfer(*into, "-b", "y", "-shell", "n", "env")
     assert grid.accounting(job)["exit_status"].split()[0] == "0"

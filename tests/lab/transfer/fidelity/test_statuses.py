@@ -37,7 +37,7 @@ LIMIT_S = 180
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Came:
-    """The local ends of an array that has one task for each exit status."""
+    """The ends at home of an array with one task for each exit status."""
 
     exit_statuses: dict[str, str]  # of each task that ended, by its own status
     in_error: list[str]  # the tasks in error state, by their status
@@ -47,7 +47,6 @@ class Came:
 
 @pytest.fixture(scope="module")
 def came(grid: Grid, all_open: None) -> Iterator[dict[str, Came]]:
-    """Send an array to each cluster, and wait for all."""
     del all_open
     for host, account in HOMES.values():
         grid.sh(host, "rm -f to-*.ran", user=account)
@@ -75,9 +74,9 @@ def send_unable(grid: Grid, cluster: str) -> str:
 
 
 def through(grid: Grid, cluster: str, job: str) -> str:
-    """Wait until a job is done; submit it again if home's own execd lost a task of it.
+    """Wait until a job is done, and return its id.
 
-    A loaded execd may still be cleaning up a task that is to start there again.
+    If home's execd lost a task, submit the job again: a loaded execd may still clean up the task's former run.
     """
     grid.until(lambda: is_through(grid, job), f"{job} to be through", LIMIT_S)
     if not any(one["failed"].split()[0] == LOST_BY_EXECD for one in grid.records(job)):
@@ -120,5 +119,5 @@ def test_every_exit_status_comes_home_as_it_is_and_its_task_ran_once(came: dict[
 
 @pytest.mark.parametrize("cluster", HOMES)
 def test_a_job_that_could_not_start_shows_the_reason_and_the_host(came: dict[str, Came], cluster: str) -> None:
-    """By ssh and under OAR the wrapper's end is the only message."""
+    """From a cluster by ssh or an OAR cluster, the wrapper's end is the only message."""
     assert f"can not find its shell or program on {cluster}-n" in came[cluster].unable

@@ -14,7 +14,6 @@ GRANTS = "~gb_{0}/.gridbridge/grants"
 
 @contextmanager
 def claimed(grid: Grid, cluster: str, kind: str, wait_s: int = 60) -> Iterator[None]:
-    """Run the service with claims at a cluster, and short limits."""
     queue = rf"/^\[queue.transfer-{cluster}\]/a recall_unreachable_s = {SILENT_S}"
     with configured(
         grid,
@@ -27,7 +26,6 @@ def claimed(grid: Grid, cluster: str, kind: str, wait_s: int = 60) -> Iterator[N
 
 @contextmanager
 def cut(grid: Grid, cluster: str) -> Iterator[None]:
-    """Cut a cluster's master off the network until the block ends."""
     grid.lab("net", f"{cluster}-master", "cut")
     try:
         yield
@@ -37,7 +35,6 @@ def cut(grid: Grid, cluster: str) -> Iterator[None]:
 
 @contextmanager
 def frozen_poller(grid: Grid) -> Iterator[None]:
-    """Freeze the poller until the block ends."""
     pids = pollers(grid)
     kill(grid, *pids, signal="STOP")
     try:
@@ -47,12 +44,10 @@ def frozen_poller(grid: Grid) -> Iterator[None]:
 
 
 def claims(grid: Grid) -> str:
-    """Return the claims in the shared spool."""
     return grid.sh("alpha-master", "ls /var/spool/gridbridge/claims")
 
 
 def grants(grid: Grid, cluster: str) -> str:
-    """Return the grants at a cluster."""
     folder = GRANTS.format(cluster)
     return grid.sh(f"{cluster}-master", f"if [ -e {folder} ]; then ls {folder}; fi")
 

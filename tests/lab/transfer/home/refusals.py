@@ -14,7 +14,6 @@ BETA = "SGE_CELL=beta SGE_QMASTER_PORT=6454 SGE_EXECD_PORT=6455 qconf"
 
 @contextmanager
 def project(grid: Grid) -> Iterator[None]:
-    """Give alpha a project until the block ends."""
     with _project(grid, "qconf", FOR_ALL):
         yield
 

@@ -33,7 +33,6 @@ def _open_with_fresh_notes(grid: Grid, open_back: None) -> None:
 
 @contextmanager
 def full(grid: Grid, cluster: str) -> Iterator[None]:
-    """Fill a cluster's own slots with bob's jobs."""
     options = ("-N", "fill", "-t", "1-4", "-q", "all.q", *QUIET)
     job = grid.submit(*options, user="bob", cluster=cluster, script="sleep 600\n")
     tasks = [f"{job}.{task}" for task in range(1, 5)]
@@ -46,26 +45,26 @@ def full(grid: Grid, cluster: str) -> Iterator[None]:
 
 
 def cross(grid: Grid, home: str, name: str, *options: str, script: str = RAN) -> str:
-    """Submit a job that has to cross from one cluster to the other; return its id."""
+    """Submit a job to the transfer queue; return its id."""
     queue = f"transfer-{OTHER[home]}"
     return grid.submit("-N", name, "-q", queue, *QUIET, *options, cluster=home, script=script)
 
 
 def end_of(grid: Grid, job: str, cluster: str) -> str:
-    """Wait for the end of a job that may have been rescheduled, and return its exit status."""
+    """Wait for a job's end and return its exit status; the end of a rescheduled run does not count."""
     record = grid.accounting_of_end(job, 120, cluster)
     return record["exit_status"].split()[0]
 
 
 def is_marked(grid: Grid, job: str, cluster: str) -> bool:
-    """Say whether a transfer queue back has marked and returned a job, which now waits."""
+    """Say whether a job waits again after a transfer queue marked it."""
     told = grid.cell(cluster, "qstat", "-j", job).out
     waits = "r" not in grid.states(cluster).get(job, "")
     return waits and "this job came from another cluster" in told and "remote=false" in told
 
 
 def asked(grid: Grid, job: str, cluster: str) -> list[str]:
-    """Return a waiting job's hard requests of queues and resources."""
+    """Return a job's hard requests of queues and resources."""
     told = grid.cell(cluster, "qstat", "-j", job).out.splitlines()
     return [row.split()[-1] for row in told if row.startswith(("hard_queue", "hard resource"))]
 
@@ -103,7 +102,7 @@ def test_a_job_deleted_at_home_is_deleted_at_the_remote_cluster(grid: Grid, home
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A job that waited at the other cluster, with its requests and its output until then."""
+    """A job that waited at the other cluster; `before` is its output at that time."""
 
     job: str
     remote: str
@@ -113,7 +112,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Full:
-    """Jobs that found the other cluster full, by home, and a job of alpha to be recalled."""
+    """Jobs that found the other cluster full; `hops` has one job for each home."""
 
     hops: dict[str, Kept]
     recalled: Kept
@@ -124,7 +123,7 @@ class Full:
 
 @pytest.fixture(scope="module")
 def full_clusters(grid: Grid) -> Full:
-    """Send jobs to full clusters, then free alpha for the job to be recalled, then beta."""
+    """Send jobs while both clusters are full; then free alpha, so that one job is recalled, then beta."""
     until_known(grid, "all_say=yes")
     with configured(grid, QUICK), full(grid, "beta"):
         job = grid.overflow("-N", "recalled", *QUIET, script=RAN)
@@ -160,7 +159,6 @@ def until_known(grid: Grid, last: str) -> None:
 
 
 def kept(grid: Grid, job: str, home: str, name: str) -> Kept:
-    """Wait until the sent job waits at the other cluster."""
     remote, away = grid.remote_id(job, home), OTHER[home]
     wait_for(grid, remote, "qw", away)
     words = asked(grid, remote, away)
@@ -171,7 +169,7 @@ def kept(grid: Grid, job: str, home: str, name: str) -> Kept:
 def test_a_job_that_finds_the_other_cluster_full_waits_there_and_is_not_sent_back(
     grid: Grid, full_clusters: Full, home: str
 ) -> None:
-    """Beta's open queue back takes no such job: the job requests the other queues."""
+    """The open transfer queue there takes no such job: the remote job requests the other queues."""
     away, hop = OTHER[home], full_clusters.hops[home]
     job, remote = hop.job, hop.remote
     status = end_of(grid, job, home)
@@ -205,7 +203,7 @@ def test_jobs_request_queues_by_name_where_a_queue_does_not_define_remote(grid: 
 
 
 def test_a_job_that_a_transfer_brought_is_marked_by_a_queue_back(grid: Grid, full_clusters: Full) -> None:
-    """Its site's service is older, or has not seen that queue yet."""
+    """The site of such a job has an older service, or its service does not know the queue yet."""
     job = full_clusters.bounced
     end_of(grid, job, "beta")
     records = [(one["qname"], one["failed"].split()[0]) for one in grid.records(job, "beta")]
@@ -215,7 +213,7 @@ def test_a_job_that_a_transfer_brought_is_marked_by_a_queue_back(grid: Grid, ful
 
 @HOMES
 def test_slots_of_a_transfer_queue_back_are_no_free_slots(grid: Grid, home: str) -> None:
-    """Each cluster has 4 own slots and no jobs; its queue back is open."""
+    """Each cluster has 4 own slots and no jobs, and its transfer queue is open."""
     away = OTHER[home]
 
     def shown() -> list[list[str]]:
@@ -258,7 +256,7 @@ def test_many_jobs_each_way_at_once_run_once_each_with_one_hop_at_most(grid: Gri
 
 
 def flood(grid: Grid, home: str, name: str, asks: bool) -> list[str]:
-    """Submit many jobs that must, or may, cross."""
+    """Submit many jobs; with `asks`, the jobs request the transfer queue."""
     queue = ("-q", f"transfer-{OTHER[home]}") if asks else ()
     options = ("-terse", "-N", name, *queue, *QUIET)
     line = f"for n in $(seq {MANY}); do qsub {' '.join(options)} <<'END'\n{RAN}END\ndone"
@@ -266,6 +264,5 @@ def flood(grid: Grid, home: str, name: str, asks: bool) -> list[str]:
 
 
 def ends(grid: Grid, name: str, cluster: str) -> list[str]:
-    """Return the account of each end of jobs of that name at a cluster."""
     out = grid.sh("alpha-master", ENDS.format(name=name, cell=cluster))
     return out.split()

@@ -38,7 +38,7 @@ def _fresh(grid: Grid, by_file: None) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """Messages about two jobs that came home while beta was silent, and the end of a remote copy."""
+    """Messages about two jobs that came home from silent beta, and the accounting of a remote copy."""
 
     told: Mapping[str, str]
     copy: Mapping[str, str]
@@ -46,10 +46,10 @@ class Silence:
 
 @pytest.fixture(scope="module")
 def silence(grid: Grid, by_file: None) -> Silence:
-    """Cut beta off while it is full, and give it free slots when the link is back.
+    """Cut off beta while it is full, and free its slots when the link is back.
 
-    The service is stopped then, so that the copy that starts has to fence itself. The second copy is
-    held there until the service runs again and deletes it.
+    The service is frozen at that time, so the copy that starts has to fence itself. The other copy is held until
+    the service runs again and deletes it.
     """
     grid.sh("alpha-master", "rm -f silent.ran copy.ran", user="alice")
     with full_beta(grid):
@@ -68,7 +68,7 @@ def silence(grid: Grid, by_file: None) -> Silence:
 
 
 def hosts(grid: Grid, name: str) -> list[str]:
-    """Return the clusters on which a job has started and ended, in order."""
+    """Return the clusters where a job started, in order; assert that the job ended once."""
     told = lines(grid, f"{name}.ran")
     found = [host.partition("-")[0] for host in starts(told)]
     assert told[1:] == ["end"], told
@@ -94,7 +94,7 @@ cat /var/spool/gridbridge/claims/*.key 2>&1
 
 
 def test_nobody_else_can_take_a_claim(grid: Grid) -> None:
-    """Every user there may read the job's script, arguments, environment and context."""
+    """Every user at beta may read the job's script, arguments, environment and context."""
     job = grid.transfer("-N", "seen", *QUIET, script="sleep 60\n")
     remote = grid.remote_id(job)
     wait_for(grid, remote, "r")
@@ -143,7 +143,6 @@ def test_a_recall_races_with_the_start_for_the_claim_and_the_job_runs_once(grid:
 
 
 def race(grid: Grid, turn: int) -> list[str]:
-    """Run as many jobs as beta has slots; return where each of them ran."""
     names = [f"race{turn}-{n}" for n in range(AT_ONCE)]
     with full_beta(grid):
         jobs = together(grid, names)
@@ -161,11 +160,10 @@ def race(grid: Grid, turn: int) -> list[str]:
 
 
 def drain(grid: Grid) -> None:
-    """Recall all jobs that wait at beta at the next answer."""
+    """Drain beta, so that the service recalls all jobs that wait there."""
     grid.sh("alpha-master", "gridbridge drain beta --reason 'for a race'")
 
 
 def free(grid: Grid) -> None:
-    """Free every slot of beta."""
     fill = [key for key, state in grid.states("beta").items() if state == "r"]
     grid.cell("beta", "qdel", *fill, user="bob")

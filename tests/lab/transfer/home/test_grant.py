@@ -52,12 +52,11 @@ def submit(grid: Grid, *names: str) -> list[str]:
 
 
 def until_released(grid: Grid, job: str) -> None:
-    """Wait until a job may start at delta."""
     grid.until(lambda: "released" in why(grid, job), f"{job} to be released")
 
 
 def ran(grid: Grid, name: str) -> list[str]:
-    """Return the hosts where a job has started and ended, in both domains."""
+    """Return the clusters where a job started and ended, from its output files at home and at delta."""
     here = grid.sh("alpha-master", RAN.format(name), user="alice")
     there = grid.sh(FAR, RAN.format(name), user=ACCOUNT)
     told = (here + there).splitlines()
@@ -67,7 +66,6 @@ def ran(grid: Grid, name: str) -> list[str]:
 
 @contextmanager
 def full_delta(grid: Grid) -> Iterator[list[str]]:
-    """Fill delta's slots with another user's jobs, and return their ids."""
     submit = "for n in 1 2; do echo sleep 600 | qsub -terse -N fill -o /dev/null -j y; done"
     jobs = grid.sh(FAR, submit, user="bo_delta").split()
     grid.until(lambda: "".join(far_jobs(grid)).count(" r ") == 2, "delta to be full")
@@ -79,7 +77,7 @@ def full_delta(grid: Grid) -> Iterator[list[str]]:
 
 @contextmanager
 def unable_to_give(grid: Grid) -> Iterator[None]:
-    """Let no grant arrive at delta though the service writes it."""
+    """Keep grants from arriving at delta; the service still writes them."""
     grid.sh(FAR, "chmod 700 ~gb_delta")
     try:
         yield
@@ -89,9 +87,9 @@ def unable_to_give(grid: Grid) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """Messages about two jobs that came home while delta was silent, and the end of a remote copy.
+    """Messages about two jobs that came home from silent delta, and the exit status of a remote copy.
 
-    The number of a third job, which could run only at delta and waited there, is included.
+    `fenced` is the id of a third job, which waited at delta because it could run only there.
     """
 
     told: tuple[str, ...]
@@ -101,9 +99,9 @@ class Silence:
 
 @pytest.fixture(scope="module")
 def silence(grid: Grid, by_grant: None) -> Silence:
-    """Cut delta off while it is full, and give it free slots when the link is back.
+    """Cut off delta while it is full, and free its slots when the link is back.
 
-    The service is stopped then: the jobs that start get no grant. One job is held there until the service
+    The service is frozen at that time, so the jobs that start get no grant. One job is held until the service
     runs again and deletes it.
     """
     with full_delta(grid) as fill:
@@ -125,7 +123,6 @@ def silence(grid: Grid, by_grant: None) -> Silence:
 
 
 def is_far(grid: Grid, remote: str) -> bool:
-    """Say whether delta lists a job."""
     return any(line.split()[0] == remote for line in far_jobs(grid))
 
 
@@ -152,7 +149,7 @@ def test_a_copy_that_starts_when_the_link_is_back_gets_no_grant(grid: Grid, sile
 
 @pytest.mark.long
 def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
-    """Its task stays at silent delta, and runs there when the grant arrives."""
+    """The task stays at silent delta, and runs there when the grant arrives."""
     with unable_to_give(grid):
         (job,) = submit(grid, "unsure")
         grid.until(lambda: "granted:" in why(grid, job), "its grant to be kept", LONG_S)
@@ -177,7 +174,6 @@ def test_a_job_that_gets_no_grant_ends_as_fenced_and_its_task_runs(grid: Grid, s
 
 
 def remote_id(grid: Grid, job: str) -> str:
-    """Return a job's id at delta."""
     told = why(grid, job)
     return told.partition(LOGGED)[2].split()[0].rstrip(",")
 

@@ -48,8 +48,6 @@ def submit(gamma: Gamma, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Messages about a job that ran at gamma, and about one that came home from there."""
-
     granted: str
     home: str
 
@@ -81,7 +79,7 @@ def test_a_job_of_oar_is_granted_and_runs(gamma: Gamma, outcome: Outcome) -> Non
 
 
 def test_a_task_comes_home_from_a_silent_oar(gamma: Gamma, outcome: Outcome) -> None:
-    """Its waiting copy is deleted when the link is back."""
+    """The waiting copy is deleted when the link is back."""
     assert "claimed by home: recalled from gamma: gamma has not answered for" in outcome.home
     assert gamma.read("waits.ran") == ""
     ran = gamma.grid.sh(HOME, "cat waits.ran", user="alice").splitlines()

@@ -22,7 +22,6 @@ SCRIPT = "echo $HOSTNAME >>$JOB_NAME.ran\n"
 
 @contextmanager
 def without_values(grid: Grid) -> Iterator[None]:
-    """Remove the value of `remote` from the queues at home."""
     grid.sh("alpha-master", "qconf -dattr queue complex_values remote=FALSE all.q")
     try:
         yield
@@ -46,8 +45,6 @@ PHASES: Phases = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """The mark and the run of a job that beta refused."""
-
     marked: str  # what `qstat -j` told then
     hosts: tuple[str, ...]  # where it ran, without a node's number
     statuses: tuple[str, ...]
@@ -57,7 +54,6 @@ class Home:
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Submit all refused jobs side by side; forget the refusals afterwards."""
     patient = configured(grid, r"/^\[breaker\]/a failures = 999")
     scenarios = (one, many, by_queue, *NOWHERE.values(), *SOMEWHERE.values(), for_now, brought)
     with project(grid), patient, no_jobs_left(grid):
@@ -184,7 +180,7 @@ def test_a_queue_list_keeps_a_job_home_where_queues_do_not_define_remote(came: O
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delayed:
-    """The state of a job that beta refused temporarily."""
+    """A job that beta refused for now."""
 
     before: dict[str, str]
     after: dict[str, str]
@@ -231,7 +227,6 @@ def test_a_temporary_refusal_leaves_the_job_unchanged_and_guarded(came: Outcomes
 
 
 def request(grid: Grid, job: str) -> dict[str, str]:
-    """Return a job's requests, and the other values that `qsub` and `qalter` set."""
     told = detail(grid, job)
     return {name: asked(told, name) for name in REQUEST}
 
@@ -248,7 +243,7 @@ def brought(grid: Grid) -> Steps[Home]:
 
 
 def test_a_job_that_a_transfer_brought_is_not_sent_on(came: Outcomes) -> None:
-    """Its account is a transfer's, of whatever site."""
+    """The job's account is the name of a transfer, of any site."""
     job = came.of(brought)
 
     assert job.hosts == ("alpha",)

@@ -42,7 +42,7 @@ def _fresh_notes(grid: Grid) -> None:
 
 
 def waits_away(grid: Grid, name: str) -> tuple[str, str]:
-    """Return a job that could run at home but waits at beta, and its id there."""
+    """Submit a job that could run at home but waits at beta; return its id and its remote id."""
     job = grid.overflow("-N", name, *QUIET, script=TELLS)
     remote = grid.remote_id(job)
     wait_for(grid, remote, "qw")
@@ -51,7 +51,7 @@ def waits_away(grid: Grid, name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waited:
-    """The further course of a job that waited at beta."""
+    """What happened to a job that waited at beta."""
 
     ran: tuple[str, ...]  # what it wrote
     why: str  # before beta had room
@@ -60,23 +60,20 @@ class Waited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """The jobs that waited, by name, and the service's saved decisions."""
-
     jobs: Mapping[str, Waited]
     decisions: list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def waited(recalled: Recalled) -> Mapping[str, Waited]:
-    """Return the jobs that waited, by name."""
     return recalled.jobs
 
 
 @pytest.fixture(scope="module")
 def recalled(grid: Grid) -> Recalled:
-    """Recall tasks that waited for 10 s, once each, while three jobs wait that long.
+    """Allow one recall per task, after 10 s, and let three jobs wait at beta for longer.
 
-    `often` comes home and crosses again; `long`, which has waited for less time by then, comes home.
+    `often` comes home and is sent again. Later `long` comes home, although it has waited for less time.
     """
     quick = r"/^\[queue.transfer-beta\]/a recall_wait_s = 10\nrecall_limit = 1"
     grid.sh("alpha-master", "rm -f *.ran", user="alice")
@@ -105,7 +102,7 @@ def recalled(grid: Grid) -> Recalled:
 
 
 def crosses_again(grid: Grid, job: str) -> str:
-    """Recall a job, and close home before it starts; return its second id at beta."""
+    """Let a job be recalled, close home before it starts, and return its second remote id."""
     with ExitStack() as closing:
         with no_scheduler(grid):
             grid.until(lambda: "recall: recalled from beta" in why(grid, job), "its recall", 60)
@@ -134,7 +131,7 @@ def test_a_task_that_could_run_nowhere_else_stays_at_its_cluster(waited: Mapping
 
 @pytest.mark.long
 def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(waited: Mapping[str, Waited]) -> None:
-    """A task with a shorter wait comes home before it."""
+    """A task that has waited for less time comes home instead."""
     job = waited["often"]
 
     assert job.state_there == "qw"
@@ -217,6 +214,5 @@ def wish(grid: Grid, jobs: list[str], fill: list[str]) -> None:
 
 
 def free(grid: Grid, jobs: list[str], fill: list[str]) -> None:
-    """Free every slot of beta."""
     del jobs
     grid.cell("beta", "qdel", *fill, user="bob")

@@ -36,10 +36,10 @@ LONG = "echo start $HOSTNAME >>$JOB_NAME.ran; sleep 45; echo end >>$JOB_NAME.ran
 
 @contextmanager
 def power_is_back(grid: Grid) -> Iterator[None]:
-    """Cut the transfer host's power, and let it boot.
+    """Cut the transfer host's power, and boot the host.
 
-    The qmaster there saves its last job number only now and then: it must not reuse the job numbers
-    that it forgot, because the logs contain them.
+    The qmaster there saves its last job number only now and then. It must not reuse the numbers that it forgot,
+    because the logs contain them.
     """
     last = held_job(grid)
     grid.lab("power", "alpha-master", "cut")
@@ -78,7 +78,6 @@ PHASES: Phases = {
 
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
-    """Run the rescheduling scenarios of all tests, at home and at beta, side by side."""
     with no_jobs_left(grid), roomy(grid):
         scenarios = (hasty, again, away_again, waits, righted, copied, twice, cut, silent, put)
         yield Outcomes(grid, *scenarios, phases=PHASES)
@@ -86,7 +85,7 @@ def came(grid: Grid) -> Iterator[Outcomes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """The ends and runs of a job that was rescheduled at home."""
+    """A job that was rescheduled at home: its end, its runs and its remaining remote jobs."""
 
     status: str
     ran: tuple[str, ...]
@@ -94,7 +93,6 @@ class Again:
 
 
 def again(grid: Grid) -> Steps[Again]:
-    """Reschedule a job that runs at beta, and let it end at home."""
     job = grid.submit("-N", "rj", *away.QUIET, script=UNTIL_GO)
     grid.until(lambda: away.lines(grid, "rj.ran"), "the first run")
 
@@ -106,7 +104,7 @@ def again(grid: Grid) -> Steps[Again]:
 
 
 def test_qmod_rj_starts_anew_only_after_the_copy_is_gone(came: Outcomes) -> None:
-    """The running copy is killed, as it would be at home, and the task runs again."""
+    """The running copy is killed, as a run at home would be."""
     job = came.of(again)
 
     assert job.status == "3"
@@ -117,7 +115,6 @@ def test_qmod_rj_starts_anew_only_after_the_copy_is_gone(came: Outcomes) -> None
 
 
 def away_again(grid: Grid) -> Steps[Again]:
-    """Reschedule a job that can run at beta only."""
     job = grid.submit("-N", "away", "-q", "transfer-beta", *away.QUIET, script=UNTIL_GO)
     grid.until(lambda: away.lines(grid, "away.ran"), "the first run")
 
@@ -129,7 +126,7 @@ def away_again(grid: Grid) -> Steps[Again]:
 
 
 def test_a_job_that_is_only_for_beta_is_sent_there_anew_after_the_copy_is_gone(came: Outcomes) -> None:
-    """Grid Engine restarts its task at once; the new starter waits until the old copy is deleted."""
+    """Grid Engine restarts the task at once; the new starter waits until the old copy is deleted."""
     job = came.of(away_again)
 
     assert job.status == "3"
@@ -151,7 +148,7 @@ def hasty(grid: Grid) -> Steps[tuple[list[str], list[list[str]]]]:
 
 
 def test_a_job_that_is_put_back_as_soon_as_it_runs_is_not_lost(came: Outcomes) -> None:
-    """The end of its first run may be taken for its second run's, and reschedules it once more."""
+    """The end of the first run may count as the end of the second run, and reschedule the job again."""
     statuses, ran = came.of(hasty)
 
     assert statuses == ["3"] * 4
@@ -159,7 +156,6 @@ def test_a_job_that_is_put_back_as_soon_as_it_runs_is_not_lost(came: Outcomes) -
 
 
 def waits(grid: Grid) -> Steps[Again]:
-    """Reschedule a job that waits at beta."""
     yield "beta is closed"
     grid.sh("alpha-master", "touch waits.go", user="alice")
     job = grid.overflow("-N", "waits", *away.QUIET, script=UNTIL_GO)
@@ -177,7 +173,7 @@ def test_a_copy_that_still_waits_is_deleted_and_the_task_runs_at_home(came: Outc
 
 
 def righted(grid: Grid) -> Steps[tuple[dict[str, str], str, dict[str, str]]]:
-    """Remove the guards of three jobs; return their later guards, and their ends."""
+    """Remove the guards of three jobs; return their later states, one job's details, and their ends."""
     options = GUARDS | {"hold": ("-t", "1-1"), "none": ("-q", "transfer-beta")}
     jobs = {
         name: grid.submit("-N", f"righted-{name}", *each, *away.QUIET, script=AGAIN) for name, each in options.items()
@@ -200,9 +196,9 @@ def righted(grid: Grid) -> Steps[tuple[dict[str, str], str, dict[str, str]]]:
 
 
 def test_a_guard_that_its_owner_takes_away_is_put_back(came: Outcomes) -> None:
-    """A start time that the owner sets meanwhile is restored later.
+    """A start time that the owner sets is saved, and restored later.
 
-    A rerun job has neither the owner's nor the service's guard.
+    A rerun job has no guard, neither the owner's nor the service's.
     """
     shown, told, statuses = came.of(righted)
 
@@ -212,7 +208,7 @@ def test_a_guard_that_its_owner_takes_away_is_put_back(came: Outcomes) -> None:
 
 
 def copied(grid: Grid) -> Steps[tuple[bool, list[str], str]]:
-    """Copy a transferred job; return whether the copy is guarded, the lines of both, and the log."""
+    """Copy a job by qresub; return whether the copy has a guard, the output of both jobs, and the log."""
     job = grid.submit("-N", "copied", *away.QUIET, script=UNTIL_GO)
     away.wait_for(grid, grid.remote_id(job), "r")
 
@@ -239,8 +235,8 @@ def test_a_copy_that_qresub_makes_does_not_wait_behind_the_guard(came: Outcomes)
 def twice(grid: Grid) -> Steps[Again]:
     """Remove a guard, reschedule the job so that it runs at home, and reschedule it once more.
 
-    Grid Engine restarts a job while execd still kills its former run, here the one at home; it forgets to
-    kill a run that execd has not reported.
+    Grid Engine restarts a job while execd still kills the former run, here the run at home. Grid Engine forgets
+    to kill a run that execd has not reported.
     """
     script = UNTIL_GO.replace("start $HOSTNAME", "start $HOSTNAME $$")
     job = grid.submit("-N", "twice", "-r", "y", *away.QUIET, script=script)
@@ -261,7 +257,7 @@ def twice(grid: Grid) -> Steps[Again]:
 
 
 def test_a_job_whose_guard_was_taken_away_may_be_put_back_again(came: Outcomes) -> None:
-    """Its first transfer ends as soon as no copy is left, wherever the job is by then."""
+    """The first transfer ends as soon as no copy is left, wherever the job is by then."""
     job = came.of(twice)
 
     where = [line.partition("-")[0] for line in job.ran]
@@ -270,7 +266,7 @@ def test_a_job_whose_guard_was_taken_away_may_be_put_back_again(came: Outcomes) 
 
 
 def test_a_rescheduled_job_adopts_no_remote_job_of_an_older_job_with_its_number(grid: Grid) -> None:
-    """Home's qmaster has forgotten the older job, which is away, and reuses its number."""
+    """Home's qmaster has forgotten the older job, which is at beta, and reuses its number."""
     grid.sh("alpha-master", "rm -f newer.*", user="alice")
     grid.cell("alpha", "qdel", "-u", "alice", user="root")  # a job with a higher number counts on
     grid.until(lambda: not grid.states(), "home to be empty")
@@ -323,7 +319,7 @@ def _ended(grid: Grid, job: str, name: str) -> Again:
 
 
 def cut(grid: Grid) -> Steps[tuple[set[str], list[str], dict[str, set[str]]]]:
-    """Cut the transfer host's power under four tasks; return their ends, output and state letters."""
+    """Cut the transfer host's power while four tasks run; return their ends, output and state letters."""
     jobs = [grid.submit("-N", "cut", *each, *away.QUIET, script=UNTIL_GO) for each in GUARDS.values()]
     grid.until(lambda: len(away.lines(grid, "cut.ran")) == 4, "all tasks to run")
     grid.until(lambda: not any("t" in each for each in _letters(grid, jobs)), "all to be run")
@@ -346,7 +342,7 @@ def _all_ends(grid: Grid, job: str, jobs: list[str]) -> list[dict[str, str]]:
 
 
 def test_a_running_copy_is_adopted_after_the_transfer_host_lost_power(came: Outcomes) -> None:
-    """Home has free slots, yet all tasks run once, at beta, to their end."""
+    """Home has free slots, yet each task runs once, at beta, to its end."""
     statuses, ran, _ = came.of(cut)
 
     assert statuses == {"3"}
@@ -365,7 +361,7 @@ ALL_SILENT = tuple(f"{name}-{guard}" for name in SILENT for guard in GUARDS)[:-1
 
 
 def silent(grid: Grid) -> Steps[tuple[dict[str, str], list[list[str]]]]:
-    """Have a silent execd's jobs rescheduled; return their ends and where they ran."""
+    """Stop an execd so that its jobs are rescheduled; return their ends and where they ran."""
     yield "home is closed again"
     options = GUARDS | {"hold": ("-t", "1-1")}
     jobs = {
@@ -394,7 +390,7 @@ def silent(grid: Grid) -> Steps[tuple[dict[str, str], list[list[str]]]]:
 
 
 def test_a_task_that_the_silence_of_its_execd_puts_back_runs_once_to_its_end(came: Outcomes) -> None:
-    """reschedule_unknown: an unreported end is kept, a running copy is deleted."""
+    """After `reschedule_unknown` an unreported end is kept, and a running copy is deleted."""
     found, clusters = came.of(silent)
 
     assert found == dict.fromkeys(ALL_SILENT, "3")
@@ -409,13 +405,11 @@ def _let_end(grid: Grid, which: str, remotes: dict[str, str]) -> None:
 
 
 def _clusters(grid: Grid, name: str) -> list[str]:
-    """Return the clusters where a job started, in order."""
     starts = [line for line in away.lines(grid, f"{name}.ran") if line.startswith("start")]
     return [line.split()[1].partition("-")[0] for line in starts]
 
 
 def put(grid: Grid) -> Steps[tuple[str, list[str], str]]:
-    """Reschedule a job at beta; return its end, its output, and its history."""
     yield "home is closed again"
     job = grid.transfer("-N", "put", *away.QUIET, "-notify", "-r", "n", script=LONG)
     remote = grid.remote_id(job)
@@ -430,7 +424,7 @@ def put(grid: Grid) -> Steps[tuple[str, list[str], str]]:
 
 
 def test_a_job_put_back_at_beta_after_its_end_was_told_does_not_run_to_its_end_again(came: Outcomes) -> None:
-    """The job ends on the warning of `-notify` and reports its end; then beta restarts it."""
+    """The job ends on the warning of `-notify` and reports its end. Then beta restarts the job."""
     status, ran, told = came.of(put)
 
     assert (status, ran.count("end")) == ("140", 0), (ran, told)  # USR2, -notify's warning

@@ -33,7 +33,6 @@ def as_user(grid: Grid, *arguments: str, user: str = "gridbridge") -> Done:
 
 
 def write_record(grid: Grid, user: str = "alice", mode: str = "644", **values: str) -> str:
-    """Write a record into the spool as a user would, and return its name."""
     name = f"m.{secrets.token_hex(8)}"
     known = {"kind": "record", "transfer": NAME, "remote": "beta", "phase": "released"} | values
     text = "\\n".join(f"{key}={value}" for key, value in known.items() if value)

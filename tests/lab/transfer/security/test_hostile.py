@@ -112,7 +112,7 @@ OBEYING = (  # what root runs that reads it
 
 @contextmanager
 def running(grid: Grid, program: str, name: str) -> Iterator[str]:
-    """Run a program of bob until the end of the block; yield its first line of output."""
+    """Run a program as bob until the end of the block; yield its first line of output."""
     grid.sh(HOST, f"cat >/tmp/{name}.py <<'END'\n{program}\nEND", user="bob")
     run = f"setsid python3 /tmp/{name}.py >/tmp/{name}.out 2>&1 </dev/null & echo $!"
     pid = grid.sh(HOST, run, user="bob").strip()
@@ -124,19 +124,18 @@ def running(grid: Grid, program: str, name: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A job of alice that runs at beta until a file at that path exists."""
+    """A job of alice that runs at beta until file `path` exists."""
 
     job: str
     path: str
 
     @property
     def name(self) -> str:
-        """Return the transfer's name."""
         return f"gb.alpha.{self.job}.0.1"
 
 
 def record(grid: Grid, name: str) -> dict[str, object]:
-    """Return the published entry of an open transfer; empty when it is not published."""
+    """Return the published entry of an open transfer; empty if there is none."""
     rows = json.loads(grid.sh(HOST, f"cat {HOME}/published/transfers.json"))["transfers"]
     return next((row for row in rows if row["transfer"] == name), {})
 
@@ -146,7 +145,7 @@ def hold_until_file(path: str) -> str:
 
 
 def end_latency_s(grid: Grid, one: Running) -> float:
-    """Let the job end, and return the delay until the local job had ended."""
+    """End a remote job; return the delay until the local job has ended."""
     grid.sh(HOST, f"touch {one.path}", user="alice")
     grid.until(lambda: one.job not in grid.states(), f"{one.job} to end", 60)
     gone_at = time.time()
@@ -154,7 +153,6 @@ def end_latency_s(grid: Grid, one: Running) -> float:
 
 
 def running_transfers(grid: Grid, count: int) -> tuple[Running, ...]:
-    """Submit jobs that cross, and wait until all run at beta."""
     paths = grid.sh(HOST, "mktemp -u /home/alice/go.XXXXXX; " * count, user="alice").split()
     sent = tuple(Running(job=grid.transfer("-N", "hers", script=hold_until_file(path)), path=path) for path in paths)
     for one in sent:
@@ -172,7 +170,6 @@ def hers(grid: Grid) -> Iterator[Iterator[Running]]:
 
 @pytest.fixture
 def running_job(grid: Grid, hers: Iterator[Running]) -> Running:
-    """Return a job of alice that runs at beta, a different one for each test."""
     open_ones = (one for one in hers if one.job in grid.states())
     return next(open_ones, None) or running_transfers(grid, 1)[0]
 
@@ -201,9 +198,9 @@ REACH = {
 
 
 def test_an_attacker_can_neither_read_nor_change_the_files_of_a_transfer(grid: Grid, running_job: Running) -> None:
-    """Bob is even given the file names, which he can't list.
+    """Bob knows the file names, although he can't list them.
 
-    Her files can't be linked because Debian's hosts set fs.protected_hardlinks (proc(5)).
+    He can't link alice's files, because Debian's hosts set fs.protected_hardlinks (proc(5)).
     """
     Path("/proc/sys/fs/protected_hardlinks").write_text("1")
     hers, fifo = grid.sh(
@@ -242,7 +239,7 @@ def test_forged_messages_about_another_users_transfer_are_ignored(grid: Grid, ru
 
 
 def lines_for(running: Running, remote: str) -> str:
-    """Return bob's resource request that contains a forged accounting record of alice's job."""
+    """Return a resource request of bob with a forged accounting record of alice's job."""
     head = f"all.q:beta-n1:alice:alice:hers:{remote}:{running.name}:0:{3 * '1767225600:'}"
     usage = "0:9:1:1.0:1.0:1.0:" + "0:" * 14
     line = f"{head}{usage}NONE:defaultdepartment:NONE:1:0:2.0:0.0:0.0:NONE:0.0:NONE:0.0:0:0"
@@ -287,7 +284,6 @@ for number in range(99, 499):
 
 
 def test_an_attackers_messages_about_another_users_job_are_not_shown(grid: Grid, running_job: Running) -> None:
-    """Neither many messages about her job nor messages about an invented job are shown."""
     grid.sh(HOST, f"cat >/tmp/tries.py <<'END'\n{ATTEMPTS}\nEND", user="bob")
     for job in (running_job.job, "999998"):
         grid.sh(HOST, f"umask 022; python3 /tmp/tries.py {job}", user="bob")
@@ -324,7 +320,6 @@ def kept(grid: Grid, which: str) -> int:
 
 
 def shown(grid: Grid) -> str:
-    """Return the published open transfers."""
     return grid.sh(HOST, f"cat {HOME}/published/transfers.json")
 
 
@@ -336,7 +331,7 @@ FORGED = (
 
 
 def test_an_attackers_failed_jobs_close_no_queue(grid: Grid) -> None:
-    """Neither reports of invented jobs nor failures of bob's own jobs close it."""
+    """Neither reports of invented jobs nor failures of bob's own jobs close the queue."""
     grid.sh(HOST, f"umask 022; for n in 1 2 3 4 5 6; do {FORGED}; done", user="bob")
     jobs = [grid.transfer("-S", "/bin/nosuchshell", "-o", "/dev/null", user="bob", script="true\n") for _ in range(6)]
     grid.until(lambda: all("E" in grid.states().get(job, "") for job in jobs), "his jobs to fail", 90)
@@ -418,7 +413,7 @@ def test_an_attackers_prepared_tmpdir_is_not_used_by_a_job(grid: Grid) -> None:
 
 
 def test_a_full_quota_affects_only_its_user(grid: Grid) -> None:
-    """A file size limit replaces a quota: bob's messages fail, whole or not at all."""
+    """A file size limit stands for a quota. Each of bob's messages is written whole or not at all."""
     send = (
         "from gridbridge.model.transfer_messages_in_spool import TransferMessage;"
         "from gridbridge.state import spool;"
@@ -464,7 +459,7 @@ def strange(grid: Grid) -> Iterator[None]:
 
 @pytest.mark.usefixtures("strange")
 def test_neither_root_nor_the_service_runs_programs_named_by_another_users_file(grid: Grid) -> None:
-    """gridbridge.toml names programs that root and the service run, so they check its owner."""
+    """Root and the service run programs named in gridbridge.toml, so they check the owner of the file."""
     refused = len(grid.logged("event=misconfigured").splitlines())
     try:
         grid.sh(HOST, f"{OBEY}{STRANGERS['the file']}")
@@ -520,7 +515,7 @@ def scratch(grid: Grid) -> Iterator[None]:
 @pytest.mark.usefixtures("scratch", "open_to_delta")
 @pytest.mark.long
 def test_folders_planted_in_a_shared_stage_dir_stop_no_job(grid: Grid) -> None:
-    """While bob also holds alice's folder there, her files are staged in her home."""
+    """While bob holds alice's folder in stage_dir, her files are staged in her home."""
     options = ("-q", "transfer-delta", "-cwd", "-j", "y", "-ac", "stage_in=")
     held = grid.submit("-h", script="true\n")
     first = int(held) + 1
@@ -547,7 +542,7 @@ def test_folders_planted_in_a_shared_stage_dir_stop_no_job(grid: Grid) -> None:
 @pytest.mark.usefixtures("scratch", "open_to_delta")
 @pytest.mark.long
 def test_a_group_writable_stage_dir_is_not_used_until_it_is_sticky(grid: Grid) -> None:
-    """Her job waits for the administrator's command that `why`, `check` and `setup` print."""
+    """Alice's job waits for an administrator to run the command that `why`, `check` and `setup` print."""
     mend = f"chmod +t {SCRATCH}"
     grid.sh(FAR, f"chgrp $(id -gn al_delta) {SCRATCH} && chmod 0775 {SCRATCH}")
     options = ("-q", "transfer-delta", "-cwd", "-j", "y", "-o", "loose")

@@ -24,8 +24,6 @@ TASKS = [str(number) for number in range(1, 21)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """The ids of jobs that are at delta together."""
-
     owned: str
     signalled: str
     failed: str
@@ -47,7 +45,7 @@ def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
 
 @pytest.fixture(scope="module")
 def sent(ready: Grid, stranger: None) -> Sent:
-    """Submit all jobs without a fault."""
+    """Submit the jobs of all tests that cause no fault."""
     owned = 'id -un; pwd; echo "$JOB_ID $JOB_NAME $SGE_O_LOGNAME"; exit 7\n'
     return Sent(
         owned=delta.submit(ready, owned),
@@ -94,7 +92,7 @@ def test_a_job_suspended_and_deleted_at_home_is_suspended_and_deleted_at_delta(r
 
 @pytest.mark.long
 def test_many_that_are_sent_at_once_run_once_each(ready: Grid, sent: Sent) -> None:
-    """There are more than sshd admits at a time (sshd_config(5) MaxStartups, 10 at first)."""
+    """The jobs are more than sshd admits at a time (sshd_config(5) MaxStartups, 10 at first)."""
     ready.until_gone(sent.many, limit_s=2 * delta.LONG_S)
 
     assert sorted(TASKS) == sorted(once(delta.far_read(ready, "tasks").split()))
@@ -103,7 +101,7 @@ def test_many_that_are_sent_at_once_run_once_each(ready: Grid, sent: Sent) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """Bob's job that was sent while delta's sshd was stopped, and the state of a deleted job there."""
+    """A job that bob sent while delta's sshd was stopped, and the state of a deleted job at delta."""
 
     job: str
     orphan: str
@@ -111,7 +109,6 @@ class Stopped:
 
 @pytest.fixture(scope="module")
 def stopped(ready: Grid, sent: Sent) -> Stopped:
-    """Stop delta's sshd, delete a job that runs there, send another, and start sshd again."""
     delta.until_far(ready, "orphan", "r")
     ready.sh(delta.FAR, "labctl stop sshd")
     try:
@@ -132,9 +129,9 @@ def test_the_service_deletes_a_job_that_its_starter_could_not_delete(ready: Grid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shut:
-    """Jobs of alice whose key was not authorized, and the key items of `check` before and during that.
+    """Two jobs of alice whose key was not authorized, and the key items of `check` (`well`: before).
 
-    The first job was admitted later; the second could also run at home.
+    `job` was admitted later; `home` could also run at home.
     """
 
     job: str
@@ -146,7 +143,6 @@ class Shut:
 
 @pytest.fixture(scope="module")
 def shut(ready: Grid) -> Shut:
-    """Remove the authorization of alice's key for a while."""
     well = keys(ready)
     ready.sh(delta.FAR, "mv .ssh/authorized_keys .ssh/kept", user=delta.ACCOUNT)
     try:
@@ -167,7 +163,7 @@ def shut(ready: Grid) -> Shut:
 @pytest.mark.parametrize("user", ["root", "alice"])
 @pytest.mark.long
 def test_check_proves_each_key(shut: Shut, user: str) -> None:
-    """Root checks the keys of all configured users, anybody else only their own."""
+    """Root checks the keys of all configured users; other users check only their own key."""
     named = {f"{cluster}: key of alice" for cluster in ("delta", "gamma")}
     named |= {f"{cluster}: key of bob" for cluster in ("delta", "gamma") if user == "root"}
     assert shut.well[user] == dict.fromkeys(named, "ok")
@@ -175,7 +171,7 @@ def test_check_proves_each_key(shut: Shut, user: str) -> None:
 
 
 def keys(grid: Grid) -> dict[str, dict[str, str]]:
-    """Return the state of each key in the check, for root and for alice."""
+    """Return the key states that `check` shows to root and to alice."""
     users = ("root", "alice")
     with ThreadPoolExecutor() as pool:
         return dict(zip(users, pool.map(lambda user: keys_of(grid, user), users), strict=True))
@@ -218,7 +214,7 @@ def test_a_stopped_sshd_is_waited_for(ready: Grid, stopped: Stopped) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Jobs whose owners did not know delta's host key, and delta's jobs of both at that time."""
+    """Jobs whose owners had no right host key of delta; `sent` is their remote jobs at that time."""
 
     bobs: str
     changed: str
@@ -227,7 +223,7 @@ class Unknown:
 
 @pytest.fixture(scope="module")
 def unknown(ready: Grid) -> Iterator[Unknown]:
-    """Remove delta's host key for bob and falsify it for alice; both run the printed commands."""
+    """Remove delta's host key for bob and falsify it for alice; then both run the printed commands."""
     adds = f"ssh-keyscan {delta.FAR} >>~/.ssh/known_hosts"
     mends = f"ssh-keygen -R '{delta.FAR}' && {adds}"
     try:
@@ -272,5 +268,5 @@ def test_a_host_whose_key_has_changed_gets_nothing_until_the_old_one_is_removed(
 
 
 def test_a_held_job_that_no_transfer_knows_is_deleted_there(ready: Grid, stranger: None) -> None:
-    """The service's account is an operator of delta; it waits a minute for a record."""
+    """The service is an operator of delta, and waits a minute for a record before it deletes the job."""
     ready.until(lambda: not delta.far_jobs_of(ready, "999999"), "the service to delete it", delta.LONG_S)

@@ -39,7 +39,6 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def watched(ready: Grid) -> Watched:
-    """Run eight tasks at delta while the service polls it."""
     job = delta.submit(ready, "sleep 300\n", "-t", "1-8")
     ready.until(lambda: len(delta.far_jobs(ready)) == 8, "all tasks to be at delta", delta.LONG_S)
     ready.until(lambda: not delta.sessions(ready, delta.ACCOUNT), "the starters to have hung up")
@@ -68,8 +67,6 @@ def test_the_service_does_not_take_an_unknown_host_for_delta(ready: Grid) -> Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """The submission, the running job and the service's connection that a network cut interrupted."""
-
     submitted: str
     running: str
     before: tuple[str, ...]
@@ -77,7 +74,7 @@ class Cut:
 
 @pytest.fixture(scope="module")
 def cut(ready: Grid) -> Cut:
-    """Cut delta off while qsub waits there for a frozen qmaster, until each interruption is noticed."""
+    """Cut off delta while qsub waits for the frozen qmaster, until each interruption is noticed."""
     ready.sh(delta.HOME, "qdel -u alice; :", user="alice")
     ready.until(lambda: not delta.far_jobs(ready), "delta to be empty", delta.LONG_S)
     running = delta.submit(ready, f"until [ -e go ]; do sleep 0.2; done\n{delta.RAN}", name="running")
@@ -144,7 +141,7 @@ def test_a_network_that_is_cut_during_the_submission_leads_to_one_job(ready: Gri
 
 @pytest.mark.long
 def test_a_job_that_a_full_sshd_turns_away_waits_and_runs_once(ready: Grid) -> None:
-    """The service's open connection keeps working; once closed, it too has to wait."""
+    """The service's open connection keeps working; a new connection of the service has to wait, too."""
     with full_sshd(ready) as holder:
         job = delta.submit(ready, 'echo "$SGE_TASK_ID" >>tasks\n', "-t", "1-4")
         delta.until_told(ready, job, f"can't reach {delta.FAR}: kex_exchange_identification")
@@ -177,6 +174,5 @@ def full_sshd(grid: Grid) -> Iterator[str]:
 
 
 def unreached(grid: Grid) -> str:
-    """Return the state of delta in `gridbridge status`."""
     told = json.loads(grid.on(delta.HOME, "gridbridge", "status", "--json").out)
     return next(str(each) for each in told["clusters"] if each["cluster"] == "delta")

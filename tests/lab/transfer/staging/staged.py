@@ -14,8 +14,6 @@ SLOW = "rate 16mbit burst 64kb latency 400ms"  # so that something can happen me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job's input files, script and staging options."""
-
     script: str
     declared: str = ""
     before: str = ""
@@ -23,24 +21,21 @@ class Job:
 
 
 def put(grid: Grid, name: str, script: str) -> None:
-    """Make the files of a job's folder."""
     grid.sh(HOME, f"mkdir -p {ROOT}/{name} && cd {ROOT}/{name} && {script or ':'}", user="alice")
 
 
 def here(grid: Grid, name: str, script: str) -> str:
-    """Run a script in a job's folder and return its output."""
     return grid.sh(HOME, f"cd {ROOT}/{name} && {script}", user="alice")
 
 
 def send(grid: Grid, name: str, job: Job) -> str:
-    """Submit a job from its folder and return its id."""
     where = ("-wd", f"{ROOT}/{name}", "-o", "out", "-e", "err")
     declared = ("-ac", job.declared) if job.declared else ()
     return submit(grid, job.script, *where, *declared, *job.options, name=name)
 
 
 def send_all(grid: Grid, jobs: Mapping[str, Job]) -> dict[str, str]:
-    """Make all files and submit all jobs; return their ids by name."""
+    """Make all files and submit all jobs; return the ids by job name."""
     for name, job in jobs.items():
         put(grid, name, job.before)
     return {name: send(grid, name, job) for name, job in jobs.items()}
@@ -53,7 +48,6 @@ def begin(grid: Grid) -> None:
 
 
 def leave_nothing(grid: Grid) -> None:
-    """Delete all jobs and their folders, at home and at delta."""
     empty(grid)
     for user in ACCOUNTS:
         grid.sh(FAR, f"rm -rf {STAGE} ran", user=ACCOUNTS[user])

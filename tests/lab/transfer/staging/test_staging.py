@@ -39,7 +39,6 @@ class Refused:
 
 @pytest.fixture(scope="module")
 def refused(ready: Grid) -> Refused:
-    """Submit all jobs that can not be staged, and wait until each is in error state."""
     put(ready, "wrong", "mkfifo pipe; mkdir up me; ln -s .. up/to; ln -s $PWD/me me/me")
     jobs = {one: send(ready, "wrong", Job(script="true\n", declared=one)) for one in WRONG}
     jobs[LATE] = send(ready, "wrong", Job(script="cat late\n", declared=LATE))
@@ -52,7 +51,6 @@ def refused(ready: Grid) -> Refused:
 
 @pytest.fixture(scope="module")
 def mended(ready: Grid, refused: Refused) -> str:
-    """Repair a job in error state, and return its id."""
     put(ready, "wrong", "echo now >late")
     ready.cell("alpha", "qmod", "-cj", refused.jobs[LATE])
     return refused.jobs[LATE]
@@ -60,7 +58,6 @@ def mended(ready: Grid, refused: Refused) -> str:
 
 @pytest.fixture(scope="module")
 def at_gamma(ready: Grid, open_to_gamma: None) -> str:
-    """Submit a job with staging options to the OAR cluster, and return its id."""
     put(ready, "oar", "echo one >a")
     where = ("-wd", "/home/alice/staged/oar", "-o", "out", "-e", "err", "-q", "transfer-gamma")
     return ready.submit(*where, "-ac", "stage_in=a,stage_out=b", script="cat a; cp a b; exit 3\n")
@@ -68,7 +65,6 @@ def at_gamma(ready: Grid, open_to_gamma: None) -> str:
 
 @pytest.fixture(scope="module")
 def undeclared_at_gamma(ready: Grid, open_to_gamma: None) -> str:
-    """Submit a job without staging options to the OAR cluster, and return its id."""
     put(ready, "plain", "")
     where = ("-wd", "/home/alice/staged/plain", "-o", "out", "-j", "y", "-q", "transfer-gamma")
     return ready.submit(*where, script="echo there\n")
@@ -76,14 +72,14 @@ def undeclared_at_gamma(ready: Grid, open_to_gamma: None) -> str:
 
 @pytest.fixture(scope="module")
 def carried(ready: Grid, mended: str, at_gamma: str, undeclared_at_gamma: str) -> dict[str, End]:
-    """Submit all jobs that can be staged, together with the two for gamma, and wait for all."""
+    """Submit all jobs that can be staged, and return their ends; two jobs for gamma run beside them."""
     names = send_all(ready, JOBS)
     over = ends(ready, names.values())
     return {name: over[job] for name, job in names.items()}
 
 
 def has_ended(end: End, status: str = "0") -> None:
-    """Assert how a job ended at home, and that no file of it was left at delta then."""
+    """Assert the exit status of a job at home, and that none of its files was left at delta then."""
     assert ("0", status, ()) == (end.failed, end.exit_status, end.left)
 
 
@@ -207,7 +203,7 @@ JOBS["long"] = Job(before="", script="head -c 3000000 /dev/zero | tr '\\0' x\n")
 def test_output_comes_home_to_where_it_was_asked_for_though_nothing_was_declared(
     ready: Grid, carried: dict[str, End]
 ) -> None:
-    """The job works in its account's home at delta, whose other files stay there."""
+    """The job works in the home of its account at delta; the account's other files stay there."""
     has_ended(carried["undeclared"], "4")
     has_ended(carried["long"])
 

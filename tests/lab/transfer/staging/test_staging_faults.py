@@ -28,7 +28,7 @@ WAITS = staged.Job(script="sleep 300\n", declared="stage_in=")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Jobs and their ends by name; a deleted job has no end."""
+    """A deleted job has no end."""
 
     jobs: Mapping[str, str]
     ends: Mapping[str, delta.End]
@@ -47,7 +47,6 @@ def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
 
 @pytest.fixture(scope="module")
 def known(ready: Grid) -> str:
-    """Return the checksum of the big file."""
     return staged.here(ready, ".", "sha256sum <big").split()[0]
 
 
@@ -56,7 +55,7 @@ def is_between(carried: int) -> bool:
 
 
 def descendants(grid: Grid, pid: str, name: str) -> list[str]:
-    """Return the local descendants of that name of a process."""
+    """Return the local descendants of a process that run this program."""
     rows = [row.split() for row in grid.on(delta.HOME, "ps", "-eo", "pid,ppid,comm").out.splitlines()]
     family = {pid}
     while more := {child for child, parent, *_ in rows if parent in family} - family:
@@ -126,7 +125,7 @@ DELETED = ("del-in", "del-there", "del-out")
 
 @pytest.fixture(scope="module")
 def ended(ready: Grid) -> Ended:
-    """Play all faults, first those of one job each, then the network cut; wait for all ends."""
+    """Cause the faults of single jobs, then the network cut, and wait for all ends."""
     with full_disk(ready):
         with staged.slow_line(ready):
             jobs = {name: offer(ready, name, one.job) for name, one in STRUCK.items()}
@@ -141,13 +140,11 @@ def ended(ready: Grid) -> Ended:
 
 
 def wait(grid: Grid, jobs: Mapping[str, str]) -> dict[str, delta.End]:
-    """Wait for the ends of jobs, by their names."""
     over = delta.ends(grid, jobs.values(), 2 * delta.LONG_S)
     return {name: over[job] for name, job in jobs.items()}
 
 
 def offer(grid: Grid, name: str, job: staged.Job) -> str:
-    """Submit a job that may need the big file."""
     staged.put(grid, name, "ln ../big big" if job is IN else "")
     return staged.send(grid, name, job)
 
@@ -171,9 +168,9 @@ def strike_all(grid: Grid, jobs: Mapping[str, str]) -> None:
 
 
 def resume(grid: Grid, job: str) -> bool:
-    """Resume a job once its inputs are at delta and its starter sleeps; say whether it was held.
+    """Resume a job after its inputs are at delta and its starter sleeps; return whether the job was held.
 
-    A job that was never released does not have its own name there.
+    A remote job has the job's own name only after its release.
     """
 
     def is_there() -> bool:
@@ -187,7 +184,6 @@ def resume(grid: Grid, job: str) -> bool:
 
 
 def cut_off(grid: Grid) -> dict[str, str]:
-    """Cut the network while an input and an output are copied; return the jobs."""
     with staged.slow_line(grid):
         leaves = offer(grid, "out3", OUT)
         grid.until(lambda: is_between(staged.coming(grid).get("out3", 0)), "a part to be home")
@@ -203,7 +199,6 @@ def cut_off(grid: Grid) -> dict[str, str]:
 
 @contextmanager
 def full_disk(grid: Grid) -> Iterator[None]:
-    """Fill the disk of bob's stage folder at delta's master."""
     base = f"/home/{delta.ACCOUNTS['bob']}/.gridbridge"
     grid.sh(delta.FAR, f"mkdir -p {base}", user=delta.ACCOUNTS["bob"])
     grid.sh(delta.FAR, f"mount -t tmpfs -o size=2m,mode=777 none {base}")
@@ -214,7 +209,6 @@ def full_disk(grid: Grid) -> Iterator[None]:
 
 
 def offer_as_bob(grid: Grid) -> str:
-    """Submit bob's job, which needs the same big file."""
     own = "/home/bob/staged"
     grid.sh(delta.HOME, f"rm -rf {own}; install -d -o bob {own}; install -o bob {staged.ROOT}/big {own}")
     where = ("-wd", own, "-o", "out", "-j", "y", "-ac", "stage_in=big")

@@ -9,7 +9,6 @@ from distributed import Client  # type: ignore[import-not-found]
 
 
 def host_of(number: int) -> tuple[int, str]:
-    """Return the number and the host of the worker."""
     return number, socket.gethostname()
 
 

@@ -12,7 +12,6 @@ from parsl.providers import GridEngineProvider  # type: ignore[import-not-found]
 
 
 def host_of(number: int) -> tuple[int, str]:
-    """Return the number and the host of the worker."""
     from socket import gethostname  # it runs in another process
 
     return number, gethostname()
