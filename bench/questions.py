@@ -10,6 +10,7 @@ about ends once a cycle of the runner's (OAR in portions of 300 places), and abo
 at most: where nothing is lost nobody asks that.
 """
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,15 +35,15 @@ PROGRAMS = {
     HOST: ("/usr/lib/gridengine/qstat", "/usr/lib/gridengine/qacct", "/usr/bin/grep"),
     FAR: ("/usr/bin/oarstat",),
 }
-QUESTIONS = {  # words of a call, by the host, whom they ask and for what
+QUESTIONS = {  # cell, and a pattern of the call's first words, by host, cluster and kind of question
     (HOST, "beta", "status"): ("beta", "qstat -s a -F"),
     (HOST, "beta", "ends"): ("beta", "grep -aF"),
     (HOST, "beta", "ends, one array"): ("beta", "qacct -j"),
     (HOST, "beta", "living"): ("beta", "qstat -j"),
-    (FAR, "gamma", "status"): ("", "oarstat -f -J$"),
-    (FAR, "gamma", "ends"): ("", "oarstat -f -J --sql (array_id"),
+    (FAR, "gamma", "status"): ("", "oarstat --format 1 --sql "),
+    (FAR, "gamma", "ends"): ("", r"oarstat -f -J --sql \(array_id"),
     (FAR, "gamma", "ends, one array"): ("", "oarstat -f -J --array"),
-    (FAR, "gamma", "living"): ("", "oarstat -f -J --sql array_id IN"),
+    (FAR, "gamma", "living"): ("", r"oarstat -f -J --sql array_id IN \([^)]*\) AND state NOT IN"),
 }
 CALLER = {"poller": POLLER, "runner": "gridbridge-runner", "nikita": "gridbridge-nikita"}
 NIKITA = "/opt/gridbridge/bin/gridbridge-nikita --loop"
@@ -117,8 +118,7 @@ def _counted(noted: dict[str, list[str]]) -> dict[str, float]:
 
 def _is_of(line: str, cell: str, program: str, words: str) -> bool:
     caller, _, called = line.rpartition(" -- ")
-    is_called = called == words[:-1] if words.endswith("$") else called.startswith(words)
-    return is_called and caller.startswith(cell) and program in caller
+    return bool(re.match(words, called)) and caller.startswith(cell) and program in caller
 
 
 @contextmanager
