@@ -1,7 +1,4 @@
-"""The exceptions of gridbridge, one class for each kind of failure.
-
-This module imports nothing, because starters and other frequent programs load the module.
-"""
+"""The exceptions of gridbridge; imports nothing, because frequently started programs load it."""
 
 
 def describe_error(error: BaseException) -> str:
@@ -179,8 +176,7 @@ class ConflictingRemoteJobEnds(GridbridgeError):
 class CommandFailed(GridbridgeError):
     """A program that gridbridge ran failed.
 
-    `status` is the exit status, negative for a signal (as in waitpid's decoding) and None after a
-    timeout. `transient` says that the same call may succeed later.
+    `status` is negative for a signal, None after a timeout. `transient`: the same call may succeed later.
     """
 
     def __init__(

@@ -1,7 +1,4 @@
-"""Loads the adapter module for a cluster's batch system, and imports no other adapter.
-
-Each job's starter uses this module. Services use batch/batch_adapter_table, which lists all adapters.
-"""
+"""Loads only the adapter module of a cluster's batch system, because each job's starter imports it."""
 
 from gridbridge.model.transfer_route import EMBEDDED, GRIDENGINE, OAR, Away, Home
 

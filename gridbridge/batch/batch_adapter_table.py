@@ -1,10 +1,6 @@
-"""The abilities that an adapter of a batch system may have, as Protocols (PEP 544), and a table of all adapters.
+"""Lists the abilities of batch systems' adapters as Protocols (PEP 544), and all adapters.
 
-Each adapter has a module `submit` for programs that start with every job, and a module `status` for the services.
-optional_adapter_protocols has the abilities that only some batch systems have.
-
-`Where` is the address of a cluster. If the address has a `login`, the client programs run over ssh as the user of this
-login, and this user owns the jobs.
+If a cluster's address (`Where`) has a `login`, client programs run over ssh as this user, who owns the jobs.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
@@ -46,16 +42,10 @@ Where = TypeVar("Where", contravariant=True)
 
 
 class JobHoldControl(Protocol[Where]):
-    """Holds jobs and queries their state.
-
-    `job` is a job id. At home `job` may also be a task, such as `12.3`.
-    """
+    """Holds jobs and queries their state; `job` is a job id, at home also a task such as `12.3`."""
 
     def hold_job(self, where: Where, job: str, /) -> None:
-        """Hold a waiting job.
-
-        A running job of the home cluster can be held, too. The running job continues, and does not start again.
-        """
+        """Hold a waiting job, or a running job at home, which continues but does not start again."""
 
     def release_job(self, where: Where, job: str, /) -> None:
         """Release a held job."""
@@ -70,8 +60,7 @@ class HeldJobSubmission(Protocol[Where]):
     def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
         """Submit a held job; return failures, never raise.
 
-        The job's name and account string are the transfer's name. `spec` is already translated for the remote
-        cluster, and has the number of slots that were granted at home.
+        The transfer's name is the job's name and account string. `spec` is already translated for the cluster.
         """
 
     def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
@@ -82,10 +71,7 @@ class HeldJobSubmission(Protocol[Where]):
 
 
 class JobSubmissionAndControl(HeldJobSubmission[Where], JobHoldControl[Where], Protocol[Where]):
-    """Submits and controls jobs of the calling user.
-
-    Every method except `submit_held_job` raises CommandFailed or ParseError if the cluster did not obey.
-    """
+    """Controls the caller's jobs; all methods but submit_held_job raise CommandFailed or ParseError."""
 
     HAS_QSTAT: bool  # whether jobs can call Grid Engine's commands, such as qstat
 
@@ -107,10 +93,9 @@ class CampaignArrayJobControl(HeldJobSubmission[Where], Protocol[Where]):
         """Return the ids of a user's held arrays with the submission name `transfer`, except `array` itself."""
 
     def query_live_indices(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
-        """Return the indices of each array's waiting and running tasks, by array id.
+        """Return the indices of waiting and running tasks of the caller's arrays, by array id.
 
-        Only the caller's arrays are searched, in one query. `arrays` maps array ids to submission names. A name is
-        checked only if the batch system lets nobody but the owner rename an array.
+        `arrays` maps ids to submission names; a name is checked only if nobody but the owner can change it.
         """
 
     def release_arrays(self, where: Where, arrays: tuple[str, ...], name: str, /) -> None:
@@ -123,10 +108,7 @@ class CampaignArrayJobControl(HeldJobSubmission[Where], Protocol[Where]):
         """Delete the array tasks with the given indices, such as `1-5,9`, in any state."""
 
     def hold_array_tasks(self, where: Where, array: str, name: str, indices: tuple[range, ...], /) -> tuple[range, ...]:
-        """Hold array tasks; return the indices of the tasks that are held afterwards.
-
-        `name` is the array's submission name. Running tasks continue.
-        """
+        """Hold tasks of the array submitted as `name`, without stopping any; return the indices now held."""
 
     def release_array_tasks(self, where: Where, array: str, indices: tuple[range, ...], /) -> None:
         """Release held array tasks; running and missing tasks are ignored."""
@@ -141,16 +123,10 @@ class StarterHomeTaskControl(JobHoldControl[Where], Protocol[Where]):
         """Set a running job's start time far in the future, so that the job does not start again."""
 
     def restore_start_time(self, where: Where, job: str, /) -> str | None:
-        """Restore the start time that `defer_restart` saved.
-
-        Returns the saved text if the text is no time.
-        """
+        """Restore the start time that `defer_restart` saved; return the saved text if it is no time."""
 
     def query_job_request(self, where: Where, job: str, /) -> JobRequest:
-        """Return a job's request.
-
-        The request has the submission time if the batch system reuses job ids.
-        """
+        """Return a job's request, with the submission time if the batch system reuses job ids."""
 
     def query_queue_limit(self, where: Where, queue: str, name: str, host: str, /) -> str:
         """Return the value of a queue's limit, such as h_rt, on a host (queue_conf(5))."""
@@ -168,10 +144,9 @@ class ClusterStatusReader(Protocol[Where]):
         uncounted: Collection[int] = (),
         /,
     ) -> tuple[ClusterSnapshot, float]:
-        """Return a snapshot of the cluster, and the query's duration in seconds.
+        """Return a snapshot with the jobs in `job_ids`, and the query's duration in seconds.
 
-        The snapshot has the jobs in `job_ids`. `uncounted` has the ids of campaigns' jobs and arrays, which don't
-        count as pending.
+        `uncounted` has the ids of campaigns' jobs and arrays, which don't count as pending.
         """
 
     def query_job_end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
@@ -192,10 +167,9 @@ class RefusedJobMarker(Protocol[Where]):
     def keep_refused_job_home(
         self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
     ) -> bool:
-        """Keep a refused job at home; return False if no local queue could run the job.
+        """Keep a refused job at home as the first of `variants` that a local queue could run.
 
-        The job gets the first of `variants` that a local queue could run. If there is none, the job stays unchanged.
-        `own` is the job's present request.
+        Returns False, and leaves the job unchanged, if there is none. `own` is the job's present request.
         """
 
 

@@ -27,10 +27,9 @@ class JobSubmissionResult:
 
 
 def failed_submission_result(error: CommandFailed) -> JobSubmissionResult:
-    """Return the outcome of a submission whose client program failed.
+    """Return the outcome of a failed submission; raise SshLoginRefused again for the caller to count.
 
-    No job was submitted if the client program is missing (status 127) or the host is unreachable. After any other
-    failure the job may exist. An SshLoginRefused is raised again, because the caller counts refused logins.
+    The job may exist, unless the program is missing (status 127) or the host is unreachable.
     """
     if isinstance(error, SshLoginRefused):
         raise error

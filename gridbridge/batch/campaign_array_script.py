@@ -1,7 +1,4 @@
-"""Writes the job script of a campaign's array: the parameters of each task, then the static task.sh.
-
-The script needs only sh on the cluster and no shared filesystem. A task selects its parameters by its array index.
-"""
+"""Writes the sh script of a campaign's array; a task selects its parameters by its array index."""
 
 from gridbridge.shell.program_runs import quote_for_sh
 

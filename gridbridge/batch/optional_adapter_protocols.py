@@ -1,8 +1,4 @@
-"""Describes each optional ability of a batch system's adapter by a Protocol, for mypy only.
-
-batch/batch_adapter_table names the modules with these abilities. `Where` is the address by which an adapter reaches a
-cluster, for example GridEngineCellAccess.
-"""
+"""Describes each optional ability of a batch system's adapter by a Protocol, for mypy only."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -32,26 +28,17 @@ class CampaignArrayEndReader(Protocol[Where]):
     def query_array_ends(
         self, where: Where, arrays: Sequence[ArrayEndQuery], /
     ) -> Mapping[str, Mapping[int, JobEnd | FutureDatedJobEnd | None]]:
-        """Return how array tasks ended: {account string of the array: {task index from 1: end}}.
-
-        The end is None if a task's accounting records contradict each other. The result may have unrequested tasks.
-        """
+        """Return ends as {account string: {task index from 1: end}}; None if records contradict each other."""
 
     def query_begun_indices(self, where: Where, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
-        """Return the indices of each array's running tasks; some batch systems add waiting tasks.
-
-        `arrays` maps array ids to account strings, which show reused ids. Ended arrays and reused ids are left out.
-        """
+        """Return each array's running, maybe also waiting, indices; leave out reused ids and ended arrays."""
 
     def query_array_limits(self, where: Where, /) -> ClusterArrayLimits:
         """Return the cluster's limits on array jobs."""
 
 
 class LocalTaskGuard(Protocol[Where]):
-    """Keeps a local task from starting again while its remote job exists.
-
-    A guard is a hold or a start time far in the future. Each call may be repeated, and raises CommandFailed on failure.
-    """
+    """Keeps a transferred task from starting again; calls may be repeated, and raise CommandFailed."""
 
     def remove_task_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
         """Remove a task's guard, so that the task may start again."""
@@ -63,10 +50,7 @@ class LocalTaskGuard(Protocol[Where]):
         """Guard a task by a hold or a start time far in the future, so that the task does not start again."""
 
     def query_job_requests(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
-        """Return the current requests of jobs; jobs that no longer exist are left out.
-
-        A batch system whose job list already shows all guards returns no requests.
-        """
+        """Return jobs' present requests, without ended jobs; empty if the job list already shows all guards."""
 
     def query_deferred_jobs(self, where: Where, /) -> frozenset[int]:
         """Return the ids of all jobs, of any user, that wait for their start time."""
@@ -74,11 +58,7 @@ class LocalTaskGuard(Protocol[Where]):
     def keep_job_off_queues(
         self, where: Where, local: TransferAttemptId, other_queues: Callable[[str], str], /
     ) -> None:
-        """Replace a job's queue list until `restore_queue_list` is called.
-
-        `other_queues` computes the new list from the present list. Raises GridbridgeError if no other queue could run
-        the job.
-        """
+        """Give a job the queue list `other_queues(present list)`; raise GridbridgeError if no queue is left."""
 
     def restore_queue_list(self, where: Where, local: TransferAttemptId, /) -> None:
         """Restore the queue list that a job had before `keep_job_off_queues`."""
@@ -98,8 +78,7 @@ class LocalTaskGuard(Protocol[Where]):
     ) -> str:
         """Return `yes` if a job is rerun after the loss of its host, else `no`.
 
-        `of_queues` decides for a job without qsub's option `-r`. The arguments of `of_queues` are the job's request
-        and the home queues' `rerun` settings.
+        For a job without qsub's `-r`, `of_queues` decides by the request and the home queues' `rerun` settings.
         """
 
 
@@ -142,10 +121,7 @@ class JobAccountingReader(Protocol[Where]):
     def read_accounting_lines(
         self, data: bytes, prefix: str, /
     ) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
-        """Parse the complete accounting lines of jobs whose account string begins with `prefix`.
-
-        Returns pairs of line and record, and the number of lines that could not be parsed.
-        """
+        """Return (line, record) pairs of accounts that begin with `prefix`, and the number of bad lines."""
 
     def decide_job_end(
         self, records: Sequence[JobRunAccounting | RemoteJobRunAccounting], now: datetime, /

@@ -1,8 +1,4 @@
-"""Parses Grid Engine's state letters of jobs and queue instances (sge_status(5), qstat(1)).
-
-Letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. Each letter is parsed alone, so the known letters of
-an unknown combination still become facts.
-"""
+"""Parses Grid Engine's state letters one by one, even in unknown groups (sge_status(5), qstat(1))."""
 
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 

@@ -1,8 +1,4 @@
-"""Writes the part of a remote job's wrapper that claims the task before the job starts.
-
-The claim decides whether a task runs at home or at the remote cluster (model/transfer/claim_and_guard). The shell code
-in file.sh or grant.sh becomes part of job.sh.
-"""
+"""Writes the part of a remote job's wrapper that claims the task (model/transfer/claim_and_guard)."""
 
 import os
 
@@ -23,8 +19,7 @@ def new_remote_job_claim(route_says: str) -> str:
 def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
     """Write the key file of a claim of kind `file`, readable only by the caller.
 
-    Claims of other kinds have no key. Raises StateError if the file can't be written, or if the spool's owner
-    does not own the folder of keys. Any user may create folders in the spool.
+    Raises StateError on failure, or unless the spool's owner owns the keys' folder: any user may create folders.
     """
     if claim_and_guard.split_claim_name(of)[0] != claim_and_guard.FILE:
         return

@@ -1,8 +1,4 @@
-"""Writes the script of a remote job: the values of one job, then the static wrapper job.sh.
-
-The script needs only sh on the remote cluster and no shared filesystem. One function quotes the user's script,
-arguments and environment for the script.
-"""
+"""Writes a remote job's script: its values, then job.sh; needs only sh and no shared filesystem."""
 
 from gridbridge.shell.program_runs import quote_for_sh
 
@@ -91,8 +87,7 @@ def _shell_settings_header(job: RemoteJobScriptValues) -> str:
 def _shell_function_running_job(job: RemoteJobScriptValues) -> str:
     """Return the sh function gb_job, which runs the job's command with its environment and three streams.
 
-    The arguments of gb_job are variables that the remote execd made; gb_job passes the variables to env(1). gb_job is a
-    subshell, so that messages of the shell about signals go to the wrapper's standard error.
+    gb_job is a subshell, so that the shell's messages about signals go to the wrapper's standard error.
     """
     words = ["env", '"$@"', *_env_arguments_of_job(job), *_job_command_words(job)]
     source = '"$gb_script"' if job.start == ShellStartMode.STDIN else '"$gb_stdin"'
@@ -126,8 +121,7 @@ def _env_arguments_of_job(job: RemoteJobScriptValues) -> list[str]:
 def _job_command_words(job: RemoteJobScriptValues) -> list[str]:
     """Return the words that start the job as Grid Engine's shepherd would.
 
-    With -b y the shell gets one text: the words joined by blanks, an empty word as `""`. With -shell n the program is
-    started directly. With unix_behavior the kernel reads the script's first line. $0 of `-c` is the shell's name.
+    With -b y the shell gets one text; with -shell n there is no shell; with unix_behavior the kernel reads `#!`.
     """
     arguments = [quote_for_sh(argument) for argument in job.arguments]
     if job.start == ShellStartMode.BINARY_NO_SHELL:
@@ -171,10 +165,9 @@ MINDS_THAT = b"(return"  # text in scripts that test whether they are sourced
 
 
 def write_home_job_id_stand_ins(job: int, task: str) -> str:
-    """Return the sh lines that write a stand-in for each of Grid Engine's commands.
+    """Return sh lines that write stand-ins of Grid Engine's commands, which translate the home job id.
 
-    A stand-in (home_id.sh) translates the job id of home into the remote job id. The stand-ins lie in the wrapper's
-    folder, which is first in the job's PATH; job.sh refuses the job if a stand-in is missing.
+    The stand-ins (home_id.sh) are first in the job's PATH; job.sh refuses the job if a stand-in is missing.
     """
     with open(HOME_ID_BODY, encoding="utf-8") as body:
         text = f"gb_own={job} gb_task={quote_for_sh(task)}\n{body.read()}"
@@ -186,8 +179,7 @@ def write_home_job_id_stand_ins(job: int, task: str) -> str:
 def shell_args_restoring_path(script: bytes) -> list[str]:
     """Return the shell arguments that restore PATH after a login shell's profile has replaced it.
 
-    With these arguments the shell itself reads the script, and $0 stays the script. The result is empty if the script
-    runs none of the commands, or tests whether it is sourced.
+    The result is empty if the script runs no stand-in (COMMANDS) or tests whether it is sourced.
     """
     if MINDS_THAT in script or not any(name.encode() in script for name in COMMANDS):
         return []

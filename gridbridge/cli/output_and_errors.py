@@ -27,10 +27,7 @@ STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold re
 
 
 def print_line(text: str = "") -> None:
-    """Print one line.
-
-    Raises StandardOutputReaderGone for a broken pipe, and StandardOutputUnwritable for other failures.
-    """
+    """Print one line; raise StandardOutputReaderGone or StandardOutputUnwritable."""
     if sys.stdout is None:  # closed by the shell: >&-
         raise StandardOutputUnwritable("standard output: closed")
     try:
@@ -40,10 +37,7 @@ def print_line(text: str = "") -> None:
 
 
 def flush_output() -> None:
-    """Flush standard output.
-
-    Raises StandardOutputReaderGone for a broken pipe, and StandardOutputUnwritable for other failures.
-    """
+    """Flush standard output; raise StandardOutputReaderGone or StandardOutputUnwritable."""
     try:
         if sys.stdout:
             sys.stdout.flush()
@@ -86,10 +80,7 @@ def print_table(
     unbroken: Sequence[str] = (),
     numbers: Sequence[str] = (),
 ) -> None:
-    """Print a table: coloured on a terminal, else as plain aligned columns.
-
-    A narrow terminal folds cells, except in columns of `unbroken`. Columns of `numbers` are aligned to the right.
-    """
+    """Print a table; never fold columns in `unbroken`, and align columns in `numbers` to the right."""
     if is_stdout_terminal():
         from rich.console import Console  # imported here, because the import takes 50 ms
         from rich.table import Table

@@ -1,8 +1,4 @@
-"""Parses gridbridge.toml into a Policy.
-
-All mistakes are reported at once, each in a line: `FILE: [section] key = value: what is wrong;
-expected WHAT`. The file is TOML 1.0. Each module in CAPABILITIES defines sections.
-"""
+"""Parses gridbridge.toml (TOML 1.0) into a Policy, and reports all mistakes at once."""
 
 import os
 import re
@@ -35,10 +31,7 @@ SAMPLE = "/opt/gridbridge/conf/gridbridge.toml"
 
 
 def load_configuration(path: str) -> Policy:
-    """Read and parse a configuration file; raise a ConfigError that lists all mistakes.
-
-    Raises FileWritableByOthers if this process is root's and other users could have written the file.
-    """
+    """Read a configuration file; raise ConfigError with all mistakes, or FileWritableByOthers for root."""
     return parse_configuration(path, read_configuration_bytes(path))
 
 

@@ -1,7 +1,6 @@
 """Edits one section of gridbridge.toml; all other lines of the file stay unchanged.
 
-`gridbridge setup` prints and runs `python3 -I -m gridbridge.config.edit FILE put queue NAME
-'KEY = VALUE' ...`, or `... drop queue NAME`.
+Call: `python3 -I -m gridbridge.config.edit FILE put queue NAME 'KEY = VALUE' ...`, or `... drop queue NAME`.
 """
 
 import os
@@ -106,10 +105,7 @@ def _change_section_keys(table: Item, keys: Mapping[str, object], lines: list[st
 
 
 def _comment_of_next_section(text: str, is_last: bool) -> str:
-    """Return the comment lines at the end of `text`, which belong to the next section.
-
-    If no section follows, only a comment after a blank line is returned.
-    """
+    """Return the last comment lines of `text`; if `is_last`, only those after a blank line."""
     lines = text.splitlines(keepends=True)
     start = len(lines)
     while start and lines[start - 1].lstrip().startswith("#"):

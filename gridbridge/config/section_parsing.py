@@ -1,7 +1,4 @@
-"""Parses sections of gridbridge.toml, and finds their mistakes.
-
-Each module of a capability lists groups of sections; a group fills one field of site_configuration.Policy.
-"""
+"""Parses sections of gridbridge.toml, and finds their mistakes."""
 
 import json
 import re
@@ -197,10 +194,7 @@ def find_misplaced_keys(sections: Table, groups: Iterable[SectionGroupOfOneName]
 
 
 def find_keys_above_sections(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Iterator[tuple[str, str]]:
-    """Yield each key that stands above every section, with a message about the mistake.
-
-    `queue = 5` counts as a key, not as a section [queue.NAME], because [balance] has a key `queue`.
-    """
+    """Yield each key that stands above every section, such as `queue = 5`, with a message about it."""
     judged = [group for group in groups if isinstance(group, UnnamedSection | NamedSections)]
     for name, value in sections.items():
         homes = [group for group in judged if name in (key.name for key in fields(group.kind))]
@@ -284,10 +278,7 @@ def _config_value_checker(key: Field[object]) -> Callable[[object, object], obje
 
 
 def _check_table_of_texts(table: dict[str, object], key: Field[object]) -> None:
-    """Refuse texts of a wrong form, and a remote account that two users share.
-
-    A shared account would hide a job's owner.
-    """
+    """Refuse texts of a wrong form, and a remote account of two users, which would hide a job's owner."""
     form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccounts
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():

@@ -32,9 +32,9 @@ def was_job_preempted(end: JobEnd) -> bool:
 
 
 def wrapper_exit_status(end: JobEnd) -> int | None:
-    """Return a job's exit status from the end of the job's wrapper; None if the job has no exit status.
+    """Return a job's exit status from the end of the job's wrapper; None if there is none.
 
-    A wrapper that is killed at its end may leave any exit status, except a status that runs the job again.
+    A wrapper killed at its end may leave any exit status, except one that runs the job again.
     """
     if end.signal is not None:
         return STATUS_BY_SIGNAL.get(end.signal)

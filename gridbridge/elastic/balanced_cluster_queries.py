@@ -31,7 +31,7 @@ USUAL_QUEUE = BalanceSection().queue
 def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
     """Return the raw output of the home cluster's status programs, with the time and the master's host.
 
-    Raises ClusterStateUnknown if a program does not answer, and ConfigError if the balancer can't manage the cluster.
+    Raises ClusterStateUnknown, and ConfigError if the balancer can't manage the cluster.
     """
     name = policy.site.cluster
     if not name:
@@ -52,7 +52,7 @@ def parse_balance_situation(
 ) -> BalanceSituation:
     """Parse the raw output of status programs; raises ClusterStateUnknown for invalid output.
 
-    The error message begins with `where`. OAR's slots count as slots of `queue`.
+    Its message begins with `where`. OAR's slots count as slots of `queue`.
     """
     try:
         cell, layout = _parse_cell_snapshot_and_configuration(documents, saved_round, queue)

@@ -1,8 +1,4 @@
-"""Reads and formats Ganeti's text files (htools(1), `-t`), whose lines have fields between `|`.
-
-One empty line separates the sections groups, nodes, instances, tags and policies.
-Files of older versions may lack fields at the end of a line.
-"""
+"""Reads and formats Ganeti's text files (htools(1), `-t`); older files may lack a line's last fields."""
 
 import re
 from collections.abc import Mapping

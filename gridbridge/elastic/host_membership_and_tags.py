@@ -28,10 +28,9 @@ _log = logging.getLogger(__name__)
 
 
 class ExecutionHostMembership(Protocol):
-    """Adds machines to the home cluster as execution hosts, and removes hosts.
+    """Adds machines to the home cluster as execution hosts, and removes hosts; calls may be repeated.
 
-    Each call may be repeated, even if the process was killed, and every command has a timeout. Raises CommandFailed for
-    a failed command, HostNotReached while a machine does not answer, and SshAccessRejected for a wrong host key.
+    Raises CommandFailed, HostNotReached for a silent machine, and SshAccessRejected for a wrong host key.
     """
 
     def join(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
@@ -68,10 +67,7 @@ class ExecutionHostMembership(Protocol):
         """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
 
     def remove_host(self, host: str, *, is_dead: bool) -> str:
-        """Remove a closed and idle host from the cluster and from the hosts files.
-
-        Returns what still refers to the host, with a command that shows the reference; empty after the removal.
-        """
+        """Remove a closed and idle host; return what still refers to it, with a command; empty if removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +81,8 @@ class GridEngineHostMembership:
     def join(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
         """Do the missing steps by which a machine joins the cell; return the last completed step.
 
-        The bootstrap comes before the addition to the cell, so a machine with a wrong host key never enters the
-        cell. Raises NewMachineAddressInUse for another host's address. Raises NewHostInNoQueue for a host without a
-        queue, because no task would ever start on this host.
+        The bootstrap comes first, so a machine with a wrong host key never enters the cell. Raises
+        NewMachineAddressInUse, and NewHostInNoQueue for a host on which no task would ever start.
         """
         admitted = execution_hosts.list_execution_hosts(self.cell)
         is_up = node.name in admitted and execution_hosts.is_execd_up(self.cell, node.name)
@@ -145,10 +140,7 @@ class GridEngineHostMembership:
         return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
 
     def check_host(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
-        """Query whether a host is idle, closed and in the cell's list.
-
-        A host with only best-effort tasks counts as idle.
-        """
+        """Query whether a host is closed, in the cell's list, and idle except for best-effort tasks."""
         instances = execution_hosts.query_host_queue_instances(self.cell, host)
         promised = [
             instance.rpartition("@")[2]
@@ -176,9 +168,8 @@ class GridEngineHostMembership:
     def remove_host(self, host: str, *, is_dead: bool) -> str:
         """Remove a closed host from the cell, and the host's name from the hosts files.
 
-        While a task remains, the execution daemon must keep running, because the daemon reports how tasks end.
-        A lock serializes changes of queues: `qconf -purge` writes back a whole queue and would undo a
-        concurrent change. Raises TasksOnLostHost if Grid Engine does not requeue the tasks of a dead host.
+        While a task remains, execd keeps running, because it reports the end. A lock serializes changes of queues:
+        `qconf -purge` writes back a whole queue. Raises TasksOnLostHost if a dead host's tasks are not requeued.
         """
         if used := self._empty_host_or_say_what_is_in_use(host, is_dead=is_dead):
             return used
@@ -225,10 +216,7 @@ class GridEngineHostMembership:
             raise errors.CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
     def _require_unused_address(self, node: elastic_nodes.MachineToJoinCell, admitted: tuple[str, ...]) -> None:
-        """Raise NewMachineAddressInUse if a living host has the node's address.
-
-        The bootstrap would run on that host.
-        """
+        """Raise NewMachineAddressInUse if a living host has the address: the bootstrap would run there."""
         other_hosts = [host for host in admitted if not elastic_nodes.is_same_host(host, node.name)]
         conflicts = [host for host in other_hosts if resolve_host_address(host) == node.address]
         conflicts = [host for host in conflicts if execution_hosts.is_execd_up(self.cell, host)]
@@ -248,10 +236,7 @@ class GridEngineHostMembership:
 
 
 def home_cluster_host_membership(policy: Policy) -> ExecutionHostMembership:
-    """Return the adapter that adds hosts to the home cluster.
-
-    Each call of the adapter has a timeout. Raises ConfigError for a cluster kind without hosts of its own.
-    """
+    """Return the adapter that adds hosts to the home cluster; ConfigError for a kind without own hosts."""
     name = policy.site.cluster
     cluster = configured_cluster_address(policy, name)
     if make_membership := MEMBERSHIPS.get(cluster.kind):
@@ -289,10 +274,7 @@ def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]
 
 
 def require_home_execution_host(policy: Policy, host: str) -> None:
-    """Raise CommandLineMistake for a host outside the home cluster.
-
-    Raises ClusterStateUnknown if the cluster gives no answer.
-    """
+    """Raise CommandLineMistake unless the home cluster has the host; ClusterStateUnknown if it is silent."""
     cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
@@ -306,10 +288,7 @@ def require_home_execution_host(policy: Policy, host: str) -> None:
 
 
 def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
-    """Add or remove a tag, and return all tags of the host; raises CommandFailed if the cell refuses.
-
-    Raises ClusterStateUnknown if the cell does not answer.
-    """
+    """Add or remove a tag; return all tags of the host. Raises CommandFailed or ClusterStateUnknown."""
     cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:

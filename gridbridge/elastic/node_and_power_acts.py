@@ -1,8 +1,6 @@
-"""Carries out the acts of a balancer round on nodes and on the site's hosts.
+"""Carries out a balancer round's acts on nodes and hosts; each act may be repeated.
 
-Each act may be repeated, also after a kill. A node is removed, and a host switched off, only if the node or
-host is closed to new tasks and still idle. Only best-effort tasks are ended; on request a squeeze reschedules
-rerunnable tasks.
+Only closed and idle hosts go away. Only best-effort tasks are ended; rerunnable ones may be rescheduled.
 """
 
 import logging
@@ -33,10 +31,7 @@ LOST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeActRunner:
-    """Carries out acts on nodes, and switches hosts off and on.
-
-    Acts on several nodes may run in parallel.
-    """
+    """Carries out acts on nodes, on several at once if need be, and switches hosts off and on."""
 
     cluster: str
     pools: Mapping[str, NodePoolSection]
@@ -49,10 +44,7 @@ class NodeActRunner:
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
     def do(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
-        """Carry out a due act; return the changed node.
-
-        Raises GridbridgeError if the next round must retry.
-        """
+        """Carry out a due act and return the changed node; raise GridbridgeError if a round must retry."""
         if due.act is None:
             return due.node
         if due.act in POWER_ACTS:
@@ -60,18 +52,13 @@ class NodeActRunner:
         return NODE_ACTS[due.act](self, due.node)
 
     def destroy_machine(self, pool: str, machine: elastic_nodes.ProviderMachine) -> None:
-        """Destroy a machine without a node, such as the master's.
-
-        Raises GridbridgeError if a round must retry.
-        """
+        """Destroy a machine without a node (the master's); raise GridbridgeError if a round must retry."""
         self.providers[pool].destroy(machine)
 
     def _power_off_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
-        """Close a host; switch the host off if it is still idle, else open the host again.
+        """Close a host; switch it off if it is still idle, else open it again or wait for a later round.
 
-        Preemption of best-effort tasks may take several rounds. The standby tag is written before
-        power-off, because a host that is off and has no tag is never woken. After a failed power-off
-        request the host counts as off; a later round opens a host that is still on.
+        The standby tag comes before power-off, because a host that is off and has no tag is never woken.
         """
         node = due.node
         if node.is_kept:  # an administrator has asked to keep the host
@@ -113,11 +100,7 @@ class NodeActRunner:
         return replace(works, up_since=works.up_since or self.now())
 
     def _power_off_unreachable_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
-        """Switch off a host that failed to boot or to go off; the host keeps its tags.
-
-        The host counts as up until a provider reports that it is off. Raises SilentHostMayRunTasks while the cell
-        lists a task on the host.
-        """
+        """Switch off a host that failed to boot or go off; raise SilentHostMayRunTasks if tasks may run on it."""
         idleness = self.membership.check_host(due.node.name)
         if idleness.is_listed and not idleness.is_idle:
             raise errors.SilentHostMayRunTasks(due.node.name)
@@ -130,8 +113,7 @@ class NodeActRunner:
     def _create_machine(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Have a provider create the node's machine.
 
-        If the outcome is unknown, the node's state stays `requested` until the provider's next list shows the
-        outcome. After ProviderRequestRepeatable the next round repeats the request.
+        After an unknown outcome the node stays `requested` until the provider's next list.
         """
         tags = {elastic_nodes.OWNER_TAG: self.cluster, elastic_nodes.POOL_TAG: node.pool}
         try:
@@ -184,10 +166,9 @@ class NodeActRunner:
         return self._enable_queues_of_node(node)
 
     def _remove_node_from_cell(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
-        """Remove a node from the cell, then destroy the machine; the next round checks the result.
+        """Remove a node from the cell, then destroy its machine.
 
-        A host that may be alive is inspected first, because an administrator may have opened the host. Only the node
-        of a vanished machine surely runs no task.
+        A host that may be alive is inspected first, because an administrator may have opened it.
         """
         if node.cause is not elastic_nodes.NodeStateCause.VANISHED and self._is_closed_host_in_use(node):
             if node.cause is elastic_nodes.NodeStateCause.SILENT:

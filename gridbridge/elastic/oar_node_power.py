@@ -35,8 +35,7 @@ class OarNodeMembership:
     def close(self, host: str) -> None:
         """Drain a node, and wait until no running scheduler pass can start a job on the node.
 
-        OAR applies state changes between scheduler passes. When OAR has applied a change that was requested after the
-        drain, every older pass has ended. The requested state is Alive, which the node already has.
+        OAR applies changes between passes. Once a change requested after the drain is applied, older passes have ended.
         """
         facts = self.look_at(host)
         if facts.is_halted or not facts.is_alive:

@@ -1,8 +1,4 @@
-"""Folders with the inputs of a balancer round, for support and for trying rules.
-
-A folder has the raw output of the batch system's programs. Its state.json has facts that no program prints:
-the time, the master, the last change and the nodes.
-"""
+"""Folders with the inputs of a balancer round, for support and for trying rules."""
 
 import json
 import os
@@ -37,10 +33,7 @@ Value = TypeVar("Value")
 def write_saved_balancer_round(
     folder: str, documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput
 ) -> None:
-    """Save a round's inputs; raises OSError or StateError.
-
-    Files are renamed into the folder, which replaces symlinks of other users.
-    """
+    """Save a round's inputs, never through another user's symlink; raises OSError or StateError."""
     os.makedirs(folder, exist_ok=True)
     content = {
         "now": saved_round.now,
@@ -68,10 +61,7 @@ def _umask_file_mode() -> int:
 
 
 def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
-    """Read a round's inputs; raises a ParseError that lists missing and invalid values.
-
-    Without state.json, the round's time is the modification time of qstat.xml, and the balancer has no nodes.
-    """
+    """Read a round's inputs (no nodes without state.json); a ParseError lists missing and invalid values."""
     documents = _read_saved_program_outputs(folder)
     path = os.path.join(folder, STATE)
     if not os.path.exists(path):

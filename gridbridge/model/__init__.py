@@ -1,7 +1,4 @@
-"""Value types that all layers of gridbridge share.
-
-Starters use light dataclasses, because an import of the module `dataclasses` takes milliseconds.
-"""
+"""Value types of all layers; starters use light dataclasses to save milliseconds of import."""
 
 __all__ = ("light_dataclass",)
 

@@ -1,7 +1,4 @@
-"""A snapshot of one cluster: its queues, gridbridge's jobs, and the numbers of waiting tasks and free slots.
-
-All other jobs are only counted, because a cluster may have 100,000 waiting jobs.
-"""
+"""A snapshot of one cluster: queues, gridbridge's jobs, and counts of waiting tasks and free slots."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

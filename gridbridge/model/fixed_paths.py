@@ -1,7 +1,4 @@
-"""Paths and exit statuses that are the same at every site.
-
-So starters and load sensors need not read the configuration.
-"""
+"""Paths and exit statuses that are the same at every site, so that starters need no configuration."""
 
 CONFIG = "/etc/gridbridge/gridbridge.toml"
 HOME = "/var/lib/gridbridge"  # home of account gridbridge

@@ -29,10 +29,7 @@ def is_unlimited_grid_engine_amount(text: str) -> bool:
 
 
 def parse_grid_engine_amount(text: str) -> float:
-    """Parse a Grid Engine amount: a number of bytes, a number of seconds, or a plain number.
-
-    Raises ParseError for a text that is no amount, and for an amount below 0 or above MOST.
-    """
+    """Parse an amount in bytes, seconds or no unit; raise ParseError unless it is from 0 to MOST."""
     try:
         number = _parse_clock_time_s(text.split(":")) if ":" in text else _parse_number_with_unit(text)
     except ValueError as error:

@@ -36,8 +36,7 @@ def measure_clock_step(before: HostClockReadings | None, now: HostClockReadings)
 def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings) -> HostClockReadings:
     """Return the readings `now` with all forward jumps of the wall clock up to now.
 
-    If the clock was set back, the last forward jumps are cancelled. The time in which the host was off
-    counts as a jump, because its length is unknown.
+    A backward jump cancels the last forward jumps. The time in which the host was off counts as a jump.
     """
     if before is None:
         return now
@@ -56,10 +55,7 @@ def shift_past_time_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) 
 
 
 def sum_clock_jumps(leaps: Iterable[ClockJump]) -> timedelta:
-    """Return the sum of all clock jumps.
-
-    A stored time looks too old by at most this sum.
-    """
+    """Return the sum of all clock jumps: a stored time looks too old by at most this sum."""
     return timedelta(seconds=sum(jump.by_s for jump in leaps))
 
 

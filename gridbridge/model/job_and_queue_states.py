@@ -110,10 +110,7 @@ class JobState(StateFacts):
 
     @property
     def can_start(self) -> bool:
-        """Whether the scheduler may start the job: the job waits, and is not held, in error or being deleted.
-
-        A later start time (`-a`) and a limit of running tasks (`-tc`) are ignored, because qstat hides both.
-        """
+        """Whether the scheduler may start the job; `-a` and `-tc` are ignored, because qstat hides both."""
         return self.is_waiting and not (self.is_held or self.is_error or self.is_deleting)
 
     @property

@@ -72,8 +72,7 @@ class QueueJobAndUserRestrictions:
 class JobEnd:
     """How a job ended, according to the accounting of its cluster.
 
-    Without an exit status and without a signal, the end is unknown: the host was lost, or the job was
-    removed by force. Even so, the job may have done its work.
+    With neither exit status nor signal the end is unknown; even so, the job may have done its work.
     """
 
     exit_status: int | None = None
@@ -96,10 +95,7 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FutureDatedJobEnd:
-    """A job's end whose time is in the future, because of a wrong clock or a forged record.
-
-    gridbridge stores the end, but ignores it until its time has come.
-    """
+    """A job's end in the future, by a wrong clock or a forged record; ignored until its time has come."""
 
     ended_at: datetime
     host: str

@@ -1,8 +1,4 @@
-"""The names of resources, queues and other objects that jobs may request at a cluster.
-
-The service asks each cluster for these names and publishes them. A job that requests an unknown name is refused before
-it is submitted. Only starters of jobs with requests load this module.
-"""
+"""Names of a cluster's resources, queues and other objects; jobs with unknown names are not submitted."""
 
 from gridbridge.model import light_dataclass, transfer_messages_in_spool
 
@@ -85,8 +81,7 @@ class NonForwardingQueues:
     def restrict_targets(self, targets: str) -> tuple[str, bool]:
         """Return the queues for a remote job, and whether the job must request `remote=false`.
 
-        `targets` are the queues that a mapping names; '' means any queue. If none of them is in `queues`, `targets` is
-        returned as it is.
+        Empty `targets` mean any queue. If none of them is in `queues`, `targets` is returned as it is.
         """
         names = self.queues.split(",")
         words = targets.split(",") if targets else names

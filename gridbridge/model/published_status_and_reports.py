@@ -1,7 +1,4 @@
-"""Contents of the JSON files that the service publishes for all users, and reports made from them.
-
-The files contain nothing that qstat hides: no arguments and no environment of a job.
-"""
+"""Contents of the JSON files published for all users, and reports; they show nothing qstat hides."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

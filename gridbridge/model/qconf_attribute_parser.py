@@ -19,10 +19,7 @@ class QconfValuesByHost:
     others: tuple[tuple[str, str], ...] = ()  # pairs (host or host group, value)
 
     def on(self, host: str, groups: Container[str]) -> str:
-        """Return the value at a host: the host's own value, the value of its group, or the default value.
-
-        A list at a host replaces the default list (queue_conf(5)).
-        """
+        """Return a host's value: its own, its group's, or the default, which they replace (queue_conf(5))."""
         own = (value for where, value in self.others if where.lower() == host.lower())
         shared = (value for where, value in self.others if where in groups)
         return next(own, next(shared, self.usual))
@@ -35,10 +32,7 @@ def parse_qconf_values_by_host(text: str) -> QconfValuesByHost:
 
 
 def qconf_queue_value_by_host(text: str) -> tuple[tuple[str, str], ...]:
-    """Return a queue attribute as pairs (suffix to the queue's name, value).
-
-    The suffix is '' for the default value, `@HOST` for a host, and `@@GROUP` for a host group.
-    """
+    """Return a queue attribute as pairs (suffix, value): '' is the default, else `@HOST` or `@@GROUP`."""
     values = parse_qconf_values_by_host(text)
     return (("", values.usual), *((f"@{where}", value) for where, value in values.others))
 

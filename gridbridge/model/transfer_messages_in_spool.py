@@ -1,7 +1,6 @@
-"""Messages between gridbridge's programs: each is a file with lines `key=value`.
+"""Messages between gridbridge's programs: files of lines `key=value`, readable by sh and Python.
 
-In values, `%` and bytes that are not printable ASCII are written as `%XX`, so that sh and Python can read the lines. A
-message has at most 4096 bytes, so that one write stores the whole message. Starters load this module.
+Bytes that are not printable ASCII become `%XX`. One write stores a whole message (at most 4096 bytes).
 """
 
 from gridbridge.errors import ParseError
@@ -15,10 +14,7 @@ def encode_key_value_lines(values: dict[str, str]) -> bytes:
 
 
 def decode_key_value_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
-    """Decode lines `key=value`; raise ParseError for an invalid line or a key outside `keys`.
-
-    `keys` None allows any key.
-    """
+    """Decode lines `key=value`; raise ParseError for a bad line or a key outside `keys` (None: any key)."""
     if not data.endswith(b"\n"):
         raise ParseError("the last line is incomplete")
     values: dict[str, str] = {}
@@ -189,20 +185,14 @@ def shorten_reason_for_storage(sentence: str) -> str:
 
 
 def find_key_of_too_long_value(message: TransferMessage) -> str:
-    """Return the key of the first value of a message that is too long to be stored; '' without one.
-
-    The reason, which is shortened later, and the remote folder in a record may have any length.
-    """
+    """Return the key of the first too long value, except reason and a record's folder; '' without one."""
     free = ("reason", "stage") if message.kind == TransferMessageKind.RECORD else ("reason",)
     values = vars(message).items()
     return next((key for key, value in values if len(value) > MOST_VALUE and key not in free), "")
 
 
 def decode_transfer_message(data: bytes) -> TransferMessage:
-    """Decode a message; raise ParseError for invalid bytes.
-
-    A cause from a newer version becomes UNKNOWN.
-    """
+    """Decode a message; raise ParseError for invalid bytes; a newer version's cause becomes UNKNOWN."""
     if len(data) > MAX_BYTES:
         raise ParseError(f"message: {len(data)} bytes; expected at most {MAX_BYTES}")
     message = TransferMessage(**decode_key_value_lines(data, KEYS))

@@ -1,7 +1,6 @@
 """Names of transfers, gb.<cluster>.<job>.<task>.<attempt>, and ids of local jobs and tasks.
 
-The remote job has the name of its transfer as its account (`qsub -A`), and as its job name until it is released. Each
-part consists of letters, digits and `-`, because Grid Engine forbids some characters (sge_types(1), object_name).
+The remote job has this name as its account (`qsub -A`), and until its release as its job name.
 """
 
 from gridbridge.errors import ParseError

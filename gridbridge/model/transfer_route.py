@@ -1,7 +1,6 @@
-"""The route of a transfer queue: what its starters must know about the home cluster and the remote cluster.
+"""The route of a transfer queue: what its starters must know about both clusters.
 
-The poller publishes the route as lines `key=value`, so that starters need not read gridbridge.toml. The values are not
-checked here, because only root writes gridbridge.toml, and `gridbridge check` looks for mistakes.
+Values are not checked here, because only root writes gridbridge.toml, from which they come.
 """
 
 from gridbridge.model import light_dataclass, transfer_messages_in_spool
@@ -149,10 +148,7 @@ class TransferRoute:
         return self._access_to_embedded("remote") if self.remote_kind == EMBEDDED else self._access_to_cell("remote")
 
     def declares_staged_files(self, context: tuple[tuple[str, str], ...]) -> bool:
-        """Say whether the job's context or its queue names files to copy to or from the cluster.
-
-        A remote job with copied files runs in a folder of its transfer, any other remote job in the account's home.
-        """
+        """Say whether the context or the queue names files to copy; such a job runs in its transfer's folder."""
         of_queue = self.stage_in or self.stage_out
         own = any(name in ("stage_in", "stage_out") for name, _ in context)
         return bool(self.remote_ssh and (of_queue or own))

@@ -1,7 +1,4 @@
-"""The steps that all requests of gridbridge-as-user share, such as becoming the file's owner.
-
-Root runs all code up to `switch_to_user`; the owner runs all later code, within a time limit.
-"""
+"""Steps that all requests of gridbridge-as-user share: as root up to `switch_to_user`, then as owner."""
 
 import os
 import pwd
@@ -101,10 +98,7 @@ def require_existing_account(uid: int) -> None:
 
 
 def switch_to_user(uid: int) -> str:
-    """Switch this process to a user and the user's groups for good; return the login name.
-
-    Only root can become another user. A process that already runs as the user is not changed.
-    """
+    """Switch this process to a user and the user's groups for good; return the login name."""
     try:
         person = pwd.getpwuid(uid)
     except KeyError as error:

@@ -1,8 +1,6 @@
 """gridbridge-as-user look|verify|copy|drop FILE...: acts on a dataset's replicas as their owner.
 
-FILE, `u.UID/data.HEX` in the folder of campaign files, is the owner's permission and names the
-dataset. `look` lists replicas, `verify` compares their checksums, `copy FILE STORAGE [LEAVING]`
-makes a missing replica, `drop FILE STORAGE` removes a replica of which enough whole replicas exist.
+FILE, `u.UID/data.HEX` among the campaign files, is the owner's permission and names the dataset.
 The owner's process checks each act by the owner's own record of the dataset.
 """
 

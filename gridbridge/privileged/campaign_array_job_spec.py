@@ -31,18 +31,12 @@ Header = dict[str, object]
 
 
 class VerifiedCampaignTasks:
-    """The tasks of the arrays in one request, from a verified campaign file.
-
-    Root only finds the tasks' lines; the owner's process, which has a time limit, splits the lines into words.
-    """
+    """The tasks of one request's arrays; only the owner's process splits lines, as it has a time limit."""
 
     def __init__(
         self, order: AsUserArrayArguments, brought: RootVerifiedCampaignFiles, ledger: RootLedgerOfSubmittedTasks
     ) -> None:
-        """Read the campaign file.
-
-        Raises AsUserRequestRefusal for an invalid file, and SpeculativeCopyRefusal for a forbidden copy.
-        """
+        """Read the file; raise AsUserRequestRefusal if invalid, SpeculativeCopyRefusal for a forbidden copy."""
         try:
             header = json.loads(brought.header_line())
             outputs = " ".join(map(str, header.get("outputs") or ()))
@@ -122,10 +116,7 @@ class VerifiedCampaignTasks:
 def _read_task_lines(
     attempts: tuple[Attempts, ...], brought: RootVerifiedCampaignFiles, ledger: RootLedgerOfSubmittedTasks
 ) -> dict[int, bytes]:
-    """Return each task's line of parameters.
-
-    Raises AsUserRequestRefusal for too long lines, and KeyError for a missing line.
-    """
+    """Return each task's parameter line; raise AsUserRequestRefusal if too long, KeyError if missing."""
     numbers = [[task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts]
     lines = brought.parameters_of_tasks({task for array_tasks in numbers for task in array_tasks}, ledger)
     for array_tasks in numbers:

@@ -54,10 +54,7 @@ class CampaignOwnerClusterCalls:
         self._adapter.release_arrays(self._far, tuple(jobs), self._name)
 
     def release_or_delete_array(self, name: str, job: str, is_repeated: bool) -> str:
-        """Release or delete an array, and delete its duplicates.
-
-        For `delete-waiting`, return the indices of tasks that had begun.
-        """
+        """Release or delete an array, and delete its duplicates; `delete-waiting` returns begun indices."""
         adapter, far, order = self._adapter, self._far, self._order
         if is_repeated:
             for duplicate in adapter.find_duplicate_arrays(far, name, self._account, job):
@@ -107,10 +104,7 @@ def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISH
 
 
 def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
-    """Keep an array off transfer queues.
-
-    Raises JobNeverAcceptedByCluster if each requested queue is a transfer queue or missing.
-    """
+    """Keep an array off transfer queues; raise JobNeverAcceptedByCluster if no other queue is requested."""
     published = published_file_formats.read_non_forwarding_queues(cluster, folder)
     if not published:
         return spec

@@ -1,7 +1,6 @@
 """Makes sure that no earlier attempt of a task lives when root sends a new attempt.
 
-The owner's process queries the clusters of earlier attempts. If a cluster does not answer or is no longer configured,
-root relies on the service's claim that the earlier attempts have ended.
+For a silent or removed cluster, root relies on the service's claim that earlier attempts have ended.
 """
 
 import json
@@ -61,11 +60,7 @@ def _require_attempts_ended(order: AsUserArrayArguments, uid: int, earlier: "lis
 
 
 def _live_task_index_query(order: AsUserArrayArguments, person: str) -> "Answers":
-    """Return a function that asks the cluster for the array indices of tasks that wait or run.
-
-    An array is searched by its submission name if its job id is unknown, or if the array was submitted again after a
-    lost answer.
-    """
+    """Return a function that asks the cluster for the array indices of tasks that wait or run."""
     far, account = order.access_and_account_of_user(person)
     adapter = load_campaign_array_adapter(far)
 
@@ -119,10 +114,7 @@ ROOT = 0
 
 
 def require_owner_retry_request(token: str, campaign: int, uid: int) -> str:
-    """Return the identity of an owner's request file, which stays the same when the file is renamed.
-
-    Raises AsUserRequestRefusal if another user wrote the request, or if the request does not ask to resubmit tasks.
-    """
+    """Return the rename-proof identity of an owner's resubmit request; raise AsUserRequestRefusal if none."""
     if not (token.isascii() and token.isalnum()):
         raise AsUserRequestRefusal(f"{token!r} is not the name of a request")
     path = f"{CAMPAIGNS}/{TAKEN_REQUEST}{token}"

@@ -16,11 +16,7 @@ class AsRootRequestRefusal(GridbridgeError):
 
 
 def hosts_block_with_name(host: str, address: str, leads: set[str], others: list[str], block: list[str]) -> list[str]:
-    """Return the lines of gridbridge's block with a name added.
-
-    Raises AsRootRequestRefusal if a line outside the block has the name or the address, or if the block
-    lacks the name but the name has another address. Such a name belongs to another machine.
-    """
+    """Return the block plus a name; raise AsRootRequestRefusal if another machine has name or address."""
     for line in others:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
             raise AsRootRequestRefusal(f"{HOSTS} has {line[:80]!r} outside gridbridge's block: {host} is not added")
@@ -30,10 +26,7 @@ def hosts_block_with_name(host: str, address: str, leads: set[str], others: list
 
 
 def _split_hosts_file_at_block(text: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the lines before, in and after gridbridge's block.
-
-    Raises AsRootRequestRefusal for an incomplete block.
-    """
+    """Return the lines before, in and after gridbridge's block; raise AsRootRequestRefusal if incomplete."""
     lines = text.removesuffix("\n").split("\n") if text else []  # splitlines() also splits at form feeds
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
         raise AsRootRequestRefusal(f"{HOSTS}: incomplete block; expected both lines {BEGIN!r} and {END!r}")
@@ -46,9 +39,9 @@ def _split_hosts_file_at_block(text: str) -> tuple[list[str], list[str], list[st
 
 
 def replace_hosts_block_locked(path: str, edit: Callable[[list[str], list[str]], list[str]], lock: str = LOCK) -> None:
-    """Replace gridbridge's block of a hosts file by `edit(other lines, lines of the block)`, under a lock.
+    """Replace gridbridge's block by `edit(other lines, lines of the block)`, under a lock.
 
-    An empty block is left out. Only root may open the lock file, because any reader could lock it.
+    Only root may open the lock file, because any reader could lock it.
     """
     with open(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb") as held:
         os.fchmod(held.fileno(), 0o600)

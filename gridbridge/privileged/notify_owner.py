@@ -1,7 +1,6 @@
 """gridbridge-as-user notify-owner FILE WORD...: run a user's own program, as the user.
 
-FILE is the user's request, which names the program. Each WORD is CAMPAIGN:CODE:CLUSTER:TASKS; the program reads the
-four parts as a line of standard input. The service can neither choose a program nor pass free text.
+The user's FILE names the program, not the service. A WORD is CAMPAIGN:CODE:CLUSTER:TASKS, never free text.
 """
 
 import json

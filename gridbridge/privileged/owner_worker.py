@@ -1,7 +1,6 @@
 """Runs a process that carries out root's requests, one after another, as a campaign's owner.
 
-Root records each answer before the next request, so root's ledger has all acts of the process. All requests share one
-connection to a cluster.
+Root records each answer before the next request, so root's ledger has all acts of the process.
 """
 
 import os
@@ -37,10 +36,7 @@ class CampaignOwnerWorker:
     """A process of a campaign's owner that answers requests until root has no more requests."""
 
     def __init__(self, uid: int, begin: Begin, limit_s: float = as_user_refusals_and_user_switch.LIMIT_S) -> None:
-        """Start the owner's process.
-
-        Root ends the process after `limit_s`, because the owner can suspend the process.
-        """
+        """Start the owner's process; root ends it after `limit_s`, because the owner can suspend it."""
         asks, self._ask = os.pipe()
         self._answers, tells = os.pipe()
         self._deadline = time.monotonic() + limit_s

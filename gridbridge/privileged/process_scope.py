@@ -1,9 +1,7 @@
 """Puts the processes that root starts for a user into a scope, so that all processes end together.
 
-The scope is a PID namespace (pid_namespaces(7)): when its first process ends, the kernel kills all its processes. A
-systemd scope (systemd.scope(5)), or else RLIMIT_NPROC, limits processes and threads, so that no user uses up the
-processes of the service. If the kernel refuses a namespace, as in some containers, the first process adopts orphaned
-processes (PR_SET_CHILD_SUBREAPER) and kills them.
+The scope is a PID namespace (pid_namespaces(7)), or else a subreaper (PR_SET_CHILD_SUBREAPER).
+A systemd scope (systemd.scope(5)), or else RLIMIT_NPROC, limits processes, to leave some for the service.
 """
 
 import os
@@ -55,11 +53,7 @@ class UserProcessScope:
 
 
 def limit_user_processes() -> None:
-    """Limit the number of processes of the current user, unless systemd limits the scope.
-
-    The kernel counts all processes of a uid on the machine, perhaps thousands. So the limit is doubled until the user
-    can start a process, and then raised for spare processes.
-    """
+    """Limit the current user's processes, unless systemd does; the kernel counts all those of the uid."""
     most = _more // 2
     while 0 < most < NO_LIMIT and not _can_fork_below_limit(most):
         most *= 2
@@ -98,10 +92,7 @@ def _fork_in_new_pid_namespace() -> tuple[int, bool]:
 
 
 def _fork_worker_and_watch(line: int, limit_s: float, *, is_closed: bool) -> None:
-    """Fork a child, and return only in the child.
-
-    The caller waits for the child's end, then exits, which ends the scope.
-    """
+    """Fork a child, and return only in the child; the caller exits with the child, which ends the scope."""
     global _more
     word = os.read(line, 1)
     if not word:  # the parent process has ended

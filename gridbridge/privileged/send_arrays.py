@@ -1,8 +1,6 @@
-"""Carries out send-arrays: submits arrays on hold, records the job ids in root's ledger, releases the arrays.
+"""Carries out send-arrays: submits arrays on hold, records their ids in root's ledger, releases them.
 
-All intents are recorded before the first submission, and all job ids before the release, so that after a kill the next
-call knows all running tasks. An array with a recorded job id is not submitted again. An array whose answer was lost is
-found by its submission name.
+Intents are recorded before submission, job ids before release, so that a kill leaves no unknown running task.
 """
 
 import time
@@ -27,10 +25,7 @@ SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
 def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> Iterator[str]:
-    """Send arrays; yield status, job id and error of each begun array.
-
-    A later call may send the remaining arrays.
-    """
+    """Send arrays; yield status, job id and error of each begun array; a later call may send the rest."""
     content = None
     if not all(ledger.job_id_of_array(array.array) for array in order.arrays):
         brought = RootVerifiedCampaignFiles(order.campaign)

@@ -43,10 +43,7 @@ class ClusterQueryResult:
 
 
 def query_interval_by_answer_time(usual_s: float, pace: PollerSection) -> float:
-    """Return the time between two queries of a cluster that usually takes `usual_s` to answer.
-
-    Queries take at most `query_share` of the time. Two answers must not be so far apart that transfer queues close.
-    """
+    """Return the interval of queries that take `usual_s`, short enough to keep transfer queues open."""
     longest_s = pace.stale_s / 2
     return max(pace.interval_s, min(usual_s / pace.query_share, longest_s))
 
@@ -93,8 +90,7 @@ class ClusterObserver:
     ) -> None:
         """Start a query if the pause is over and no query runs.
 
-        `job_ids` returns the jobs that the snapshot must contain. `sent` returns the jobs of campaigns, which
-        do not count as waiting.
+        `job_ids` returns jobs that the snapshot must contain, `sent` campaigns' jobs, which do not count as waiting.
         """
         if self._asked is None and self._clock.steady_s() >= self._due:
             self._asked_at = self._clock.steady_s()
@@ -102,10 +98,7 @@ class ClusterObserver:
             self._asked = self._threads.submit(self._query_cluster, job_ids(), sent(self.cluster))
 
     def answer(self) -> ClusterQueryResult | None:
-        """Return the result of a finished query, each result only once; None without a new result.
-
-        The interval grows only after two slow answers in a row, since a qmaster may have paused during one query.
-        """
+        """Return the result of a finished query, each result only once; None without a new result."""
         if self._asked is None or not self._asked.done():
             return None
         try:
@@ -202,10 +195,7 @@ class ClusterSnapshotSharing:
     def find(
         self, cluster: str, location: str, released: frozenset[str], limit_s: float
     ) -> SharedClusterSnapshot | None:
-        """Return a recent shared snapshot that contains the released jobs; None without a recent snapshot.
-
-        A snapshot counts as recent until its age reaches `limit_s`, or until the next regular query.
-        """
+        """Return a snapshot with the released jobs, younger than `limit_s` or the query interval; else None."""
         last = self._answers.find_result(cluster)
         if last is None or last.place != location or not released <= last.covers:
             return None

@@ -1,7 +1,4 @@
-"""Reloads gridbridge.toml while a service runs, and keeps the last valid file in force.
-
-An invalid file is logged, and does not come into force.
-"""
+"""Reloads gridbridge.toml while a service runs; an invalid file is logged and not put in force."""
 
 import hashlib
 import logging
@@ -56,10 +53,7 @@ class ConfigurationFileWatch:
         self._seen_at_s = clock()
 
     def has_changed(self, at_once: bool = False) -> bool:
-        """Say whether the file has changed since the last call that returned True; `at_once` forces True.
-
-        A change is reported after half a second without further changes, because an editor may write in steps.
-        """
+        """Say whether the file changed since the last True and rests for half a second; `at_once` forces True."""
         now = fingerprint_file_and_path_modes(self._path)
         if now != self._seen:
             self._seen, self._seen_at_s = now, self._clock()
@@ -74,10 +68,7 @@ class ReloadableConfiguration:
     """The gridbridge.toml in force, and the errors of a newer, refused file."""
 
     def __init__(self, clock: Clock, path: str = CONFIG, earlier: Earlier = lambda: None) -> None:
-        """Read gridbridge.toml; if the file is invalid, use the file in force at the service's last run.
-
-        Raises ConfigError if both files are invalid.
-        """
+        """Read gridbridge.toml, or else the file in force at the last run; ConfigError if both are invalid."""
         self._path = path
         self._clock = clock
         # the watch begins before the first read, so that no change of the file is missed
@@ -151,10 +142,7 @@ class ReloadableConfiguration:
 
 
 def read_config_saved_by_service(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
-    """Return the gridbridge.toml that the last run of the service saved; None if no valid file is saved.
-
-    The file is used only if no account except the service's could write the file.
-    """
+    """Return the gridbridge.toml that the service's last run saved; None if invalid or writable by others."""
     try:
         raw, _ = safe_files.read_file_only_owner_writes(path, configuration_file.MAX_BYTES, os.geteuid())
         return _parse_trusted_configuration(path, raw, now)
@@ -189,10 +177,9 @@ def _read_and_parse_configuration(
 
 
 def _parse_trusted_configuration(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
-    """Return a configuration in force from `now`.
+    """Return a configuration in force from `now`; ConfigError if it is invalid or others can write it.
 
-    Raises ConfigError if the file is invalid, or if other accounts can write the file. A site that belongs to one
-    user trusts this user's files.
+    A site that belongs to one user trusts this user's files.
     """
     policy = configuration_file.parse_configuration(path, raw)
     if not policy.is_personal:
@@ -204,10 +191,7 @@ def _parse_trusted_configuration(path: str, raw: bytes, now: datetime) -> Active
 
 
 def fingerprint_file_and_path_modes(path: str) -> Look:
-    """Return a fingerprint of a file and of the permissions of its parent folders.
-
-    A file that was refused because of an unsafe folder is read again when the folder is safe.
-    """
+    """Return a fingerprint of a file and of its folders' permissions, whose repair makes the file usable."""
     try:
         status = os.stat(path)
         way = tuple(map(os.lstat, safe_files.folders_and_links_of_path(path)))
@@ -222,10 +206,9 @@ def sha256_of_file(raw: bytes) -> str:
 
 
 def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
-    """Return a valid configuration and the error of gridbridge.toml; '' if gridbridge.toml is valid.
+    """Return a valid configuration and the error of gridbridge.toml ('' if valid); ConfigError if none.
 
-    If gridbridge.toml is invalid, users' commands use the file that the service has in force. Root never uses the
-    service's file, because account gridbridge could have written it. Raises ConfigError if no file is valid.
+    Instead of an invalid file, users' commands use the service's. Root never does: account gridbridge may write it.
     """
     try:
         return configuration_file.load_configuration(path), ""

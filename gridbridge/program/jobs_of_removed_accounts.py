@@ -1,7 +1,6 @@
-"""As account gridbridge, deletes jobs of owners whose account no longer exists.
+"""As account gridbridge, an operator, deletes jobs of owners whose account no longer exists.
 
-Account gridbridge must be an operator at the cluster. A job is deleted only if the cluster lists the job with
-the removed owner, and with the name of the transfer or array as the job's account.
+The cluster must list the job with the removed owner, and with its transfer or array as account.
 """
 
 from collections.abc import Iterable

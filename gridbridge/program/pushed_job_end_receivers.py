@@ -1,7 +1,4 @@
-"""Receives reports of ended jobs from clusters at once: by `qevent -trigger` from Grid Engine, by a FIFO from OAR.
-
-A report only makes gridbridge read the accounting, which decides. Reports above a rate limit are dropped.
-"""
+"""Receives reports of ended jobs (`qevent -trigger`, OAR's FIFO), which only trigger accounting reads."""
 
 import logging
 import os

@@ -1,7 +1,4 @@
-"""Runs the cycles of a program, from cron or in a loop: gather facts, decide, note the decision, act.
-
-Only one process of a program runs at a time. A dry run changes nothing. A failed cycle is tried again.
-"""
+"""Runs cycles of a program, one process at a time: gather facts, decide, note the decision, act."""
 
 import logging
 import os
@@ -122,10 +119,9 @@ def run_cycles_forever(
     clock: Clock,
     report: Callable[[str], None] = _log.debug,
 ) -> None:
-    """Run cycles until a signal comes; after a failed cycle, load the state again and continue.
+    """Run cycles until a signal comes; after a failed cycle, load the state again after a doubled pause.
 
-    Each failure in a row doubles the pause; a signal ends the pause. A failure is logged again at its end,
-    because a full disk may have lost the first log line.
+    A failure is logged again at its end, because a full disk may have lost the first log line.
     """
     trouble: Exception | None = None
     pause_s = 0.0

@@ -33,10 +33,7 @@ class FullServiceFolderWatch:
         self._lacks = ""
 
     def full_folder(self) -> str:
-        """Return the folder without free space; empty if all folders have free space.
-
-        A full folder closes the transfer queues.
-        """
+        """Return the folder without free space, which closes the transfer queues; '' if all have space."""
         if self._clock() - self._looked_at >= LOOK_S:
             self._looked_at = self._clock()
             self._test_free_space_of_folders()

@@ -75,11 +75,7 @@ def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str =
 def explain_transfers_of_local_job(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[str, tuple[LocalTaskExplanation, ...]]:
-    """Return the report of `gridbridge why`: a warning about the site, and each task's explanation.
-
-    Only the first 100 tasks of an array are explained. Raises ParseError for an invalid job id, and
-    JobWithoutTransfers for a job without transfers.
-    """
+    """Return a site warning and up to 100 tasks' explanations; raise ParseError or JobWithoutTransfers."""
     number, _ = parse_local_job_and_task(job)
     shown = published_json.read_all_published_files(folder)
     all_tasks = tasks_with_verified_owner(
@@ -136,10 +132,7 @@ def _refused_configuration_reason(path: str) -> str:
 def tasks_with_verified_owner(
     tasks: Sequence[PublishedTaskTransfers], owners: Callable[[], frozenset[str]]
 ) -> tuple[PublishedTaskTransfers, ...]:
-    """Return the tasks whose owner a job list or home's accounting proves.
-
-    If home's accounting has no records of the job, all tasks are returned.
-    """
+    """Return the tasks whose owner is proved; all tasks if home's accounting has no records of the job."""
     if all(task.is_proved for task in tasks):
         return tuple(tasks)
     home_owners = owners()
@@ -168,10 +161,7 @@ def home_accounting_records(policy: Policy, job: int) -> tuple[JobRunAccounting,
 def _history_with_newest_state(
     history: PublishedTransferHistory, shown: PublishedFilesSnapshot
 ) -> PublishedTransferHistory:
-    """Return a transfer's history with the newest published state of the transfer.
-
-    The list of open transfers is published at each change, a history only at new events.
-    """
+    """Return a history with the newest state of its transfer; histories change only at new events."""
     transfer = history.transfer
     key = transfer.transfer, transfer.owner
     same = (listed for listed in shown.transfers if (listed.transfer, listed.owner) == key and not transfer.closed_at)

@@ -1,7 +1,4 @@
-"""Threads for slow calls of the service, and pauses after failures.
-
-At the limit of threads (TasksMax) Python raises RuntimeError for a new thread; the call then fails at once.
-"""
+"""Threads for slow calls and pauses after failures; at the limit TasksMax a call fails at once."""
 
 import logging
 from collections.abc import Callable, Hashable

@@ -1,7 +1,6 @@
 """Reads lines that other programs append to a file, in spite of rotation and truncation.
 
-Reading continues after the bytes with the checksum of the last bytes read, whatever the file's name is.
-A file that logrotate renamed or copied is read to its end before the new file.
+Reading continues after the checksummed last bytes, in whatever file; a rotated file is read to its end first.
 """
 
 import os

@@ -1,7 +1,6 @@
-"""Finds the process that holds the poller's lock, and kills a poller that hangs.
+"""Finds the holder of the poller's lock, and kills a poller that hangs.
 
-The caller may be root, and account gridbridge owns the lock file. Only a process of this account is killed, so that
-the account can't make root kill other processes.
+The caller may be root, and account gridbridge owns the lock file: only processes of this account are killed.
 """
 
 import fcntl
@@ -30,10 +29,9 @@ def find_poller_lock_holder(path: str) -> int:
 
 
 def kill_poller_lock_holder(path: str) -> int:
-    """Kill the process that holds the poller's lock, and return its pid; 0 if no process was killed.
+    """Kill the poller's lock holder unless systemd watches it; return its pid, or 0 if none was killed.
 
-    The process must belong to the owner of the lock's folder, and must have no watchdog of systemd. A pid
-    may be reused at any time, so the process is opened as a pidfd before the check (pidfd_open(2)).
+    Only a process of the folder's owner dies. A pid may be reused, so it is opened first (pidfd_open(2)).
     """
     try:
         uid = os.stat(os.path.dirname(path)).st_uid

@@ -56,10 +56,7 @@ class KeptSshConnections(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request in a channel; return the result, and whether nothing was sent.
-
-        A failed connection is closed.
-        """
+        """Run a request in a channel; return the result, and whether nothing was sent."""
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
             return super().carry(login, token, request, timeout_s, most_bytes)
@@ -77,8 +74,7 @@ class KeptSshConnections(OpenSshClient):
     def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
         """Run a remote command with input `text`; yield the output, and b"" after a second without output.
 
-        The command runs until the caller stops reading. Raises HostNotReached if no connection can be
-        opened, and CommandFailed when the command or the connection ends.
+        The caller ends it by reading no more. Raises HostNotReached without a connection, CommandFailed at its end.
         """
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:

@@ -135,10 +135,7 @@ def count_subfolders_by_owner(path: str) -> dict[str, int]:
 
 
 def free_space_by_test_write(folder: str) -> FolderFreeSpace:
-    """Return the free space of a folder, and the error of a test write.
-
-    Only a test write reveals a quota.
-    """
+    """Return a folder's free space, and the error of a test write, which alone reveals a quota."""
     path = f"{folder}/{safe_files.random_file_name(safe_files.TEMPORARY)}"
     try:
         safe_files.replace_file_atomically(path, TRIED, mode=0o600, durable=False)
@@ -169,10 +166,7 @@ def last_log_line(path: str) -> str:
 
 
 def find_root_daemon(program: str) -> RunningExecd | None:
-    """Return a daemon's process that root started, or None.
-
-    Root may restart the program of such a process.
-    """
+    """Return a daemon's process that root started, whose program root may restart; else None."""
     for pid in _all_pids():
         if read_text_or_empty(f"/proc/{pid}/comm").strip() == program and _is_process_of_root(pid):
             executable = _executable_of_process(pid) or program
@@ -183,10 +177,7 @@ def find_root_daemon(program: str) -> RunningExecd | None:
 
 
 def _is_process_of_root(pid: int) -> bool:
-    """Say whether a process has root's real uid.
-
-    Root may own /proc/PID also for processes of other users.
-    """
+    """Say whether a process has root's real uid; /proc/PID may be root's for other users' processes too."""
     # the kernel escapes newlines in the name of the process
     lines = read_text_or_empty(f"/proc/{pid}/status").split("\n")
     return any(line.split()[:2] == ["Uid:", "0"] for line in lines)

@@ -58,10 +58,7 @@ def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
 
 
 def _read_ssh_config_of_host(path: str, host: str) -> dict[str, str | list[str]] | None:
-    """Return a host's settings; None for a file with `Match`.
-
-    paramiko would run the command of `Match exec` as this process's user.
-    """
+    """Return a host's settings; None for a file with `Match`: paramiko would run `Match exec` commands."""
     text = ""
     try:
         if os.path.exists(path):
@@ -135,10 +132,7 @@ def _usable_key_files(configured_login: LoginWithSshConfig) -> list[str]:
 
 
 def _is_ssh_file_usable(path: str, uid: int, most_bytes: int) -> bool:
-    """Say whether an account itself can read a regular file.
-
-    Root must not read the target of a user's symlink.
-    """
+    """Say whether an account itself can read a regular file: root must not follow a user's symlink."""
     try:
         facts = os.stat(path)
     except OSError:
@@ -198,10 +192,7 @@ def log_in_to_new_machine_by_ssh(
 
 
 def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
-    """Run a command with `text` as input; return the output.
-
-    Raises CommandFailed, also at the time limit.
-    """
+    """Run a command with `text` as input; return the output; raise CommandFailed, also at the time limit."""
     transport, deadline = client.get_transport(), time.monotonic() + limit_s
     if transport is None:
         raise HostNotReached((CLIENT,), FAILED, stderr=b"the connection is closed")

@@ -1,7 +1,4 @@
-"""The lock of the poller, or of another program: held by one process until that process ends (flock(2)).
-
-The modification time of the lock file is the holder's heartbeat.
-"""
+"""The lock of a program such as the poller, held until exit (flock(2)); its mtime is the heartbeat."""
 
 import fcntl
 import os
@@ -23,9 +20,8 @@ PAUSE_S = 0.2
 def take_lock_until_exit(path: str, version: str = "") -> bool:
     """Take a program's lock until this process ends; return False if another process holds the lock.
 
-    The lock file contains the holder's version, if the disk has room. Only the owner may open the file,
-    because every reader can lock it. A second lock by lockf shows the holder's pid (fcntl(2), F_GETLK).
-    This process loses the second lock if it opens the file again.
+    Only the owner may open the file, because any reader can lock it. A second lock, by lockf, shows the pid
+    (fcntl(2), F_GETLK); this process loses it by opening the file again.
     """
     end = _open_lock_file(path)
     try:
@@ -66,10 +62,7 @@ def lock_file_holder_version(path: str) -> str | None:
 
 
 class MomentaryProgramLock:
-    """Holds a lock in `with MomentaryProgramLock(path) as is_ours`.
-
-    `is_ours` is False if another process holds the lock.
-    """
+    """Holds a lock in a `with` block, whose value is False if another process holds the lock."""
 
     def __init__(self, path: str, *, is_shared: bool = False) -> None:
         self._path = path
@@ -114,10 +107,7 @@ def _lock_exclusively_if_free(end: int) -> bool:
 
 
 def renew_lock_file_heartbeat(path: str, ahead_s: float = 0) -> None:
-    """Set the lock file's time to `ahead_s` seconds from now, as a heartbeat.
-
-    This works on a full disk, too.
-    """
+    """Set the lock file's time to `ahead_s` seconds from now, as a heartbeat, even on a full disk."""
     until = time.time() + ahead_s
     try:
         os.utime(path, (until, until), follow_symlinks=False)

@@ -1,7 +1,6 @@
-"""Runs local programs with a time limit; no other module starts processes.
+"""Runs local programs with a time limit.
 
-posix_spawn is called directly, because importing subprocess would double the time of a short program
-(bench/transfer). Each program gets its own session, so that the time limit also kills all its descendants.
+posix_spawn is called directly, because importing subprocess doubles a short program's time (bench/transfer).
 """
 
 import os
@@ -74,8 +73,8 @@ def run_program(
 ) -> CompletedProgram:
     """Run a program to its end with `stdin` as its input, and return its output.
 
-    Raises CommandFailed with status None after `timeout_s`, and ProgramOutputTooLong for more than `most_bytes` of
-    output; both kill the program's session. Raises CommandFailed with status 127 if the program can't be started.
+    Raises CommandFailed with status None after `timeout_s`, or with 127 if the program can't be started. Raises
+    ProgramOutputTooLong above `most_bytes`. Both limits kill the program's session.
     """
 
     def run() -> CompletedProgram:
@@ -96,10 +95,7 @@ def answer_program_run(
 
 
 def open_memory_file(data: bytes) -> int:
-    """Return an open memory file with a program's whole input.
-
-    From a pipe a program could read half a job script, and end with status 0.
-    """
+    """Return an open memory file; from a pipe a program could read half a job script and exit with 0."""
     whole = os.memfd_create("stdin")
     with open(whole, "wb", closefd=False) as file:
         file.write(data)
@@ -110,10 +106,7 @@ def open_memory_file(data: bytes) -> int:
 def run_with_file_as_input(
     argv: tuple[str, ...], env: dict[str, str], timeout_s: float, source: int, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
-    """Run a program as `run_program` does, with an open file as input.
-
-    The program moves the file's position.
-    """
+    """Work like `run_program`, with an open file as input; the program moves the file's position."""
     deadline = time.monotonic() + timeout_s
     ours, theirs = open_output_pipes()
     try:

@@ -101,10 +101,9 @@ def _commit_of_build(package: str) -> str:
 
 
 def _commit_of_checkout(package: str) -> str:
-    """Return the commit of a git checkout that contains the package.
+    """Return the commit of a git checkout that contains the package; empty if unknown.
 
-    Git refuses another account's checkout, because a checkout's settings can name programs. This process runs that
-    account's code anyway, so the checkout counts as safe.
+    Git would refuse another account's checkout, but this process runs that account's code anyway.
     """
     checkout = os.path.dirname(package)
     try:

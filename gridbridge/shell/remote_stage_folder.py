@@ -94,10 +94,7 @@ def remote_stage_parent(stage_dir: str, account: str) -> str:
 
 
 def make_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> str:
-    """Make a transfer's folder anew, and return its path.
-
-    Raises UnstageablePaths or UnsafeRemoteFolder.
-    """
+    """Make a transfer's folder anew; return its path, or raise UnstageablePaths or UnsafeRemoteFolder."""
     try:
         path = _run_remote_shell_script(login, MAKE, (_checked_transfer_folder(folder),), timeout_s).removesuffix(b"\n")
     except CommandFailed as error:
@@ -159,10 +156,7 @@ def remove_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -
 
 
 def remove_remote_transfer_folder(login: SshLogin | None, folder: str, transfer: str, timeout_s: float) -> None:
-    """Remove the folder that a starter's record names.
-
-    Raises ParseError if the folder is not named like the transfer, or without a login.
-    """
+    """Remove a transfer's remote folder; raise ParseError for another folder name or without a login."""
     if login is None or folder.rpartition("/")[2] != transfer:
         raise ParseError(f"{folder!r} is no remote folder of {transfer}")
     remove_remote_stage_folder(login, folder, timeout_s)

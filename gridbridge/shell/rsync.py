@@ -1,8 +1,6 @@
 """Copies files to and from another host by rsync over ssh, with the key of a user.
 
-rsync compares checksums of existing files, checks each copied file, and resumes an interrupted copy (rsync(1)
---checksum, --partial-dir). File names go through standard input and rsync's protocol, so no shell reads them
-(--secluded-args). rsync runs without ssh if this host sees both folders.
+File names go through standard input and rsync's protocol, so no shell reads them (--secluded-args).
 """
 
 import os
@@ -46,10 +44,7 @@ REMOVAL_S = 600.0
 
 
 class RsyncLimitAndProgress:
-    """The bandwidth limit and the progress of a copy in place.
-
-    A copy that was killed continues at its last byte.
-    """
+    """The bandwidth limit and progress of a copy in place; a killed copy continues at its last byte."""
 
     __slots__ = ("kib_per_s", "tell")
 
@@ -71,9 +66,8 @@ def rsync_files_to_host(
 ) -> bool:
     """Copy local files into a remote folder; return False if the deletion of the job ended the copy.
 
-    Each name is an absolute path; the path after its first `/./` is made in the remote folder, too. A
-    symlink is replaced by a copy of its target; a symlink without a target is left out. Raises
-    CommandFailed if a file did not arrive. Without a login the target folder is local.
+    The part of an absolute name after its first `/./` is made in the remote folder, too. Symlinks become copies of
+    their targets, if any. Raises CommandFailed if a file did not arrive. Without a login the target is local.
     """
     options = ("--copy-links", *LISTED)
     return _copy_with_rsync(login, options, names, "/", _rsync_location(login, target), is_unwanted, pace)
@@ -95,10 +89,10 @@ def rsync_files_from_host(
     pace: RsyncLimitAndProgress | None = None,
     follows: bool = True,
 ) -> bool:
-    """Copy files from a remote folder into a local folder; return False if the deletion of the job ended the copy.
+    """Copy files from a remote folder; return False if the deletion of the job ended the copy.
 
-    Symlinks stay symlinks; with `leads` they are replaced by copies of their targets. A local symlink to a folder is
-    followed only with `follows`, because another user may have made it. With `may_miss` missing files are left out.
+    Symlinks stay, or with `leads` become copies of their targets. Without `follows` no local symlink to a folder is
+    followed, because another user may have made it. With `may_miss` missing files are left out.
     """
     options = (*(("--keep-dirlinks",) if follows else ()), *LISTED)
     options += ("--copy-links",) if leads else ()
@@ -150,10 +144,7 @@ def _copy_with_rsync(
 
 
 def _cause_of_rsync_failure(lines: list[str], host: str) -> str:
-    """Return rsync's first error line that tells a cause.
-
-    For a remote copy without such a line, the text says that the connection was lost.
-    """
+    """Return rsync's first error line that tells a cause, or that the connection was lost."""
     telling = [line for line in lines if not line.startswith(DANGLING)]
     causes = [line for line in telling if not any(words in line for words in FOLLOWS)]
     if telling and host and not causes:
@@ -210,10 +201,7 @@ class RsyncProgressAndErrors:
         return bool(chunk)
 
     def take_rest(self) -> None:
-        """Read the rest of the output after rsync's end, without waiting.
-
-        A child of rsync may still hold the pipe open.
-        """
+        """Read the rest of the output without waiting, because a child of rsync may hold the pipe open."""
         for end in tuple(self.unread):
             os.set_blocking(end, False)
             try:

@@ -1,7 +1,6 @@
 """Reads and writes files safely: in spite of kill -9, full disks and tricks of other users.
 
-Programs of root, and the service, read only files that nobody else can change, as sshd(8) and sudo(8) do. Programs of
-other users read any file, because the content gives them no further rights.
+Programs of root, and the service, read only files that nobody else can change, as sshd(8) and sudo(8) do.
 """
 
 import os
@@ -28,11 +27,9 @@ def random_file_name(prefix: str = "") -> str:
 
 
 def replace_file_atomically(path: str, data: bytes, mode: int = 0o644, durable: bool = True) -> None:
-    """Replace the content of a file by `data`, or leave the file as it was.
+    """Replace the content of a file by `data`, or raise StateError and leave the file as it was.
 
-    The data are written to a new file in the same folder, and this file is renamed. One fsync after the rename
-    makes content and name durable on a filesystem with a journal. Raises StateError if the disk is full
-    or the folder can't be written, and leaves no new file.
+    With `durable` the new content survives a power cut, on a filesystem with a journal.
     """
     folder, _, _ = path.rpartition("/")
     beside = f"{folder}/{random_file_name(TEMPORARY)}"
@@ -69,8 +66,7 @@ def remove_file(path: str) -> None:
 def read_file_only_owner_writes(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os.stat_result]:
     """Read a regular file that only its owner can write; refuse symlinks and files with other hard links.
 
-    Returns the content and the stat result. Raises FileNotFoundError if there is no file, and StateError if
-    the file is not as described, is larger than `max_bytes`, or does not belong to the uid `owner`.
+    Raises FileNotFoundError, or StateError for a refused file, above `max_bytes`, or if not of uid `owner`.
     """
     try:
         end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -157,11 +153,10 @@ def _refuse_file_others_may_control(path: str, facts: os.stat_result, max_bytes:
 def iterate_bounded_lines(
     file: "BinaryIO | BufferedIOBase", path: str, too_long: "list[int] | None" = None
 ) -> "Iterator[bytes]":
-    """Yield each line of a user's file, with the newline.
+    """Yield each line of a user's file, with the newline; raise ParseError for a line that is too long.
 
-    Raises ParseError for a line that is too long. If `too_long` is given, a line that is too long is
-    yielded as an empty line, and its number is added to `too_long`. Only a line without an end, as in
-    /dev/zero, then raises ParseError.
+    If `too_long` is given, it gets the line's number, and the line is yielded empty. Only a line without an end, as
+    in /dev/zero, then raises ParseError.
     """
     number = 1
     while line := file.readline(LONGEST + 1):

@@ -1,7 +1,6 @@
 """Runs a program on another host by OpenSSH's client, and detects whether the program ran.
 
-The remote login shell, of whatever kind, gets only one constant line. The request follows on standard input as one
-compound command of sh, so that a cut request is a syntax error and runs nothing.
+A request is one compound command of sh on standard input: a cut request is a syntax error and runs nothing.
 """
 
 import os
@@ -103,9 +102,8 @@ def run_over_ssh(
 ) -> CompletedProgram:
     """Run a program to its end on the host of the login; without a login run the program on this host.
 
-    Works like run_program, but an exit status of 129 to 192 counts as a signal, NUL bytes of `stdin` are
-    lost, and the time limit kills the remote program. Raises HostNotReached if nothing was sent. Raises
-    CommandFailed with status None if the answer was incomplete or too long: the program may have run.
+    Status 129 to 192 counts as a signal, `stdin` loses NUL bytes, and the time limit kills the remote program.
+    Raises HostNotReached if nothing was sent; CommandFailed with status None if the program may have run.
     """
     if login is None:
         return program_runs.run_program(argv, env, timeout_s, stdin, most_bytes)
@@ -138,9 +136,7 @@ def ssh_client_command(login: SshLogin) -> tuple[str, ...]:
 def encode_ssh_request(token: str, argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes) -> bytes:
     """Write a request for the remote shell; a request that lacks its last byte does nothing.
 
-    The first line is the number of the bytes that follow, so that one connection can take several
-    requests. The remote command prints a secret token around each output: ssh(1) ends with 255 for its
-    own failure, but a program may end with 255, too.
+    The secret token around each output tells a program's exit status 255 from ssh's own failure (ssh(1)).
     """
     by_path = ("/bin/sh", "-c", 'exec "$@"', "sh") if "=" in argv[0] else ()  # for env(1) a word with `=` is a variable
     variables = (f"{name}={value}" for name, value in env.items())
@@ -274,9 +270,8 @@ def run_by_callers_ssh(
 ) -> int:
     """Run a program at HOST or HOST:PORT by the caller's ssh client and files; return its exit status.
 
-    ssh may ask the caller for a passphrase. The program reads `stdin`, or the caller's standard input if
-    `stdin` is None; its output goes to descriptor `out`. Returns UNREACHED if ssh failed before it read any of
-    `stdin`: nothing ran. Without `stdin` a failed connection looks like a program that ended with 255.
+    `stdin` None means the caller's standard input; output goes to descriptor `out`. Returns UNREACHED if ssh read
+    no byte of `stdin`: nothing ran. Without `stdin` a failed connection returns 255, as a program may.
     """
     host, _, port = address.partition(":")
     has_terminal = stdin is None and os.isatty(0) and os.isatty(out)

@@ -1,7 +1,4 @@
-"""Ssh sessions that the threads of a short program share.
-
-OpenSSH's client logs in while the program loads its modules. Loading paramiko would take longer than the login.
-"""
+"""Ssh sessions for the threads of a short program; loading paramiko would take longer than a login."""
 
 import time
 from collections.abc import Iterator
@@ -43,10 +40,7 @@ class IdleSshSessions(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request over an idle session.
-
-        After a timeout all later requests of the login fail at once.
-        """
+        """Run a request over an idle session; after a timeout all later requests of the login fail at once."""
         deadline, idle = time.monotonic() + timeout_s, self._idle_ssh_sessions_of_login(login)
         if silence := self._silences.get(login.key):
             return silence

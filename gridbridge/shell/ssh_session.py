@@ -1,7 +1,4 @@
-"""Sends all requests of a short program to a host through one process of OpenSSH's client.
-
-A second login would cost both hosts more than the two requests of a starter: the submission and the release of a job.
-"""
+"""Sends all requests of a short program to a host through one ssh client, to save logins."""
 
 import fcntl
 import os
@@ -63,10 +60,7 @@ class SshSessionsOfProgram(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = program_runs.ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request; return the result, and whether nothing was sent.
-
-        A failed connection is closed.
-        """
+        """Run a request; return the result, and whether nothing was sent."""
         deadline = time.monotonic() + timeout_s
         argv = remote_shell_ssh_command(login)
         line = self._lines.pop(argv, None) or SshClientProcess(argv)

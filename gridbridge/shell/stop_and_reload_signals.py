@@ -7,10 +7,9 @@ from contextlib import suppress
 
 
 class StopAndReloadSignals:
-    """Records the signals SIGTERM, SIGINT and SIGHUP; a program makes one instance, in the main thread.
+    """Records SIGTERM, SIGINT and SIGHUP; a program makes one instance, in the main thread.
 
-    A signal handler only sets a flag, because the interrupted code may hold a lock. Each signal also
-    writes a byte to a pipe (signal.set_wakeup_fd), so that `wait` misses no signal.
+    A signal handler only sets a flag, because the interrupted code may hold a lock.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,6 @@
-"""Checks whether the site's admission rules can be loaded; while a rule is broken, every campaign is refused.
+"""Checks, in a process of its own, whether the site's admission rules can be loaded.
 
-A separate process loads the rules, because the site's code may print, exit or hang. Usage: python3 -I -m
-gridbridge.site.admission_rule_check FOLDER OWNER
+The rules may print, exit or hang. Usage: python3 -I -m gridbridge.site.admission_rule_check FOLDER OWNER
 """
 
 import os

@@ -39,10 +39,7 @@ def _poller_facts_reader(clock: Clock) -> Callable[[], PollerProcessFacts]:
 
 
 def wait_for_configuration_reload(look: Callable[[], PollerProcessFacts], clock: Clock) -> str:
-    """Wait until the service has accepted or rejected gridbridge.toml, at most LIMIT_S seconds.
-
-    Returns why the service does not use the file; empty if the service uses the file.
-    """
+    """Wait up to LIMIT_S seconds until the service uses gridbridge.toml; return why it does not, or ''."""
     began_s = clock.steady_s()
     while service_fault_findings.is_config_reload_awaited(facts := look()) and clock.steady_s() - began_s < LIMIT_S:
         clock.sleep(LOOK_S)

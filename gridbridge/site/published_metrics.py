@@ -1,8 +1,4 @@
-"""Collects metrics for Prometheus from the files that all capabilities publish, and prints or serves the metrics.
-
-Names follow Prometheus' conventions. Labels are clusters, queues, states, pools, causes and kinds. Labels never name
-people or jobs.
-"""
+"""Collects metrics for Prometheus from published files; labels never name people or jobs."""
 
 import os
 from collections import defaultdict
@@ -38,8 +34,7 @@ Measure = Callable[[], Iterable[Metric]]
 def metric_family(name: str, means: str, labels: str, values: Iterable[tuple[Labels, float | None]]) -> Metric:
     """Return a metric; a name that ends with _total makes a counter.
 
-    `labels` are label names separated by blanks. Unknown values are left out. Values with equal labels are
-    added up.
+    `labels` are separated by blanks. Unknown values are left out; values with equal labels are added up.
     """
     sums = defaultdict[Labels, float](float)
     for label_values, number in values:
@@ -272,8 +267,7 @@ def collect_published_metrics(
 ) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
     """Return all metrics, and an error message for each capability whose files are unreadable.
 
-    A capability without published files has no metrics. If files are unreadable, gridbridge_published_readable is 0.
-    Raises StateError if none of the folders with published files exists.
+    A capability without files has no metrics. Raises StateError if no folder of published files exists.
     """
     parts: dict[str, Measure] = {}
     if os.path.isdir(folder):

@@ -1,7 +1,6 @@
-"""Collects facts about this host, both qmasters and logins by ssh for `gridbridge check`, without judging the facts.
+"""Collects facts about this host, both qmasters and logins by ssh for `gridbridge check`.
 
-Results of programs are cached during one inspection, because several checks send the same queries. Programs that
-change state must not be run through the cache.
+Results of programs are cached, so programs that change state must not be run through the cache.
 """
 
 import os
@@ -185,10 +184,7 @@ class ProgramResultCache:
     def answer(
         self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], CompletedProgram]
     ) -> CompletedProgram:
-        """Return a program's cached result; without one run the program.
-
-        After a timeout at a cell the program is never run again for this cell.
-        """
+        """Return a program's cached result, or run the program, but not at a cell where it timed out."""
         question = (argv, tuple(sorted(env.items())))
         cell = tuple(variable for variable in question[1] if variable[0] not in UNNAMED)
         at_cell = (argv[:1], cell)
@@ -272,10 +268,7 @@ def _clusters_reached_by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]
 
 
 def _users_with_testable_ssh_keys(policy: Policy, named: RemoteAccounts) -> Iterator[str]:
-    """Yield the users whose keys can be tested.
-
-    If a cluster lists users, only these users have an account at the cluster.
-    """
+    """Yield users whose keys can be tested; if a cluster lists users, only these have an account there."""
     people = [person for person in named if person != policy.site.service_account]
     if os.geteuid() == 0:
         yield from people

@@ -54,10 +54,7 @@ def unchecked_part_finding(
 
 
 def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
-    """Check that each folder with an account's name in a storage area belongs to this account.
-
-    An area is checked only if root, or the service's account at the cluster, can list the area.
-    """
+    """Check the owners of accounts' folders in storage areas that root or the service can list."""
     for name, storage in policy.storage.items():
         cluster = configured_cluster_address(policy, storage.cluster)
         machine = cluster.login.host if cluster.login else local_host_facts.this_host_name()
@@ -67,10 +64,7 @@ def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
 
 
 def _misowned_storage_folders(cluster: Away, storage: StorageAreaSection) -> tuple[dict[str, str] | None, bool]:
-    """Return the owners of folders that have another account's name, by folder name.
-
-    The owners are None if the cluster does not answer. The flag says whether folders were left out.
-    """
+    """Return wrong owners by folder name, or None without an answer; and whether folders were left out."""
     try:
         entries = _run_shell_script_at_cluster(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
         strange = account_and_file_findings.misowned_account_folders(entries[:MOST])

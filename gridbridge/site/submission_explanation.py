@@ -59,9 +59,8 @@ class ExplainedJob:
 def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> SubmissionExplanation:
     """Explain how a job would be submitted to a remote cluster; nothing is changed.
 
-    `words` are a job's id, or the arguments of qsub; `to` is a cluster or a transfer queue. Raises ParseError for a job
-    that qsub would refuse, ConfigError for a wrong configuration, and GridbridgeError for a job that the home cluster
-    does not list, a cluster without a transfer queue, or several transfer queues with different requests.
+    `words` are a job's id or qsub's arguments; `to` is a cluster or transfer queue. Raises ParseError for a job
+    that qsub refuses, ConfigError, and GridbridgeError for an unlisted job or a missing or ambiguous queue.
     """
     policy, wrong = configuration_in_force.load_config_or_one_in_force(path)
     queue = _find_transfer_queue_by_cluster_or_name(to, policy)
@@ -180,10 +179,7 @@ def _queue_order_notes(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple
 
 
 def _remote_folder_of_staged_job(ours: TransferRoute, request: JobRequest, account: str, name: str) -> str:
-    """Return the remote folder of a job with staged files; empty for other jobs.
-
-    A relative folder is below the remote account's home folder. Raises UnstageablePaths for an invalid file list.
-    """
+    """Return a staged job's remote folder, '' for other jobs; raise UnstageablePaths for a wrong list."""
     if not ours.declares_staged_files(request.context):
         return ""
     lists = staged_paths.job_stage_in_and_out_paths(ours.stage_in, ours.stage_out, request.context)

@@ -95,10 +95,7 @@ def _request_like_existing_queue(policy: Policy, options: TransferQueueOptions, 
 
 
 def refuse_setup_of_embedded_site(policy: Policy) -> None:
-    """Raise ConfigError at a site of embedded clusters.
-
-    The site's user makes the queues there.
-    """
+    """Raise ConfigError at a site of embedded clusters, where the site's user makes the queues."""
     if policy.is_personal:
         folder = policy.clusters[policy.site.cluster].folder
         make = f"{PYTHON} -I -m gridbridge.batch.embedded {folder} queue NAME ..."

@@ -91,10 +91,9 @@ def uncorrectable_queue_warnings(policy: Policy, options: TransferQueueOptions) 
 def plan_transfer_queue_removal(
     policy: Policy, options: TransferQueueOptions, warn: Callable[[str], None]
 ) -> tuple[SetupStep, ...]:
-    """Return the steps that remove a transfer queue's set-up; raise GridbridgeError if the queue does not exist.
+    """Return the steps that remove a transfer queue; raise GridbridgeError if the queue does not exist.
 
-    If the remote cluster does not answer, perhaps because the cluster is gone, only the set-up at home is removed, and
-    a warning says that the remote cluster was not changed.
+    If the remote cluster does not answer, only the set-up at home is removed, with a warning.
     """
     request = complete_queue_request(policy, options, must_exist=True)
     situation = _read_setup_of_own_queue(policy, request, warn)
@@ -156,10 +155,7 @@ def delete_unneeded_former_settings_record(policy: Policy) -> None:
 
 
 def setup_steps_of_findings(policy: Policy, findings: Iterable[CheckFinding]) -> tuple[SetupStep, ...]:
-    """Turn findings into steps.
-
-    An edit that several findings need becomes one step, at the place of the last of these findings.
-    """
+    """Turn findings into steps; an edit for several findings is one step, at the last finding's place."""
     steps_by_edit: dict[SetupEdit, SetupStep] = {}
     for finding in findings:
         if finding.state == FindingSeverity.OK:
@@ -199,8 +195,7 @@ def read_transfer_queue_setup(
 ) -> TransferSetupSituation:
     """Read a remote cluster's settings for a transfer queue, and add them to the home cluster's.
 
-    Raises CommandFailed or StateError if the remote cluster does not answer. If `unheard` is given, it gets the
-    reason instead, and the remote cluster counts as empty.
+    Without an answer, calls `unheard` and counts the cluster as empty, or raises CommandFailed or StateError.
     """
     slots = dict(home.slots)
     slots |= {name: queue.slots for name, queue in policy.queues.items() if name in slots}
@@ -288,10 +283,7 @@ def plan_queue_sequence_numbers(
 def check_queue_order(
     policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED, former: str = ORDERED
 ) -> Iterator[CheckFinding]:
-    """Check whether the queues' seq_no follow the configured order; a site with one queue has no finding.
-
-    Only root can read the queues' original numbers.
-    """
+    """Check whether the queues' seq_no follow the configured order; only root can read the original ones."""
     queue_offers = tuple(_queues_with_published_load(policy, queues, folder))
     with suppress(OSError, StateError):
         if len(queue_offers) > 1:
@@ -307,10 +299,7 @@ def _former_queue_seq_numbers(path: str) -> dict[str, int]:
 def apply_queue_sequence_numbers(
     steps: Sequence[SetupStep], policy: Policy, report: Callable[[SetupStep], None], former: str = ORDERED
 ) -> None:
-    """Apply the steps that change seq_no.
-
-    The original numbers are recorded until they are restored.
-    """
+    """Apply the steps that change seq_no; record the original numbers until they are restored."""
     is_back = policy.site.queue_order is QueueOrder.SEQ_NO
     if not is_back:
         setup_edits.record_former_settings(tuple(undo for step in steps for undo in step.undo), former)

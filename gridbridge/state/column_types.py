@@ -1,6 +1,6 @@
 """The column types of the state file's tables; each change of a table needs a migration.
 
-Times are stored as ISO 8601 texts in UTC with microseconds. All have the same length, so that the texts sort by time.
+Times are ISO 8601 texts in UTC with microseconds, all of one length, so that they sort by time.
 """
 
 import json
@@ -39,10 +39,7 @@ class UtcTimeColumn(sa.TypeDecorator[datetime]):
 
 
 class PrintableTextColumn(sa.TypeDecorator[str]):
-    """A column for users' texts; stores all but printable ASCII as `%XX`.
-
-    Databases refuse some bytes.
-    """
+    """A column of users' texts; all but printable ASCII becomes `%XX`, as databases refuse some bytes."""
 
     impl = sa.Text
     cache_ok = True

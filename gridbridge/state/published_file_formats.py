@@ -1,6 +1,6 @@
 """Paths and formats of published files that starters, load sensors and epilogs read.
 
-Only the service account can write the files. Everybody can read the files: they have nothing that `qstat` hides.
+Only the service account can write the files. Everybody can read them: they have nothing that `qstat` hides.
 """
 
 import os

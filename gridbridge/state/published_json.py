@@ -1,7 +1,6 @@
-"""Reads and writes published JSON files, which the service writes and commands read.
+"""Reads and writes published JSON files, such as a task's history `jobs/12.json` or `jobs/12.3.json`.
 
-Each local job or array task that was ever sent away has a history: `jobs/12.json` or `jobs/12.3.json`. Until its owner
-is verified, the history is `told/UID/12.json`, made only from the messages of this user.
+Until the owner is verified, `told/UID/12.json` is the history, made only from this user's messages.
 """
 
 import os

@@ -1,8 +1,7 @@
 """Writes messages into the spool, and wakes starters that sleep on FIFOs.
 
-The spool belongs to the service account and has mode 1733: anybody may add files with random names, and only the
-service may list the files. The service relies only on a file's content and uid. Starters load this module, so it
-imports little.
+The spool has mode 1733: anybody may add files, so the service relies only on a file's content and uid. Starters
+load this module, so it imports little.
 """
 
 import os

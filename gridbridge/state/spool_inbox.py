@@ -44,7 +44,7 @@ class StarterMessageInbox:
         self._full_met: frozenset[str] = frozenset()  # those of `_full` that the present pass over the folder has found
 
     def read_new_messages(self) -> tuple[MessageWithAuthorUid, ...]:
-        """Return new messages: the first of each uid, then the second of each uid, and so on up to 200 of a uid.
+        """Return new messages: each uid's first, then each uid's second, and so on up to 200 of a uid.
 
         A call looks at up to 20,000 names, and the next call continues there. The files stay until
         `remove_stored_message`. Raises StateError only if the folder can't be listed.
@@ -78,10 +78,7 @@ class StarterMessageInbox:
             self._remove_spool_file(name)
 
     def restore_loss_mark(self) -> None:
-        """Renew a mark file that is missing or from the future.
-
-        The mark tells starters to send messages again.
-        """
+        """Renew a mark file that is missing or from the future, so that starters send messages again."""
         if not self._has_valid_loss_mark():
             with suppress(StateError):  # the disk is full, so the next round tries again
                 safe_files.replace_file_atomically(f"{self._folder}/{MARK}", b"", durable=False)
@@ -107,10 +104,9 @@ class StarterMessageInbox:
         return self._waking.is_amid
 
     def remove_old_fifos(self, wakes: frozenset[str]) -> int:
-        """Remove old FIFOs of starters except those in `wakes`; return the number of removed FIFOs.
+        """Remove a portion of starters' old FIFOs except those in `wakes`; return the number of removed FIFOs.
 
-        A call looks at a limited number of FIFOs. Raises StateError if the folder of FIFOs does not belong to the
-        service, because anybody can create a missing folder.
+        Raises StateError if the folder is not the service's, because anybody can create a missing folder.
         """
         folder = f"{self._folder}/{WAKE}"
         _require_folder_of_service(folder)

@@ -116,10 +116,7 @@ class SpoolReader:
             self._read.pop(name, None)
 
     def read_message(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
-        """Return a spool file's message; None if the file is incomplete or gone.
-
-        Raises an error for an invalid file.
-        """
+        """Return a spool file's message, None if incomplete or gone; raise an error for an invalid file."""
         path = f"{self._folder}/{spool_file.name}"
         if spool_file.mark in self._linked:
             raise StateError(f"{spool_file.name}: the file has several hard links")

@@ -1,8 +1,7 @@
-"""The open state file: its transactions, queries and changes. Only the service account opens the file.
+"""The open state file, which only the service account opens.
 
-SQLite is used with a rollback journal and not with a WAL file, because before SQLite 3.51.3 two processes
-that write at once can corrupt a WAL file (sqlite.org/wal.html, the WAL-reset bug). The journal is not deleted,
-because after a power cut a deleted journal can reappear and undo the last commit (pragma synchronous, EXTRA).
+No WAL file: before SQLite 3.51.3 two writers can corrupt it (sqlite.org/wal.html). The journal stays, because a
+deleted one can reappear after a power cut and undo the last commit (pragma synchronous, EXTRA).
 """
 
 import os
@@ -29,8 +28,7 @@ PORTION = 5000  # a change has at most this many rows; 5000 rows take a tenth of
 class StateFile:
     """The open state file, for use in one thread.
 
-    Each call of a method is a transaction of its own, unless `transaction()` groups several calls. A read or write that
-    fails raises StateError, and its transaction is rolled back.
+    A call is a transaction, unless `transaction()` groups calls. A failed one is rolled back and raises StateError.
     """
 
     def __init__(self, engine: sa.Engine, name: str) -> None:
@@ -44,8 +42,7 @@ class StateFile:
     def open(cls, url: str, *, is_unchanged: bool = False) -> "StateFile":
         """Open the database at `sqlite:////PATH` or `postgresql://...`; create or migrate the database first.
 
-        With `is_unchanged`, the database is neither created nor migrated, and each change raises StateError. Raises
-        StateError also for a schema of a newer version, a file that is no state file, and an unwritable file.
+        With `is_unchanged` nothing is created or changed. Raises StateError for a newer schema or an unusable file.
         """
         return cls(*open_or_migrate_state_file(url, is_unchanged=is_unchanged))
 
@@ -197,10 +194,7 @@ def _make_read_only_sqlite_engine(address: sa.URL, path: str) -> sa.Engine:
 
 
 def _create_missing_sqlite_file(path: str) -> None:
-    """Create a missing file with mode 0600.
-
-    To open an existing file would drop locks (fcntl(2)).
-    """
+    """Create a missing file with mode 0600; to open an existing file would drop locks (fcntl(2))."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
         raise StateError(f"{folder}: not writable")

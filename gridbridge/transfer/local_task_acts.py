@@ -32,10 +32,7 @@ class ReloadablePollerComponent:
 
 
 class LocalTaskActs(ReloadablePollerComponent):
-    """Acts on tasks of the home cluster; each act is safe to repeat.
-
-    An act raises CommandFailed if its command fails, and ConfigError if the site has no transfer queues.
-    """
+    """Acts on home's tasks; each act is safe to repeat, and may raise CommandFailed or ConfigError."""
 
     @property
     def _transfer_queues(self) -> tuple[str, ...]:
@@ -89,10 +86,7 @@ class LocalTaskActs(ReloadablePollerComponent):
         tasks.remove_task_guard(where, copy, HomeStartGuard.START)
 
     def exclude_old_cluster_queues(self, transfer: Transfer) -> None:
-        """Keep a local job out of the queues to the cluster that it leaves.
-
-        Raises GridbridgeError if no queue is left.
-        """
+        """Keep a job out of the queues to the cluster it leaves; raise GridbridgeError if no queue is left."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
         queues = self.policy.queues.items()
         remote_queues = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}

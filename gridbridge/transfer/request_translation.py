@@ -1,7 +1,4 @@
-"""Translate a job's request into a request for its remote cluster.
-
-`gridbridge explain` uses this module, and so do starters of a queue with mapping rules or of a job with a request.
-"""
+"""Translate a job's request for its remote cluster, for starters and `gridbridge explain`."""
 
 from collections.abc import Container
 
@@ -51,10 +48,9 @@ def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHE
 def translate_request_for_cluster(
     spec: JobSpec, rules: RequestMapping, offered: NamesOfferedByCluster | None, remote: str, own_queues: Container[str]
 ) -> tuple[JobSpec, tuple[str, ...]]:
-    """Translate a job's request for a remote cluster; return the request, and notes on omitted soft requests.
+    """Translate a job's request for a remote cluster; return it with notes on omitted soft requests.
 
-    `offered` are the names that the cluster has, None if unknown. `own_queues` are the transfer queues, which no
-    mapping rule concerns. Raises UnmappableRequest if the request can't be translated.
+    `offered` is None if unknown. No mapping rule concerns `own_queues`. Raises UnmappableRequest.
     """
     request = spec.request
     names = (name.partition("@")[0] for name in request.own_queues.split(","))

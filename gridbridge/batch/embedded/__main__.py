@@ -1,7 +1,6 @@
 """The program of an embedded cluster: python3 -I -m gridbridge.batch.embedded FOLDER VERB ...
 
-Exit status (sysexits.h): 0: done, 65: refused for ever, 66: no such job, 75: not done, and a retry may succeed. Any
-other exit status leaves open whether the verb was carried out.
+Exit status (sysexits.h): 0 done, 65 refused for ever, 66 no such job, 75 not done: retry; others: unclear.
 """
 
 import argparse

@@ -1,7 +1,6 @@
 """Holds, releases, suspends, resumes, deletes and preempts the jobs of an embedded cluster.
 
-Each verb is one database transaction, and signals are sent within the transaction, while the job is recorded as
-running. A caller repeats a verb that was interrupted.
+Signals are sent within a verb's transaction, while the pid is the job's. Callers repeat interrupted verbs.
 """
 
 import os
@@ -53,10 +52,7 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Kill a running job, or remove a waiting job.
-
-    A removed waiting job gets no accounting record, as in Grid Engine.
-    """
+    """Kill a running job, or remove a waiting job without an accounting record, as in Grid Engine."""
     with database.write_transaction():
         job = database.live_job(number)
         _kill_or_remove_job(database, job)
@@ -144,10 +140,7 @@ class EmbeddedWalltimeAndPreemption:
         return None if left_s == inf else left_s
 
     def kill_if_due(self) -> None:
-        """Kill the job after its walltime, or PATIENCE_S after its preemption.
-
-        A locked database delays the kill of a preempted job.
-        """
+        """Kill the job after its walltime, or PATIENCE_S after its preemption (later on a locked database)."""
         if time.monotonic() >= self._until_s:
             self._kill_job(WALLTIME)
             return
@@ -167,21 +160,14 @@ class EmbeddedWalltimeAndPreemption:
         return told_at is not None and not 0 <= time.time() - told_at < PATIENCE_S
 
     def _kill_job(self, why: str) -> None:
-        """Kill the job's process group.
-
-        The pid is still valid, because the first process is not reaped yet.
-        """
+        """Kill the job's process group; the pid is valid, because the first process is not reaped yet."""
         self._killed_for, self._until_s = why, inf
         with suppress(ProcessLookupError):
             os.killpg(self._pid, SIGKILL)
 
 
 def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
-    """Preempt the newest running tasks, as many as the next waiting job needs.
-
-    No task is preempted if all preemptible tasks together would free too few slots. A preempted task gets an
-    announcing signal and the checkpoint signal, and SIGKILL after PATIENCE_S.
-    """
+    """Preempt the newest tasks, as many as the next waiting job needs; none if all are too few."""
     first = database.first_waiting_job()
     if first is None or first.yields or first.slots <= database.own_slots - database.used_slots():
         return

@@ -1,7 +1,6 @@
-"""The keeper process of an embedded cluster: starts a waiting job, supervises the job, then starts the next job.
+"""The keeper process of an embedded cluster: starts a waiting job and supervises it.
 
-The embedded cluster has no scheduler. A keeper is started by each command after which a job could start, and by each
-keeper that has started a job. A keeper ends when no job can start.
+There is no scheduler: commands after which a job could start, and keepers that started a job, start a keeper.
 """
 
 import math
@@ -47,10 +46,7 @@ def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
 
 
 def start_embedded_keeper_if_needed(database: EmbeddedJobStore) -> None:
-    """Start a keeper process if a job could start, then preempt tasks if a job needs slots.
-
-    Failures are ignored.
-    """
+    """Start a keeper if a job could start; preempt tasks if a job needs slots; ignore failures."""
     with suppress(OSError, sqlite3.OperationalError):
         if database.next_startable_job() or embedded_job_start.open_embedded_transfer_queues(database):
             embedded_job_processes.start_embedded_daemon(database.folder, "keep")
@@ -64,10 +60,7 @@ def remove_embedded_job_folder(folder: str, job: int) -> None:
 def _start_next_job(
     database: EmbeddedJobStore, opened: Container[str]
 ) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
-    """Start the next waiting job; return None if no job can start.
-
-    One transaction selects, locks and prepares the job.
-    """
+    """Start the next waiting job, selected in one transaction; return None if no job can start."""
     child = None
     try:
         with database.write_transaction():
@@ -115,11 +108,9 @@ def _make_private_job_folder(database: EmbeddedJobStore, job: EmbeddedJob) -> No
 
 
 def _supervise_job_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess) -> None:
-    """Wait for a job's end and write its accounting record.
+    """Write a job's accounting record at its end; wait while the disk is full, unless the folder is gone.
 
-    The first process is reaped within the database transaction. So no other process gets its pid while the job is
-    recorded as running. The keeper waits while the disk is full, and gives up if the cluster's folder was
-    removed.
+    The process is reaped in the transaction, so that no other process gets the pid while the job counts as running.
     """
     limits = EmbeddedWalltimeAndPreemption(database, job, child.pid)
     _await_job_end(database, job, child, limits)
@@ -147,8 +138,7 @@ def _await_job_end(
 ) -> None:
     """Wait until a job's first process has ended, without reaping the process.
 
-    For a job of a transfer queue the load sensor is called periodically, as by Grid Engine's execd. The sensor
-    starts a missing poller, because the poller reports the end of the remote job.
+    Meanwhile a transfer queue's load sensor runs: it starts a missing poller, which reports the remote job's end.
     """
     wait_s = LOAD_REPORT_S if job.at else limits.seconds_to_check
     end = os.pidfd_open(child.pid)

@@ -28,10 +28,7 @@ def unique_process_id(pid: int) -> str:
 
 
 def signal_job_process_group(pid: int, born: str, number: int) -> None:
-    """Signal a job's process group if the job's first process still runs.
-
-    Raises StateError if the process belongs to an earlier boot, or to another host, where the process may still run.
-    """
+    """Signal a job's group if its first process runs; raise StateError for another host or earlier boot."""
     if unique_process_id(pid) == born:
         os.killpg(pid, number)
     elif not born.startswith(boot_and_pid_namespace_id()):
@@ -55,11 +52,7 @@ def start_embedded_daemon(folder: str, verb: str) -> None:
 
 
 class EmbeddedJobKeeperLocks:
-    """The locks by which keeper processes mark their jobs: one byte for each job in a lock file.
-
-    The kernel releases a process's locks when the process ends or closes the file (fcntl(2)). So the file is opened
-    once and never closed.
-    """
+    """A file in which keepers lock one byte per job; never closed, as that frees all locks (fcntl(2))."""
 
     def __init__(self, path: str) -> None:
         self._end = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,8 +1,6 @@
-"""Starts the first process of an embedded job, and runs the methods and load sensor of transfer queues.
+"""Starts embedded jobs' first processes; runs methods and load sensors of transfer queues.
 
-A first process prepares itself and waits; after the job is recorded as running, the process executes the job's shell.
-If the keeper is killed at any moment, the job still waits or is recorded as running, and a waiting process ends because
-the pipe from the keeper closes.
+A first process waits until its job is recorded as running, and ends if the keeper dies before that.
 """
 
 import os
@@ -143,11 +141,7 @@ def embedded_job_command_line(database: EmbeddedJobStore, job: EmbeddedJob) -> P
 
 
 def run_embedded_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, method: str) -> None:
-    """Run a method, such as suspend, of a job's transfer queue; do nothing for other jobs.
-
-    The method's exit status is ignored, as by Grid Engine's shepherd. A method only records a request, which a
-    service carries out.
-    """
+    """Run a method, such as suspend, of a job's transfer queue, if any; ignore its exit status."""
     queue = _transfer_queue_of_job(database, job)
     if queue is None:
         return
@@ -199,11 +193,7 @@ def read_embedded_starter_error(private: str) -> str:
 
 
 def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
-    """Return the transfer queues that are open and have a job to start.
-
-    The load sensor is called only if a job waits for a transfer queue. Without load values all transfer queues are
-    closed.
-    """
+    """Return the open transfer queues that have a job to start; without load values all are closed."""
     queues = [queue for queue in database.transfer_queues() if database.next_job_of_queue(queue)]
     values = _call_transfer_queue_load_sensor(queues[0].methods) if queues else {}
     return frozenset(

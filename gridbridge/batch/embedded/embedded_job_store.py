@@ -201,10 +201,7 @@ class EmbeddedJobStore:
         return job
 
     def live_jobs(self, number: int = 0, name: str = "") -> list[EmbeddedJob]:
-        """Return the waiting and running jobs, oldest first.
-
-        The arguments `number` and `name` select jobs by id or by name.
-        """
+        """Return the waiting and running jobs, oldest first, or only those with this id or name."""
         if number:
             return self._select_jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
         if name:
@@ -256,10 +253,9 @@ class EmbeddedJobStore:
             self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
 
     def next_startable_job(self, opened: Container[str] = ()) -> EmbeddedJob | None:
-        """Return the next job that can start, with its queue in field `at`; None if no job can start.
+        """Return the next job that can start, with its queue in field `at`; None if there is none.
 
-        Each queue is first in, first out, so that small jobs can't delay a large job for ever. Preemptible jobs come
-        last. Only the transfer queues in `opened` start jobs.
+        Queues are first in, first out, so that small jobs can't delay a large job for ever. Preemptible jobs are last.
         """
         queues = (queue for queue in self.transfer_queues() if queue.name in opened)
         own_job = self._first_waiting_job_that_fits(OWN, self.own_slots)
@@ -334,10 +330,9 @@ class EmbeddedJobStore:
         ]
 
     def settle_lost_jobs(self) -> Iterable[int]:
-        """Write the accounting of jobs that lost their keeper process and first process; return the job ids.
+        """Write the accounting of jobs whose keeper and first process are gone; return the job ids.
 
-        A lost job of a transfer queue is requeued instead, unless a user deleted the job. The remote job may live,
-        and the next starter takes over the remote job.
+        A transfer queue's job is requeued unless a user deleted it: the next starter takes over a living remote job.
         """
         if not self.lost_jobs():
             return ()

@@ -1,7 +1,4 @@
-"""Runs the embedded cluster's program, and parses the program's answers.
-
-An answer is complete if its last line is a dot.
-"""
+"""Runs the embedded cluster's program; an answer is complete if its last line is a dot."""
 
 from gridbridge.errors import ParseError
 from gridbridge.model import transfer_messages_in_spool
@@ -25,10 +22,7 @@ WALLTIME = "h_rt"
 
 
 def submit_held_job_command(folder: EmbeddedClusterAccess, spec: JobSpec) -> Argv:
-    """Build the command that submits a held job, with the job script on standard input.
-
-    An array enters the queue `embedded`, never a transfer queue, because tasks of campaigns are not transferred again.
-    """
+    """Build the command that submits a held job (script on stdin); arrays enter no transfer queue."""
     names = (f"--name={spec.transfer}", f"--account={spec.transfer}", "--held")
     options = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")
     return embedded_program_command(folder, "submit", *names, *options, *(_array_options(spec) if spec.tasks else ()))
@@ -52,10 +46,9 @@ def run_embedded_program(
 
 
 def explain_request_refusal(request: JobRequest, *, is_array: bool = False) -> str:
-    """Return the reason why an embedded cluster can't satisfy a request; empty for a satisfiable request.
+    """Return why an embedded cluster can't satisfy a request; empty if it can.
 
-    An embedded cluster has slots, and walltimes for array tasks. Any other limit or resource is refused, because
-    the cluster would not enforce it.
+    Only slots, and walltimes of array tasks, are accepted: the cluster would not enforce anything else.
     """
     ignored = (WALLTIME,) if is_array else ()
     unsupported = [name for name, _ in request.hard if not (is_home_only_resource(name) or name in ignored)]
@@ -114,10 +107,7 @@ class PrintedEmbeddedJob(PrintedEmbeddedLines):
 
 
 class PrintedEmbeddedJobEnd(PrintedEmbeddedLines):
-    """The end of an embedded job as printed by verb `ended`; all fields are text.
-
-    `exit_status` and `signal` are empty if the job's keeper process died.
-    """
+    """A job's end in text, as verb `ended` prints; without exit status and signal if the keeper died."""
 
     account: str
     exit_status: str

@@ -1,7 +1,4 @@
-"""Keeps local tasks of an embedded cluster from starting again while their remote jobs exist.
-
-The only guard against a second start is a hold.
-"""
+"""Keeps embedded local tasks from restarting while their remote jobs exist, only by a hold."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping

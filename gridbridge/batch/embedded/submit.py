@@ -71,10 +71,7 @@ def query_owner_and_account(folder: EmbeddedClusterAccess, job: str) -> tuple[st
 
 
 def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return the indices of each array's waiting and running tasks, by array id.
-
-    `arrays` maps array ids to account strings; a task with another account string is left out.
-    """
+    """Return each array's waiting and running indices; `arrays` maps ids to required account strings."""
     jobs = _query_embedded_jobs(folder)
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in jobs:
@@ -169,10 +166,7 @@ def delete_job(folder: EmbeddedClusterAccess, job: str) -> None:
 
 
 def query_job_request(folder: EmbeddedClusterAccess, job: str) -> JobRequest:
-    """Return an empty request; raise ParseError if the job has ended.
-
-    Embedded jobs request only slots.
-    """
+    """Return an empty request, as embedded jobs request only slots; raise ParseError for an ended job."""
     if not _query_embedded_jobs(folder, f"--job={job}"):
         raise ParseError(f"job {job} neither waits nor runs")
     return JobRequest()

@@ -1,8 +1,7 @@
-"""Parses job ends and usage from accounting lines and from `qacct -j` (accounting(5)).
+"""Parses job ends and usage from accounting lines and `qacct -j` (accounting(5)).
 
-accounting(5) has 45 fields since Grid Engine 6.2, and 43 before. Univa Grid Engine 8.1 to 8.6 appends six or more
-fields and counts in milliseconds. Open Cluster Scheduler 9 writes accounting.jsonl: one object in each line, times in
-microseconds.
+There are 45 fields since 6.2, before 43. Univa 8.1 to 8.6 appends six or more and counts in milliseconds.
+Open Cluster Scheduler 9 writes accounting.jsonl: one object in each line, times in microseconds.
 """
 
 import json
@@ -68,10 +67,7 @@ _AMOUNT = re.compile(r"([0-9.]+)([KMGT]?)(?:Bs|B|s)?")
 
 
 def parse_accounting_line(line: str) -> dict[str, str]:
-    """Parse a line of an accounting file; raise ParseError for an unknown format.
-
-    The job's category may contain colons, so the fields behind the category are found by their form.
-    """
+    """Parse an accounting line, whose category may contain colons; raise ParseError for other formats."""
     if line.startswith("{"):
         return _parse_json_accounting_record(line)
     fields = line.split(":", len(FRONT))
@@ -99,9 +95,7 @@ def accounting_lines_with_prefix(data: bytes, prefix: str) -> Iterator[tuple[int
 def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
     """Say whether a line lies inside another job's accounting record, and so may be forged.
 
-    A job's request may contain line feeds, so that a user can forge whole lines. A line is suspect if the
-    preceding line does not end like a record, or if the following line does not begin like a record. A line of a
-    JSON file is always a whole record.
+    A user can forge lines by line feeds in a job's request. In a JSON file each line is a whole record.
     """
     end = begin + len(line) + 1
     before = data[data.rfind(b"\n", 0, max(0, begin - 1)) + 1 : max(0, begin - 1)]
@@ -118,8 +112,7 @@ def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
 def _match_accounting_record_end(fields: list[str]) -> re.Match[str] | None:
     """Match the last fields of an accounting line with the known formats.
 
-    Univa Grid Engine's format is tried first for a line with times in milliseconds. The last field of this format
-    is a command line, which may look like another format.
+    Univa's format goes first for times in milliseconds: its last field, a command, may look like another format.
     """
     submitted = fields[SUBMITTED] if len(fields) > SUBMITTED else ""
     is_univa = submitted.isdigit() and int(submitted) > MILLISECONDS
@@ -149,10 +142,7 @@ def _accounting_lines_containing(data: bytes, needle: bytes) -> Iterator[tuple[i
 
 
 def job_end_of_accounting_record(record: JobRunAccounting | RemoteJobRunAccounting) -> JobEnd:
-    """Return the job end that an accounting record shows (sge_status(5), failed).
-
-    The end is unknown for a record without usage, and for a failed job that no signal ended.
-    """
+    """Return a record's job end (sge_status(5)); unknown without usage, or if failed without a signal."""
     end = JobEnd(
         host=record.host,
         user_s=record.user_s,
@@ -172,10 +162,9 @@ def job_end_of_accounting_record(record: JobRunAccounting | RemoteJobRunAccounti
 
 
 def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tuple[JobRunAccounting, ...]:
-    """Parse the output of `qacct -j JOB`, or lines of the accounting file, in order.
+    """Parse output of `qacct -j JOB` or accounting lines; `zone` is qacct's, by default this system's.
 
-    The result is empty if qacct says that it found no records. Empty or truncated output raises ParseError.
-    `zone` is the time zone in which qacct ran, by default this system's.
+    The result is empty if qacct found no records. Empty or truncated output raises ParseError.
     """
     text = data.decode("utf-8", "replace")
     if _NOTHING.match(text):
@@ -193,10 +182,9 @@ def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tupl
 
 
 def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
-    """Parse the complete accounting lines of jobs whose account string begins with `prefix`.
+    """Parse the complete lines of jobs whose account string begins with `prefix`.
 
-    Returns pairs of line and record, and the number of lines that are malformed or lie inside another record. Lines
-    with other account strings, nearly all on a busy cluster, are not parsed.
+    Returns (line, record) pairs, and the number of malformed lines and lines inside another record.
     """
     records, skipped = [], 0
     for begin, line in accounting_lines_with_prefix(data, prefix):
@@ -226,10 +214,7 @@ def parse_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> It
 
 
 def parse_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
-    """Yield the end time, owner and job name of each task in the lines of an accounting file.
-
-    Tasks that never started, requeued runs, parts of parallel tasks and malformed lines are skipped.
-    """
+    """Yield the end time, owner and job name of ended tasks, without requeued runs and malformed lines."""
     for line in data.split(b"\n"):
         with suppress(ValueError, ParseError):
             fields = parse_accounting_line(line.decode("utf-8", "replace"))
@@ -296,10 +281,7 @@ def _parse_record_time(text: str, zone: tzinfo | None) -> datetime | None:
 
 
 def _parse_usage_amount(text: str) -> float:
-    """Parse an amount such as 0.007s, 4.648KB or 4760, in seconds or kB.
-
-    qacct of 8.1.9 prints 4760 kB as 4.648KB, so K stands for a factor of 1024.
-    """
+    """Parse seconds, or kB with K as a factor of 1024: qacct 8.1.9 prints 4760 kB as 4.648KB."""
     match = _AMOUNT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text[:40]!r} is not an amount")

@@ -1,7 +1,6 @@
 """Reads waiting jobs, running tasks and free consumables from `qstat -F ... -r -u '*' -xml`.
 
-A consumable belongs to a host (`hc`), the whole cell (`gc`) or a queue (`qc`). Only tasks in a queue use the queue's
-consumables, so preemptible tasks use no consumables of local queues (complex(5), host_conf(5), qstat(1) -F).
+A consumable is of a host (`hc`), the cell (`gc`) or a queue (`qc`: only for tasks in the queue) (qstat(1) -F).
 """
 
 import fnmatch
@@ -47,8 +46,7 @@ def query_blocked_jobs(cell: GridEngineCellAccess) -> CellRequestsAndResources:
 def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalRequest) -> frozenset[str]:
     """Return the queue instances that could run a job if all consumables were free.
 
-    The result is empty if the job's start time is in the future, or if the array already has its maximal number of
-    running tasks.
+    Returns none if the job's start time is in the future, or if its array runs its maximal number of tasks.
     """
     if shortage.job in submit.query_deferred_jobs(cell):
         return frozenset()
@@ -107,10 +105,7 @@ class ConsumableTable:
 
 
 def parse_consumable_amount(text: str) -> float | None:
-    """Parse a number, an amount such as 3.5G, or a time; return None for other text.
-
-    The result is negative if jobs use more of a consumable than the cell has.
-    """
+    """Parse a number, an amount (3.5G) or a time; negative if overused, None for other text."""
     if text.upper() == "INFINITY":
         return grid_engine_amounts.MOST
     try:
@@ -188,10 +183,7 @@ def _waiting_job_request(leafs: Mapping[str, str], pairs: Pairs, table: Consumab
 def _queue_instance_with_free_resources(
     element: qstat_xml_parser.Element, leafs: Mapping[str, str], table: ConsumableTable
 ) -> tuple[FreeQueueInstanceResources | None, bool, dict[str, float]]:
-    """Return a queue instance, whether its queue is best-effort, and the cell's free consumables.
-
-    The queue instance is None unless it is open and belongs to a local batch queue.
-    """
+    """Return (open local batch instance or None, whether best-effort, the cell's free consumables)."""
     values = [(child.get("type"), child.get("name") or "", child.text or "") for child in element]
     own = {name: text for kind, name, text in values if kind == qstat_xml_parser.FIXED}
     of_host, of_cell, of_queue = (_consumable_amounts_of_kind(kind, values) for kind in (OF_HOST, OF_ALL, OF_QUEUE))

@@ -1,7 +1,7 @@
 """Reads a cell's queues, hosts, resources and access lists with qconf(1), as one JSON table.
 
-`gridbridge balance snapshot` saves the table. In a table written by hand, each attribute is the text that qconf(1)
-prints, a number, or a list. Reserved slots come from qrstat(1), because qstat shows only reservations that have begun.
+In a table written by hand, an attribute is the text that qconf(1) prints, a number, or a list.
+Reserved slots come from qrstat(1), because qstat shows only reservations that have begun.
 """
 
 import json
@@ -67,11 +67,7 @@ REQUEST = re.compile(rb'<(?:def_)?hard_request name="([^"<>]+)"')
 
 
 def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
-    """Query a cell's configuration as a table in JSON.
-
-    The number of calls grows with host groups, parallel environments, user lists, waiting arrays and advance
-    reservations. Raises CommandFailed or ParseError if a call fails.
-    """
+    """Query a cell's configuration as a JSON table; raise CommandFailed or ParseError if a call fails."""
     complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     queues = {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
     table = {
@@ -95,10 +91,7 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
 
 
 def _query_access_lists(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
-    """Query the project, group and checkpointing environment of each job that access lists check.
-
-    Only `qstat -j` shows a job's group and checkpointing environment.
-    """
+    """Query each access-checked job's project, group and checkpointing environment (only in `qstat -j`)."""
     accesses, answers = laid_out.accesses, dict[str, object]()
     names_groups = False
     if lists := sorted({name for access in accesses for name in (*access.users, *access.barred_users)}):
@@ -154,10 +147,7 @@ def waiting_arrays_in_qstat(qstat: bytes) -> list[int]:
 
 
 def host_resources_to_query(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
-    """Return the resources to query on hosts: consumables, and resources that jobs request.
-
-    The result includes the architecture, because every host that reports load shows its architecture.
-    """
+    """Return consumables, requested resources, and the architecture, which each live host shows."""
     named = {name.decode("utf-8", "replace") for name in REQUEST.findall(qstat)}
     used = {
         resource.name

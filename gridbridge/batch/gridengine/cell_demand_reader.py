@@ -1,7 +1,6 @@
 """Reads a cell's hosts and waiting jobs from `qstat -u '*' -xml -f -r` and `qhost -xml`.
 
-An array with any number of waiting tasks is one row. An incomplete answer raises ParseError, because otherwise the
-balancer would take the cell for idle and remove nodes.
+An incomplete answer raises ParseError, because the balancer removes nodes of an idle cell.
 """
 
 from collections import Counter, defaultdict
@@ -40,10 +39,7 @@ UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qho
 
 
 def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramOutputs, str]:
-    """Return the outputs of qstat, qhost and qconf, and the name of the qmaster's host.
-
-    The outputs have times in UTC.
-    """
+    """Return the outputs of qstat, qhost and qconf, with times in UTC, and the qmaster's host name."""
     qstat = (
         run_client_in_utc(cell, client_commands.list_jobs_command(cell, "-u", "*", "-xml", "-f", "-r")).checked().stdout
     )
@@ -58,10 +54,7 @@ def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramO
 def parse_cell_demand(
     qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: CellConfiguration = NOTHING
 ) -> GridEngineCellSnapshot:
-    """Parse the XML of qstat and qhost; raise ParseError unless both are complete.
-
-    `zone` is the time zone in which both programs ran.
-    """
+    """Parse XML that qstat and qhost printed in time zone `zone`; raise ParseError if incomplete."""
     rows = qstat_xml_parser.parse_repaired_xml(qstat, lambda document: _QstatRowCollector(document, zone, laid_out))
     hosts = qstat_xml_parser.parse_repaired_xml(qhost, parse_qhost, "qhost")
     listed = {instance.host for instance in rows.instances}

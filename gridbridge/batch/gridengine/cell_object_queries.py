@@ -76,10 +76,7 @@ def count_batch_slots(cell: GridEngineCellAccess) -> int:
 
 
 def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconfSettings) -> CellQconfSettings:
-    """Return the cell's objects that transfers from a host involve.
-
-    Over ssh, queues and hosts are left out.
-    """
+    """Return the cell's objects that transfers from a host involve; over ssh without queues and hosts."""
     if not cell.login:
         return read_home_setup(cell, of_host)
     return CellQconfSettings(
@@ -96,10 +93,7 @@ def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconf
 
 
 def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettings:
-    """Return the cell's queues, hosts and other objects that a transfer queue on a host involves.
-
-    The first query runs alone, so that no other query starts after a timeout.
-    """
+    """Return the cell's queues, hosts and other objects that a transfer queue on a host involves."""
     complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers: dict[str, Future[Any]] = {
@@ -136,10 +130,7 @@ def query_queue_settings(cell: GridEngineCellAccess) -> Mapping[str, QconfSettin
 
 
 def query_queue_rerun_settings(cell: GridEngineCellAccess, excluded: Container[str]) -> Mapping[str, str]:
-    """Return each queue's `rerun` setting; best-effort queues and the queues in `excluded` are left out.
-
-    A best-effort queue runs only jobs that request the queue.
-    """
+    """Return the queues' `rerun`, without `excluded` and best-effort queues (used only by request)."""
     usual = (settings for settings in query_all_queue_settings(cell) if not is_besteffort_queue(settings))
     return {settings["qname"]: settings["rerun"] for settings in usual if settings["qname"] not in excluded}
 
@@ -161,10 +152,7 @@ def query_qmaster_clock_offset_s(cell: GridEngineCellAccess, now: float) -> floa
 
 
 def find_other_qmaster_port(cell: GridEngineCellAccess) -> int:
-    """Return another port at which the qmaster answers; 0 if no port answers.
-
-    The ports come from settings.sh and services(5).
-    """
+    """Return another port (settings.sh, services(5)) at which the qmaster answers; 0 if none answers."""
     text = local_host_facts.read_text_or_empty(f"{cell.root}/{cell.cell}/common/settings.sh")
     ports = dict.fromkeys(PORT.findall(text))
     with suppress(OSError):
@@ -225,10 +213,7 @@ ALL = "global"
 def query_unrequested_consumables(
     cell: GridEngineCellAccess, complexes: Iterable[QconfComplexRow]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return the consumables that jobs use even without a request, each with its hosts.
-
-    A job without a request uses a consumable's default amount. Host `global` stands for the whole cell.
-    """
+    """Return consumables that jobs use by default, each with its hosts; `global` is the whole cell."""
     names = [row.name for row in complexes if _is_consumable_used_without_request(row)]
     argv = (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
     answer = run_client(cell, argv).checked()

@@ -1,7 +1,4 @@
-"""Builds the command lines of Grid Engine's client programs (qsub(1), qalter(1), qstat(1), qacct(1)).
-
-The programs are called by path, because Debian's /usr/bin/qsub is a shell wrapper.
-"""
+"""Builds Grid Engine's client commands, with paths: Debian's /usr/bin/qsub is a shell wrapper."""
 
 import time
 
@@ -32,19 +29,13 @@ UNVERIFIED = ("-clear", "-@")  # qsub options that may cancel -verify
 
 
 def defer_restart_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
-    """Build the command that sets a running job's start time far in the future.
-
-    The job continues, and does not start again after a requeue. The job's context saves the previous start time.
-    """
+    """Build the command that defers a job's restart by a far start time; its context saves the old one."""
     note = ("-ac", f"{job_request.OWN_START}={own}", "-ac", f"{job_request.OWN_JOB}={job}")
     return (f"{cell.binaries}/qalter", "-a", _format_time_for_qalter(job_request.FAR_S), *note, job)
 
 
 def restore_start_time_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
-    """Build the command that restores a job's saved start time.
-
-    Without a saved time the job may start at once.
-    """
+    """Build the command that restores a job's saved start time; without one the job may start at once."""
     start = _format_time_for_qalter(own or LONG_PAST_S)
     return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{job_request.OWN_START},{job_request.OWN_JOB}", job)
 
@@ -56,10 +47,9 @@ def _format_time_for_qalter(seconds: int) -> str:
 def pin_to_queue_command(
     cell: GridEngineCellAccess, job: str, queue: str, remember: str, hard: job_request.Pairs | None = None
 ) -> Argv:
-    """Build the command that restricts a job to one queue and saves the job's queue list in its context.
+    """Build the command that restricts a job to one queue and saves its queue list in its context.
 
-    Blanks separate the saved queue names, because a comma would end the context variable. `hard` replaces the
-    resources of a job that requests remote=false, because no transfer queue offers this value.
+    Blanks separate saved names, as a comma ends a context variable. `hard` replaces a request of remote=false.
     """
     note = f"{job_request.OWN_QUEUES}={remember.replace(',', ' ')}"
     stay = (*_hard_resource_options(hard), "-ac", f"{STAYS}=1") if hard is not None else ()
@@ -85,10 +75,7 @@ def show_job_detail_command(cell: GridEngineCellAccess, job: str) -> Argv:
 
 
 def list_jobs_command(cell: GridEngineCellAccess, *options: str) -> Argv:
-    """Build the qstat command that lists jobs in all states, by default the caller's jobs.
-
-    The list has one entry for all waiting tasks of an array, and one entry for each running task.
-    """
+    """Build the qstat command that lists jobs in all states, by default the caller's jobs."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, *options)
 
 
@@ -98,10 +85,9 @@ def host_queue_instances_command(cell: GridEngineCellAccess, hosts: list[str]) -
 
 
 def show_cell_status_command(cell: GridEngineCellAccess) -> Argv:
-    """Build the command that lists all jobs, and all queue instances with their kind: local or best-effort.
+    """Build the command that lists all jobs, and all queue instances as local or best-effort.
 
-    Two resources show the kind of a queue instance. In a cell that lacks these resources, qstat reports no error
-    (measured: 8.1.9).
+    qstat reports no error if the cell lacks the resources that show the kind (measured: 8.1.9).
     """
     return list_jobs_command(cell, "-F", f"remote,{BEST_EFFORT}", "-u", "*", "-xml")
 
@@ -136,10 +122,9 @@ exit $found
 
 
 def search_accounting_command(cell: GridEngineCellAccess, accounts: list[str]) -> Argv:
-    """Build the command that finds the accounting lines with given account strings, and the adjacent lines.
+    """Build the command that finds accounting lines by account string, with adjacent lines.
 
-    qacct(1) would read the whole file for each job, and reformat the lines. The search includes uncompressed files that
-    logrotate(8) or Grid Engine's own script rotated recently.
+    Recently rotated, uncompressed files are searched, too. qacct(1) would read the whole file for each job.
     """
     return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_grep_options_for_accounts(accounts))
 
@@ -156,10 +141,9 @@ def _grep_options_for_accounts(accounts: list[str]) -> Argv:
 
 
 def submit_held_job_command(cell: GridEngineCellAccess, spec: job_request.JobSpec) -> Argv:
-    """Build the command that submits a held job under its transfer's name, with the script on standard input.
+    """Build the command that submits a held job under its transfer's name (script on stdin).
 
-    Without `-clear` and `-C ''` qsub would apply default requests and script directives a second time. The wrapper and
-    the local job handle output files, mail and reruns.
+    Without `-clear` and `-C ''` qsub would apply default requests and script directives a second time.
     """
     request = spec.request
     options: Argv = ("-terse", "-h", "-N", spec.transfer, "-A", spec.transfer, "-S", spec.shell)
@@ -183,10 +167,9 @@ def submit_held_job_command(cell: GridEngineCellAccess, spec: job_request.JobSpe
 
 
 def _joined_hard_requests(request: job_request.JobRequest) -> job_request.Pairs:
-    """Return the requested conditions, with all conditions on a resource joined into one expression (complex(5)).
+    """Return the hard requests, with all conditions on a resource joined into one (complex(5)).
 
-    qsub uses only the last of several requests for a resource; the qmaster treats a resource's name and shortcut as two
-    requests.
+    qsub uses only the last request of a resource; the qmaster takes name and shortcut as two requests.
     """
     names: dict[str, str] = {}
     expressions: dict[str, dict[str, None]] = {}
@@ -229,10 +212,7 @@ def explain_request_refusal(request: job_request.JobRequest) -> str:
 
 
 def _contradicting_hard_requests(hard: job_request.Pairs) -> list[str]:
-    """Return the conditions that request different values of one resource.
-
-    A text resource has only one value, and Grid Engine accepts only one request of a number (complex(5)).
-    """
+    """Return contradicting conditions on one resource, which can have only one value (complex(5))."""
     conditions: dict[str, dict[str, str]] = {}
     for name, value in hard:
         if job_request.split_property_and_sql_relation(name)[1] == "=" and WILD.isdisjoint(value):
@@ -250,19 +230,15 @@ def _is_expressible(name: str, value: str) -> bool:
 
 
 def replace_preemptible_by_lowest_priority(spec: job_request.JobSpec) -> job_request.JobSpec:
-    """Return a preemptible job as an ordinary job of lowest priority.
-
-    Cells without best-effort queues get the ordinary job.
-    """
+    """Return a preemptible job as one of lowest priority, for cells without best-effort queues."""
     return spec.but(request=spec.request.but(types=(), priority=LAST))
 
 
 def preview_submission_command(cell: GridEngineCellAccess, words: Argv) -> Argv:
     """Build the command `qsub -verify`, which prints a job without submitting the job.
 
-    Raises ParseError for `-clear`, and for `-@`, whose file may contain `-clear`. `-clear` cancels `-verify`, and
-    qsub would submit the job (qsub(1)). Script directives and default files can't cancel `-verify`, because they
-    precede the options of the command line.
+    Raises ParseError for `-clear`, which would cancel `-verify` (qsub(1)), and for `-@`, whose file may contain it.
+    Script directives and default files can't cancel `-verify`: they precede the command line's options.
     """
     for word in words:
         if word.startswith(UNVERIFIED):
@@ -284,10 +260,7 @@ def _option_unless_empty(option: str, value: str) -> Argv:
 
 
 def qsub_resource_options(strictness: str, pairs: job_request.Pairs) -> Argv:
-    """Return options such as `-hard -l a=1 -hard -l b=2`; a resource without a value has no `=`.
-
-    If a resource is requested both by name and by shortcut, the last request counts, as for qsub.
-    """
+    """Return options such as `-hard -l a=1 -hard -l b=2`; of a name and its shortcut the last counts."""
     last = {job_request.resource_long_name(name): (name, value) for name, value in pairs}
     texts = [f"{name}={value}" if value else name for name, value in last.values()]
     return tuple(word for text in texts for word in (strictness, "-l", text))

@@ -1,7 +1,6 @@
 """Adds and removes execution hosts of a cell, and stores hosts' tags (qconf(1), qmod(1), qhost(1)).
 
-The client programs exit with 0 even if they change nothing, and with 1 if the change was made before. So only missing
-changes are requested, and important changes are read back.
+The programs exit with 0 even if nothing changed, and with 1 for a repeated change; so changes are read back.
 """
 
 import itertools
@@ -132,11 +131,7 @@ def set_queue_slots(cell: GridEngineCellAccess, host: str, queue: str, slots: in
 
 
 def place_host_last_in_queues(cell: GridEngineCellAccess, host: str, queues: Iterable[str]) -> None:
-    """Give a host a higher seq_no than other hosts, so that jobs use the other hosts first.
-
-    The order counts if the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that already has a
-    seq_no keeps this seq_no.
-    """
+    """Give a host without seq_no a high one, so that jobs use it last (queue_sort_method seqno)."""
     numbers = {
         settings["qname"]: parse_qconf_values_by_host(settings.get("seq_no", "0"))
         for settings in query_all_queue_settings(cell)
@@ -154,9 +149,7 @@ def place_host_last_in_queues(cell: GridEngineCellAccess, host: str, queues: Ite
 def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> int | None:
     """Return a seq_no that makes a host the last host of a queue; None if no seq_no is left.
 
-    The seq_no is above the numbers of the queue and its host groups, and below the numbers of later queues
-    (`other_numbers`). Otherwise jobs would use the later queues first. If the numbers run out, the last hosts
-    share one.
+    It is below later queues' numbers, or jobs would use those queues first. The last hosts may share one.
     """
     numbers = [(name, int(number)) for name, number in own.others]
     groups = (number for name, number in numbers if name.startswith(GROUP))
@@ -173,11 +166,7 @@ def disable_host_queues(cell: GridEngineCellAccess, host: str) -> None:
 
 
 def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
-    """Enable a host's queue instances, except instances of `closed` queues.
-
-    Returns the `closed` queues that stay disabled. Suspended best-effort instances are resumed first. Raises
-    CommandFailed if qmod fails to enable an instance.
-    """
+    """Enable and resume a host's queue instances; return the `closed` queues that stay disabled."""
     queue_instances = query_host_queue_instances(cell, host)
     for instance in queue_instances:
         if instance.is_best_effort and instance.is_suspended:
@@ -269,11 +258,7 @@ VALUES = "complex_values"
 
 
 def query_host_tags(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of all tagged hosts.
-
-    Tags are a value of complex gb_tags, which jobs can't request. The cell keeps the value while a host is off,
-    and deletes the value with the host.
-    """
+    """Return all hosts' tags (complex gb_tags), which a cell keeps while a host is off."""
     return parse_cell_host_tags(run_client(cell, (f"{cell.binaries}/qhost", "-F", NAME, "-xml")).checked().stdout)
 
 

@@ -1,8 +1,6 @@
 """Decides by `qsub -w v` whether a job could run in the local cell, and marks refused jobs.
 
-`qsub -w v` checks a request against an empty cell and submits nothing: full and disabled queues accept the job, and
-load values are ignored. `qalter -w v` would not check a running job, and would change the job's lists (measured with
-8.1.9).
+The check assumes an empty cell. `qalter -w v` skips running jobs and changes a job's lists (measured: 8.1.9).
 """
 
 from collections.abc import Iterable
@@ -37,10 +35,7 @@ def request_with_replaced_lists(own: JobRequest, hard: Pairs | None, queues: str
 
 
 def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
-    """Say whether a local queue could run a request if the cell were empty.
-
-    Raises CommandFailed if qsub can't tell.
-    """
+    """Say whether a local queue could run a request in an empty cell; raise CommandFailed if unknown."""
     answer = run_client(cell, verify_request_command(cell, request), SCRIPT)
     words = answer.stderr + answer.stdout
     if FOUND in words:
@@ -59,10 +54,7 @@ def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
 
 
 def verify_request_command(cell: GridEngineCellAccess, request: JobRequest) -> Argv:
-    """Build the qsub command that checks a request.
-
-    `-clear` comes first, because `-clear` cancels a preceding `-w`.
-    """
+    """Build the qsub command that checks a request; `-clear` comes first, as it cancels an earlier `-w`."""
     options: Argv = ("-pe", *request.ranges.split()) if request.ranges else ()
     options += ("-q", request.queues) if request.queues else ()
     options += ("-P", request.project) if request.project else ()
@@ -74,10 +66,7 @@ def verify_request_command(cell: GridEngineCellAccess, request: JobRequest) -> A
 def mark_refused_job_command(
     cell: GridEngineCellAccess, job: str, *, hard: Pairs | None, queues: str | None, reason: str
 ) -> Argv:
-    """Build the command that replaces a refused job's resources and queues.
-
-    The command also notes the refusal for `qstat -j`.
-    """
+    """Build the command that replaces a refused job's resources and queues; `qstat -j` shows `reason`."""
     options: Argv = client_commands.qsub_resource_options("-hard", hard) if hard is not None else ()
     options += ("-hard", "-q", queues) if queues is not None else ()
     note = "".join(" " if character in "\n\t" else ";" if character == "," else character for character in reason)

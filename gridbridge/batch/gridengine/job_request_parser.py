@@ -1,8 +1,7 @@
-"""Parses the request and environment of a job from qstat and from execd's files, without lxml and re.
+"""Parses a job's request and environment without lxml and re, because each starter imports it.
 
-Each starter imports this module, so the module imports little. In the output of `qstat -j N -xml` of 8.1.9, lists lose
-their inner tags after a qalter, and `<` is printed as `%lt;`. Only execd's file active_jobs/N.T/environment has values
-over 10 kB. See tests/golden/gridengine-8.1.9.
+In `qstat -j N -xml` of 8.1.9, lists lose inner tags after a qalter, and `<` is `%lt;` (tests/golden).
+Only execd's file active_jobs/N.T/environment has values over 10 kB.
 """
 
 from gridbridge.errors import ParseError
@@ -71,10 +70,7 @@ def parse_array_ids(xml: bytes) -> tuple[int, ...]:
 
 
 def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
-    """Return the ids of a user's jobs that may have a given name; raise ParseError if `xml` is truncated.
-
-    A match is uncertain, because qstat may print only the beginning of a job's name.
-    """
+    """Return a user's jobs that may have a name, as qstat cuts names; raise ParseError if truncated."""
     rows = (row for row in _split_job_list(xml) if _element_text(row, b"JB_owner") == owner)
     return _job_ids_in_qstat_rows([row for row in rows if name.startswith(_element_text(row, b"JB_name"))])
 
@@ -89,10 +85,9 @@ def _job_ids_in_qstat_rows(rows: list[bytes]) -> tuple[int, ...]:
 def parse_array_indices(
     xml: bytes, arrays: dict[str, str] | tuple[str, ...], state: bytes = b"", letter: str = ""
 ) -> dict[str, tuple[range, ...]]:
-    """Return the indices of array tasks from `qstat -xml`; raise ParseError if the output is truncated.
+    """Return array tasks' indices from `qstat -xml`; raise ParseError if truncated.
 
-    Arrays are identified by id, because operators can rename an array. `state` (`pending` or `running`) and `letter`
-    select tasks.
+    Ids identify arrays, as operators can rename them. `state` (`pending` or `running`) and `letter` select tasks.
     """
     indices: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
     for row in _split_job_list(xml):
@@ -127,10 +122,7 @@ def parse_job_cwd(xml: bytes) -> str:
 
 
 def parse_parallel_request(xml: bytes) -> tuple[str, int]:
-    """Return a job's parallel environment, and the job's maximal number of slots.
-
-    The environment of a serial job is empty.
-    """
+    """Return a job's parallel environment (empty for a serial job) and its maximal number of slots."""
     name = _element_text(xml, b"JB_pe")
     ends = _element_texts(_element_content(xml, b"JB_pe_range"), b"RN_max") if name else ()
     return name, max(map(int, ends), default=1)

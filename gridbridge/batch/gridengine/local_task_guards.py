@@ -1,7 +1,4 @@
-"""Keeps local tasks of a cell from starting again while their remote jobs exist, and recalls jobs.
-
-The guard of a task is a hold or a start time far in the future.
-"""
+"""Guards local tasks by a hold or far start time while their remote jobs exist; recalls jobs."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -31,10 +28,7 @@ def remove_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guar
 
 
 def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
-    """Restrict a job to one transfer queue, and release the task.
-
-    The job's context saves the previous queue list.
-    """
+    """Restrict a job to a transfer queue, save its queue list in its context, and release the task."""
     job = str(local.job)
     request = submit.query_job_request(cell, job)
     own = request.own_queues or ANY_QUEUE
@@ -48,10 +42,7 @@ def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, que
 
 
 def set_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
-    """Guard a task by a hold or a far start time.
-
-    A hold is noted in the job's context, where the starter looks.
-    """
+    """Guard a task by a far start time, or by a hold that the job's context notes for the starter."""
     job = str(local.job)
     if guard == HomeStartGuard.START:
         submit.defer_restart(cell, job, submit.query_job_request(cell, job))

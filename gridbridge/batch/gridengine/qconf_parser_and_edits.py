@@ -1,8 +1,7 @@
 """Parses qconf(1)'s output, and builds the sh lines by which `gridbridge setup` edits a cell.
 
-Edits are sh text, because set-up runs exactly the text that it prints. All values pass through `quote` or
-`_escape_for_sed`. Tables go through a private folder, because qconf opens its input file twice. A table that could not
-be read is never written back, because `qconf -Mc` deletes missing rows.
+Values pass through `quote` or `_escape_for_sed`, tables through a private folder: qconf opens a file twice.
+A table that could not be read is never written back, because `qconf -Mc` deletes missing rows.
 """
 
 import re
@@ -55,10 +54,7 @@ def parse_name_list(data: bytes) -> tuple[str, ...]:
 
 
 def parse_qmaster_clock_offset_s(data: bytes, now: float) -> float | None:
-    """Return by how many seconds the qmaster's clock is ahead of `now`; None if unknown.
-
-    `data` is the output of `qping -info`.
-    """
+    """Return by how many seconds `qping -info` shows the qmaster's clock ahead; None if unknown."""
     text = data.decode("utf-8", "replace")
     started, ran = STARTED.search(text), RAN.search(text)
     return int(started[1]) + int(ran[1]) - now if started and ran else None

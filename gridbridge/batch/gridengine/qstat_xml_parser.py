@@ -1,7 +1,6 @@
-"""Parses the XML that Grid Engine's client programs print, whole or row by row; only this module uses lxml.
+"""Parses Grid Engine's XML (its clients/qstat/qstat_xml.c and sge_cull_xml.c); only here with lxml.
 
-An incomplete answer raises ParseError and never becomes an empty cluster, because an idle cluster gets work. The
-elements are those of Grid Engine's clients/qstat/qstat_xml.c and sge_cull_xml.c.
+An incomplete answer raises ParseError and never becomes an empty cluster, because an idle cluster gets work.
 """
 
 import logging
@@ -92,10 +91,7 @@ def parse_short_xml(data: bytes, program: str = "qstat") -> etree._Element:
 
 
 def iterate_job_list(document: bytes) -> Iterator[Element]:
-    """Yield each job and queue instance of qstat's list; raise ParseError at the end of any other document.
-
-    The jobs of a queue instance precede the queue instance.
-    """
+    """Yield jobs, then their queue instance; raise ParseError at the end of any other document."""
     walked = iterate_xml_elements(document, ROW, QUEUE)
     for _, element in walked:
         yield element
@@ -158,11 +154,10 @@ def parse_cluster_snapshot(
     uncounted: Container[int] = (),
     zone: tzinfo | None = None,
 ) -> ClusterSnapshot:
-    """Parse the output of `qstat -F ... -u '*' -xml` into a snapshot, with the given jobs and all transfers.
+    """Parse `qstat -F ... -u '*' -xml` into a snapshot; raise ParseError if incomplete.
 
-    Slots of transfer queues, even of other sites, don't count as free; slots of best-effort queues are counted apart.
-    Jobs in `uncounted` don't count as pending. `zone` is the time zone in which qstat ran, by default this system's. If
-    a ~/.sge_qstat cancels -F, the snapshot has no queues. Raises ParseError for an incomplete document.
+    Slots of transfer queues are not free; best-effort slots are counted apart. `uncounted` jobs are not pending.
+    `zone` is qstat's time zone, by default this system's. If a ~/.sge_qstat cancels -F, there are no queues.
     """
     queues, jobs = list[QueueInstanceStatus](), dict[int, tuple[ClusterJobListRow, ...]]()
     tasks_in_state = Counter[str]()
@@ -200,10 +195,7 @@ def _add_job_row(rows: tuple[ClusterJobListRow, ...], row: ClusterJobListRow) ->
 
 
 def _queue_instance_status(leafs: dict[str, str], queue: Element) -> QueueInstanceStatus:
-    """Parse a queue instance with its fixed resource values.
-
-    Grid Engine 8.1.9 prints a BOOL as a number.
-    """
+    """Parse a queue instance with its fixed resource values; 8.1.9 prints a BOOL as a number."""
     own = (resource for resource in queue.iterfind("resource") if resource.get("type") == FIXED)
     values = {resource.get("name"): resource.text for resource in own}
     remote = values.get("remote")
@@ -270,10 +262,9 @@ _Leafs = dict[str, list[str]]
 
 @with_qstat_xml_repair
 def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
-    """Parse each job in the output of `qstat -j JOB -xml`; return an empty result for an unknown job.
+    """Parse each job in `qstat -j JOB -xml` (maybe a pattern); the result is empty for an unknown job.
 
-    JOB may be a name or pattern of several jobs. The enclosing elements vary by version and by the job's history, so
-    only elements without children are read, in order.
+    Only leaf elements are read, in order, because enclosing elements vary by version and the job's history.
     """
     jobs, root = _leaf_texts_by_job(data)
     if not jobs and root.tag != "unknown_jobs":
@@ -294,10 +285,7 @@ def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
 
 
 def _leaf_texts_by_job(document: bytes, *tags: str) -> tuple[list[_Leafs], Element]:
-    """Return for each job a dict from tag to the texts of leaf elements, and the document's root element.
-
-    Without `tags` all leaf elements are read. In every version JB_job_number is a job's first element.
-    """
+    """Return each job's leaf texts by tag (all without `tags`) and the root; JB_job_number begins a job."""
     jobs: list[_Leafs] = []
     walked = iterate_xml_elements(document, *((_JOB, *tags) if tags else ()))
     for _, element in walked:

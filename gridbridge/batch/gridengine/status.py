@@ -1,8 +1,6 @@
 """Queries a cell's snapshot, job ends, limits and resource names for the services.
 
-An accounting record may be forged: Grid Engine 8.1.9 writes line feeds of a job's request into the record unchanged, so
-any user of the cell can write whole records of another user's job. So an accounting record is evidence of a job's end,
-never proof.
+An accounting record is no proof: 8.1.9 writes a request's line feeds unchanged, so any user can forge records.
 """
 
 import logging
@@ -73,8 +71,7 @@ def query_cluster_snapshot(
 def query_job_end(cell: GridEngineCellAccess, job_id: int, account: str) -> JobEnd | None:
     """Return how the job with this id and account string ended; None if unknown.
 
-    Raises ConflictingRemoteJobEnds if the accounting records contradict each other. qacct does not distinguish the
-    parts of a parallel job from the whole job, whose record comes last.
+    Raises ConflictingRemoteJobEnds for contradicting records. A parallel job's own record follows its parts'.
     """
     ours = [record for record in query_accounting_records(cell, job_id) if record.account == account]
     whole = ours[-1:] if all(record.pe not in ("", "NONE") for record in ours) else ours
@@ -85,11 +82,9 @@ def query_job_end(cell: GridEngineCellAccess, job_id: int, account: str) -> JobE
 
 
 def query_array_ends(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, Ends]:
-    """Return how array tasks ended: a dict from the array's account string to {task index: end}.
+    """Return how array tasks ended: {array's account string: {task index: end}}.
 
-    The end is None if a task's records contradict each other, because any record may be forged. If Grid Engine has no
-    accounting file at the path of 8.1.9, rotated files are searched, and qacct runs once for each array. An incomplete
-    last line is skipped until the next call.
+    An end is None if the records contradict each other, because any record may be forged.
     """
     answer = _search_accounting_files(cell, arrays)
     if answer.status not in (NO_LINE, NOT_READ):
@@ -219,10 +214,9 @@ _log = logging.getLogger(__name__)
 
 
 def decide_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
-    """Return the job end that accounting records show, and whether the records contradict each other.
+    """Return the job end that records show, None if contradictory, and whether they contradict.
 
-    The end is None if the records contradict each other. Requeued runs, ends in the future and parts of a parallel job
-    are ignored. An unknown end contradicts no other end.
+    Requeued runs, ends in the future and a parallel job's parts are ignored; unknown ends contradict nothing.
     """
     end, is_disputed = decide_past_or_future_job_end(records, now)
     return (None if isinstance(end, FutureDatedJobEnd) else end), is_disputed
@@ -231,8 +225,7 @@ def decide_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool
 def decide_past_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | FutureDatedJobEnd | None, bool]:
     """Return a job's end, maybe in the future, and whether the job's records contradict each other.
 
-    An execd whose clock is ahead records ends in the future. Such a record counts only if no past record has an
-    exit status, because a job may have been requeued after a run without an exit status.
+    A future end (an execd's clock is ahead) counts only if no past record has an exit status.
     """
     final = [record for record in records if record.failed not in RESCHEDULED and not record.pe_task]
     future = [record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER]
@@ -255,10 +248,7 @@ def _statuses_and_signals_of_ends(ends: Sequence[JobEnd]) -> set[tuple[int | Non
 
 
 def query_accounting_records(cell: GridEngineCellAccess, job_id: int) -> tuple[JobRunAccounting, ...]:
-    """Return the accounting records of all tasks and runs of a job.
-
-    An unreadable accounting file raises CommandFailed, although qacct prints the same text for an empty file.
-    """
+    """Return the records of all tasks and runs of a job; raise CommandFailed for an unreadable file."""
     answer = run_client_in_utc(cell, (f"{cell.binaries}/qacct", "-j", str(job_id)))
     is_empty = b"no jobs running since startup" in answer.stdout
     if b"not found" in answer.stderr or (is_empty and not UNREADABLE.search(answer.stderr)):

@@ -1,7 +1,6 @@
 """Submits and controls the jobs of a Grid Engine cell.
 
-Grid Engine's client programs have the same exit status for most errors, so the message of
-qsub classifies a failed submission (measured: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2).
+Most errors of qsub have one exit status, so its message is parsed (measured: 8.1.9; sources: 6.2u5, OCS 9.2).
 """
 
 from gridbridge.batch.batch_submission_outcome import (
@@ -61,10 +60,7 @@ DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
 def submit_held_job(cell: GridEngineCellAccess, spec: JobSpec) -> JobSubmissionResult:
-    """Submit a held job; failures are returned, never raised.
-
-    In a cell without best-effort queues a preemptible job becomes an ordinary job of lowest priority.
-    """
+    """Submit a held job, preemptible only if there are best-effort queues; return failures, never raise."""
     if reason := client_commands.explain_request_refusal(spec.request):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
     try:
@@ -115,11 +111,10 @@ def find_duplicate_arrays(cell: GridEngineCellAccess, transfer: str, owner: str,
 
 
 def _find_jobs_by_submission_name(cell: GridEngineCellAccess, transfer: str, owner: str) -> list[int]:
-    """Return the ids of a user's jobs that were submitted under a given name.
+    """Return the ids of a user's jobs that were submitted under a name.
 
-    Only the user's own jobs are queried, because other users' jobs could make the output of `qstat -j NAME` too
-    large. A renamed array is found by a variable SGE_O_*, which qalter can't remove (measured: 8.1.9). Operators
-    can change a job's name, account string, context and arguments.
+    Only the user's jobs are queried: other users' jobs could make the output of `qstat -j NAME` too large.
+    A renamed array is found by a variable SGE_O_*, which qalter can't remove (measured: 8.1.9).
     """
     listed = run_client(cell, client_commands.list_jobs_command(cell, "-u", owner, "-xml")).checked().stdout
     shown = query_job_details_xml(cell, job_request_parser.parse_job_ids_by_name(listed, transfer, owner))
@@ -219,10 +214,7 @@ def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> 
 
 
 def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
-    """Restore the start time that `defer_restart` saved; keep a start time that a user has set meanwhile.
-
-    Returns the saved text if the text is no time, because users can overwrite the text in the job's context.
-    """
+    """Restore the saved start time unless a user set another; return the saved text if it is no time."""
     request = query_job_request(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
         run_client(cell, client_commands.restore_start_time_command(cell, job, request.own_start), zone=UTC).checked()
@@ -256,10 +248,7 @@ def pin_job_to_queue(
 
 
 def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> str:
-    """Restore the queue list of a job that was restricted to one queue.
-
-    Returns the list if a queue of the list no longer exists. The job may then start in any queue.
-    """
+    """Restore a job's queue list; if a queue of it is gone, allow any queue and return the list."""
     answer = run_client(cell, client_commands.restore_queue_list_command(cell, job, queues, hard))
     if answer.status and any(sign in answer.stdout + answer.stderr for sign in NO_QUEUES):
         run_client(cell, client_commands.restore_queue_list_command(cell, job, ANY_QUEUE, hard)).checked()
@@ -290,8 +279,7 @@ def delete_waiting_job(cell: GridEngineCellAccess, job: str) -> bool | None:
 def suspend_or_hold_job(cell: GridEngineCellAccess, job: str) -> None:
     """Suspend a running job, or hold a waiting job; a missing job is no error.
 
-    The hold comes first, so that a waiting job can't start any more. A job that still runs is then suspended, even if
-    its queue is already suspended.
+    The hold comes first, so that a waiting job can't start any more.
     """
     hold_job(cell, job, gone_is_fine=True)
     now = query_job_state(cell, job)
@@ -360,8 +348,7 @@ def run_client(
 ) -> CompletedProgram:
     """Run a client program of the cell, locally or by ssh.
 
-    The program prints times in time zone `zone`, and qsub records the text `mark` in the submitted job. Only remote
-    logins import the ssh module, because each starter pays for its imports.
+    The program prints times in time zone `zone`; qsub records the text `mark` in the submitted job.
     """
     env = cell.environment() | ({"TZ": zone} if zone else {}) | ({MARK: mark} if mark else {})
     if cell.login is None:

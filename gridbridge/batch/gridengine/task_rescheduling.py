@@ -1,7 +1,6 @@
 """Finds tasks that may be rerun on other hosts, and reschedules the tasks (qmod(1), -rj).
 
-A task may move if its job was submitted with `-r y` or a checkpointing environment (qsub(1)); a queue's `rerun` is not
-enough. Parallel and interactive jobs, suspended tasks and running tasks with a hold stay on their host.
+Only serial batch tasks with `-r y` or a checkpointing environment move (qsub(1)), if not suspended or held.
 """
 
 from collections import defaultdict
@@ -109,10 +108,9 @@ def query_reschedulable_tasks(
 
 
 def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -> bool:
-    """Restart all tasks of a disabled host on other hosts.
+    """Restart all tasks of a disabled host on other hosts, except tasks that are starting or ending.
 
-    Returns False and changes nothing if a task may not move. Tasks that are starting or ending are left to the
-    next call.
+    Returns False and changes nothing if a task may not move.
     """
     tasks = query_tasks_on_hosts(cell, [host]).get(host, ())
     free = query_reschedulable_jobs(cell, {task.job for task in tasks}, now_s)

@@ -33,8 +33,7 @@ def query_submitted_job(cell: GridEngineCellAccess, job: int, task: int = 0) -> 
 def query_job_states_and_wait_reasons(cell: GridEngineCellAccess, job: int) -> ListedJobStatus | None:
     """Return a job's states and reasons for waiting; None if the job does not exist.
 
-    If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries the reasons.
-    qalter answers only the job's owner and operators.
+    Without schedd_job_info (sched_conf(5)) only the job's owner and operators get reasons (`qalter -w p`).
     """
     answer = run_client(cell, client_commands.show_job_detail_command(cell, str(job)))
     if UNKNOWN_JOB in answer.stdout:  # some versions of qstat also exit with status 1
@@ -52,10 +51,7 @@ def query_job_states_and_wait_reasons(cell: GridEngineCellAccess, job: int) -> L
 
 
 def _query_waiting_reasons(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
-    """Return the reasons for waiting that `qalter -w p` prints; empty if the caller lacks the permission.
-
-    The job must not be held: for a held job qalter prints nothing and stores `-w p` in the job.
-    """
+    """Return an unheld job's wait reasons, empty without permission; `qalter -w p` alters a held job."""
     answer = run_client(cell, (f"{cell.binaries}/qalter", "-w", "p", job))
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")
@@ -129,10 +125,7 @@ LEAVES = {  # fields of `qsub -verify`, and elements of `qstat -j -xml`
 
 
 def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
-    """Convert the output of `qsub -verify` into XML as printed by `qstat -j -xml`.
-
-    The output includes default options and script directives. Raises ParseError if the output has no job.
-    """
+    """Convert output of `qsub -verify` into XML as of `qstat -j`; raise ParseError if it has no job."""
     if match := SCRIPT.search(output):  # lines of the job script may look like fields
         output = output[: match.start()] + output[match.end() + int(match[1]) :]
     text = output.decode("utf-8", "replace")

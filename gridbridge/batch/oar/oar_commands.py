@@ -1,7 +1,6 @@
 """Builds the command lines of OAR's programs (oarsub(1), oardel(1), oarstat(1), ...).
 
-OAR's programs retry for ever if OAR's database is down, and can't be killed by the caller, because the programs are
-setuid. So each program is ended after a time limit, by an alarm(2) that is set before execve(2).
+They retry for ever without a database and, being setuid, can't be killed; so an alarm(2) ends each program.
 """
 
 from gridbridge.model.job_request import (
@@ -48,8 +47,7 @@ def submit_held_job_command(server: OarServerAccess, spec: JobSpec, size: int) -
 def oarsub_command(server: OarServerAccess, spec: JobSpec) -> Argv:
     """Build the command line of oarsub.
 
-    OAR pastes a job's name and directory unquoted into Perl and SQL. So a job's name is always a transfer's name, and
-    the script itself changes the directory.
+    OAR pastes name and directory unquoted into Perl and SQL: the name is a transfer's, the script does the cd.
     """
     request, files = spec.request, ("-d", "/", "-O", "/dev/null", "-E", "/dev/null")
     needs: Argv = ("-l", oarsub_resource_option(request, spec.slots))
@@ -66,19 +64,13 @@ def oarsub_command(server: OarServerAccess, spec: JobSpec) -> Argv:
 
 
 def oarsub_resource_option(request: JobRequest, slots: int) -> str:
-    """Return the value of oarsub's option `-l`: slots by groups of nodes, and the walltime.
-
-    Without groups of nodes all slots are on one node. Without a walltime OAR's default walltime counts.
-    """
+    """Return oarsub's `-l`: slots by groups of nodes, else on one node; the walltime, else OAR's default."""
     groups = request.groups or ((1, slots),)
     return "+".join(_request_of_slot_group(request, *group) for group in groups) + _walltime_of_request(request)
 
 
 def _request_of_slot_group(request: JobRequest, nodes: int, slots: int) -> str:
-    """Return the request for `slots` slots on each of `nodes` nodes; 0 stands for any nodes.
-
-    A requested level such as `/gpu` keeps its number of units, and the slots are divided among the units.
-    """
+    """Return a request of `slots` per node on `nodes` nodes (0: any), divided among units such as `/gpu`."""
     levels = f"{LEVEL}{NODES}={nodes}" if nodes else ""
     for name, value in _requests_for_oar(request):
         if name.startswith(LEVEL):

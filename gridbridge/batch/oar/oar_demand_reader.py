@@ -1,7 +1,6 @@
 """Reads an OAR server's nodes and waiting jobs for the balancer.
 
-OAR has no queues on nodes: each node gets two queues in the snapshot, one for ordinary jobs and one for best-effort
-jobs. Only slots and nodes of a request are parsed, because properties are SQL conditions that only OAR can evaluate.
+Each node gets an ordinary and a best-effort queue. Properties are SQL, which only OAR can evaluate.
 """
 
 import socket
@@ -49,11 +48,7 @@ HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
 
 
 def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutputs, str]:
-    """Return the outputs of oarnodes and oarstat, and the name of this host, the OAR server.
-
-    The outputs end with the reachable halted nodes. The balancer runs on the OAR server, because only OAR's own
-    account may read the configuration.
-    """
+    """Return the outputs of oarnodes and oarstat, the reachable halted nodes, and this server's name."""
     answer = (
         run_client(server, oar_server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
     )
@@ -82,10 +77,7 @@ def _does_node_accept_connections(host: str) -> bool:
 
 
 def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
-    """Parse the output of OAR's programs; raise ParseError if the output is incomplete.
-
-    `queue` becomes the queue of ordinary jobs.
-    """
+    """Parse OAR's outputs, with `queue` as the ordinary jobs' queue; raise ParseError if incomplete."""
     answer, whole, up = document.rpartition(WHOLE)
     nodes, shown, *more = oar_output_parser.split_combined_oar_answer(answer + whole)
     resources, jobs = oar_output_parser.parse_oar_resources(nodes), oar_output_parser.parse_oarstat_jobs(shown)
@@ -170,9 +162,7 @@ def _queue_instances_of_nodes(
 ) -> Iterator[CellQueueInstance]:
     """Yield two queue instances of each node: one for ordinary jobs, and one for best-effort jobs.
 
-    Resources of an accepted advance reservation count as reserved. Otherwise the balancer would wake nodes too
-    late. A resource that several jobs share counts once, for example the resource of a container job and its
-    inner jobs.
+    Accepted reservations count, so that nodes wake in time. A resource that jobs share counts once.
     """
     where = {resource.id: host for host, resources in of_host.items() for resource in resources}
     running = defaultdict[tuple[str, str], list[RunningTaskGroup]](list)

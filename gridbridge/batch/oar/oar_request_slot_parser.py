@@ -1,7 +1,6 @@
-"""Parses an OAR job's request: the number of slots, and their distribution over nodes (oarsub(1)).
+"""Parses an OAR request's number of slots and their distribution over nodes (oarsub(1)).
 
-Of properties in braces, which are SQL conditions, only the resource type counts: resources of other types, such as
-'licence', are not slots.
+Of the SQL in braces only the resource type counts: resources of other types, such as 'licence', are not slots.
 """
 
 import math
@@ -66,14 +65,11 @@ def requested_oar_levels(request: str) -> list[str]:
 
 
 def oar_slot_distributions(request: str, sizes: OarNodeSlotCounts, message: str = "") -> list[OarSlotDistribution]:
-    """Return the slot distributions of a request's alternatives (oarsub -l), the smallest first.
+    """Return the slot distributions of a request's alternatives (oarsub -l), at most WAYS, smallest first.
 
-    A request without a level below nodes gets whole nodes; each has at least the slots of the smallest node. Levels
-    above nodes multiply the number of nodes. For levels between nodes and slots, such as /cpu, OAR's message about the
-    job has the number of slots. A unit of a level inside nodes has all its slots on one node.
-
-    Alternatives are sorted by whole nodes, then by slots, then as written; alternatives on all nodes come last. At most
-    WAYS alternatives are returned.
+    A request without a level below nodes gets whole nodes. Levels above nodes multiply the number of nodes.
+    For levels between nodes and slots, such as /cpu, OAR's `message` about the job has the number of slots.
+    Alternatives on all nodes come last.
     """
     text = PROPERTIES.sub(_resource_type_marker, request)
     ways = text.split("-l ")[1:] or [text]

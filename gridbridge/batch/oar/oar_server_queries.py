@@ -1,8 +1,7 @@
-"""Builds queries about a whole OAR server; the cost of a query hardly grows with other users' jobs.
+"""Builds queries about a whole OAR server whose cost hardly grows with other users' jobs.
 
-`oarstat -f` needs some ten database queries for each job, `oarstat -J` two or three, plain `oarstat` none. So only
-running jobs and gridbridge's jobs are shown in full, and at most MOST_LINES waiting jobs of other users in one line
-each. `--sql` takes a condition on table `jobs` (oarstat(1)).
+`oarstat -f` needs some ten database queries for each job, `oarstat -J` two or three, plain `oarstat` none.
+So other users' waiting jobs get one line each. `--sql` is a condition on table `jobs` (oarstat(1)).
 """
 
 from collections.abc import Iterable
@@ -48,10 +47,7 @@ LINES = (
 def oar_status_query_command(
     server: OarServerAccess, job_ids: Iterable[int], uncounted: Iterable[int]
 ) -> oar_commands.Argv:
-    """Build the query for nodes, for gridbridge's jobs in full, and for other jobs in one line each.
-
-    Waiting jobs are queried before running jobs. So a job that starts meanwhile is in at least one list.
-    """
+    """Build the query for nodes and jobs; waiting jobs come first, so that no starting job is missed."""
     ours = f"array_id IN ({_sql_number_list(job_ids)})"
     begun = f"{ours} AND ({ACTIVE} OR {IDLE} AND {DELETED})"
     return _join_query_commands(

@@ -71,8 +71,7 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot with the jobs in `job_ids`, and the query's duration in seconds.
 
-    The snapshot also has each job with a transfer's name that has been held since its submission. At most
-    MOST_LINES waiting jobs are counted.
+    It includes never released jobs with a transfer's name. At most MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _run_oar_query_for_output(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
@@ -121,10 +120,7 @@ def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
 
 
 def read_remote_setup(server: OarServerAccess, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
-    """Return an OAR server's set-up.
-
-    A job of any parallel environment at home gets slots of one OAR node.
-    """
+    """Return an OAR server's set-up; a job of any parallel environment gets slots of one node."""
     _oar_version(server)
     return CellQconfSettings.bare(_host_of_oar_clients(server), home.environments)
 
@@ -233,8 +229,8 @@ def _queue_instances_of_nodes(
 ) -> tuple[QueueInstanceStatus, ...]:
     """Return one queue instance for each node, with a slot for each resource.
 
-    A drained node accepts no jobs. Slots of a standby node are free, because OAR wakes the node for a job. Dead
-    resources count only if all resources of their node are dead. `yielding` has the ids of running best-effort jobs.
+    Standby nodes are free, because OAR wakes them. Dead resources count only if all of their node are dead.
+    `yielding` has the ids of running best-effort jobs.
     """
     all_slots = [slot for slot in resources if slot.is_slot]
     silent = {slot.host for slot in all_slots} - {slot.host for slot in all_slots if slot.can_run_jobs(now)}
@@ -329,10 +325,9 @@ def _kill_event_text(job: OarJob) -> str:
 
 
 def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
-    """Return the property names of an OAR server, and the nodes that run jobs or can be woken.
+    """Return an OAR server's property names, and the nodes that run jobs or can be woken.
 
-    Suspected nodes are included, because OAR accepts requests for suspected nodes, and most return soon. OAR's
-    admission rules check all other names.
+    Suspected nodes are included, because OAR accepts requests for them and most return soon.
     """
     answer, now = _run_oar_query_for_output(server, oar_commands.show_nodes_command(server)), time.time()
     slots = [resource for resource in parse_oar_resources(answer) if resource.is_slot and not resource.is_drained]
@@ -362,8 +357,7 @@ COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # 
 def listen_for_job_ends(server: OarServerAccess) -> Iterator[list[int]]:
     """Yield the ids of jobs that report their end; yield an empty list about once a second.
 
-    An id is only a hint, because any user of the frontend may write to the FIFO. Raises CommandFailed when the
-    connection ends.
+    An id is only a hint: any frontend user may write to the FIFO. Raises CommandFailed if the connection ends.
     """
     if server.login is None:
         raise GridbridgeError("job ends can be pushed only over ssh")

@@ -1,8 +1,4 @@
-"""Submits and controls the jobs of an OAR server.
-
-OAR records a hold and carries out the hold later; calls that need the hold wait until then. Only state queries import
-the JSON parser.
-"""
+"""Submits and controls an OAR server's jobs; calls that need a hold wait until OAR carries it out."""
 
 import time
 
@@ -59,10 +55,7 @@ def oar_job_file_contents(spec: JobSpec, tells: bool) -> bytes:
 
 
 def _parse_oarsub_answer(answer: CompletedProgram) -> JobSubmissionResult:
-    """Parse oarsub's answer.
-
-    Exit status 9 says that the job was killed, but the held job still exists.
-    """
+    """Parse oarsub's answer; after exit status 9 (job killed) the held job still exists."""
     words = answer.stdout + answer.stderr
     number = words.partition(ID)[2].partition(b"\n")[0]
     if answer.status == 0 and number.isdigit():
@@ -85,10 +78,9 @@ def _reason_in_oarsub_output(words: bytes, status: int) -> str:
 
 
 def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
-    """Return the id of a user's oldest never released job or array with a given name.
+    """Return the id of a user's oldest never released job or array with a name; empty if none.
 
-    The result is empty if there is none. A released job keeps the name, because OAR can't rename jobs. A job
-    whose script did not arrive is not returned.
+    A released job keeps its name, because OAR can't rename. A job whose script did not arrive is left out.
     """
     held = _find_held_jobs_and_scripts(server, transfer, owner)
     if not held:
@@ -111,10 +103,7 @@ def _find_held_jobs_and_scripts(server: OarServerAccess, transfer: str, owner: s
 
 
 def query_owner_and_account(server: OarServerAccess, job: str) -> tuple[str, str]:
-    """Return a job's owner and name, which serves as account string; both are empty if the job has ended.
-
-    If OAR has resubmitted an ended job, the new job is queried, because it has the same owner and name.
-    """
+    """Return owner and name (as account string) of a job or its resubmission; both empty if ended."""
     oar_job = _query_live_job(server, job) or next(iter(_find_resubmitted_jobs(server, job)), None)
     oar_job = oar_job or _find_live_array_task(server, job)
     return (oar_job.owner, oar_job.account) if oar_job else ("", "")
@@ -214,10 +203,7 @@ def release_job(server: OarServerAccess, job: str) -> None:
 
 
 def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return the indices of each array's waiting and running tasks, by array id.
-
-    `arrays` maps array ids to account strings; a task with another account string is left out.
-    """
+    """Return each array's waiting and running indices; `arrays` maps ids to required account strings."""
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in _query_live_array_tasks(server, *arrays):
         if arrays.get(job.array) == job.account:
@@ -228,8 +214,7 @@ def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[
 def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
     """Suspend a running job, or hold a waiting job; a missing job is no error.
 
-    keeper.pl stops the job's processes. `oarhold -r` would need cpusets, and give the job's resources to other
-    jobs.
+    keeper.pl stops the processes: `oarhold -r` would need cpusets and give the job's resources to other jobs.
     """
     oar_job = _query_live_job(server, job)
     if oar_job and oar_job.is_waiting:
@@ -283,10 +268,7 @@ def _find_live_array_task(server: OarServerAccess, array: str) -> "OarJob | None
 
 
 def _wait_for_job_state(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
-    """Wait until a job's state is settled; return None if the job ends.
-
-    A timeout raises CommandFailed.
-    """
+    """Wait until a job's state is settled; return None if the job ends; raise CommandFailed on timeout."""
     deadline = time.monotonic() + server.timeout_s
     while (oar_job := _query_live_job(server, job)) and not is_settled(oar_job):
         if time.monotonic() > deadline:

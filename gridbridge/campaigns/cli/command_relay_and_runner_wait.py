@@ -1,7 +1,6 @@
 """Relays users' commands by ssh from login nodes to the transfer host, and reports late answers.
 
-The spool and the published files are on the transfer host; a host that mounts these files relays no command. A command
-with -h, --help, --published or --version runs on the login node, too.
+Hosts that mount spool and published files relay nothing; -h, --help, --published and --version stay local.
 """
 
 import json
@@ -66,9 +65,8 @@ def run_here_or_on_transfer_host(
 ) -> None:
     """Run a command on this host or on the transfer host, and exit with the command's status.
 
-    `writes` returns the files that a relayed command writes; these files are copied to this host. `changes` says
-    whether a command with these options changes any state. After a lost connection nobody knows if the state was
-    changed.
+    `writes` returns the files to copy to this host. `changes` says whether the command changes any state.
+    After a lost connection nobody knows whether the state was changed.
     """
     words = sys.argv[1:]
     transfer_host = "" if any(word.partition("=")[0] in HERE for word in words) else transfer_host_to_relay_to()
@@ -89,8 +87,7 @@ def run_on_transfer_host(
 ) -> int:
     """Run a command on the transfer host by ssh, and return its exit status.
 
-    Returns `lost` if the host was not reached. Returns UNANSWERED if the connection was lost and a command that changes
-    state may have started.
+    Returns `lost` if the host was not reached, UNANSWERED if a command that changes state may have started.
     """
     standard_input = HANDED_OVER if changes and stdin is None else stdin
     status = ssh.run_by_callers_ssh(transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input)
@@ -181,8 +178,7 @@ def stored_campaign_json(number: int, parsed: ParsedJdl) -> str:
 def print_stored_submission(program: str, lines: Sequence[str], summary: str) -> int:
     """Print that a submission is stored, and return the exit status.
 
-    If standard output can't be written, `summary` goes to standard error. The exit status is then UNANSWERED, so
-    that scripts do not repeat the request.
+    If standard output fails, prints `summary` to standard error and returns UNANSWERED: scripts must not retry.
     """
     try:
         for line in lines:

@@ -37,10 +37,7 @@ from gridbridge.program.model_values_as_json import model_value_from_json
 
 
 def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
-    """Read a JDL; raise ConfigError with all mistakes.
-
-    On a login node, any cluster name is accepted.
-    """
+    """Read a JDL, on a login node with any cluster names; raise ConfigError with all mistakes."""
     folder = os.path.dirname(path) or "."
     return jdl_reader.parse_jdl(
         path, text, type_=CampaignType(type_), folder=folder, site_clusters=_configured_cluster_names(config)

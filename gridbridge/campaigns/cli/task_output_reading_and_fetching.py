@@ -1,7 +1,4 @@
-"""Reads or fetches the outputs of the calling user's tasks, with the user's permissions.
-
-Standard output and error of a task are files in `campaign.NUMBER` of the campaign's exec_directory (batch/task.sh).
-"""
+"""Reads or fetches the outputs of the calling user's tasks, with the user's permissions."""
 
 import os
 import shutil
@@ -63,8 +60,7 @@ def own_campaign_output_folders(
 ) -> Mapping[str, TaskOutputFolderAtCluster]:
     """Return the output folder of the caller's own campaign at each cluster.
 
-    Raises ForeignOrMissingCampaignFile, with the owner's name, if the caller does not own the campaign. Root is
-    refused, too. Root has no user's ssh keys or home directory, and follows no path that a user chose.
+    Raises ForeignOrMissingCampaignFile for another user's campaign; root must not follow a user's path.
     """
     uid = campaign_files_of_owners.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:
@@ -110,8 +106,7 @@ def fetch_task_outputs(
 ) -> tuple[TaskOutputFetchOutcome, ...]:
     """Copy the outputs of tasks into a local folder; report each cluster that can't be read.
 
-    Symlinks in the folder are never followed. Raises StateError for a folder that can't
-    be made or written, and for a default folder that belongs to another user.
+    Follows no symlinks. Raises StateError for an unwritable folder, or another user's default folder.
     """
     if os.path.exists(to) and not os.path.isdir(to):
         raise StateError(f"{to}: not a folder")

@@ -50,8 +50,7 @@ def campaign_tasks_in_snapshots(
 ) -> Iterator[deletions.ArrayTasksWithSameStateAndAge]:
     """Yield the campaign tasks that wait or run at clusters that answered.
 
-    Tasks that are being deleted are left out. Waiting prologues and epilogues (`steps`) are included only if they
-    are marked for deletion. Times are corrected for jumps of this host's clock.
+    Tasks being deleted are left out, and so are unmarked waiting prologues and epilogues (`steps`).
     """
     jumps = tuple(leaps)
     for array in arrays:

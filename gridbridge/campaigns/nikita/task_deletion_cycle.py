@@ -1,7 +1,6 @@
 """One cycle of nikita: decides which campaign tasks to delete, and deletes the tasks as their owners.
 
-Only the runner submits deleted tasks again, after it has recorded how the tasks ended. If two programs submitted tasks,
-a task could run twice (CiGri, 2014).
+Only the runner submits tasks again; two submitting programs could run a task twice (CiGri, 2014).
 """
 
 import logging

@@ -55,8 +55,7 @@ def submit_arrays(
 ) -> tuple[ArraySubmissionResult, ...]:
     """Submit arrays of one campaign to one cluster, and release the arrays' tasks.
 
-    Each array whose submission started has a result: a job id or an error. After an error that is not in ERRORS
-    the cluster may have accepted the array. The same call may be repeated.
+    After an error outside ERRORS the cluster may have accepted an array; the same call may be repeated.
     """
     first = arrays[0][0]
     words = list[str]()
@@ -159,10 +158,7 @@ def _run_gridbridge_as_user(refusals: Container[int], *words: str) -> bytes:
 def snapshot_without_foreign_jobs(
     policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[CampaignArray]
 ) -> ClusterSnapshot:
-    """Leave out jobs of others that have an array's job id.
-
-    A reinstalled cell counts job ids from 1 again.
-    """
+    """Leave out jobs of others that have an array's job id; a reinstalled cell counts from 1 again."""
     names = {
         array.job_id: (array_job_name(policy, array), released_array_name(array.campaign))
         for array in arrays

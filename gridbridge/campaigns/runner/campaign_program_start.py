@@ -1,7 +1,6 @@
 """Starts gridbridge-runner and gridbridge-nikita as the service account, once or in a loop.
 
-Each program runs in one process only. Exit status: 0 for success, 1 if the program already runs, 2 for a wrong
-configuration or option.
+Exit status: 0 for success, 1 if the program already runs, 2 for a wrong configuration or option.
 """
 
 import argparse

@@ -170,10 +170,7 @@ class CampaignRunnerCycle:
 def process_inbox_before_cycle(
     take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
 ) -> None:
-    """Call `take` repeatedly, for at most 20 s.
-
-    Each call processes only a few inbox files of each person.
-    """
+    """Call `take` repeatedly for at most 20 s; each call takes only a few inbox files of each person."""
     until_s, before = clock.steady_s() + TAKING_S, None
     while (pending := list_pending()) != before and clock.steady_s() < until_s:
         before = pending

@@ -126,8 +126,7 @@ class CampaignOwnerRequestHandler:
     def execute_request(self, request: CampaignOwnerRequest) -> Mapping[int, CampaignOwnerRequestReply]:
         """Execute a request for each campaign or event, up to 200 in one transaction.
 
-        Campaigns are purged one by one, because a purge is slow and final. Retries are stored in several transactions;
-        after a kill the request is executed again.
+        A purge is slow and final, so each is separate. A retry request is executed again after a kill.
         """
         act = self._execute_request_for_event if request.verb in OF_EVENTS else self._execute_request_for_campaign
         is_retry = request.verb is CampaignOwnerRequestVerb.RESUBMIT

@@ -112,10 +112,7 @@ class CampaignRows:
     def create_array(
         self, campaign: int, cluster: str, tasks: int, at: datetime, kept_off: Sequence[TaskCountByExclusions] = ()
     ) -> CampaignArray | None:
-        """Move unsent tasks into a new array; return None if no task was moved.
-
-        `kept_off` counts tasks by avoided clusters.
-        """
+        """Move unsent tasks into a new array; return None if no task was moved."""
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         with self.database.transaction():
             taken = (self._take_unsent_tasks(campaign, kind) for kind in (unrestricted, *kept_off))

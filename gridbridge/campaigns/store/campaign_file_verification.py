@@ -27,10 +27,7 @@ FEW = 32  # at most this many lines are skipped one by one
 
 
 class RootVerifiedCampaignFiles:
-    """The files of one campaign, which root reads and verifies.
-
-    The campaign's first file is read at once. A file of added tasks is read only when the file is needed.
-    """
+    """The files of one campaign, which root reads and verifies."""
 
     def __init__(self, campaign: int, folder: str = CAMPAIGNS) -> None:
         """Read the campaign's first file; raises CampaignFileUnreadable if the file cannot be read now."""
@@ -186,10 +183,7 @@ class CampaignNumberRegister:
         return recorded is not None and recorded != (uid, digest)
 
     def register_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
-        """Register a file before the file is renamed; raise StateError on a full disk.
-
-        An existing entry stays.
-        """
+        """Register a file before its renaming; keep an existing entry; raise StateError on a full disk."""
         if (campaign, part) in self._known:
             return
         self._append_line_to_register(f"{campaign_file_name(campaign, part)} {uid} {digest}\n")

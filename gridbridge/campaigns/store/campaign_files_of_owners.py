@@ -1,7 +1,6 @@
 """Files of campaigns and requests, which owners write and which the service reads and renames.
 
-Owners put files into their own folders, below a folder of mode 3733 (sticky, setgid). The service moves a file into its
-own folder before processing, so that the owner can no longer withdraw the file.
+The service first moves a file out of its owner's folder, so that the owner can no longer withdraw it.
 """
 
 import hashlib
@@ -218,8 +217,7 @@ def read_numbered_campaign_file(
 def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bool = False) -> tuple[Any, list[str]]:
     """Return the header and all task parameters of this user's campaign; root reads all campaigns.
 
-    Raises ForeignOrMissingCampaignFile if the file is missing, damaged or another user's. Anybody may create a
-    file with the name of a removed campaign file. With `is_run` root reads only its own files.
+    Raises ForeignOrMissingCampaignFile, also for a stranger's file. With `is_run` root reads only its own.
     """
     uid = os.geteuid()
     owner = uid if uid or is_run else None

@@ -1,7 +1,6 @@
 """Inbox folders, one for each person, from which the service takes campaign files and requests.
 
-Only the person and the service's group may write into `u.UID`, so the folder proves which person sent a file. If
-another user has created `u.UID`, the person uses `u.UID.TOKEN`, with a random token from the home directory.
+Only the person and the service may write into a folder, so the folder proves who sent a file.
 """
 
 import os

@@ -73,10 +73,7 @@ class TaskDeletionMarkRows:
         return marks
 
     def mark_tasks(self, wipe: deletions.ArrayTaskDeletion) -> None:
-        """Mark tasks for deletion. An owner's mark stays.
-
-        A reason that applies only to waiting tasks replaces no mark.
-        """
+        """Mark tasks for deletion; an owner's mark stays, and a reason for waiting tasks replaces no mark."""
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _mark_keys_of_deletion(wipe)]
         unless = true() if wipe.wiped_for in deletions.REASONS_IF_STILL_WAITING else _UNWANTED
         self._database.execute_each(self._database.upsert(MARKS, unless), rows)

@@ -137,10 +137,7 @@ class EventAndSuccessRecordRows:
         self._database.execute(sa.update(EVENTS).where(*of).values(closed_at=at))
 
     def close_events_of_ended_campaigns(self, before: datetime, at: datetime, but: Iterable[CampaignEventCode]) -> None:
-        """Close events of campaigns that ended before a time and have no open array.
-
-        Events whose code is in `but` stay open.
-        """
+        """Close events of campaigns that ended before a time and have no open array, except codes in `but`."""
         ended = sa.select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < before)
         of = (
             EVENTS.c.campaign.in_(ended),

@@ -174,10 +174,7 @@ class RootLedgerOfSubmittedTasks:
             self._add_ledger_row([END])
 
     def reopen_campaign(self, request: str) -> None:
-        """Record that a request reopens a campaign.
-
-        Raises CampaignEndInRootLedger if the campaign has ended again.
-        """
+        """Record that a request reopens a campaign; raise CampaignEndInRootLedger if it has ended again."""
         if request not in self._requests:
             self._add_ledger_row([TAKEN_UP, request])
         self.require_campaign_not_ended()
@@ -229,8 +226,7 @@ class RootLedgerOfSubmittedTasks:
     def record_array(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
         """Record an array before its submission; a second record means a possible second submission.
 
-        Raises ArrayTasksAlreadyInLedger if another array has one of the attempts, SpeculativeCopyRefusal for invalid or
-        too many speculative attempts, and CampaignEndInRootLedger if the campaign has ended.
+        Raises ArrayTasksAlreadyInLedger, SpeculativeCopyRefusal or CampaignEndInRootLedger.
         """
         now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else [])]
         before = self._arrays.get(str(array))
@@ -306,10 +302,7 @@ class RootLedgerOfSubmittedTasks:
 
     @contextmanager
     def write_lines_at_once(self) -> "Iterator[None]":
-        """Write all ledger lines of a `with` block at the block's end, with one fsync.
-
-        On a full disk the block's end raises OSError and writes no line; the object must not be used further.
-        """
+        """Write all ledger lines of a `with` block with one fsync; after an OSError the object is unusable."""
         self._unwritten = []
         try:
             yield

@@ -142,8 +142,7 @@ class TaskAttemptRows:
     ) -> tuple[AttemptOutcomeAtCluster, ...]:
         """Return all outcomes of the tasks of `attempts` since the owner's last retry.
 
-        The task of a first attempt is skipped, unless `copied` has the task. `copied` has the tasks with speculative
-        attempts.
+        First attempts are skipped, except for tasks in `copied`, which have speculative attempts.
         """
         keys = {(row.campaign, row.task) for row in attempts if row.attempt > 1 or (row.campaign, row.task) in copied}
         tasks: dict[int, list[int]] = {}

@@ -1,7 +1,6 @@
 """Builds campaigns without a JDL, from a command for each number or line, or from a qsub job script.
 
-Each campaign becomes a JDL, so all rules of JDLs apply. A number or line is never executed: the campaign's command
-line defines a shell function, which gets the number or line as argument `"$1"`.
+A number or line is never executed: a shell function gets it as argument `"$1"`.
 """
 
 import json
@@ -67,8 +66,7 @@ def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: C
 def campaign_with_task_per_line(path: str, words: tuple[str, ...], typed: CampaignWithoutJdlOptions) -> ParsedJdl:
     """Return a campaign that runs a command for each non-blank line of a file.
 
-    A task's name is its line number. Raises CommandLineMistake if the file can't be read or an
-    option is wrong, and ConfigError with all mistakes in the file.
+    Line numbers name the tasks. Raises CommandLineMistake, or ConfigError for mistakes in the file.
     """
     parameters = tuple(f"{number} {quote_for_sh(line)}" for number, line in read_task_lines(path))
     return _make_campaign_from_options(
@@ -79,10 +77,7 @@ def campaign_with_task_per_line(path: str, words: tuple[str, ...], typed: Campai
 def campaign_of_job_script(
     path: str, text: str, arguments: tuple[str, ...], typed: CampaignWithoutJdlOptions
 ) -> ParsedJdl:
-    """Return a campaign that runs a job script; raises ConfigError with all mistakes in the script.
-
-    Raises CommandLineMistake if the script is valid and an option of the command line is wrong.
-    """
+    """Return the campaign of a job script; raise ConfigError for it, or CommandLineMistake for options."""
     read = qsub_directive_parser.JobScriptParser(path)
     read.parse_directives(text)
     problems, request = read.problems, read.asked
@@ -117,10 +112,7 @@ def _explain_invalid_task_limit(request: qsub_directive_parser.JobScriptRequest,
 
 
 def shell_command_with_task_words(words: tuple[str, ...], word: str) -> str:
-    """Return sh code that defines a function and ends with a call, to which a task's words are appended.
-
-    The function runs the command `words`. In the command, `word`, such as $1, replaces {}.
-    """
+    """Return sh code, to which a task's words are appended, that runs `words` with `word` in place of {}."""
     if not any(PLACE in argument for argument in words):
         words += (PLACE,)
     parts = ([quote_for_sh(part) if part else "" for part in argument.split(PLACE)] for argument in words)

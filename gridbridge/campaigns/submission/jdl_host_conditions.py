@@ -1,7 +1,4 @@
-"""Parses the host conditions of tasks, as in `oarsub -p` or `qsub -l`, into validated words.
-
-Conditions are kept in conjunctive form: every clause must hold, and a clause holds if one of its conditions holds.
-"""
+"""Parses the host conditions of tasks, as in `oarsub -p` or `qsub -l`, into validated words."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,8 +1,4 @@
-"""Parses a campaign's JDL, in JSON or TOML, and reports all mistakes at once.
-
-Each mistake is one line: `FILE:LINE: key = value: what is wrong; expected WHAT`. Keys are CiGri's, in upper or lower
-case. A global key holds for each cluster that does not set the key.
-"""
+"""Parses a campaign's JDL, in JSON or TOML, and reports all mistakes at once."""
 
 import json
 import os
@@ -48,10 +44,9 @@ def parse_jdl(
     parameters: tuple[str, ...] = (),
     site_clusters: tuple[str, ...] = (),
 ) -> ParsedJdl:
-    """Parse a JDL; raises ConfigError with all mistakes.
+    """Parse a JDL; raise ConfigError with all mistakes.
 
-    A relative path in `param_file` starts at `folder`; the file is not read if `parameters` are given. If
-    `site_clusters` are given, other clusters are refused.
+    `param_file` starts at `folder`, and is unread with `parameters`. `site_clusters`, if any, excludes others.
     """
     return JdlReader(path, text, folder, known=site_clusters).read(type_, parameters)
 

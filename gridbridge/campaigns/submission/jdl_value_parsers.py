@@ -91,8 +91,7 @@ def parse_walltime_s(text: object) -> int:
 def parse_oar_resource_request(text: object) -> dict[str, int]:
     """Parse a resource request of OAR, such as `/nodes=2/core=4,walltime=1:0:0`, into slots and nodes.
 
-    Without a level of nodes the slots may lie on any nodes. A request for whole nodes or processors is refused, because
-    its number of slots is unknown before OAR chooses nodes.
+    Whole nodes and processors are refused: until OAR chooses nodes, their number of slots is unknown.
     """
     if isinstance(text, str) and (timed := TIMED.fullmatch(text)):
         return parse_oar_resource_request(timed["levels"]) | {"walltime_s": parse_walltime_s(timed["time"])}

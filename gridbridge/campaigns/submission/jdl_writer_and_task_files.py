@@ -1,7 +1,4 @@
-"""Writes campaigns as JDLs, finds the lines of JDL keys, and reads files with a task on each line.
-
-The size of a file is limited, because a device may be endless. The first word of a task's parameters names the task.
-"""
+"""Writes campaigns as JDLs, finds the lines of JDL keys, and reads files with a task on each line."""
 
 import json
 import os
@@ -179,10 +176,7 @@ NO_LINE = ("all lines are blank", "expected one line for each task")
 
 
 def read_task_lines(path: str) -> tuple[tuple[int, str], ...]:
-    """Return the non-blank lines of a task file, with their numbers.
-
-    Raises CommandLineMistake if the file can't be read, and ConfigError with all wrong lines.
-    """
+    """Return the numbered non-blank lines of a task file; raise CommandLineMistake or ConfigError."""
     file = TaskFileReader(path)
     lines = tuple(file.read_numbered_lines())
     if file.unread:
@@ -203,11 +197,7 @@ class TaskFileReader:
     untold: int = 0  # number of wrong lines that are not reported
 
     def read_numbered_lines(self) -> Iterator[tuple[int, str]]:
-        """Yield the non-blank lines with their numbers.
-
-        A byte-order mark at the beginning is ignored. Lines that are not UTF-8 or too long are reported and dropped at
-        once, because all lines of a large file may be wrong.
-        """
+        """Yield the non-blank lines with their numbers; report lines that are too long or not UTF-8."""
         try:
             with self._open_task_file() as file:
                 for number, line in self._read_lines_within_limits(file):
@@ -254,10 +244,7 @@ class TaskFileReader:
             return ""
 
     def _report_wrong_task_line(self, number: int, problem: str) -> None:
-        """Record a wrong line; after 1000 wrong lines, only count further lines.
-
-        A file may have millions of wrong lines.
-        """
+        """Record a wrong line; after 1000 wrong lines only count, because a file may have millions."""
         if len(self.problems) < MOST_TOLD:
             self.problems.append(f"{self.path}:{number}: {problem}")
         else:

@@ -106,10 +106,7 @@ def _parse_smallest_slot_number(text: str) -> int:
 
 
 def output_path_for_any_host(text: str, *, may_lack: bool = False) -> tuple[str, list[str]]:
-    """Return the path for all hosts in -o, and a warning for each path for one host.
-
-    If -o has only paths for one host, the path is empty with `may_lack`; otherwise ParseError is raised.
-    """
+    """Return the path for all hosts in -o (may be empty with `may_lack`), and warnings; raise ParseError."""
     entries = [entry for entry in text.split(",") if entry]
     at_one = [entry for entry in entries if entry.find(":") > 0]
     at_any = [entry.removeprefix(":") for entry in entries if entry not in at_one]
@@ -166,8 +163,7 @@ class JobScriptParser:
     def parse_directives(self, script: str) -> None:
         """Parse all `#$` lines of a script.
 
-        A line has words up to the next `#`, separated by blanks outside quotation marks. Quotation marks are removed,
-        and the last quotation mark may be unclosed. A backslash is an ordinary character.
+        A line ends at the next `#`. Quotation marks are removed, and a backslash is an ordinary character.
         """
         for number, line in enumerate(script.split("\n"), start=1):
             self.asked.is_soft = False  # -soft has effect up to the end of its line

@@ -1,7 +1,6 @@
 """Applies the site's admission rules to campaigns, and checks the limits of a campaign's values.
 
-Rules are Python functions. Rules in a file or folder that other accounts can write are refused, so that no user's text
-is executed; the error has a command that corrects the permissions.
+Rules that other accounts can write are refused, because rules are executed as Python.
 """
 
 import os
@@ -43,10 +42,7 @@ LONGEST = 200  # largest number of characters of an error message
 def load_site_admission_rules(
     folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> tuple[CampaignAdmissionRule, ...]:
-    """Return the site's admission rules, ordered by file name, then as in the file; empty without rules.
-
-    Raises FileWritableByOthers if accounts other than root can write a rule, and ConfigError for invalid Python.
-    """
+    """Return the site's rules by file name and line; raise FileWritableByOthers or ConfigError."""
     try:
         safe_files.require_trusted_path(folder, owner=owner)
         names = sorted(safe_files.list_folder_or_empty(folder))

@@ -183,10 +183,7 @@ def _count_arrays_without_listed_tasks(arrays: Iterable[CampaignArray], situatio
 
 
 def _plan_retries_of_ended_tasks(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRetry, ...]:
-    """Return the tasks to retry.
-
-    A lost task may still run, so it is retried only if a second attempt does no harm.
-    """
+    """Return the tasks to retry; a lost task may still run, and is retried only if that does no harm."""
     twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.may_be_copied}
     clusters = {
         campaign.number: {

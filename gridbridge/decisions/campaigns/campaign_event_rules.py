@@ -1,7 +1,6 @@
 """Decide which events of clusters, campaigns and tasks a cycle of the runner opens and closes.
 
-CiGri closes a cluster to a campaign after one program error (module Colombo, scheduler 3.2). gridbridge does so after
-several errors in a row. Events about program errors and black holes stay open until the owner closes them.
+CiGri closes a cluster after one program error (module Colombo, scheduler 3.2), gridbridge after several.
 """
 
 from collections import defaultdict

@@ -1,7 +1,6 @@
 """Rank the campaigns for each cluster, and share the cluster's free slots among the campaigns.
 
-Test campaigns come first, then campaigns of owners with an affinity to the cluster, then all other campaigns
-(CiGri scheduler specification, metascheduler, note of 20 May 2009).
+The order is tests, affinity, others (CiGri scheduler specification, metascheduler, note of 20 May 2009).
 """
 
 import math
@@ -30,9 +29,7 @@ class ClustersOfferedToCampaign(NamedTuple):
 def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tuple[ClustersOfferedToCampaign, ...], ...]:
     """Group campaigns, each with the clusters it may use now; earlier groups get slots first.
 
-    The groups are: test campaigns, campaigns at clusters with an affinity to the owner, campaigns at clusters
-    without an affinity, and test campaigns above the owner's limit. In a group, a higher priority goes first, and
-    with equal priorities the older campaign.
+    Groups: tests, clusters with affinity, other clusters, tests above the limit. Then priority and age decide.
     """
     going = [campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT]
     ranked = sorted(
@@ -53,10 +50,7 @@ def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tupl
 
 
 def max_test_campaigns_served_first(situation: CampaignCycleSituation, cluster: str) -> int:
-    """Return how many test campaigns of one owner a cluster serves first.
-
-    The limit keeps one owner from blocking all others.
-    """
+    """Return how many test campaigns of one owner a cluster serves first, so that nobody blocks others."""
     return max(MIN_PRIOR_TESTS, situation.room[cluster].max_slots // SLOTS_PER_PRIOR_TEST)
 
 
@@ -91,8 +85,7 @@ def explain_campaign_order(
 ) -> tuple[CampaignPrecedenceReason, float, float]:
     """Return why a cluster serves campaign `first` before campaign `then`, and two numbers.
 
-    If usages or priorities decide, the numbers are those of `then` and `first`. If the limit of test campaigns
-    decides, the numbers are 0 and the limit. Otherwise both are 0.
+    The numbers are usages or priorities of `then` and `first`, or 0 and the limit of test campaigns, or zeros.
     """
     sharing, affinity = situation.sharing, situation.room[cluster].affinity
     if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:
@@ -179,10 +172,8 @@ def fair_share_tasks_by_campaign(
 ) -> dict[int, int]:
     """Return how many tasks each campaign gets from a cluster's free slots.
 
-    Each slot goes to the user, project or group with the least usage (CiGri scheduler specification, fairsharing).
-    `used_s` has the decayed usage in slot-seconds. First, everybody gets slots for at most `ahead` tasks, so that
-    everybody soon has results. CiGri limits these first tasks for each campaign, gridbridge for each user, project or
-    group, so that nobody gains by splitting work into many campaigns. Negative `free_slots` give no tasks.
+    After `ahead` first tasks for everybody, least usage counts (CiGri scheduler specification, fairsharing).
+    Unlike in CiGri, nobody gains first tasks by many campaigns. `used_s` is in slot-seconds.
     """
     granted = dict.fromkeys((request.campaign for request in requests), 0)
     levels = {request.claimant: used_s.get(request.claimant, 0.0) for request in requests}

@@ -1,8 +1,4 @@
-"""Count the ended tasks of a campaign, and forecast when the campaign ends.
-
-P50 is the time by which the campaign has ended with a probability of 50 %; P90 is the same with 90 %. CiGri's forecast
-was a single time without a probability.
-"""
+"""Count the ended tasks of a campaign, and forecast its end with a probability of 50 % and 90 %."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -83,8 +79,7 @@ def estimate_survival_curve(
 ) -> RunTimeSurvivalCurve:
     """Estimate the survival curve of run times from ended and running tasks.
 
-    Running tasks count with their elapsed times, because in a young campaign only short tasks have ended. If many tasks
-    run longer than all ended tasks, the curve gets a tail with a scale of at least `caution` times the longest time.
+    Running tasks count, because short tasks end first. The tail's scale is at least `caution` longest times.
     """
     endings = sorted([(time, True) for time in ended] + [(time, False) for time in running])
     at_risk, share = len(endings), 1.0
@@ -201,10 +196,7 @@ def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> Published
 
 
 class _CompletionChance:
-    """The probability that all tasks of a campaign have ended, as a function of time.
-
-    Unsent tasks are assumed to start as running tasks end, at the present rate of ended tasks.
-    """
+    """The probability that all tasks of a campaign have ended, as a function of time."""
 
     def __init__(self, running: Sequence[Weighed], curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> None:
         self.rate = rate  # number of tasks that end per second
@@ -243,8 +235,7 @@ class _CompletionChance:
     def _log_probability_of_unsent_tasks(self, rate: float, time: float) -> float:
         """Return the logarithm of the probability that all unsent tasks have ended after `time` seconds.
 
-        The j-th unsent task is assumed to start after j / rate seconds. Tasks whose run times so far are in
-        the same step of the survival curve have the same probability.
+        The j-th unsent task is assumed to start after j / rate seconds.
         """
         newest, oldest = time - (self._waiting + 0.5) / rate, time - 0.5 / rate
         logarithm, since = 0.0, -inf
@@ -295,9 +286,7 @@ def add_ended_task_counts_to_campaign(
 ) -> PublishedCampaign:
     """Add the number of ended tasks and the mean run time at each cluster to a published campaign.
 
-    `ends` are sorted by time. The rate of ended tasks of an ended campaign is computed over its whole
-    life; a campaign that has not ended keeps the rate of the last hour. Tasks that their owner
-    cancelled count as ended, but not as failed, and not in the rate.
+    `ends` are sorted by time. Cancelled tasks count as ended, but not as failed, and not in the rate.
     """
     if not ends:
         return campaign

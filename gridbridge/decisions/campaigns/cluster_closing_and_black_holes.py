@@ -76,11 +76,7 @@ class ClusterClosureOrProbe(Enum):
 def derive_cluster_blacklist(
     events: Iterable[CampaignEvent], at: datetime, policy: CampaignFailuresSection
 ) -> dict[CampaignCluster, ClusterClosureOrProbe]:
-    """Return the pairs of campaign and cluster that events close, and which of them get a probe now.
-
-    A cluster that may recover by itself gets one task as a probe, after a pause that doubles each time. CiGri's pause
-    (autofix) is always 30 s.
-    """
+    """Return the pairs of campaign and cluster that events close, and which of them get a probe now."""
     entries: dict[CampaignCluster, ClusterClosureOrProbe] = {}
     for event in events:
         pair = event.campaign, event.cluster
@@ -133,10 +129,7 @@ def repeat_event_with_longer_pause(
     at: datetime,
     policy: CampaignFailuresSection,
 ) -> CampaignEvent:
-    """Return an event that happened again.
-
-    The pause before the next probe doubles if the last pause is over.
-    """
+    """Return an event that happened again; double the pause before the next probe if the last is over."""
     if earlier and earlier.until and not is_cluster_probe_due(earlier, at, policy):
         return replace(earlier, last_at=at)
     event = earlier or new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *pair, at)
@@ -174,9 +167,7 @@ KEPT_DURATIONS = 32  # number of run times stored for a campaign at a cluster
 def find_black_hole_clusters(records: Iterable[CampaignSuccessAtCluster]) -> frozenset[tuple[int, str]]:
     """Return the pairs of campaign and cluster at which tasks succeed suspiciously fast.
 
-    Because of a full disk, a missing licence or a wrong library, a program may end at once with exit status 0. The
-    cluster then has free slots all the time, and gets ever more tasks. Batch systems do not detect such black holes,
-    so gridbridge has its own limits.
+    A full disk may end a program at once with status 0; the cluster then gets ever more tasks.
     """
     of_campaign = defaultdict[int, list[CampaignSuccessAtCluster]](list)
     for record in records:
@@ -200,12 +191,7 @@ def _is_black_hole(record: CampaignSuccessAtCluster, of_campaign: Iterable[Campa
 
 
 def count_starved_tasks_by_cluster(situation: CampaignCycleSituation) -> Mapping[CampaignCluster, int]:
-    """Count the tasks that waited in vain at each cluster where no task of the campaign runs.
-
-    nikita deleted these tasks. The campaign may be unable to use the free slots: no free host has the
-    requested properties, or a quota limits the owner. CiGri then lowers a task's affinity (scheduler
-    3.2, tasks_affinity).
-    """
+    """Count the tasks that waited in vain at each cluster where no task of the campaign runs."""
     running = {view.pair for view in situation.there if view.listed > view.waiting}
     waited = {(record.campaign, record.cluster): record.wiped_in_row for record in situation.records}
     return {pair: tasks for pair, tasks in waited.items() if tasks and pair not in running}
@@ -224,8 +210,7 @@ STARTED_OUTCOMES = FAILED_BY_ITSELF | {
 def select_arrays_sent_before_outage(situation: CampaignCycleSituation) -> frozenset[tuple[int, int]]:
     """Return the arrays that were sent before the end of their cluster's last outage.
 
-    During an outage of its database OAR records no end of a task, so a task of one second may seem to
-    have run for ten minutes. Compared with such tasks, a healthy cluster would look like a black hole.
+    Their run times seem too long: while its database is down, OAR records no end of a task.
     """
     now_back = (event.cluster for event in situation.events if event.code is CampaignEventCode.GET_JOBS)
     back_at = dict(situation.back_at) | {name: situation.at for name in now_back if name in situation.room}
@@ -251,10 +236,7 @@ def update_success_records(
 def _add_attempts_to_success_record(
     record: CampaignSuccessAtCluster, ended: Sequence[TaskAttempt], untimed: Container[tuple[int, int]]
 ) -> CampaignSuccessAtCluster:
-    """Add ended attempts to a record.
-
-    A success resets the count of errors in a row. A start resets the count of deleted tasks.
-    """
+    """Add ended attempts; a success resets the count of errors, and a start the count of deleted tasks."""
     outcomes = [attempt.outcome for attempt in ended]
     is_started = STARTED_OUTCOMES.intersection(outcomes)
     good = [attempt for attempt in ended if attempt.outcome is TaskAttemptOutcome.SUCCESS]

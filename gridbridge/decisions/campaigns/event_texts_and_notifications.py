@@ -1,7 +1,6 @@
-"""Sentences for events of clusters, campaigns and tasks, and messages to subscribers about new events.
+"""Sentences for events, and messages to subscribers about new events.
 
-Severities are as in CiGri (notifications of its module Colombo, scheduler 3.2). Failures of the network and overrun
-walltimes have severity medium, new campaigns low, all other events high. Acts of users cause no message.
+Severities are as in CiGri (module Colombo, scheduler 3.2). Acts of users cause no message.
 """
 
 from collections.abc import Iterable
@@ -129,10 +128,7 @@ MEDIUM_EVENTS = frozenset(
 
 
 def build_event_notification(event: CampaignEvent, campaign: Campaign | None) -> NotifiableEvent | None:
-    """Return the notification about an event; None if nobody is told.
-
-    Root gets the notification if only root can act.
-    """
+    """Return the notification about an event, to root if only root can act; None if nobody is told."""
     if event.code in SILENT_EVENTS:
         return None
     is_roots = event.kind is CampaignEventSubject.CLUSTER or event.code in (*ROOT_EVENTS, CampaignEventCode.NO_FILE)

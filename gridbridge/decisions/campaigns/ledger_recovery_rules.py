@@ -42,16 +42,10 @@ def plan_recovery_from_root_ledger(
 ) -> tuple[LedgerRecoveryStep, ...]:
     """Return the steps that restore a campaign's lost arrays in the state file, one step per transaction.
 
-    `refused` is an array that root refused to submit, because the ledger already has the array's tasks.
-    The newest arrays come first, so that gridbridge may stop after any transaction: root refuses to
-    submit tasks that the ledger has.
-
-    If the last attempt of a task was lost, gridbridge waits for the end of this attempt and of later
-    copies. All other lost attempts get an unknown end. A task that waits in the state file, but has
-    a copy in the ledger, is not sent again.
-
-    An array without a job id in the ledger was never released. If some of its tasks were sent again,
-    gridbridge gives up the array, and sends its remaining tasks again.
+    The newest arrays come first, and root refuses tasks that the ledger has, so that any step may be the last.
+    A task's last lost attempt and later copies are awaited; all other lost attempts get an unknown end. A
+    waiting task with a copy in the ledger is not sent again. An array without a job id was never released, and
+    is given up if tasks of it were sent again. `refused` is an array that root refused.
     """
     ledger = {array.number: array for array in entries}
     undone = [array for array in stored.arrays if _does_array_differ_from_root_ledger(array, stored, ledger)]
@@ -212,10 +206,7 @@ def _does_array_differ_from_root_ledger(
 def _array_of_ledger_entry(
     campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]
 ) -> CampaignArray:
-    """Return the array to store.
-
-    An array that is given up gets state RELEASED, so that its job is found and deleted.
-    """
+    """Return the array to store; a given-up array gets state RELEASED, so that its job is deleted."""
     is_given_up = _is_array_given_up(entry, first)
     sent = ArraySubmissionState.SUBMITTED if entry.job_id else ArraySubmissionState.INTENDED
     return CampaignArray(

@@ -32,10 +32,7 @@ REASON_WORDS = {
 def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
     """Plan from job lists and stored deletion marks which tasks of campaigns nikita deletes now.
 
-    nikita deletes tasks that wait too long, run long after their walltime, or were cancelled by their owners. If more
-    tasks wait than the flood rate allows, nikita deletes the newest after a grace period. nikita also deletes waiting
-    tasks that rebalancing moves, and best-effort tasks that hold resources which a local request lacks. Waiting tasks
-    of test campaigns are not deleted for waiting.
+    Tasks of test campaigns are never deleted for waiting. Of a flood, the newest tasks go after a grace period.
     """
     going = [part for part in listing.parts if not part.is_cancelled]
     new = [part for part in going if part.marked is None]

@@ -1,7 +1,6 @@
 """Choose the best-effort tasks to preempt, so that a waiting job of the local cluster can start.
 
-Grid Engine preempts best-effort tasks only when a local job starts (queue_conf(5), subordinate_list). A local
-job never starts while best-effort tasks hold a consumable resource that the job requests.
+Grid Engine preempts when a job starts (queue_conf(5), subordinate_list), so never for a lacking consumable.
 """
 
 from collections import defaultdict
@@ -159,11 +158,7 @@ VictimChoice = tuple[FreeQueueInstanceResources, tuple[PreemptibleTask, ...]]
 
 
 def choose_preemption_victims(request: LocalRequestBlockedByCampaigns) -> VictimChoice | None:
-    """Choose the queue instance that needs fewest preemptions, and the tasks to preempt there.
-
-    None if the request can start without a preemption, or if no preemption helps. If two queue
-    instances need equally many preemptions, the newest tasks are preempted.
-    """
+    """Choose the queue instance with fewest preemptions, and its victims; None if none is needed or helps."""
     tasks, choices = _PreemptibleTasksByHost(request), list[VictimChoice]()
     for host in request.places:
         missing, barring = (

@@ -37,10 +37,8 @@ ENDED_BY_CLUSTER = {  # outcomes that the prologue or epilogue did not cause, ea
 class PrologueAndEpilogueProgress:
     """The prologues and epilogues of all campaigns, with those ends that the present cycle has found.
 
-    The first tasks wait until the prologue has ended. A failed prologue closes the cluster to the
-    campaign, until a probe starts the prologue again. The epilogue starts when all tasks have ended,
-    even in a cancelled campaign. If tasks are retried later, prologue and epilogue run again. A
-    prologue or epilogue that was preempted or lost its host has not failed.
+    A failed prologue closes the cluster until a probe repeats it; a preempted or lost one has not failed. The
+    epilogue starts when all tasks have ended, even in a cancelled campaign.
     """
 
     def __init__(self, situation: CampaignCycleSituation) -> None:

@@ -19,8 +19,7 @@ UNLIMITED = 1_000_000  # number of arrays; more than any cluster accepts
 class FreeClusterSlots:
     """The free ordinary slots and best-effort slots of each cluster.
 
-    An ordinary slot and a best-effort slot may be the same core, so each task takes a slot of both kinds. Otherwise a
-    cycle could send a best-effort task together with an ordinary task that preempts it.
+    Each task takes a slot of both kinds, so that no ordinary task preempts a best-effort one of the same cycle.
     """
 
     def __init__(self, room: Mapping[str, ClusterCapacityForCampaigns]) -> None:
@@ -95,9 +94,8 @@ def remaining_capacity_of_clusters(
 ) -> RemainingClusterCapacity:
     """Return the clusters' free capacity, less the slots of waiting tasks and of tasks in `begun` arrays.
 
-    Slots are kept only for waiting tasks that can start, and only for `SLOT_KEPT_S`, because held tasks and tasks
-    that fit no host would otherwise block a cluster. Test tasks that have waited longer do not count as waiting,
-    because nikita never deletes them. The JDLs in `campaigns` still name the closed clusters.
+    Slots are kept only for `SLOT_KEPT_S`, because tasks that fit no host would block a cluster. The JDLs in
+    `campaigns` still name the closed clusters.
     """
     free = FreeClusterSlots({name: room for name, room in situation.room.items() if not room.is_closed})
     may_wait = {

@@ -37,9 +37,8 @@ def distribute_slots_to_campaigns(
 ) -> tuple[PlannedCampaignTaskSend, ...]:
     """Return the tasks that one cycle of the runner sends to clusters.
 
-    Tasks are sent to wait only after all free slots are filled, so that no task waits at one cluster
-    while another cluster could start it. The JDLs in `campaigns` still name the closed clusters.
-    The arrays in `begun` are submitted in any case. A cluster in `barred` gets no task, or one probe.
+    No task is sent to wait before all free slots are filled. A cluster in `barred` gets no task, or one probe.
+    The JDLs in `campaigns` still name the closed clusters.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
     distribution = TaskAllotmentToClusters(
@@ -86,10 +85,7 @@ class TaskAllotmentToClusters:
                 self._give_tasks_free_slots(campaign, cluster, self._matching.tasks_to_start(campaign, cluster))
 
     def send_tasks_to_wait(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Send tasks of one group to wait.
-
-        A multi-slot task must not wait before an earlier campaign's tasks.
-        """
+        """Send tasks of one group to wait; no multi-slot task waits before an earlier campaign's tasks."""
         for campaign, clusters in turn:
             for cluster in self._sort_clusters_best_first(campaign, clusters):
                 allotted = self.given[campaign.number, cluster]
@@ -106,10 +102,7 @@ class TaskAllotmentToClusters:
                 )
 
     def _share_free_slots_among_campaigns(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Share ordinary slots, then best-effort slots.
-
-        The cluster that campaigns rank best on average comes first.
-        """
+        """Share ordinary, then best-effort slots; the cluster that campaigns rank best on average comes first."""
         offered = defaultdict[tuple[str, bool], list[Campaign]](list)
         ranks = defaultdict[tuple[str, bool], list[int]](list)
         for campaign, clusters in turn:

@@ -1,8 +1,6 @@
 """Plan speculative attempts: extra attempts of tasks that run long near the end of a campaign.
 
-CiGri's scheduler specification calls this finalize scheduling. Most of the last tasks end without help, so gridbridge
-adds limits: only a task that runs longer than 95 % of the ended tasks gets speculative attempts, at most two, on slots
-that the ordinary tasks of all campaigns have left free.
+gridbridge limits CiGri's finalize scheduling (scheduler specification): most last tasks need no help.
 """
 
 from collections import Counter, defaultdict
@@ -47,8 +45,7 @@ class CampaignNearEnd:
 def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemptsAtCluster, ...]:
     """Choose speculative attempts and their clusters; the task that runs longest goes first.
 
-    A task gets at most one speculative attempt in a cycle, and a second only if the first runs long too. A
-    speculative attempt never goes to a cluster where the task runs or has failed.
+    A task gets a second attempt only if the first runs long too, and none at a cluster where it runs or failed.
     """
     beyond_s, free = run_time_percentile_95_s(end.durations_s), dict(end.free)
     is_end = is_campaign_near_end(end.left, end.unsent, sum(free.values()), end.sent_s, end.limits)
@@ -121,11 +118,7 @@ def plan_speculative_attempts(
     rivals: AttemptsByTask,
     barred: Set[CampaignCluster],
 ) -> Iterator[SpeculativeAttemptsAtCluster]:
-    """Yield the speculative attempts that a cycle sends after all ordinary tasks.
-
-    `over` has for each campaign the number of tasks that have ended and do not run again. `barred` has the clusters
-    that get no speculative attempt: closed clusters, probed clusters, and clusters whose prologue must run first.
-    """
+    """Yield a cycle's speculative attempts; `over` counts each campaign's tasks that ended for good."""
     if not situation.tails:
         return
     campaigns = {campaign.number: campaign for campaign in situation.campaigns}
@@ -184,10 +177,7 @@ def _count_fitting_tasks_by_cluster(
     remaining: RemainingClusterCapacity,
     counted: _TaskCountsForSpeculation,
 ) -> Mapping[str, int]:
-    """Return how many tasks fit at each cluster.
-
-    The fastest cluster is first. Clusters where tasks waited in vain are last.
-    """
+    """Return how many tasks fit at each cluster: fastest first, and last where tasks waited in vain."""
     number, mean_s = campaign.number, situation.sharing.mean_s.get(campaign.number, {})
     room = dict[str, int]()
     for name, request in campaign.jdl.clusters.items():

@@ -1,4 +1,4 @@
-"""Decide from job lists and accounting records which attempts of tasks have ended, and with what outcome.
+"""Decide from job lists and accounting records which attempts have ended, and with what outcome.
 
 Exit statuses 66 and 67 request another run, as in CiGri, unless the cluster killed or deleted the task.
 """
@@ -33,10 +33,7 @@ SELF_ENDED_OUTCOMES = frozenset({TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.
 
 
 def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
-    """Return the outcome of an ended job.
-
-    A job that a signal killed after its walltime has outcome WALLTIME.
-    """
+    """Return the outcome of an ended job: WALLTIME if a signal killed it after its walltime."""
     if end.killed_for in KILL_OUTCOMES:
         return KILL_OUTCOMES[end.killed_for]
     if was_job_preempted(end):
@@ -58,10 +55,8 @@ def outcome_of_task_nikita_deleted(
 ) -> TaskAttemptOutcome:
     """Return the outcome of a task marked for deletion by nikita; `outcome` is from the accounting.
 
-    A task that ended by itself before the deletion keeps `outcome`. A task that its owner cancelled
-    gets UNWANTED, so that it never runs again. A task that nikita deleted for waiting, but that had
-    just started, counts as preempted. A task of a move is deleted only while waiting. If such a task
-    had started, somebody else ended it, and it keeps `outcome`.
+    A task that ended by itself keeps `outcome`. A cancelled task gets UNWANTED, so that it never runs again. A
+    started task counts as preempted, but keeps `outcome` after a move, because somebody else ended it.
     """
     if wiped_for is NikitaDeletionReason.UNWANTED:
         return outcome if outcome in SELF_ENDED_OUTCOMES else TaskAttemptOutcome.UNWANTED
@@ -95,9 +90,7 @@ class ArrayWithMissingTasks:
 class MissingAttemptOutcomeDecider:
     """Decides the outcomes of attempts that are missing in the job lists of their clusters.
 
-    A task without an accounting record counts as deleted before its start once it is missing for `forgotten_s`.
-    A task that nikita held before the deletion counts so at once. A started task without a record is lost, and
-    may still run.
+    Without a record, an unstarted task counts as deleted after `forgotten_s`; a started one may still run.
     """
 
     def __init__(
@@ -122,9 +115,8 @@ class MissingAttemptOutcomeDecider:
     ) -> ReportedEnds:
         """Return those reported ends of an array's tasks that gridbridge believes.
 
-        In a cancelled campaign, contradicting records are ignored. If the owner gave up tasks with
-        contradicting records, the tasks have an unknown end. A record of a task that was deleted before
-        its start is forged, and is ignored.
+        Records of tasks deleted before their start are forged, and ignored, like contradictions in a cancelled
+        campaign. Contradicting records of tasks that the owner gave up become an unknown end.
         """
         ends = mark_future_ends_as_disputed(missing, ends)
         ends = {**ends, **dict.fromkeys(self.list_tasks_deleted_while_held(array), DELETED_BEFORE_START)}
@@ -184,9 +176,7 @@ class MissingAttemptOutcomeDecider:
 def _correct_ended_attempt(attempt: TaskAttempt, most_s: float, lost_job: int, *, is_cancelled: bool) -> TaskAttempt:
     """Correct the run time, the outcome and the lost job's id of an ended attempt.
 
-    The run time is at most `most_s`, because users can forge accounting records, and run times use up the owner's
-    share of slots. In a cancelled campaign a signal counts as a deletion, because Grid Engine's accounting shows a
-    deletion only as a signal.
+    `most_s` limits run times, because users can forge records. Grid Engine shows a deletion only as a signal.
     """
     is_deleted = is_cancelled and attempt.outcome is TaskAttemptOutcome.SIGNAL
     is_forged = attempt.wallclock_s is not None and attempt.wallclock_s > most_s
@@ -237,8 +227,7 @@ def outcomes_of_missing_attempts(
 ) -> tuple[TaskAttempt, ...]:
     """Return the missing attempts of an array that have ended, with their outcomes.
 
-    `missing` has the seconds since the cluster last listed each attempt. The keys of `ends` and `marks`
-    are array indices. An attempt with a disputed end (None) or an end in the future has not ended yet.
+    `missing` has the seconds since the last listing. A disputed (None) or future end is no end yet.
     """
     ended = []
     for attempt, missed_s in missing.items():
@@ -263,9 +252,8 @@ def select_attempts_still_alive(
 ) -> frozenset[TaskAttempt]:
     """Return those attempts in `late` that may be alive, according to a query for their array.
 
-    A list of all jobs may be truncated, so the cluster was asked again for this array. `lives` has the
-    array indices of its started tasks, or None if the cluster does not know the array. If the job list
-    had no task of the array, all attempts may be alive. Otherwise, tasks that had not started were deleted.
+    The cluster was asked again, because a list of all jobs may be truncated. `lives` has the indices of started
+    tasks; None means that the array is unknown. Otherwise, unless `is_listed`, all attempts may be alive.
     """
     if lives is None:
         return frozenset()

@@ -1,7 +1,6 @@
-"""Decide whether a campaign task runs again, which clusters the task avoids, and which attempt counts.
+"""Decide whether a campaign task runs again, which clusters it avoids, and which attempt counts.
 
-Unlike in CiGri (scheduler 3.2, walltime), each kind of failure has its own limit of retries. Several attempts of a task
-may run at once (CiGri scheduler specification, finalize scheduling).
+Unlike in CiGri (scheduler 3.2, walltime), each kind of failure has its own limit of retries.
 """
 
 from collections import Counter, defaultdict
@@ -56,8 +55,7 @@ def choose_clusters_retry_avoids(
 ) -> tuple[str, ...]:
     """Return the clusters that a task's next attempt avoids while another cluster is open.
 
-    These are the clusters where the task failed. If it failed at every cluster, only the cluster of its last attempt is
-    avoided. A preempted attempt counts as no failure.
+    After a failure at every cluster only the last is avoided. A preempted attempt counts as no failure.
     """
     if now.outcome is TaskAttemptOutcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()
@@ -131,9 +129,7 @@ def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask
 def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: AttemptsByTask) -> tuple[TaskAttempt, ...]:
     """Give outcome COPY to each ended attempt whose task has another attempt that counts.
 
-    An attempt with outcome COPY is neither a success nor a failure, and causes no retry. Field `is_overrun` records
-    an overrun walltime, so that the task avoids the cluster. If two attempts succeeded in one cycle, the smaller
-    attempt number counts, because nobody knows which was first.
+    COPY is neither success nor failure. Of two successes in one cycle, the smaller attempt number counts.
     """
     now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
     for attempt in ended:

@@ -1,7 +1,6 @@
 """Predict job ratios: how many of a campaign's tasks a cluster gets for each free slot.
 
-The laws slow-start, two-way adaptive, and adaptive-down with exponential-up are CiGri's (scheduler specification, steps
-7 and 8). The law `measured` is gridbridge's own.
+All laws except `measured` are CiGri's (scheduler specification, steps 7 and 8).
 """
 
 from collections import Counter

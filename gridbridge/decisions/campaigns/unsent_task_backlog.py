@@ -49,10 +49,7 @@ class UnsentTaskBacklog:
         }
 
     def taken_tasks_by_exclusions(self, campaign: int, cluster: str) -> tuple[TaskCountByExclusions, ...]:
-        """Count the tasks taken for a cluster, by the clusters that the tasks avoid.
-
-        Tasks that avoid no cluster are left out.
-        """
+        """Count a cluster's taken tasks by the clusters that they avoid, without tasks that avoid none."""
         return tuple(
             TaskCountByExclusions(tasks=tasks, avoid=kind.avoid, never=kind.never)
             for kind, tasks in self._tasks_taken[campaign, cluster].items()

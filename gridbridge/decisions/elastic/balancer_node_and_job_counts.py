@@ -96,11 +96,7 @@ def is_pause_after_node_change_over(figures: BalancePlanFigures, rules: BalanceS
 
 
 def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
-    """Return all nodes and hosts of the cluster sorted by name, except powered-off standby hosts.
-
-    The master is included. A failed node is included while its machine exists, unless another node has the same
-    name.
-    """
+    """Return all nodes and hosts of the cluster sorted by name, except powered-off standby hosts."""
     nodes = sorted((node for node in situation.nodes if node.counts), key=lambda node: node.is_left_over)
     asleep = {short_host_name(node.name) for node in situation.nodes if node.state is ElasticNodeState.STANDBY}
     listed = (host.name for host in situation.cell.hosts if short_host_name(host.name) not in asleep)
@@ -148,8 +144,7 @@ def count_expected_and_unready_hosts(situation: BalanceSituation) -> tuple[int, 
 def are_too_many_hosts_unready(situation: BalanceSituation) -> bool:
     """Say whether more than 45 % of the hosts, and more than three hosts, are silent or in error.
 
-    In this case the network or the master has probably failed, and the balancer changes nothing. The rule is that of
-    Kubernetes' cluster autoscaler.
+    The network or the master has probably failed, so nothing is changed, as in Kubernetes' autoscaler.
     """
     hosts, unready = count_expected_and_unready_hosts(situation)
     return unready > UNREADY_HOSTS and unready > UNREADY_PART * hosts

@@ -91,8 +91,7 @@ def describe_balance_plan(
 ) -> str:
     """Describe the plan of a balancer round in one sentence, with the figures that led to the plan.
 
-    If `is_alone` is false, the round has further acts, and an empty plan reads `nothing more is done`.
-    `ended` is the id of the master's machine if the round destroys the machine, else empty.
+    `is_alone` is false if the round has further acts. `ended` is the id of the master's machine if destroyed.
     """
     words = _plan_sentence_words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
@@ -203,11 +202,7 @@ class BalancerRoundNodeChanges:
 def count_node_changes_by_pool(
     changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]], so_far: BalancerRoundNodeChanges
 ) -> BalancerRoundNodeChanges:
-    """Add the numbers of added, removed and failed nodes of each pool to a round's figures.
-
-    A change is a pair: the node before the round (None: new node), and the node after the round. A node counts
-    as added when the node is ready, as removed when the node's machine is deleted, and as failed once.
-    """
+    """Add the numbers of added, removed and failed nodes of each pool to a round's figures."""
     added, removed, failed = Counter[str](), Counter[str](), Counter[str]()
     for before, node in changes:
         was = before.state if before else None
@@ -299,8 +294,7 @@ def count_balancer_round_figures(
 ) -> BalanceRoundStatistics:
     """Count a round's hosts, tasks and slots; mean times cover the tasks that ended within `lookback`.
 
-    Best-effort tasks and transferred tasks do not count as running. A parallel task counts on each of its
-    hosts, as in qstat. The mean load leaves out hosts that report no load.
+    Best-effort and transferred tasks do not count as running. A parallel task counts on each host, as in qstat.
     """
     first, last = minute_since_epoch(situation.now - lookback), minute_since_epoch(situation.now)
     lately = [ended for ended in ends.minutes if first < ended.minute <= last]

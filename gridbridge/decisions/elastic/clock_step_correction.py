@@ -1,8 +1,4 @@
-"""Correct the balancer's stored times after the system clock was set.
-
-Stored times are shifted by the clock's step, so that ages stay right. After a reboot the step is unknown, and
-only times in the future are changed.
-"""
+"""Correct the balancer's stored times after the system clock was set, so that ages stay right."""
 
 from collections.abc import Callable
 from dataclasses import fields, replace

@@ -25,11 +25,7 @@ IDLE_TIMEOUT_S = 300.0
 
 
 def plan_balance_like_cyclecloud(situation: BalanceSituation, way: ReplayPolicy, slots: int) -> BalancePlan:
-    """Return the plan of a round by the rules of CycleCloud's autoscaler (cyclecloud-gridengine 2.0).
-
-    All waiting tasks are put into free, booting and new nodes. Nodes that stayed unused for 300 s are
-    removed. The plan keeps `min_nodes <= nodes - removed` and `nodes + added <= max_nodes`.
-    """
+    """Return the plan of a round by the rules of CycleCloud's autoscaler (cyclecloud-gridengine 2.0)."""
     rules, nodes = way.balance, len(situation.nodes)
     bins = _pack_tasks_into_simulated_nodes(situation, slots)
     short = max(bins.new, rules.min_nodes - nodes)
@@ -182,9 +178,7 @@ class MinutesWithConstantSlotUse(NamedTuple):
 def drop_waits_unexplained_by_slots(workload: RecordedWorkload) -> RecordedWorkload:
     """Return the workload without the waiting times that a lack of slots can't explain.
 
-    Accounting records no holds, start times or dependencies. If enough slots for a task were free for a whole
-    minute, the task waited for another reason, and is replayed as if submitted when it started. The cluster's
-    capacity is taken to be the largest number of slots ever in use at once.
+    Accounting has no holds: a task with enough free slots for a minute counts as submitted when it started.
     """
     tasks, by_width = list(workload.tasks), defaultdict[int, list[int]](list)
     for index, task in enumerate(tasks):

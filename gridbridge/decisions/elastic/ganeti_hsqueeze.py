@@ -1,8 +1,4 @@
-"""Decide which nodes of a Ganeti cluster to power on or off, by the rules of Ganeti's program hsqueeze.
-
-Nodes are powered on if any node lacks the minimal reserve of free memory and processors. Otherwise nodes are
-powered off while every node keeps the target reserve. Instances are balanced before the reserve is checked.
-"""
+"""Decide which nodes of a Ganeti cluster to power on or off, by the rules of Ganeti's hsqueeze."""
 
 from collections.abc import Sequence
 from dataclasses import replace

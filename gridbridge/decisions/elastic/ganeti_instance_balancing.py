@@ -1,8 +1,4 @@
-"""Move the instances of a Ganeti cluster one by one until the score of Ganeti's program hbal stops improving.
-
-Candidate moves are first scored by estimates from running sums; the time for an estimate does not depend on the
-size of the cluster. The best candidates are then scored exactly.
-"""
+"""Move a Ganeti cluster's instances one by one until the score of Ganeti's hbal stops improving."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import sqrt
@@ -215,10 +211,7 @@ def _best_instance_move(
 def _instance_moves_near_best_score(
     at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, now: float
 ) -> list[GanetiMoveWithEstimatedScore]:
-    """Return the moves whose estimated score is close to the best, in hbal's order.
-
-    Moves away from offline nodes improve the score so much that other moves need not be tried.
-    """
+    """Return the moves whose estimated score is close to the best, in hbal's order."""
     leaving, staying = _distinct_movable_instances(at)
     candidates: list[GanetiMoveWithEstimatedScore] = []
     least = _collect_instance_moves_near_best(at, changes, leaving, now, candidates)

@@ -1,7 +1,6 @@
 """Compute the hardware and load of Ganeti nodes, and whether a node has room for more instances.
 
-Each node keeps memory for the instances of any one failed node (N+1). The values are NamedTuples for speed,
-because one balance creates several hundred thousand.
+Each node keeps memory for any one failed node (N+1). The values are NamedTuples for speed.
 """
 
 from collections.abc import Mapping
@@ -78,10 +77,7 @@ def divide_like_ieee_754(part: float, whole: float) -> float:
 def ganeti_load_with_primary(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, *, is_forced: bool
 ) -> GanetiNodeLoad | None:
-    """Return a node's load with another primary instance; None if the node has no room.
-
-    A forced move ignores soft limits.
-    """
+    """Return a node's load with a new primary instance; None if no room. `is_forced` ignores soft limits."""
     after = _load_after_primary_change(hardware, load, burden, 1)
     if after.live_mem >= hardware.room or (burden.is_local and after.free_disk <= 0):
         return None
@@ -107,10 +103,7 @@ def ganeti_load_without_primary(
 def _load_after_primary_change(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
 ) -> GanetiNodeLoad:
-    """Return a node's load after a primary instance is added (sign 1) or removed (-1).
-
-    The result is not checked for room.
-    """
+    """Return a node's load, unchecked, after a primary instance is added (sign 1) or removed (-1)."""
     live_mem = load.live_mem + sign * burden.live_mem
     return GanetiNodeLoad(
         live_mem,
@@ -254,10 +247,7 @@ def describe_unaccounted_ganeti_use(cluster: ganeti_cluster.GanetiCluster) -> tu
 
 
 def _instance_memory_by_node(cluster: ganeti_cluster.GanetiCluster) -> list[int]:
-    """Return the memory of each node's primary instances.
-
-    An instance with the same primary and secondary node is left out.
-    """
+    """Return the memory of each node's primary instances, except those with one node for both copies."""
     used = [0] * len(cluster.nodes)
     for instance in cluster.instances:
         if instance.status.takes_memory and instance.primary != instance.secondary:

@@ -1,6 +1,6 @@
-"""Score how evenly Ganeti instances are placed on nodes, now or after a move, as Ganeti's program hbal does.
+"""Score how evenly Ganeti instances are placed on nodes, as Ganeti's hbal does; lower is better.
 
-A lower score is better. Terms are summed in hbal's order, because the order decides between equally good moves.
+Terms are summed in hbal's order, because the order decides between equally good moves.
 """
 
 from collections import Counter
@@ -33,10 +33,7 @@ EQUAL = 1e-9  # estimated scores that differ by less are computed again exactly
 
 
 class GanetiNodeScoreShare(NamedTuple):
-    """One Ganeti node's part in the score of a placement.
-
-    The score uses the spread over all nodes for the first eight fields, and the sum for all further fields.
-    """
+    """One Ganeti node's part in the score: the first eight fields by their spread, others by their sum."""
 
     free_mem: float
     free_disk: float
@@ -213,11 +210,7 @@ VIA_SECONDARY = (  # moves in which the secondary node runs the instance at firs
 def possible_ganeti_instance_moves(
     at: GanetiInstancePlacement, instance: int, online: tuple[int, ...]
 ) -> Iterator[tuple[GanetiInstanceMoveKind, int, tuple[int, int], GanetiNodeLoadsAfterMove]]:
-    """Yield all moves of an instance with a second copy, in hbal's order.
-
-    Each item has the kind of move, the target node, the new primary and secondary nodes, and the changed
-    loads.
-    """
+    """Yield a mirrored instance's moves as (kind, target, new nodes, changed loads), in hbal's order."""
     (primary, secondary), burden = at.homes[instance], at.burdens[instance]
     freed = {
         primary: ganeti_load_without_primary(at.hardware[primary], at.loads[primary], burden),
@@ -245,10 +238,7 @@ def _loads_after_mirrored_move(
     home: tuple[int, int],
     freed: GanetiNodeLoadsAfterMove,
 ) -> GanetiNodeLoadsAfterMove | None:
-    """Return the changed node loads after a move; None if the move is impossible.
-
-    `freed` has the loads without the instance.
-    """
+    """Return the changed node loads after a move, from loads `freed` of the instance; None if impossible."""
     (old_p, old_s), (new_p, new_s), hardware = at.homes[instance], home, at.hardware
     is_via_secondary = kind in VIA_SECONDARY
     path = (old_p, old_s, new_p) if is_via_secondary else (old_p, new_p)

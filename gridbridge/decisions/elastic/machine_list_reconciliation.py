@@ -1,7 +1,4 @@
-"""Compare the balancer's nodes with the providers' machine lists and the cell, and adopt machines without a node.
-
-A machine belongs to the cluster that the machine's owner tag names.
-"""
+"""Compare the balancer's nodes with machine lists and the cell; adopt machines by their owner tag."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -71,8 +68,7 @@ def machine_missing_since_by_node(
 ) -> Mapping[str, datetime]:
     """Return since when each node's machine has been missing or stopped in its provider's list.
 
-    Without a list the recorded time is unchanged. One list alone proves nothing, because providers sometimes
-    omit machines.
+    Without a list the time is unchanged. One list proves nothing: providers sometimes omit machines.
     """
     out_since, ours = dict[str, datetime](), MachinesOfOwnedNodes(world)
     for node in world.kept:
@@ -149,8 +145,7 @@ def newly_adopted_site_hosts(world: BalancerNodesSnapshot) -> tuple[BalancerOwne
 def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[DueNodeAct]:
     """Yield the acts that adopt this cluster's machines without a node, or destroy duplicate machines.
 
-    A machine with the name of a node that has lost its machine is left alone, because the machine may run the
-    node's tasks.
+    A machine with a lost node's name is left alone, because it may run the node's tasks.
     """
     names, unseen = {node.name for node in world.kept}, _node_by_name_of_unlisted_machines(world)
     waiting = {(node.pool, node.name) for node in world.kept if not node.machine}
@@ -195,10 +190,7 @@ def _node_by_name_of_unlisted_machines(world: BalancerNodesSnapshot) -> Mapping[
 
 
 def replaced_nodes_with_successors(world: BalancerNodesSnapshot) -> Mapping[BalancerOwnedNode, BalancerOwnedNode]:
-    """Return the nodes whose machine is no longer listed, each with the new node of the same name.
-
-    Names are reused. An old state file from a backup may contain machines that no longer exist.
-    """
+    """Return the nodes whose machine is no longer listed, each with the new node of the same name."""
     unseen, by_node = _node_by_name_of_unlisted_machines(world), dict[BalancerOwnedNode, BalancerOwnedNode]()
     for pool, machine in _machines_without_node(world):
         node = unseen.get(machine.name)

@@ -124,10 +124,7 @@ def _act_of_own_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
 
 
 def _act_of_requested_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
-    """Let a listed machine boot.
-
-    Without a machine, forget the node after LISTED_S, or repeat a postponed request.
-    """
+    """Let a listed machine boot; without a machine, repeat a postponed request or forget the node."""
     if case.machine is not None:
         booting = case.node_in_state(ElasticNodeState.BOOTING)
         node = machine_list_reconciliation.update_node_from_machine(booting, case.machine, case.world)
@@ -159,8 +156,7 @@ def _act_of_booting_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
 def _act_of_joining_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Continue to add a node to the cell; remove the node after the timeout, or if the machine is gone.
 
-    A busy node never times out, because an earlier round may have stopped after the last step. After a long
-    pause between rounds, a node gets one more round before the timeout applies.
+    A busy node never times out, because an earlier round may have stopped after the last step.
     """
     if case.is_in_doubt:
         return None
@@ -177,9 +173,7 @@ def _act_of_joining_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
 def _act_of_ready_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Record the start of a node's idle time, and remove a node whose machine is gone.
 
-    A silent node may still run tasks. A silent node is therefore removed only if the node was idle, has been
-    silent for long, and few other hosts are silent. A node with disabled queues is reopened once no queue is
-    disabled on all hosts.
+    A silent node may run tasks: it is removed only if long idle and silent, while few other hosts are silent.
     """
     node, host, now = case.node, case.host, case.world.now
     if case.is_in_doubt:
@@ -211,8 +205,7 @@ def _act_of_draining_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
 def _act_of_removing_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Repeat the removal until neither the cell nor the provider has the node.
 
-    The node's name and file export are removed last. A node whose machine seemed to be gone joins the cell
-    again if the machine runs or the daemon reports.
+    A node whose machine seemed gone joins the cell again if the machine runs or the daemon reports.
     """
     if case.node.cause is NodeStateCause.VANISHED and (not case.is_out or is_host_reporting(case.host)):
         returning = replace(case.node_in_state(ElasticNodeState.JOINING), idle_since=None, step=HostJoinStep.NONE)
@@ -226,10 +219,7 @@ def _act_of_removing_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
 
 
 def _act_after_machine_loss(case: _NodeLifecycleCase) -> DueNodeAct:
-    """Remove a node whose machine is gone or stopped.
-
-    A stopped node that an administrator keeps goes into standby.
-    """
+    """Remove a node whose machine is gone or stopped; a stopped node that is kept goes into standby."""
     if case.machine is not None and case.node.is_kept:
         return DueNodeAct(node=case.node_in_state(ElasticNodeState.STANDBY))
     return DueNodeAct(
@@ -247,10 +237,7 @@ def _act_of_failed_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
 
 
 def _act_of_standby_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
-    """Let a restarted node join the cell again; remove a stopped node that no administrator keeps.
-
-    A restarted node gets the machine's new address, because another machine may have the old address.
-    """
+    """Let a restarted node rejoin with the machine's new address; remove a stopped node that is not kept."""
     if case.is_in_doubt:
         return None
     if case.machine is None or (case.is_out and not case.node.is_kept):
@@ -279,8 +266,7 @@ def master_machine_to_terminate(
 ) -> tuple[str, ProviderMachine] | None:
     """Return the master's pool and machine if the machine is to be destroyed; else None.
 
-    The cell must have no job, no node and no other host, and the master's paid hour must be nearly over.
-    Exactly one machine must have the master tag of this cluster.
+    The cell must be empty, the master's paid hour nearly over, and exactly one machine tagged as master.
     """
     is_needed = plan.add or plan.wake or world.kept or situation.cell.waiting or _is_cell_in_use(situation)
     if is_needed or not rules.kill_master:

@@ -38,8 +38,7 @@ def hourly_cost_of_nodes(of_nodes: Iterable[str], pools: Mapping[str, NodePoolSe
 def node_count_limits_at_hour(rules: BalanceSection, demand: DemandPolicySection, local: datetime) -> tuple[int, int]:
     """Return the smallest and largest node count at a local time, by the first matching schedule entry.
 
-    `mon-fri 8-20 2-10, 0-24 0-5` is 2 to 10 nodes on working days, and at most 5 otherwise. An
-    entry never allows more than max_nodes.
+    `mon-fri 8-20 2-10, 0-24 0-5` is 2 to 10 nodes in working hours, else at most 5. max_nodes always holds.
     """
     for entry in filter(None, demand.schedule.split(", ")):
         *days, hours, nodes = entry.split(" ")
@@ -80,8 +79,7 @@ def node_costs_since_last_round(
 ) -> float:
     """Return the cost of this month's billing units that began since the last round.
 
-    If a node's machine is new, all units of this month are billed. `nodes` and `after` are the nodes before and
-    after the round.
+    A new machine pays all its units of this month. `nodes` and `after` are from before and after the round.
     """
     month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     began = month - timedelta(microseconds=1)
@@ -99,10 +97,7 @@ def node_costs_since_last_round(
 def _count_billing_units_begun(
     node: BalancerOwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
 ) -> int:
-    """Count the billing units of a node that begin later than `after` and not later than `until`.
-
-    A node's first unit counts even if the node began after `until`; `counted` units are billed already.
-    """
+    """Count a node's billing units begun in (after, until], at least the first; `counted` are billed."""
     since = node.up_since or until
     before = max(counted, _count_billing_units_until(since, after, unit_s))
     return max(0, max(1, _count_billing_units_until(since, until, unit_s)) - before)
@@ -120,11 +115,7 @@ def choose_pool_for_new_nodes(
     nodes: Iterable[BalancerOwnedNode],
     local_now: datetime,
 ) -> BalancePlan:
-    """Choose the pool of a plan's new nodes; without a usable pool the plan adds no node.
-
-    Pools are tried by priority and price of a slot, within their limits and quotas. A plan that already has a
-    pool keeps the pool.
-    """
+    """Choose the pool of a plan's new nodes, unless chosen; without a usable pool the plan adds no node."""
     if not plan.add or plan.pool:
         return plan if plan.pool in usable else replace(plan, add=0)
     pools_of_nodes = [node.pool for node in nodes if node.node.counts]

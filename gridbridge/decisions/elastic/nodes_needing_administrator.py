@@ -26,8 +26,7 @@ HOSTS = (ElasticNodeState.JOINING, ElasticNodeState.READY, ElasticNodeState.DRAI
 def silent_nodes_with_tasks(world: BalancerNodesSnapshot, silent_s: float) -> tuple[BalancerOwnedNode, ...]:
     """Return the nodes that have tasks and a running machine, but a silent execution daemon.
 
-    The balancer does not remove these nodes, because the tasks may still run. The result is empty while many
-    hosts are silent.
+    They are not removed, because the tasks may still run. The result is empty while many hosts are silent.
     """
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
     return tuple(
@@ -65,11 +64,9 @@ def find_powered_off_hosts_with_tasks(world: BalancerNodesSnapshot) -> tuple[Bal
 def find_silent_hosts_without_machine(
     world: BalancerNodesSnapshot, prefix: str, silent_s: float, own: Container[str] = ()
 ) -> tuple[str, ...]:
-    """Return hosts that are named like the balancer's nodes, have long been silent and have no machine.
+    """Return hosts named like the balancer's nodes that have long been silent and have no machine.
 
-    Their machines may have ended while the state file was lost. The balancer changes nothing, because the
-    hosts may also be the site's own. The result is empty while a machine list is missing or many hosts are
-    silent.
+    The balancer leaves them alone, because they may be the site's own. A missing machine list gives no hosts.
     """
     if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
         return ()

@@ -1,7 +1,6 @@
-"""Decide how the site's own hosts are powered off and on, and which power requests of OAR are unfinished.
+"""Decide how the site's hosts are powered off and on, and which power requests of OAR are unfinished.
 
-A powered-off host stays in the cell. The balancer powers off only hosts that were first closed and then found
-idle, and hosts that did not boot after a power-on.
+Only closed and idle hosts, and hosts that did not boot, are powered off.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -75,11 +74,7 @@ class PowerManagedHostFacts:
 
 
 def due_act_of_powered_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
-    """Return the act that is due for one of the site's own hosts; None if no act is due.
-
-    A host that is no longer configured is deleted from the state file. If such a host is being powered on or off,
-    it is reopened first.
-    """
+    """Return the act that is due for one of the site's own hosts; None if no act is due."""
     if case.machine is not None:
         rule = RULES.get(case.node.state)
         return rule(case) if rule else None
@@ -113,8 +108,7 @@ def node_of_adopted_powered_host(
 ) -> BalancerOwnedNode | None:
     """Return a new node for a host of the site that has none; None if the host's power state is unclear.
 
-    A silent host with power may be in use by a person. A reporting host with the standby tag of a squeeze was
-    changing its state when the state file was lost, and is reopened.
+    A silent host with power may be in use by a person. A host with a squeeze's tag may have closed queues.
     """
     node = BalancerOwnedNode(name=machine.name, pool=pool, machine=machine.id, state=ElasticNodeState.READY, since=now)
     if machine.state is ProviderMachineState.STOPPED:
@@ -160,10 +154,7 @@ def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]
 
 
 def _act_of_ready_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
-    """Record the start of a host's idle time, or that a person powered the host off.
-
-    A host with disabled queues is reopened once no queue is disabled on all hosts.
-    """
+    """Record the start of a host's idle time, or that a person powered it off; reopen its closed queues."""
     if case.is_off:
         return _act_to_record_standby(case)
     if case.node.step is HostJoinStep.CLOSED and case.reports and not case.is_any_closed:
@@ -191,20 +182,16 @@ def _host_with_task_cause(case: PowerManagedHostFacts, node: BalancerOwnedNode) 
 
 
 def _act_to_record_standby(case: PowerManagedHostFacts, cause: NodeStateCause = NodeStateCause.NONE) -> DueNodeAct:
-    """Record that a host is off.
-
-    The start time is dropped, so that a later power-on by a person is recognised.
-    """
+    """Record that a host is off, without its start time, so that a person's power-on is noticed later."""
     return DueNodeAct(
         node=replace(_host_with_task_cause(case, case.node_in_state(ElasticNodeState.STANDBY, cause)), up_since=None)
     )
 
 
 def _act_of_standby_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
-    """Reopen a powered-off host that a person powered on, after the time that a power-off may take.
+    """Reopen a powered-off host that a person powered on; repeat a power-off that had no effect.
 
-    A host that never went off after the power-off request is powered off again. Any other silent host with
-    power is left alone, because a person may use the host.
+    Any other silent host with power is left alone, because a person may use it.
     """
     if case.is_told_off:
         node = replace(_host_with_task_cause(case, case.node) if case.is_off else case.node, up_since=None)
@@ -218,10 +205,9 @@ def _act_of_standby_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
 
 
 def _act_of_booting_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
-    """Open a host once the host's daemon reports; power off a host whose daemon never reports.
+    """Open a host once its daemon reports; power off a host whose daemon never reports.
 
-    A power-on request may be lost, so the request is repeated until the host has power. After the boot time,
-    a host whose daemon reports counts as up, whatever the provider reports.
+    A power-on may be lost, so it is repeated. After the boot time only the daemon's report counts.
     """
     if case.is_up or (case.is_late and case.reports):
         return DueNodeAct(node=case.node_in_state(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)

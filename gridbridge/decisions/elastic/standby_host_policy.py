@@ -1,8 +1,4 @@
-"""Decide which of the site's own hosts are powered off, and which are woken.
-
-The rule is that of Ganeti's hsqueeze, for batch jobs: hosts are woken if too few standard requests (sample
-jobs) could start, and are powered off only while a larger number could start.
-"""
+"""Decide which of the site's own hosts are powered off or woken, by the rule of Ganeti's hsqueeze."""
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
@@ -108,11 +104,7 @@ def plan_hosts_to_sleep_or_wake(
     squeeze: SqueezeSection,
     facts: HostTagsAndMovableTasks = NO_TAGS,
 ) -> StandbyOrWakePlan:
-    """Return the hosts to power off or to wake, given the plan of a balancer round.
-
-    No round both powers off and wakes hosts. Enough standard requests (sample jobs) can still start after a
-    power-off, and the number of nodes stays between minimum and maximum.
-    """
+    """Return the hosts to power off or to wake, given a balancer round's plan; never both in one round."""
     hosts = find_hosts_accepting_tasks(situation, rules, facts)
     given_back = _hosts_to_be_removed(situation, plan, hosts)
     stay = tuple(host for host in hosts if host.name not in given_back)
@@ -289,10 +281,9 @@ def _does_restriction_allow_power_off(host: HostAcceptingTasks, squeeze: Squeeze
 def _move_tasks_to_other_hosts(
     off: Set[str], hosts: tuple[HostAcceptingTasks, ...], squeeze: SqueezeSection
 ) -> tuple[tuple[TaskForOtherHost, ...], StartableStandardRequestCount] | None:
-    """Move tasks from hosts to be powered off to other hosts, large tasks first.
+    """Plan to move tasks off hosts, large tasks first; None if a task has no room elsewhere.
 
-    Return the moves, and the number of standard requests that could still start; None if a task has no room. Tasks
-    that cannot be rescheduled stay on their hosts until they end.
+    Also return the number of standard requests that could still start. Tasks that can't be rescheduled stay.
     """
     staying = {host.name: host for host in hosts if host.name not in off}
     moved = []

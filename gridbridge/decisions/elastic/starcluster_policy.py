@@ -1,8 +1,7 @@
 """Decide a balancer round by the rules of StarCluster's load balancer.
 
-Nodes are added when a job waits too long; idle nodes are removed late in their paid hour. Sources:
-StarCluster's guide (Criteria for Adding a Node, Criteria for Removing a Node, The 45 Minutes Past the Hour
-Rule), and the SGE balancer of StarCluster 0.95.6.
+Sources: StarCluster's guide (Criteria for Adding a Node, Criteria for Removing a Node, The 45 Minutes Past the
+Hour Rule), and the SGE balancer of StarCluster 0.95.6.
 """
 
 from collections import defaultdict
@@ -28,10 +27,9 @@ from gridbridge.model.grid_engine_amounts import DAY_S
 def plan_balance_by_starcluster(
     situation: BalanceSituation, rules: BalanceSection, *, is_faithful: bool = False
 ) -> BalancePlan:
-    """Return the plan of a balancer round by StarCluster's rules.
+    """Return the plan of a balancer round by StarCluster's rules, within min_nodes and max_nodes.
 
-    The plan keeps `nodes + add <= max_nodes` and `nodes - removed >= min_nodes`. With `is_faithful`,
-    StarCluster's counting errors are repeated, and `max_nodes` may be exceeded.
+    With `is_faithful`, StarCluster's counting errors are repeated, and `max_nodes` may be exceeded.
     """
     count = (
         count_slots_like_starcluster if is_faithful else balancer_node_and_job_counts.count_slots_and_startable_tasks
@@ -107,11 +105,7 @@ def _refusals_to_add_nodes_for_jobs(situation: BalanceSituation, queue: str) -> 
 
 
 def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> BalancePlanFigures:
-    """Count slots and jobs with the errors of StarCluster 0.95.6, for comparison.
-
-    StarCluster's counts are wrong after waits of more than a day, with dead or closed hosts, with several
-    queues or slot counts, and with host names that contain each other.
-    """
+    """Count slots and jobs with the errors of StarCluster 0.95.6, for comparison."""
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     waiting = [row for row in situation.cell.waiting if row.state.can_start]
     slots, host_slots = sum(instance.total for instance in own), own[0].total if own else 0
@@ -144,10 +138,7 @@ HOUR_MIN = 60
 def plan_starcluster_idle_removal(
     situation: BalanceSituation, rules: BalanceSection, plan: BalancePlan, *, is_faithful: bool
 ) -> BalancePlan:
-    """Plan the removal of the balancer's idle nodes, sorted by name.
-
-    No node is removed while a job waits.
-    """
+    """Plan the removal of the balancer's idle nodes, sorted by name; remove none while a job waits."""
     if not balancer_node_and_job_counts.is_pause_after_node_change_over(plan.figures, rules):
         return replace(plan, verdict=BalancePlanReason.NOT_STABLE)
     spare = plan.figures.staying - rules.min_nodes
@@ -197,10 +188,7 @@ def _starcluster_removal_hindrances(
 
 
 def _nodes_among_hosts(hosts: Iterable[str], situation: BalanceSituation) -> set[str]:
-    """Return the names of the nodes that are among the hosts.
-
-    Names match with or without the domain.
-    """
+    """Return the names of the nodes among the hosts; names match with or without the domain."""
     by_short = defaultdict[str, set[str]](set)
     for host in hosts:
         by_short[short_host_name(host)].add(host)

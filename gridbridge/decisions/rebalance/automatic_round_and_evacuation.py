@@ -1,6 +1,6 @@
-"""Plans an automatic rebalancing round: evacuate a failed host, or otherwise balance one host or one job.
+"""Plans an automatic rebalancing round: evacuate a failed host, or balance one host or one job.
 
-As in Hydra's HostFailWorker, an evacuation ignores owners' wishes, and the plan reports lost tasks and datasets.
+As in Hydra's HostFailWorker, an evacuation ignores owners' wishes.
 """
 
 from collections.abc import Sequence
@@ -37,11 +37,9 @@ LEVEL_0 = "level of [rebalance] is 0: rounds move nothing"
 
 
 def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
-    """Plan the moves of one automatic rebalancing round.
+    """Plan one automatic round: evacuate a failed host, or else balance one host or one job.
 
-    The round evacuates the first failed host with movable tasks or replicas. Without such a host, the round
-    tries the lightest host, the heaviest host and then the jobs, until it finds a move. While tasks are moving,
-    the round balances no host or job. The plan's sentence gives the reason for each attempt that found no move.
+    While tasks are moving, the round balances no host or job.
     """
     board, tried = ProjectedPlacement(snapshot, rules), list[RebalanceMovePlan]()
     for host in failed_hosts_with_copies(board):
@@ -156,20 +154,14 @@ def _autobalanced_jobs(board: ProjectedPlacement, rules: RebalanceSection) -> li
 
 
 def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
-    """Plan the evacuation of a host.
-
-    Copies from other hosts replace the copies on a dead or down host.
-    """
+    """Plan the evacuation of a host; copies elsewhere replace the copies on a dead or down host."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
     return draft.finished_plan(draft_host_evacuation(draft, board.hosts[name]))
 
 
 def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
-    """Plan the evacuation of a host; return a description.
-
-    Unfinished moves count towards the limit of moves.
-    """
+    """Plan the evacuation of a host; return a description. Unfinished moves count towards the limit."""
     board, rules, under_way = draft.board, draft.board.rules, draft.board.moving
     is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
     draft.most = (rules.moves_from_full if is_full else rules.moves_from_failed) - under_way
@@ -205,10 +197,7 @@ def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> st
 
 
 def _why_host_not_evacuated(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool) -> str:
-    """Return why a host is not evacuated; empty if the host is evacuated.
-
-    Used and free bytes are compared only if the host's disk has no files except replicas.
-    """
+    """Return why a host is not evacuated; empty if it is. Bytes of a shared disk are not compared."""
     other_hosts, used, most = _other_hosts_and_disk_bytes(board, host)
     are_sizes_known = host.max_bytes and all(other_host.max_bytes for other_host in other_hosts)
     if not host.is_shared and are_sizes_known and used >= most:
@@ -265,11 +254,7 @@ def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost
 def _draft_replacement_from_copy(
     draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
-    """Replace a task's lost copy at `host` by the copy at `source`.
-
-    If `host` had the main copy, the copy at `source` becomes the main copy. A new replica is planned if the task
-    has too few replicas.
-    """
+    """Replace a task's lost copy at `host` by the copy at `source`; plan a new replica if too few remain."""
     if task.live == host.name:
         draft.add_move(PlacementMoveKind.LIVE, task, host.name, source)
     if host.name in draft.board.task_after_planned_moves(task).replicas:

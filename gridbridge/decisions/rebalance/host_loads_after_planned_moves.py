@@ -1,7 +1,6 @@
-"""Computes the hosts' loads, and where all tasks and replicas are, as if the planned moves were done.
+"""Computes hosts' loads, and where tasks and replicas are, as if the planned moves were done.
 
-As in Hydra's SpawnBalancer, a host's load combines the used part of the disk and the mean used part of the slots. Hosts
-are compared only with hosts of the same kind.
+As in Hydra's SpawnBalancer, a load combines the used part of the disk and the mean used part of the slots.
 """
 
 from collections import defaultdict
@@ -109,10 +108,9 @@ class ProjectedPlacement:
         return counts.get(host, 0) if counts else 0
 
     def fair_share_of_job(self, job: PlacementJobOrDataset, host: PlacementHost) -> int:
-        """Return a host's fair share of a job's tasks and replicas, in proportion to the host's slots.
+        """Return a host's fair share of a job's tasks and replicas, by its slots; 0 for a forbidden host.
 
-        For n tasks with R replicas each on H equal hosts, the share is ceil(n * (1 + R) / H). A host that is
-        forbidden to the job has a share of 0.
+        For n tasks with R replicas each on H equal hosts, the share is ceil(n * (1 + R) / H).
         """
         copies = len(self.of_job[job.name]) * (1 + job.replicas)
         slots, total = host.slots, self._usable_slots_for_job(job, host.kind)
@@ -125,10 +123,7 @@ class ProjectedPlacement:
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
     def surplus_of_job_by_host(self, job: PlacementJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
-        """Yield each usable host of a kind and its surplus: the job's copies above the host's fair share.
-
-        A host below its fair share has a negative surplus.
-        """
+        """Yield each usable host of a kind with its number of copies of the job minus its fair share."""
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.usable_hosts_of_kind(kind)
         if job.hosts is not None:
@@ -198,10 +193,7 @@ class ProjectedPlacement:
         return host.mean_active < self._mean_active.get(host.kind, 0.0) / self.rules.extreme_ratio
 
     def is_disk_full(self, host: PlacementHost) -> bool:
-        """Say whether a host's disk is so full that copies must leave.
-
-        If the disk's size is unknown, the host's state decides.
-        """
+        """Say whether copies must leave a full disk; if its size is unknown, the host's state decides."""
         if host.max_bytes <= 0:
             return host.state == PlacementHostState.DISK_FULL
         return self.free_bytes_at(host) <= self.rules.full_free_bytes

@@ -1,7 +1,6 @@
 """Plans moves that bring a host's disk usage and load closer to the mean.
 
-Source: Hydra's document "Spawn Balancing", section "Host Rebalancing": disks first, then active jobs. Where Hydra's
-code differs from the document, gridbridge follows the document (docs/decisions).
+Source: Hydra's document "Spawn Balancing", section "Host Rebalancing"; Hydra's code differs (docs/decisions).
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,10 +30,7 @@ def plan_host_balance(snapshot: PlacementSnapshot, name: str, rules: RebalanceSe
 
 
 def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> RebalanceMovePlan:
-    """Plan moves that bring a host closer to the mean disk usage and load.
-
-    `board` must have no moves yet.
-    """
+    """Plan moves that bring a host closer to the mean; `board` must have no moves yet."""
     host, rules, snapshot = board.hosts[name], board.rules, board.snapshot
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     if name not in board.readable:
@@ -65,10 +61,7 @@ def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> Rebalan
 
 
 def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
-    """Plan moves until a host has its fair share of a job's copies, or one copy less.
-
-    A host that is far busier than the mean gets one copy less; a host that is far less busy gets the whole share.
-    """
+    """Plan moves until a host has its fair share of a job's copies, or one less unless its load is low."""
     board, spread = draft.board, partial(JobCopyRedistribution, draft, job, host.kind, is_asked=False)
     share = board.fair_share_of_job(job, host)
     while not draft.has_reached_move_limit and board.copies_of_job_at(job.name, host.name) > share:
@@ -99,10 +92,7 @@ def _hosts_by_offered_bytes(board: ProjectedPlacement, hosts: Iterable[Placement
 
 
 def _extreme_other_hosts(board: ProjectedPlacement, host: PlacementHost, *, is_fullest: bool) -> list[PlacementHost]:
-    """Return the fullest or the emptiest usable hosts except `host`.
-
-    The setting other_extreme says which part of all hosts is returned.
-    """
+    """Return the fullest or emptiest other usable hosts: the part of all hosts that other_extreme says."""
     others = _hosts_by_offered_bytes(
         board, (other for other in board.usable_hosts_of_kind(host.kind) if other.name != host.name)
     )
@@ -146,10 +136,7 @@ def _draft_moves_from_fuller_disks(draft: MovePlanDraft, host: PlacementHost) ->
 def _draft_move_to_emptier_disk(
     draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> bool:
-    """Plan a move if the target's disk stays emptier than the source's disk.
-
-    This condition does not apply to a drained source.
-    """
+    """Plan a move if the target's disk stays emptier than the source's, or if the source is drained."""
     board = draft.board
     reason = (
         draft.why_beyond_round_limits(task)

@@ -1,7 +1,4 @@
-"""Plans the repair of a job's missing replicas, or else an even spread of tasks and replicas over hosts.
-
-Source: Hydra's document "Spawn Balancing", section "Job Rebalancing".
-"""
+"""Plans repair, or else even spread, of a job's copies (Hydra's "Spawn Balancing", "Job Rebalancing")."""
 
 from collections.abc import Iterator
 
@@ -30,10 +27,7 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 def plan_job_repair_or_spread(
     snapshot: PlacementSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
 ) -> RebalanceMovePlan:
-    """Plan the repair or even spread of a job.
-
-    If a person requested the moves (`is_asked`), the job's owner can't forbid them.
-    """
+    """Plan the repair or even spread of a job; its owner can't forbid a person's request (`is_asked`)."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     return draft.finished_plan(draft_job_repair_or_spread(draft, board.jobs[name], is_asked=is_asked))
@@ -121,10 +115,7 @@ def _draft_main_copy(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Pla
 
 
 def _draft_removal_of_wrong_replicas(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Plan to remove second copies on a host, copies on unknown hosts, and surplus replicas.
-
-    Surplus replicas are removed from the end of the sorted host names.
-    """
+    """Plan to remove second copies on a host, copies on unknown hosts, and surplus replicas."""
     now = draft.board.task_after_planned_moves(task)
     hosts = {now.live}
     for host in now.replicas:
@@ -177,10 +168,7 @@ def _draft_spreading_move(draft: MovePlanDraft, job: PlacementJobOrDataset, kind
 
 
 class JobCopyRedistribution:
-    """Plans one move that spreads a job's tasks and replicas more evenly.
-
-    Each further move needs a new object.
-    """
+    """Plans one move that spreads a job's copies more evenly; each further move needs a new object."""
 
     def __init__(self, draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> None:
         board, above = draft.board, dict(draft.board.surplus_of_job_by_host(job, kind))
@@ -196,8 +184,7 @@ class JobCopyRedistribution:
     def move_copy_off_host(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica off a host, to the host with the fewest tasks of the job.
 
-        With `is_extra`, a busy host gives away a task of its fair share. Busy hosts are then no targets, because a
-        busy target would give the task back.
+        With `is_extra`, a task of the host's fair share leaves, but not to a busy host, which would return it.
         """
         targets: list[PlacementHost] | None = None
         reason = self._draft.why_source_gives_no_more(self._job, source.name)
@@ -220,7 +207,7 @@ class JobCopyRedistribution:
     def move_copy_onto_host(self, target: PlacementHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica to a host, from the host with the most tasks of the job.
 
-        Hosts below their share are no sources. With `is_extra`, hosts with few used slots are no sources either.
+        With `is_extra`, hosts with few used slots are no sources.
         """
         draft, job, empty = self._draft, self._job, set[str]()
         reason = _why_host_takes_none_of_job(draft, job, target)
@@ -267,10 +254,7 @@ class JobCopyRedistribution:
 def _draft_move_unless_disks_uneven(
     draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> bool:
-    """Plan a move unless a disk would end far from the mean.
-
-    The next round would undo such a move.
-    """
+    """Plan a move unless a disk would end far from the mean, because the next round would undo the move."""
     board, size_bytes = draft.board, task.size_bytes
     reason = why_copy_is_forbidden(board, task, source.name, target)
     if not reason and size_bytes and board.is_disk_heavy(target, size_bytes):
@@ -283,8 +267,7 @@ def _draft_move_unless_disks_uneven(
 def _why_host_takes_none_of_job(draft: MovePlanDraft, job: PlacementJobOrDataset, target: PlacementHost) -> str:
     """Return why a host takes no task or replica of a job; empty if the host takes some.
 
-    A host far busier than the mean takes none (Hydra, "Job Rebalancing"). If the number of free slots is known,
-    the free slots are checked for each task instead.
+    A host far busier than the mean takes none (Hydra, "Job Rebalancing"), if its free slots are unknown.
     """
     board = draft.board
     reason = draft.why_host_takes_nothing(target) or draft.why_target_gets_no_more(job, target.name)

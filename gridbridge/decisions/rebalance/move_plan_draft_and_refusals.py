@@ -76,10 +76,7 @@ class MovePlanDraft:
     def add_or_reject_move(
         self, reason: str, task: PlacementTask, source: str, target: str, kind: PlacementMoveKind | None = None
     ) -> bool:
-        """Plan a move if `reason` is empty, else record `reason`; say whether the move was planned.
-
-        Without a `kind`, the copy at the source keeps its kind: main copy (LIVE) or replica.
-        """
+        """Plan a move, or record the `reason` against it; without a `kind`, the copy keeps its kind."""
         if reason:
             self.reject_move(task, target, reason)
             return False
@@ -93,10 +90,7 @@ class MovePlanDraft:
         return not self._is_cut
 
     def why_host_takes_nothing(self, host: PlacementHost) -> str:
-        """Return why a host takes no task or replica; empty if the host takes some.
-
-        The answer is cached until the next move.
-        """
+        """Return why a host takes no task or replica; empty if the host takes some."""
         if host.name not in self._host_reasons:
             self._host_reasons[host.name] = why_host_takes_no_copy(self.board, host)
         return self._host_reasons[host.name]
@@ -104,8 +98,7 @@ class MovePlanDraft:
     def hosts_taking_copies(self, task: PlacementTask, kind: str) -> list[PlacementHost]:
         """Return the usable hosts of a kind that take tasks or replicas.
 
-        The answer is cached until the next move. The call that fills the cache records all other usable hosts as
-        rejected targets of `task`.
+        The first call after a move records the other usable hosts as rejected targets of `task`.
         """
         if kind not in self._takers:
             self._takers[kind] = []
@@ -119,10 +112,7 @@ class MovePlanDraft:
     def movable_tasks_at_host(
         self, job: PlacementJobOrDataset, host: str, *, is_asked: bool
     ) -> Iterator[PlacementTask]:
-        """Yield a job's movable tasks at a host, sorted by number; record why the other tasks stay.
-
-        The answer is cached until the next planned move.
-        """
+        """Yield a job's movable tasks at a host, sorted by number; record why the other tasks stay."""
         if (fixed := self._fixed.get((job.name, host))) is not None:
             yield from fixed
             return
@@ -198,10 +188,7 @@ def draft_new_task_copy(
     source: str,
     kind: PlacementMoveKind = PlacementMoveKind.REPLICA,
 ) -> bool:
-    """Plan a task's new copy; say whether a host takes the copy.
-
-    The copy comes from host `source`; an empty `source` means the original.
-    """
+    """Plan a task's new copy from host `source` (empty: the original); say whether a host takes it."""
     if not source and not task.has_original:
         draft.reject_move(task, "", "no copy of the task can be read")
         return False
@@ -216,8 +203,7 @@ def rank_copy_target_hosts(
 ) -> list[PlacementHost]:
     """Return the hosts that take another replica of a task, the best host first.
 
-    Hosts with a damaged replica of the task come first, then hosts in a new zone, then hosts of the lowest load. Each
-    task and replica of the job adds sibling_weight to a host's load.
+    A damaged replica of the task comes first, then a new zone, then low load plus sibling_weight for each copy.
     """
     board, now = draft.board, draft.board.task_after_planned_moves(task)
     held = {board.hosts[host].zone for host in now.hosts if host in board.hosts}
@@ -266,10 +252,7 @@ def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> st
 
 
 def why_task_is_not_moved(board: ProjectedPlacement, task: PlacementTask, *, is_asked: bool) -> str:
-    """Return why a task may not be moved; empty if it may.
-
-    With `is_asked`, the owner can't forbid the move.
-    """
+    """Return why a task may not be moved; empty if it may. `is_asked`: the owner can't forbid the move."""
     job = board.jobs.get(task.job)
     if job is None:
         return "the task's job does not exist"
@@ -292,10 +275,7 @@ def why_task_state_forbids_move(task: PlacementTask) -> str:
 
 
 def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> str:
-    """Return why a task's copy may not go to `target`; empty if it may.
-
-    `source` is empty for a new replica.
-    """
+    """Return why a copy may not go to `target`; empty if it may. `source` is empty for a new replica."""
     now, name = board.task_after_planned_moves(task), target.name
     if name == source:
         return f"the task is at {name} already"

@@ -1,8 +1,6 @@
 """Plans rebalancing rounds for datasets: a dataset is a job of one task, and a storage area is a host.
 
-A round evacuates failed areas, then repairs datasets, and evens out disks only if nothing else was moved (Hydra, "Job
-Rebalancing"). A target area must be up and writable, with enough free bytes and no copy of the dataset (Hydra's
-"optimal host"). Replicas spread over as many clusters as possible.
+Rounds evacuate, repair and then even out (Hydra, "Job Rebalancing"); targets are Hydra's "optimal host".
 """
 
 from collections import Counter, defaultdict
@@ -118,10 +116,7 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
 def dataset_changes_for_moves(
     snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]
 ) -> tuple[ServiceReplicaAct, ...]:
-    """Return the replica actions of planned moves, in order.
-
-    Replicas in an area that is down are not removed.
-    """
+    """Return the replica actions of planned moves, in order; replicas in an area that is down stay."""
     now = {task.key: task for task in snapshot.tasks}
     up = {host.name for host in snapshot.hosts if host.is_up}
     acts = []
@@ -180,9 +175,7 @@ def _dataset_as_task(
 ) -> PlacementTask:
     """Return a dataset as a task: a replica counts if it was whole at the last read.
 
-    Replicas in an unreachable area count as whole, so that a short outage starts no copies. An area that is both
-    unreachable and drained is lost with its replicas. A damaged replica is removed when its area is reachable. A
-    replaced replica is removed if enough other replicas are whole.
+    Replicas in an unreachable area count, so that a short outage starts no copies, unless it is also drained.
     """
     down = areas.down_for(delegated)
     lost = areas.every & down & areas.drained
@@ -233,8 +226,7 @@ def _areas_resting_after_failures(
 ) -> Mapping[str, frozenset[str]]:
     """Return each dataset's areas in which an action failed a short time ago.
 
-    The dataset avoids such an area for a pause. The pause begins at the end of the failed action, because a
-    copy may take hours. Each further failure in a row doubles the pause.
+    The pause starts at the end of the action, because a copy may take hours. Each failure in a row doubles it.
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
     acts = [(carried.ended_at or carried.began_at, carried.token, carried) for carried in storage_state.carried]
@@ -259,11 +251,9 @@ def max_pause_after_replica_act(rules: RebalanceSection) -> timedelta:
 def choose_next_replica_area(
     dataset: Dataset, areas: Sequence[MeasuredStorageArea], rules: RebalanceSection, barred: Mapping[str, str]
 ) -> tuple[str, tuple[RefusedAreaOrDataset, ...]]:
-    """Return the storage area for a dataset's next replica, and the refused areas.
+    """Return the storage area for a dataset's next replica (empty if none fits), and the refused areas.
 
-    The order of preference is: an area with an unfinished copy, an area with a damaged replica, an area of a
-    cluster without a whole replica, the area with most free bytes. If no area fits, the returned name is empty.
-    `barred` gives a reason for each excluded area.
+    An unfinished copy comes first, then a damaged replica, a new cluster, most free bytes. `barred` has reasons.
     """
     reasons = {
         area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules) for area in areas
@@ -281,10 +271,7 @@ def choose_next_replica_area(
 
 
 def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection) -> str:
-    """Return why an area takes no replica; empty if the area takes one.
-
-    An unfinished copy needs only its missing bytes.
-    """
+    """Return why an area takes no replica; empty if it takes one. A begun copy needs its missing bytes."""
     most = int(area.free_bytes * rules.disk_share)
     missing_bytes = max(0, dataset.size_bytes - area.begun_bytes)
     if area.storage in dataset.areas_with_whole_replica:

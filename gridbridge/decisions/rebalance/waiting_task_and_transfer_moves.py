@@ -1,8 +1,6 @@
 """Prepares waiting tasks of campaigns and transfers for rebalancing, and checks planned moves again.
 
-A host is a cluster. A job is a campaign, or a local job with transferred tasks. Only tasks in a cluster's job list are
-moved. Unsent tasks reserve slots at every cluster open to their campaign, because unsent tasks start before moved
-tasks.
+A host here is a cluster. Unsent tasks reserve slots at all open clusters: they start before moved tasks.
 """
 
 from collections import Counter
@@ -146,10 +144,7 @@ def _observed_task_as_task(task: CampaignTaskAtCluster | TransferredTask) -> Pla
 
 
 def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Observed]:
-    """Map (job name, task number) to tasks; leave out tasks that appear more than once.
-
-    Several clusters may list the same task, or several users may claim it.
-    """
+    """Map (job name, task number) to tasks, without tasks that several clusters list or users claim."""
     keyed = [(task.key, task) for task in tasks]
     times = Counter(key for key, _ in keyed)
     return {key: task for key, task in keyed if times[key] == 1}
@@ -158,10 +153,7 @@ def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Obse
 def recheck_waiting_task_moves(
     moves: Iterable[PlacementMove], now: PlacementSnapshot, rules: RebalanceSection, *, is_asked: bool
 ) -> ValidAndDroppedMoves:
-    """Check again which planned moves are valid.
-
-    Owners can't forbid moves that a person requested (`is_asked`), or evacuations of failed hosts.
-    """
+    """Check again which moves are valid; owners can't forbid requested moves (`is_asked`) or evacuations."""
     board = ProjectedPlacement(now, rules)
     tasks = {task.key: task for task in now.tasks}
     served = {host.name for host in now.hosts if host.state in EVACUATED_STATES}
@@ -180,10 +172,7 @@ def recheck_waiting_task_moves(
 def _why_move_not_valid(
     move: PlacementMove, task: PlacementTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
 ) -> str:
-    """Return why a move is no longer valid; empty for a valid move.
-
-    Earlier moves take `came` slots of the target.
-    """
+    """Return why a move is no longer valid when earlier moves took `came` slots; empty for a valid move."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
     if move.kind is not PlacementMoveKind.LIVE:
         return "only waiting tasks are moved"

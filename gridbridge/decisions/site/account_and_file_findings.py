@@ -1,7 +1,4 @@
-"""Checks system accounts, the owners and modes of files and programs, and the sudoers file.
-
-`gridbridge setup host` makes the account, folders and sudoers line; `gridbridge check` prints all findings.
-"""
+"""Checks system accounts, the owners and modes of files and programs, and the sudoers file."""
 
 import re
 import shlex
@@ -30,8 +27,7 @@ def account_folder_findings(
 ) -> Iterator[CheckFinding]:
     """Check the owner and mode of folders; `owner` is the account and its uid (0: missing account).
 
-    The account itself makes the folders inside its `home`. Root does not make them, because the account could
-    replace a path by a symlink while root works on the path.
+    Root makes no folder inside `home`, because the account could replace the path by a symlink meanwhile.
     """
     for path, mode in modes.items():
         yield _account_folder_finding(path, mode, paths.get(path), owner, hidden, is_within=path.startswith(f"{home}/"))
@@ -86,7 +82,7 @@ def setup_edit_writing_root_file(path: str, line: str, mode: int) -> SetupEdit:
 def setup_edit_making_file_private(path: str, owner: str) -> SetupEdit:
     """Return the edit that makes a file readable by its owner account only.
 
-    The account may have replaced the file by a symlink, so root never changes the symlink's target.
+    Root never changes a symlink's target, because the account may have made the symlink.
     """
     name = shlex.quote(path)
     return SetupEdit.shell(f"chown -h {owner}: {name} && {run_as_account_shell_line(owner, f'chmod 0600 {name}')}")
@@ -98,10 +94,9 @@ SHOWN = 5
 
 
 def misowned_account_folders(entries: Iterable[str]) -> dict[str, str]:
-    """Return the entries of a storage area that have an account's name, but are no folder of this account.
+    """Return the owner of each entry with an account's name that is no folder of this account, by name.
 
-    Each entry is `OWNER TYPE NAME`; NAME may contain newlines. The result maps NAME to OWNER. An account called NAME
-    need not exist.
+    An entry is `OWNER TYPE NAME`; NAME may contain newlines. An account NAME need not exist.
     """
     fields = (fields for entry in entries if len(fields := entry.split(" ", 2)) == 3)
     return {
@@ -114,8 +109,7 @@ def storage_area_owner_findings(
 ) -> Iterator[CheckFinding]:
     """Check that in a storage area each folder with an account's name belongs to this account.
 
-    `owners_by_name` is None for an unreadable area. `most` is the number of checked names if the area has more
-    names; 0 means that all names were checked.
+    `owners_by_name` is None for an unreadable area. `most` is how many names were checked; 0 means all.
     """
     if owners_by_name is None:
         return

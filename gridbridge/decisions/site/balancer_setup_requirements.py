@@ -1,7 +1,4 @@
-"""Checks the set-up of gridbridge-balance: account, folders, rights, and cron or systemd.
-
-`gridbridge setup balance` makes the edits of these findings; `gridbridge check` shows them.
-"""
+"""Checks the set-up of gridbridge-balance: account, folders, rights, and cron or systemd."""
 
 import shlex
 from collections.abc import Iterator
@@ -132,8 +129,7 @@ def qmaster_host_if_other(facts: BalancerFacts) -> str:
 def balancer_rights_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
     """Yield the edits that remove the balancer's rights, and its cron file or systemd unit.
 
-    On a host that is not the master host the manager right stays, because the master's balancer may use the
-    account.
+    Off the master host the manager right stays, because the master's balancer may use the account.
     """
     if facts.has_unit:
         stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"

@@ -1,9 +1,7 @@
 """Findings about the best-effort queues of a cell, with the edits that correct faults.
 
-Each best-effort queue has one block of b slots on a host, and is preempted as a whole: (i - 1) * b + 1 used slots of
-the host's local queue suspend block i. Used slots of several local queues are not added up, so on a host with several
-local queues one job of any local queue suspends all blocks. The last edits give the queues their slots, so that no task
-starts in an incomplete set-up.
+Grid Engine does not add up used slots of several local queues, so there one local job suspends all blocks.
+The last edits give the queues their slots, so that no task starts in an incomplete set-up.
 """
 
 import re
@@ -47,11 +45,9 @@ def non_gridbridge_queue_names(cell: BestEffortCellFacts) -> tuple[str, ...]:
 
 
 def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
-    """Say whether gridbridge made a best-effort queue.
+    """Say whether gridbridge made a best-effort queue, even if the queue lost its complex gb_besteffort.
 
-    The queue's name shows this, together with its suspend_method or its complex gb_besteffort. A best-effort
-    queue that lost the complex accepts any user's jobs and kills them. Setup repairs or removes such a queue,
-    and never takes it for a local queue.
+    Such a queue accepts any user's jobs and kills them, so setup must repair or remove it.
     """
     queue = cell.queues.get(name, {})
     does = queue.get("suspend_method", "").startswith(PREEMPT)
@@ -69,11 +65,7 @@ def own_besteffort_queues(cell: BestEffortCellFacts) -> tuple[str, ...]:
 
 
 def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -> str:
-    """Return the local queue that gives best-effort queues their hosts and access lists; empty if none.
-
-    A given `like` is the only candidate. Otherwise a queue with the hosts of the existing best-effort queues
-    comes first, then the queue with most slots.
-    """
+    """Return the local queue (`like`, if given) whose hosts and access lists are copied; empty if none."""
     local = non_gridbridge_queue_names(cell)
     if like:
         return like if like in local else ""
@@ -277,10 +269,7 @@ def _besteffort_queue_slots_finding(
 def besteffort_consumable_findings(
     cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout
 ) -> Iterator[CheckFinding]:
-    """Warn of consumables that best-effort tasks may use up, so that local jobs wait.
-
-    A local job preempts tasks by starting, and can't start while the tasks use up consumables that the job needs.
-    """
+    """Warn of consumables that best-effort tasks may use up, because a local job then can't preempt them."""
     for name, hosts in cell.taken.items():
         touched = [host for host in hosts if host in blocks.slots or host == "global"]
         if touched:

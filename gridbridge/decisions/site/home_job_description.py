@@ -1,7 +1,4 @@
-"""Describes a home cluster's job: its state, and why the job waits.
-
-The reasons are the Grid Engine scheduler's own words (`qstat -j`, `qalter -w p`), only for display.
-"""
+"""Describes a home job: its state, and why it waits, in the words of `qstat -j` and `qalter -w p`."""
 
 from collections.abc import Iterator
 from datetime import datetime

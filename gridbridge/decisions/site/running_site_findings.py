@@ -1,7 +1,4 @@
-"""Checks a running site: the poller, clocks, versions and queue states.
-
-One user owns a whole site of embedded clusters, so no rights are checked there, and `gridbridge setup` changes nothing.
-"""
+"""Checks a running site's poller, clocks, versions and queues; embedded sites have no rights to check."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -102,9 +102,7 @@ def find_unreloadable_changes(
 ) -> tuple[str, ...]:
     """Return the configuration changes that a running service can't apply.
 
-    Home cluster, service account, state file and embedded kind are fixed while the service runs. Accounts and
-    transfer queues of remote jobs must not change before the jobs have ended. The account identifies a remote
-    job's owner. The local job's methods find the remote job by its queue.
+    The account identifies a remote job's owner and the queue finds the job, so both stay until the job's end.
     """
     stays = frozenset(jobs_away)
     changed = {
@@ -248,10 +246,7 @@ NO_CAMPAIGNS = "no campaign can be submitted until then"
 
 
 def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckFinding]:
-    """Check each folder's free bytes and inodes, and report folders in the spool.
-
-    The spool is for messages only.
-    """
+    """Check each folder's free bytes and inodes; report folders in the spool, which is for messages."""
     for folder, room in rooms.items():
         item = f"room in {folder}"
         if lacking := full_folder_reason(folder, room):

@@ -1,8 +1,7 @@
 """Findings about Grid Engine's scheduler, sched_conf(5), and the transfer host's part of sge_conf(5).
 
-Existing load sensors are kept: the global list is copied to the host, because a host's own list replaces the global
-list. An execd that started without a host configuration never reads a new host configuration (tried on 8.1.9).
-Such an execd has to be restarted, which leaves its jobs running.
+A host's load sensor list replaces the global list, so the global list is copied. An execd that started without
+a host configuration never reads a new one (tried on 8.1.9); its restart leaves its jobs running.
 """
 
 import re
@@ -35,8 +34,7 @@ DECAY = "0:0:30"  # about the time until load values include a newly transferred
 def sge_scheduler_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check the scheduler's queue order and load adjustments (damping).
 
-    Each transferred job counts as waiting at the remote cluster until the load sensor reports the job. Without this
-    damping, jobs fill all slots in the seconds after the queue opens.
+    Without damping, jobs fill all slots before the load sensor reports them as waiting.
     """
     order = _scheduler_setting_finding_at_home(situation, "queue order", QUEUE_ORDER, BY_NUMBER, FindingSeverity.BROKEN)
     if not situation.wanted.pending_limit:
@@ -174,10 +172,9 @@ def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
 def unreported_load_value_findings(
     situation: TransferSetupSituation, poller: PollerProcessFacts
 ) -> tuple[CheckFinding, ...]:
-    """Check that the load sensor's values reach the qmaster.
+    """Check that the load sensor's values reach the qmaster within two load report times of execd's start.
 
-    After a start of execd, load values reach the qmaster within two load report times. If the poller publishes
-    no values of the cluster, it uses an older gridbridge.toml. A restart of execd does not help then.
+    If the poller publishes no values, it uses an older gridbridge.toml; a restart of execd does not help.
     """
     if SENSOR not in situation.home.effective("load_sensor").split(","):
         return ()

@@ -117,8 +117,7 @@ def _parse_queue_sequence_numbers(value: str) -> Iterator[str]:
 def _missing_transfer_queue_finding(situation: TransferSetupSituation, right: Mapping[str, str]) -> CheckFinding:
     """Return the finding whose edits make a missing transfer queue.
 
-    The first edit waits until the service has read the queue's section in gridbridge.toml. Otherwise old load values
-    would open a queue that was deleted and made again.
+    The service must first read the queue's section: old load values would open a queue that is made again.
     """
     request = situation.wanted
     values = {

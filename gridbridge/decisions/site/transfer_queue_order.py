@@ -1,8 +1,6 @@
 """Plans the order in which the home cluster's scheduler tries transfer queues for a job.
 
-With `queue_sort_method seqno` the scheduler tries queues by `seq_no` (sched_conf(5), queue_conf(5)). Transfer queues
-exchange their seq_no; local queues keep their seq_no. Load values can't order the queues, because all transfer queues
-are on one host. A load threshold would close a queue even for jobs that no other queue takes.
+The order is seq_no (sched_conf(5), queue_conf(5)), as load values can't order queues on one host.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,8 +20,7 @@ WORDS = {
 def expected_wait_in_slot_turnovers(offer: TransferQueueWithClusterLoad) -> float:
     """Return a task's expected wait at a cluster; 1.0 is the time in which every slot gets a new task.
 
-    The wait is rounded to a tenth, because smaller differences change with each job. The wait of a cluster without a
-    recent answer is infinite.
+    Without a recent answer it is infinite. Tenths suffice: smaller differences change with each job.
     """
     if not offer.is_heard:
         return inf
@@ -77,8 +74,7 @@ def is_queue_order_set_up(
 ) -> bool:
     """Say whether the queues' seq_no follow the order; `former` has the original seq_no.
 
-    An order by waits that setup has made is always accepted, because expected waits change every minute. An
-    order by cost is compared each time, because costs change only with gridbridge.toml.
+    Any order by waits that setup made is accepted, because expected waits change every minute.
     """
     all_offers = tuple(offers)
     if order is QueueOrder.SEQ_NO:

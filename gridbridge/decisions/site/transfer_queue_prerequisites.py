@@ -1,8 +1,7 @@
-"""Checks what a transfer queue needs in the home and remote cells: rights, usersets and complexes (complex(5)).
+"""Checks what a transfer queue needs in both cells: rights, usersets and complexes (complex(5)).
 
-The transfer host submits users' jobs to both cells; the service account alters and deletes the jobs. Only an admin host
-may change a cell's set-up (qconf(1) -as, -ah, -ao). A job that requests a resource without any value waits for ever, so
-`-l remote=false` works only if every other queue has remote=FALSE.
+Only an admin host may change a cell (qconf(1) -as, -ah, -ao). A job that requests a resource without any value
+waits for ever, so `-l remote=false` needs remote=FALSE in every other queue.
 """
 
 from collections.abc import Iterator, Mapping
@@ -47,8 +46,7 @@ def home_and_remote_rights_findings(situation: TransferSetupSituation) -> tuple[
 def _remote_operator_right_finding(situation: TransferSetupSituation) -> CheckFinding:
     """Check the service account's operator right at a remote cluster that is reached by ssh.
 
-    Only the remote cluster's administrators can grant the right. Without the right, a held remote job that belongs to
-    no transfer is never deleted.
+    Without this right, which only remote administrators can grant, orphans are never deleted.
     """
     request, account = situation.wanted, situation.wanted.far_account
     item = f"{request.remote}: operator {account}"
@@ -87,10 +85,7 @@ USER_LISTS = "user_lists"
 
 
 def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
-    """Check the userset of users with a remote account.
-
-    The userset must exist before the transfer queue is made.
-    """
+    """Check the userset of users with a remote account, which must exist before the transfer queue."""
     request, listed = situation.wanted, set(situation.home.user_lists.get(situation.wanted.people_list, ()))
     if not request.people:
         return
@@ -168,10 +163,7 @@ def _is_same_complex(actual: QconfComplexRow | None, right: QconfComplexRow) -> 
 
 
 def remote_complex_value_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Check that all queues except transfer queues have remote=FALSE, and no host a value of `remote`.
-
-    A value on a host or on `global` would contradict the transfer queue's value.
-    """
+    """Check that all queues except transfer queues have remote=FALSE, and that no host has a value."""
     queues = (
         _home_queue_remote_complex_value_finding(name, values.get("complex_values", ""), situation)
         for name, values in situation.home.queues.items()

@@ -1,7 +1,6 @@
 """Findings about a transfer queue's set-up, and the edits of its removal.
 
-The rules are those of the Transfer Queues how-to (2002), corrected where Grid Engine 8.1.9 differs. `gridbridge check`
-shows the findings; `gridbridge setup` makes their edits in this order.
+The rules are those of the Transfer Queues how-to (2002), corrected where Grid Engine 8.1.9 differs.
 """
 
 import re
@@ -43,10 +42,7 @@ from gridbridge.model.transfer.transfer_queue_load_values import PENDING, load_v
 
 
 def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Return all findings about a transfer queue.
-
-    The queue's own findings come last, so that the queue opens last.
-    """
+    """Return all findings about a transfer queue; its own come last, so that the queue opens last."""
     return (
         *home_and_remote_rights_findings(situation),
         *complex_definition_findings(situation),
@@ -65,10 +61,7 @@ VALUES_S = 110  # wait until load values expire: longer than two default load re
 def transfer_queue_removal_edits(
     situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
 ) -> tuple[SetupEdit, ...]:
-    """Return the edits that remove a transfer queue.
-
-    The first edit deletes the queue, because qconf refuses to delete a queue with jobs.
-    """
+    """Return the edits that remove a transfer queue; the first fails while the queue has jobs (qconf)."""
     request, queues = situation.wanted, situation.home.queues
     other_queues = [name for name, queue in queues.items() if is_transfer_queue(queue) and name != request.queue]
     shared = (
@@ -90,8 +83,7 @@ def transfer_queue_removal_edits(
 def _load_sensor_removal_edits(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
     """Remove the load sensor unless another transfer queue of the host needs the sensor.
 
-    execd does not notice a deleted host configuration. So the sensor first leaves the list of sensors. A wait then lets
-    the load values expire. A redundant configuration is deleted last.
+    The sensor first leaves its list and the values expire: execd does not notice a deleted host configuration.
     """
     request = situation.wanted
     hosts = (host for name in other_queues for host in parse_qconf_words(situation.home.queues[name]["hostlist"]))
@@ -129,11 +121,7 @@ def _remote_complex_removal_edits(situation: TransferSetupSituation) -> Iterator
 
 
 def _load_value_removal_edits(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
-    """Remove the complexes of load values together with the last transfer queue.
-
-    Grid Engine can't remove a complex that a host reports. The load sensor reports a queue's values until the last edit
-    has removed the queue's section from gridbridge.toml.
-    """
+    """Remove load values' complexes with the last transfer queue; Grid Engine keeps those still reported."""
     ours = (name for name in situation.home.complexes if VALUE.fullmatch(name))
     for name in () if other_queues else ours:
         if not _does_other_queue_need_load_value(name, situation):

@@ -66,8 +66,7 @@ class BreakerEvidence:
 def is_owner_task_in_home_queue(transfer: Transfer, home: ClusterSnapshot) -> bool:
     """Say whether home lists a transfer's task in the transfer's queue, with the transfer's owner.
 
-    The answer is yes for a restarted or failed task, because the task was in a queue before. The answer is no
-    for a held task that never started, because anybody may submit held jobs.
+    A held task that never started does not count, because anybody may submit held jobs.
     """
     name = parse_transfer_name(transfer.name)
     row = home.find(name.job, name.task)
@@ -154,9 +153,7 @@ def count_failure_and_close_queues(
 ) -> PublishedClusterBreaker:
     """Count a fast failure; close the cluster's transfer queues once the failures reach the limit.
 
-    A failed probe, the first job after a pause, closes the queues at once. If other owners use the cluster
-    (`has_others`), failures of a single owner close no queue. If nobody else uses the cluster, a single owner's
-    failures close the queues at the limit, each time for an equally long pause.
+    A failed probe closes them at once. Failures of a single owner close no queue that others use (`has_others`).
     """
     if breaker.until and now < breaker.until:
         return breaker  # the job was submitted before the queues closed
@@ -203,11 +200,7 @@ def first_probe_time_of_each_owner(
 def does_breaker_close_queues(
     breaker: PublishedClusterBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
-    """Say whether failures close the queues now.
-
-    The queues are closed in the pause, and for `fast_s` seconds from each time in `probes`. Such a time is the
-    start of an owner's first transfer after the pause.
-    """
+    """Say whether queues are closed: in the pause, or for `fast_s` seconds after the start of a probe."""
     if not breaker.until:
         return False
     fast = timedelta(seconds=policy.fast_s)

@@ -1,9 +1,8 @@
 """Find remote jobs to delete, and tasks whose state or guard at home does not match their remote job.
 
-A remote cluster may run a job again after its reported end: `qmod -f -rj` restarts the job even with `-r n`
-(sge_status(5)), and OAR copies a job that failed to launch. The home job list overrules reports of the queue's methods,
-because the shepherd may skip a method. A mismatch needs two successive job lists that are younger than the owner's last
-message.
+A remote job may run again after its end: `qmod -f -rj` restarts it even with `-r n` (sge_status(5)), and OAR
+copies a job that failed to launch. Reports of the queue's methods are weak, as the shepherd may skip a method.
+A mismatch needs two successive job lists that are younger than the owner's last message.
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -53,9 +52,7 @@ def plan_outliving_job_deletions(ended: Iterable[Transfer], situation: TransferS
 def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferSituation) -> Iterator[OrphanRemoteJob]:
     """Find orphans: held remote jobs under a transfer's name that no transfer has recorded.
 
-    A starter that is killed during submission leaves an orphan. Nothing proves the job's owner, so the service deletes
-    the orphan as an operator, and only while the job is held. The held job of a transfer without a remote id is still
-    being submitted and is no orphan. Transfers of other owners are ignored.
+    Nothing proves an orphan's owner, so only held jobs are deleted. A job that is being submitted is no orphan.
     """
     recorded = frozenset((transfer.name, transfer.owner, transfer.remote_id) for transfer in transfers)
     open_names = frozenset((name, owner) for name, owner, _ in recorded)
@@ -152,9 +149,9 @@ def _may_starter_follow_suspension(transfer: Transfer, situation: TransferSituat
 
 
 def _is_only_one_job_suspended(transfer: Transfer, is_now: str) -> bool:
-    """Say whether only one of the local and the remote job is suspended.
+    """Say whether only one of the local job (state `is_now`) and the remote job is suspended.
 
-    `is_now` is the local job's state. A remote job counts as suspended only if gridbridge suspended the job.
+    A remote job counts as suspended only if gridbridge suspended it.
     """
     is_fresh = transfer.seen_at is not None and transfer.is_older_than(transfer.seen_at) and not transfer.missed_polls
     state = transfer.remote_state
@@ -176,8 +173,7 @@ RESTARTED_ANSWER = "yes"  # value of key `restarted` in the message of a resched
 def may_home_have_missed_task_end(ended: Transfer) -> bool:
     """Say whether home may reschedule a task although its starter has reported the job's end.
 
-    With reschedule_unknown (sge_conf(5)) the qmaster reschedules a task whose execd is silent at the task's end. The
-    task then waits with the hold or start time of its transfer, which no starter removes.
+    With reschedule_unknown (sge_conf(5)) a task of a silent execd waits again, with a hold that no starter removes.
     """
     if ended.verdict is None or ended.desired == DesiredLocalJobState.DEAD:
         return False
@@ -199,10 +195,7 @@ def ended_transfer_of_requeued_job(attempts: Iterable[Transfer], message: Transf
 
 
 def is_ended_task_gone_from_home(ended: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether an ended transfer's task has left the home job list.
-
-    Home then knows the task's end.
-    """
+    """Say whether an ended transfer's task has left the home job list, so that home knows its end."""
     return is_home_answer_after_task_end(ended, local) and find_home_task_of_transfer(ended, local) is None
 
 

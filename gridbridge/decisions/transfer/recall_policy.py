@@ -1,8 +1,6 @@
-"""Choose which of the tasks that wait at remote clusters return home when slots are free at home.
+"""Choose which tasks that wait at remote clusters return home when slots are free at home.
 
-All waiting tasks leave a cluster that is drained or whose jobs fail. Of a silent cluster only the last job list is
-known, and the claim shows whether the remote job has started since. Home slots count as free only if two successive
-job lists show the slots as free, because tasks that wait at home may take the slots first.
+Two successive job lists must show slots as free, because tasks that wait at home may take them first.
 """
 
 from collections import Counter
@@ -42,9 +40,8 @@ def plan_recalls_into_home_slots(
     troubles: Mapping[str, str],
     free: int,
 ) -> Iterator[TaskRecall]:
-    """Yield waiting tasks to bring home into `free` home slots, one task of each owner in turn.
+    """Yield waiting tasks to bring into `free` home slots, one of each owner in turn, longest wait first.
 
-    The owner whose task has waited longest comes first, and the tasks of each owner are in the order of their waits.
     `troubles` names the clusters that get no more jobs, each with the reason.
     """
     for transfer, slots, why, state in _tasks_to_recall_in_turn(transfers, situation, queues, troubles):
@@ -91,10 +88,7 @@ def _recall_slots_and_reason(
 
 
 def _waiting_remote_job_row(transfer: Transfer, situation: TransferSituation) -> ClusterJobListRow | None:
-    """Return the row of a waiting remote job whose starter sleeps; else None.
-
-    The result is also None without a fresh job list.
-    """
+    """Return a waiting remote job's row from a fresh job list, if the job's starter sleeps; else None."""
     row = situation.remote_job_row(transfer)
     if row is None or not transfer.since or not _does_starter_sleep(transfer, situation, (StarterPhase.RELEASED,)):
         return None

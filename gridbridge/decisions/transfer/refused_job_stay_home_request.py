@@ -1,7 +1,6 @@
-"""Change the request of a job that a remote cluster refused, so that the job starts in no transfer queue.
+"""Change the request of a job that a remote cluster refused, so that it starts in no transfer queue.
 
-A request for `remote=false` is best, because `remote=false` excludes even transfer queues that are added later. If no
-home queue has a value of `remote`, the job's queue list is changed (queue expressions: sge_types(1)).
+`remote=false` excludes even later transfer queues; the other way is the queue list (sge_types(1)).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -12,10 +11,9 @@ from gridbridge.model.transfer.claim_and_guard import Pairs
 
 
 def stay_home_request_changes(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[Variant, ...]:
-    """Return changes of a job's request, each of which keeps the job at home.
+    """Return changes of a job's request, each of which keeps the job at home, the best change first.
 
-    `queues` is the requested queue list; an empty list means any queue. A change is a new list of hard requests
-    or a new queue list. The best change comes first. A job with `remote=true` gets no change.
+    Empty `queues` means any queue. A job with `remote=true` gets no change.
     """
     if claim_and_guard.does_job_request_remote(hard):
         return ()
@@ -50,8 +48,7 @@ YES, NO = "yes", "no"
 def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
     """Return yes or no: whether the home queues that fit a job let the job run again.
 
-    `own` maps each queue that is no transfer queue to its setting `rerun`. One queue with FALSE, even for a
-    single host, makes the answer no. A job that fits no queue gets no, which is Grid Engine's default.
+    `own` maps non-transfer queues to `rerun`. One FALSE, even for one host, or no fitting queue means no.
     """
     says = [rerun for name, rerun in own.items() if claim_and_guard.may_queue_list_include(queues, name)]
     is_barred = any("FALSE" in setting.upper() for setting in says)

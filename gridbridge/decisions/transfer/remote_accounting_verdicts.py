@@ -21,9 +21,7 @@ FENCED_STATUS = 199  # exit status of a remote job that got no permission from h
 def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
     """Return the result for the home job, derived from the remote job's accounting record.
 
-    The remote job's wrapper script encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64. A job
-    without a recorded end runs again if the transfer allows a rerun. Without a rerun the home job ends as killed, or
-    enters the error state if the remote cluster never launched the job.
+    The wrapper encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64.
     """
     verdict = TransferMessage(
         transfer=transfer.name,

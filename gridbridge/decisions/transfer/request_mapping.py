@@ -1,7 +1,6 @@
-"""Translate a job's request at home into a request for a remote cluster, by the cluster's mapping rules.
+"""Translate a job's request at home into a remote cluster's request, by the cluster's mapping rules.
 
-A job with a hard request that the remote cluster can't meet is refused before submission. A soft request is omitted
-with a note, because Grid Engine refuses a job with an unknown soft resource.
+Unknown soft requests are omitted with a note, because Grid Engine refuses jobs with them.
 """
 
 from gridbridge.errors import ParseError, UnmappableRequest
@@ -175,11 +174,7 @@ ONE_NODE: Groups = ()  # all slots on one node
 
 
 def spread_slots_over_oar_nodes(slots: int, spread: str, nodes: int) -> Groups:
-    """Place a job's slots on OAR nodes; return pairs of a number of nodes and the slots on each node.
-
-    With a fixed number of slots on each node, a last node gets the rest. Round robin gives each node one slot, then
-    each node a second slot. `nodes` is the cluster's number of nodes, 0 if unknown.
-    """
+    """Place slots on `nodes` OAR nodes (0: unknown); return pairs (number of nodes, slots on each node)."""
     if request_mapping_rules.is_fixed_slots_per_node(spread):
         full, remainder = divmod(slots, int(spread))
         return _drop_empty_node_groups((full, int(spread)), (1, remainder))
@@ -203,8 +198,7 @@ def drop_unoffered_soft_requests(
 ) -> MappableJobRequest:
     """Return a job's request without soft resources that the remote cluster does not have.
 
-    Raises UnmappableRequest if the cluster lacks a hard resource, queue, project or parallel environment. A parallel
-    environment may be a pattern (`mpi*`). Names of OAR properties ignore case, as SQL does.
+    Raises UnmappableRequest if a hard resource, queue, project or parallel environment is missing there.
     """
     hard = (_resource_name_without_relation(resource) for resource, _ in request.hard)
     missing = [f"resource {name}" for name in hard if not _is_name_offered(name, vocabulary.resource)]
@@ -232,10 +226,7 @@ def list_names_not_offered(
 
 
 def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: JobRequest) -> tuple[str, ...]:
-    """Return a request's conditions on numbers.
-
-    Grid Engine knows such conditions only for texts (complex(5)).
-    """
+    """Return a request's conditions on numbers; Grid Engine has such conditions for texts (complex(5))."""
 
     def is_number(pair: tuple[str, str]) -> bool:
         bare = split_property_and_sql_relation(pair[0])[0]

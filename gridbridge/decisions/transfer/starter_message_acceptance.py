@@ -1,7 +1,6 @@
-"""Apply messages from starters to transfers; a message changes only transfers of the message's sender.
+"""Apply messages from starters; a message changes only transfers of the owner of the message's file.
 
-The owner of the message's file is the sender. A transfer's key is (name, uid). Messages may arrive twice or late, so a
-recorded deletion, remote job id or verdict is never changed.
+Messages may arrive twice or late, so a recorded deletion, remote job id or verdict is never changed.
 """
 
 from collections.abc import Container
@@ -96,11 +95,9 @@ def reject_message_of_wrong_route(
 def transfer_for_restarted_task(
     transfers: tuple[Transfer, ...], message: TransferMessage, asleep: Container[str] = ()
 ) -> TransferMessage | None:
-    """Answer a restarted task with its live transfer or with a new transfer's name.
+    """Answer a restarted task with its live transfer or with a new transfer's name; None: answer later.
 
-    The remote job of a live transfer goes on. `transfers` are all transfers of the task by this uid; `asleep`
-    are the FIFOs on which starters sleep. Returns None if a transfer is being deleted, or if its former starter
-    still sleeps, as on a silent host. A later call then answers.
+    The answer waits while a transfer is being deleted, or a former starter sleeps on its FIFO (`asleep`).
     """
     live = [transfer for transfer in transfers if not transfer.is_over]
     if any(transfer.desired == DesiredLocalJobState.DEAD for transfer in live):
@@ -131,10 +128,7 @@ def has_home_reused_job_number(message: TransferMessage, submitted: str) -> bool
 
 
 def is_new_starter_of_dying_task(transfer: Transfer, message: TransferMessage) -> bool:
-    """Say whether a new starter asks about a task whose transfer is being deleted.
-
-    The former run of the task is then over.
-    """
+    """Say whether a new starter asks about a transfer being deleted; the task's former run is then over."""
     is_dying = not transfer.is_over and transfer.desired == DesiredLocalJobState.DEAD
     return is_dying and bool(message.wake) and message.wake != transfer.wake
 
@@ -263,8 +257,7 @@ def _has_valid_end(message: TransferMessage) -> bool:
 def _apply_closing_message(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer:
     """Close a transfer by a message of its starter, unless a new starter continues the transfer.
 
-    A task with a cleared error (qmod -cj) uses its transfer name again if the service read no message of the first
-    attempt. A task that home ended after -notify may run again (qmod -rj), and may still have a hold or start time.
+    A task that home ended after -notify may run again (qmod -rj), and may still have a hold or start time.
     """
     if transfer.is_over or (message.wake and transfer.wake and message.wake != transfer.wake):
         return transfer

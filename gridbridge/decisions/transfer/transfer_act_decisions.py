@@ -1,8 +1,6 @@
-"""Decide what the service does for each transfer, from the job lists of the home and the remote cluster.
+"""Decide what the service does for each transfer, from the job lists of both clusters.
 
-A missing answer never means the end of a job. A job list is used only if complete, and queried after the owner's last
-message. When several successive job lists lack the job, the accounting decides. The local task may not start while its
-remote job may live.
+A missing answer never means a job's end. The local task may not start while its remote job may live.
 """
 
 from collections.abc import Iterable
@@ -157,8 +155,7 @@ def _may_home_still_run_task(
 ) -> bool:
     """Say whether home may still run the task of a transfer that is being deleted.
 
-    Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. A task without a hold or start
-    time may run again already, in an ordinary queue, or with a new starter that waits for the service's answer.
+    Home lists a rescheduled task (qmod -rj) as running until its execd reports the end.
     """
     if transfer.guard == HomeStartGuard.NONE or transfer.key in situation.with_new_starter:
         return False
@@ -208,10 +205,7 @@ def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[i
 
 
 def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
-    """Say whether to give up the search for an unlisted job's end.
-
-    For a job that never started, the search ends sooner.
-    """
+    """Say whether to give up the search for an unlisted job's end, sooner for a job that never started."""
     if transfer.missing_since is None:
         return False
     has_started = transfer.remote_state.is_listed and not transfer.remote_state.is_waiting

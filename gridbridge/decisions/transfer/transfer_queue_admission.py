@@ -23,10 +23,7 @@ def why_cluster_refuses_owner(owner: str, users: RemoteAccounts, account: str, s
 def why_queue_refuses_job(
     queue: str, limits: QueueJobAndUserRestrictions, job: JobRequestAndSubmitOptions, groups: Set[str]
 ) -> str:
-    """Return why a queue's limits exclude a job; '' if the job fits.
-
-    `groups` are the groups of the job's owner.
-    """
+    """Return why a queue's limits exclude a job of an owner in `groups`; '' if the job fits."""
     owner = job.request.owner
     if limits.people is not None and {owner, *(f"@{group}" for group in groups)}.isdisjoint(limits.people):
         return f"the user_lists of {queue} don't have {owner}"
@@ -53,8 +50,7 @@ def find_local_only_queues(
 ) -> NonForwardingQueues | None:
     """Return a cluster's queues that run all their jobs locally; None if all queues or no queues do so.
 
-    Excluded are the site's `transfer_queues`, and queues that send jobs away from at least one host. Best-effort
-    queues are ignored, because a best-effort queue runs only jobs that request this queue.
+    Best-effort queues are ignored, because they run only jobs that request them.
     """
     shown = tuple(queue for queue in queues if not queue.is_besteffort)
     onward = {queue.queue for queue in shown if queue.sends_away or queue.queue in transfer_queues}

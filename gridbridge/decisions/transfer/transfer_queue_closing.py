@@ -1,7 +1,6 @@
-"""Decide when a transfer queue is closed, for the load sensor, setup, status and check.
+"""Decide when a transfer queue is closed, by load values and load thresholds (queue_conf(5)).
 
-Grid Engine closes a queue whose load value reaches a load threshold (queue_conf(5)). The poller's load values tell
-whether a remote cluster answers, and how many jobs wait there. Keep imports few: the load sensor loads this module.
+Keep imports few: the load sensor loads this module.
 """
 
 from gridbridge.model.transfer.transfer_queue_load_values import CLOSED, FREE, PENDING, UP, load_value_complex_attribute
@@ -17,20 +16,14 @@ AHEAD_S = 1  # largest lead of the poller's clock over the reader's clock
 
 
 def are_load_values_fresh(age_s: float, stale_s: float) -> bool:
-    """Say whether load values are recent.
-
-    Values from the future, as after a change of the clock, are stale.
-    """
+    """Say whether load values are recent; values from the future, after a clock change, are stale."""
     return -AHEAD_S <= age_s <= stale_s
 
 
 def remote_cluster_load_values(
     remote: "ClusterSnapshot | None", cluster: str, now: "datetime", stale: "timedelta"
 ) -> dict[str, str]:
-    """Return a cluster's load values.
-
-    Without a fresh job list (`remote`), the values close the cluster's queues.
-    """
+    """Return a cluster's load values; without a fresh job list (`remote`) they close its queues."""
     values = CLOSED
     if remote is not None and now - remote.taken_at <= stale:
         values = {UP: "1", PENDING: str(remote.pending), FREE: str(remote.free_slots)}
@@ -38,19 +31,13 @@ def remote_cluster_load_values(
 
 
 def transfer_queue_load_thresholds(cluster: str, pending_limit: int) -> str:
-    """Return a transfer queue's load_thresholds without np_load_avg.
-
-    A `pending_limit` of 0 means no limit.
-    """
+    """Return a transfer queue's load_thresholds without np_load_avg; `pending_limit` 0 means no limit."""
     pending = f",{load_value_complex_attribute(cluster, PENDING)}={pending_limit}" if pending_limit else ""
     return f"{load_value_complex_attribute(cluster, UP)}=false{pending}"
 
 
 def load_value_closing_queue(values: "Mapping[str, str]", cluster: str, pending_limit: int) -> str:
-    """Return the load value, UP or PENDING, that closes a queue; '' for an open queue.
-
-    A missing value closes the queue.
-    """
+    """Return the load value (UP or PENDING) that closes a queue, perhaps by its absence; '' if open."""
     if values.get(load_value_complex_attribute(cluster, UP)) != "1":
         return UP
     pending = int(values.get(load_value_complex_attribute(cluster, PENDING), CLOSED[PENDING]))

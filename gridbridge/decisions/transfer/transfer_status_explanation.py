@@ -1,7 +1,4 @@
-"""Explain to people why a cluster is silent, why a transfer queue is closed, and what a transfer waits for.
-
-A load value that is missing or has reached its threshold closes a queue (queue_conf(5)).
-"""
+"""Explain why a cluster is silent, why a transfer queue is closed, and what a transfer waits for."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

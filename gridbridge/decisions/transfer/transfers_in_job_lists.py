@@ -1,7 +1,6 @@
-"""Hold the inputs of decisions about transfers, and prove each transfer's owner by the home job list.
+"""Hold the inputs of decisions about transfers, and prove owners by the home job list.
 
-Anybody may send a message about any job. Until the home job list proves the owner, a transfer is shown only as a
-statement of the message's sender.
+Anybody may send a message about any job, so a transfer without this proof is only a statement.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,10 +39,7 @@ class TransferSituation:
         return find_home_task_of_transfer(transfer, local) if local else None
 
     def remote_job_row(self, transfer: Transfer) -> ClusterJobListRow | None:
-        """Return the row of a transfer's remote job, if the owners match; else None.
-
-        The job is found by id, or by name if the id is unknown.
-        """
+        """Return a remote job's row by id, or by name if the id is unknown; None unless the owners match."""
         remote = self.snapshots.get(transfer.remote)
         if remote is None or transfer.key in self.reused_ids:
             return None
@@ -103,10 +99,7 @@ T = TypeVar("T")
 
 
 def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> str:
-    """Return whether home lists a transfer's task with the transfer's owner: YES, NO, or '' if unknown.
-
-    A home job list from before the transfer's start leaves the answer unknown.
-    """
+    """Return whether home lists a transfer's task with the transfer's owner: YES, NO, or '' if unknown."""
     if is_task_listed_as_owners(transfer.name, transfer.owner, local):
         return OwnerSeenInHomeJobList.YES
     may_have_left = transfer.verdict or transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD
@@ -148,10 +141,7 @@ def may_everybody_see_transfer(transfer: Transfer, young: datetime) -> bool:
 def usage_records_of_proved_owner(
     records: Sequence[RemoteJobRunAccounting], transfers: Iterable[Transfer]
 ) -> Sequence[RemoteJobRunAccounting]:
-    """Return the proved owner's records; all records if no owner is proved.
-
-    Other users may use the same account.
-    """
+    """Return the proved owner's records, as others may use the account; all records if none is proved."""
     by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnerSeenInHomeJobList.YES}
     if not by_name:
         return records
@@ -187,10 +177,7 @@ def transfers_with_listed_remote_job(
 def may_remote_id_be_reused(
     transfer: Transfer, now: ClusterJobListRow, listed_before: Mapping[TransferKey, ClusterJobListRow]
 ) -> bool:
-    """Say whether a remote id may belong to a new job.
-
-    A change of the job list's row shows this, except a change by a start.
-    """
+    """Say whether a remote id may belong to a new job: its row changed, and not because the job started."""
     if not transfer.remote_state.is_listed:
         return False
     before = listed_before.get(transfer.key)

@@ -44,10 +44,7 @@ def read_balancer_state_overview(now: datetime, path: str = BALANCE_STATE) -> Ba
 def record_node_change_request(
     host: str, request: elastic_nodes.AdministratorNodeRequestKind, path: str = BALANCE_STATE
 ) -> elastic_nodes.BalancerOwnedNode:
-    """Record a request for the next round.
-
-    Raises StateError for a host that is no node or is being removed.
-    """
+    """Record a request for the next round; raises StateError unless the host is a node that stays."""
     with _open_state_file_as_balancer(path, is_unchanged=False) as database:
         memory = BalancerStateRows(database)
         node = next((node for node in memory.nodes.all() if elastic_nodes.is_same_host(node.name, host)), None)
@@ -88,10 +85,7 @@ def log_alerts_for_administrators(
     membership: ExecutionHostMembership,
     silent_s: float,
 ) -> None:
-    """Log nodes, machines and hosts that need an administrator, each with the commands to run.
-
-    `listed` has the pools with providers; `stored` has the nodes of the state file.
-    """
+    """Log what needs an administrator, with commands to run; `listed` has the pools with providers."""
     _alert_about_nodes(world, site, listed)
     _alert_about_machines(world, site)
     for node in nodes_needing_administrator.silent_nodes_with_tasks(world, silent_s):

@@ -49,10 +49,9 @@ class BalanceRuleOverrides:
 def preview_balance_plan(
     options: BalanceRuleOverrides, now: datetime, folder: str = "", path: str = CONFIG
 ) -> BalancePlanReport:
-    """Decide as a balancer round would, without acts, and return the plan's report.
+    """Report the plan of a balancer round without acts; with `folder` from saved inputs, not the cell.
 
-    With `folder` the cell is not queried, and gridbridge.toml is read only if `path` names a file. Raises
-    ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for contradicting limits.
+    Raises ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for contradicting limits.
     """
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     situation = _load_or_observe_situation(policy, folder, now)
@@ -152,10 +151,7 @@ def apply_command_line_rules(
 
 
 def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
-    """Save a round's inputs.
-
-    Raises ClusterStateUnknown, or StandardOutputUnwritable for an unwritable folder.
-    """
+    """Save a round's inputs; raises ClusterStateUnknown, or StandardOutputUnwritable for the folder."""
     policy = configuration_in_force.load_config_with_home_cluster(path)
     balance_situation_sources.save_balancer_round_inputs(policy, folder, now)
 

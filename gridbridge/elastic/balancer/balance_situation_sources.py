@@ -52,8 +52,7 @@ def _add_run_times_and_transfer_queues(
 def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting: bool) -> BalanceSituation:
     """Observe the cluster for a round; an acting round must run on the qmaster's host.
 
-    On any other host, an acting round raises ClusterStateUnknown. A shadow qmaster's host may have a second
-    balancer, and both balancers would add nodes.
+    Elsewhere it raises ClusterStateUnknown, because a shadow qmaster's balancer would add nodes as well.
     """
     situation = observe_balanced_cluster(policy, now)
     if is_acting and situation.master and not local_host_facts.is_this_host(situation.master):
@@ -67,10 +66,7 @@ def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting:
 def _transfer_queues_with_free_slots(
     policy: Policy, situation: BalanceSituation, folder: str
 ) -> Iterator[tuple[str, int]]:
-    """Yield each transfer queue that would start a task at once, with its number of free slots.
-
-    The free slots of remote clusters come from the files that the poller wrote recently.
-    """
+    """Yield each transfer queue that would start a task at once, with its number of free slots."""
     for name, queue in policy.queues.items():
         free_here = sum(
             instance.free for instance in situation.cell.instances if instance.queue == name and instance.is_usable
@@ -84,10 +80,7 @@ def _transfer_queues_with_free_slots(
 
 
 def load_saved_balance_situation(folder: str, queue: str = balanced_cluster_queries.USUAL_QUEUE) -> BalanceSituation:
-    """Load a round's situation from a folder.
-
-    Raises ClusterStateUnknown or ParseError for incomplete files.
-    """
+    """Load a round's situation from a folder; raises ClusterStateUnknown or ParseError if incomplete."""
     return balanced_cluster_queries.parse_balance_situation(
         *saved_balancer_round_folder.read_saved_balancer_round(folder), where=folder, queue=queue
     )

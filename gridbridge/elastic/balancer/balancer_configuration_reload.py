@@ -42,10 +42,7 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
 
 
 class ReloadingBalancer(ReloadingDaemon):
-    """The balancer with a reloadable configuration.
-
-    Rounds are dry if the configuration forbids acts.
-    """
+    """The balancer with a reloadable configuration; rounds are dry if the configuration forbids acts."""
 
     def __init__(
         self,

@@ -100,10 +100,7 @@ def _names_of_power_providers(policy: Policy) -> frozenset[str]:
 
 
 def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
-    """Run one round, which is dry unless acts are permitted.
-
-    Raises ClusterStateUnknown if the cluster or all providers give no answer.
-    """
+    """Run one round, dry unless acts are permitted; raises ClusterStateUnknown for missing answers."""
     clock = Clock()
     if options.is_acting:
         start_acting_balancer(options)
@@ -127,8 +124,7 @@ def start_acting_balancer(options: BalancerRunOptions) -> None:
 def balancer_watchdog_limit_s(options: BalancerRunOptions) -> float:
     """Return the seconds after which the watchdog stops a round as hung.
 
-    A round queries the lists of all providers. Then each node may take three provider calls, or all bootstrap
-    steps by ssh, 16 nodes in parallel. Calls of Libcloud are serial.
+    A node may take three provider calls or all bootstrap steps, 16 nodes in parallel; Libcloud's calls are serial.
     """
     policy, sections = options.policy, options.policy.providers.values()
     most = max(1, options.rules.max_nodes)
@@ -252,10 +248,7 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
         self._decided: tuple[BalancerRoundSituation, BalancerRoundPlan] | None = None
 
     def gather(self) -> BalancerRoundSituation:
-        """Gather the inputs of a round.
-
-        With --kill-master, raises ConfigError unless exactly one machine has the master's tag.
-        """
+        """Gather a round's inputs; --kill-master raises ConfigError unless one machine has the master's tag."""
         view = super().gather()
         is_checked = self._wanted.kills_master and view.world.machines.keys() == self._providers.keys()
         if is_checked and len(node_and_master_lifecycle.machines_tagged_as_master(view.world)) != 1:

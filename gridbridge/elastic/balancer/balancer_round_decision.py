@@ -64,10 +64,7 @@ def balance_plan_report(
     is_alone: bool = True,
     ended: str = "",
 ) -> BalancePlanReport:
-    """Return a plan's report.
-
-    `ended` is the id of the master's machine if the round destroys this machine.
-    """
+    """Return a plan's report; `ended` is the id of the master's machine if the round destroys it."""
     return BalancePlanReport(
         add=plan.add,
         pool=plan.pool or None,
@@ -87,8 +84,7 @@ def balance_plan_report(
 def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
     """Return the situation for a squeeze, which may switch only hosts of the site.
 
-    A host that failed to wake is left alone for `retry_s` seconds. All other nodes are marked as kept, because
-    a host without a node would count as a working host.
+    A host that failed to wake rests for `retry_s`. Other nodes are kept, as hosts without a node count as working.
     """
     return replace(
         situation,

@@ -1,7 +1,6 @@
 """Runs a balancer round: queries cell and machines, decides, records the plan, and acts.
 
-No round waits for a machine to boot; the next round queries again. After a kill the next round continues from
-the state file and from the reports of the cell and the providers.
+No round waits for a boot. After a kill the next round continues from the state file and new reports.
 """
 
 import logging
@@ -88,10 +87,7 @@ class BalancerRoundRunner:
         )
 
     def gather(self) -> BalancerRoundSituation:
-        """Gather the cell's state, machine lists and stored facts.
-
-        Raises ClusterStateUnknown if the cell or all providers give no answer.
-        """
+        """Gather a round's inputs; raises ClusterStateUnknown if the cell or all providers do not answer."""
         cell = self._look()
         world, requests = self._collect_nodes_snapshot(cell), self._memory.administrator_requests()
         wished = [
@@ -252,10 +248,7 @@ class BalancerRoundRunner:
             self._acts.destroy_machine(pool, machine)
 
     def _query_machine_lists_of_pools(self) -> Mapping[str, tuple[elastic_nodes.ProviderMachine, ...]]:
-        """Return the machines of each pool whose provider gave a complete list.
-
-        Raises ClusterStateUnknown if no provider gave a complete list.
-        """
+        """Return the machines of pools with a complete list; raises ClusterStateUnknown if no pool has one."""
         with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
             lists = zip(
                 self._providers,

@@ -1,7 +1,4 @@
-"""Queries the machine list of each pool's provider once, for plans and for gridbridge check.
-
-`python3 -I -m gridbridge.elastic.balancer.machine_list_queries CONFIG` prints JSON: each pool's failure, by pool.
-"""
+"""Queries each pool's machine list once; run with CONFIG, prints each pool's failure as JSON."""
 
 import json
 import os

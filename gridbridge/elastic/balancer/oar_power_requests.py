@@ -52,10 +52,7 @@ def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
 
 
 def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
-    """Write the remaining nodes into a request file, or delete the file if none remain.
-
-    A rewritten file keeps its time.
-    """
+    """Rewrite a request file with the remaining nodes and its old time, or delete it if none remain."""
     path = f"{folder}/{before.file}"
     try:
         if not after.hosts:
@@ -90,10 +87,7 @@ class OarPowerRequestOutcome:
 def apply_oar_power_requests(
     policy: Policy, folder: str, now: datetime, *, is_acting: bool
 ) -> tuple[OarPowerRequestOutcome, ...]:
-    """Carry out the requests in a folder; if `is_acting` is false, only return the requests.
-
-    The program exits with status 3 while another process carries out requests.
-    """
+    """Carry out a folder's requests if `is_acting`; exit with status 3 while another process does so."""
     notes = read_oar_power_requests(folder)
     if not is_acting:
         requests = sorted(latest_oar_power_request_by_node(notes, now.timestamp()).items())

@@ -46,7 +46,7 @@ def preview_squeeze(
 ) -> SqueezePreview:
     """Decide as a squeeze would, without acts; with `folder`, decide about saved inputs.
 
-    Raises ClusterStateUnknown or ParseError for incomplete inputs, ConfigError for a minimal reserve above the target.
+    Raises ClusterStateUnknown or ParseError for bad inputs, ConfigError for a minimal reserve above the target.
     """
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     rules = _squeeze_section_with_overrides(policy, minimal, target)
@@ -118,10 +118,7 @@ def _add_own_hosts_as_nodes(
 
 
 def change_standby_tag(host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG) -> tuple[str, ...]:
-    """Add or remove a standby tag; return all tags of the host.
-
-    Raises CommandLineMistake for an unknown host.
-    """
+    """Add or remove a standby tag; return all tags of the host. CommandLineMistake: unknown host."""
     policy = configuration_in_force.load_config_with_home_cluster(path)
     host_membership_and_tags.require_home_execution_host(policy, host)
     return host_membership_and_tags.change_home_cluster_host_tag(

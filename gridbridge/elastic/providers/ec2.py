@@ -1,7 +1,6 @@
 """Creates and destroys machines at EC2 or a compatible cloud (Amazon EC2 API Reference).
 
-One request with a client token creates a machine together with its tags. A repeated request has the same
-token, so a lost answer leaves no untagged machine and no second machine.
+A request carries tags and a client token, so a repeat after a lost answer makes no second machine.
 """
 
 import hashlib
@@ -279,10 +278,7 @@ def _ec2_error_code(error: Any) -> str:
 
 
 def _read_user_data(path: str) -> str:
-    """Return the user data; raise ProviderPermanentFailure for an unsafe file.
-
-    New machines run the user data as root.
-    """
+    """Return the user data, which machines run as root; raise ProviderPermanentFailure for an unsafe file."""
     if not path:
         return ""
     try:

@@ -111,10 +111,7 @@ class IpmiPowerSwitch:
         return _power_state_of_program_output(self._run_power_command("status"), CHASSIS)
 
     def _run_power_command(self, word: str) -> bytes:
-        """Run ipmitool; raise ProviderOutcomeUnknown on failure.
-
-        A refusal and an unreachable controller look alike.
-        """
+        """Run ipmitool; raise ProviderOutcomeUnknown even for a refusal, which looks like a silent controller."""
         site_program_provider.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")
         connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)

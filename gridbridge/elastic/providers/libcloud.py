@@ -1,7 +1,6 @@
 """Creates and destroys machines of any cloud that has an Apache Libcloud driver.
 
-Drivers that can't tag machines are refused, because the balancer would not recognize its machines. Drivers have
-no common error for a lack of machines, so HTTP statuses are used.
+Drivers that can't tag machines are refused: the balancer would not recognize its own machines.
 """
 
 import inspect

@@ -1,7 +1,4 @@
-"""Protocols of providers, and checks of reported values.
-
-The checks matter because root writes the values into /etc/hosts, known_hosts and the cell's configuration.
-"""
+"""Protocols of providers, and checks of reported values, which root writes into system files."""
 
 import base64
 import binascii
@@ -21,9 +18,8 @@ from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, ProviderMachine, P
 class MachineLister(Protocol):
     """Lists a provider's machines.
 
-    Calls of a provider raise ProviderOutOfMachines if no machine is available, ProviderOutcomeUnknown if the
-    outcome is unknown or a retry may succeed, and ProviderPermanentFailure for any other failure. After
-    ProviderRequestRepeatable, a kind of ProviderOutcomeUnknown, a repeated call creates no second machine.
+    Calls raise ProviderOutOfMachines, ProviderOutcomeUnknown (a retry may succeed) or ProviderPermanentFailure.
+    After ProviderRequestRepeatable a repeated call creates no second machine.
     """
 
     def machines(self) -> tuple[ProviderMachine, ...]:
@@ -32,10 +28,7 @@ class MachineLister(Protocol):
 
 class MachineProvider(MachineLister, Protocol):
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Create a machine, which may still boot afterwards.
-
-        A call that is repeated after a lost answer has equal tags.
-        """
+        """Create a machine, which may still boot; a call repeated after a lost answer has equal tags."""
 
     def destroy(self, machine: ProviderMachine) -> None:
         """Destroy a machine with its disk; nothing happens if the machine is missing."""
@@ -201,10 +194,7 @@ def _shorten_value(value: object) -> str:
 
 
 def find_console_host_key(printed: str) -> str:
-    """Return the best printed host key; empty if the block of keys is cut.
-
-    RSA keys are left out, because they are too long for EC2's tags.
-    """
+    """Return the best printed host key but no RSA key (too long for EC2's tags); '' if the block is cut."""
     block = printed.rpartition(BEGIN)[2] if BEGIN in printed else ""
     if END not in block:
         return ""

@@ -23,10 +23,9 @@ def provider_program_environment() -> dict[str, str]:
 
 
 def require_trusted_provider_file(path: str) -> str:
-    """Return a path if only root and this account can change it; else raise ProviderPermanentFailure.
+    """Return a path that only root and this account can change; else raise ProviderPermanentFailure.
 
-    A provider's program has root's power over its machines. An account that only previews a plan also trusts files
-    of the balancer's account. A missing file is reported at its use.
+    A missing file passes. An account that only previews a plan also trusts the balancer's files.
     """
     me, balancer = os.geteuid(), local_host_facts.uid_of_account(BALANCE_ACCOUNT)
     is_other = bool(balancer) and me not in (0, balancer)
@@ -51,10 +50,7 @@ def _require_file_of_root_or_balancer(path: str, balancer: int) -> None:
 def run_provider_program(
     argv: tuple[str, ...], timeout_s: float, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> bytes:
-    """Run a provider's program; the exit status decides the error.
-
-    The default environment is that of this process.
-    """
+    """Run a provider's program in this process's environment by default; its exit status sets the error."""
     environment = provider_program_environment() if env is None else dict(env)
     try:
         return program_runs.run_program(argv, environment, timeout_s, stdin, MOST_BYTES).checked().stdout
@@ -115,10 +111,7 @@ OTHERS = 0o077  # mode bits of group and others
 
 
 def read_private_credentials(path: str) -> dict[str, str]:
-    """Return section [default] of a private file in AWS's format.
-
-    No error message shows a secret.
-    """
+    """Read section [default] of a private file in AWS's format; error messages show no secret."""
     parser = configparser.ConfigParser(interpolation=None, strict=True)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser documents
     try:

@@ -99,10 +99,7 @@ def compare_policies_by_replay(
     *,
     is_swept: bool = False,
 ) -> ReplayPolicyComparison:
-    """Replay a workload by each policy.
-
-    Tasks that need more slots than the cluster can have are left out.
-    """
+    """Replay a workload by each policy, without the tasks that are too wide for the cluster."""
     most = terms.max_nodes * terms.slots
     narrow = tuple(task for task in workload.tasks if task.slots <= most)
     fit = _workload_without_tasks(workload, narrow, ReplayExclusionReason.TOO_WIDE)

@@ -1,8 +1,7 @@
 """Generates a workload from fixed distributions; equal seeds give equal workloads.
 
-Bursts of submissions form a Poisson process, with 1.3 times the mean rate from 8 to 20 o'clock (UTC) on working
-days, else 0.8 times. A burst has a geometric number of tasks (mean 5) of one of twelve kinds. Run times of a kind
-are log-normal (sigma 0.5, 10 s to a day) around a median that is itself log-normal (median 20 min, sigma 1).
+Bursts form a Poisson process: 1.3 times the mean rate from 8 to 20 h (UTC) on working days, else 0.8 times.
+A burst has a geometric number of tasks (mean 5) of one of twelve kinds. A kind's run times are log-normal.
 """
 
 import math

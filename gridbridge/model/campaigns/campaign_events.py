@@ -1,7 +1,4 @@
-"""Events of clusters, campaigns and tasks, with CiGri's codes if CiGri knows the event.
-
-Equal failures are counted in one event, so a million tasks that fail alike make one event.
-"""
+"""Events of clusters, campaigns and tasks, with CiGri's codes if any; equal failures share an event."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -53,10 +50,7 @@ BLACKLISTING_EVENTS = (*SELF_HEALING_EVENTS, CampaignEventCode.BLACKLIST, Campai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignEvent:
-    """A problem of a cluster, a campaign or tasks.
-
-    An event is open until the problem ends or a person closes the event.
-    """
+    """A problem of a cluster, a campaign or tasks, open until the problem ends or a person closes it."""
 
     number: int = 0  # number of the event; 0: not yet stored
     kind: CampaignEventSubject

@@ -1,7 +1,6 @@
 """Names of campaign files and arrays, and how a line of task parameters is split into words.
 
-A held array has the job name `gc.<site>.<campaign>.<array>`, with letters, digits and `-` in each part. A released
-array still has this name as its account (`qsub -A`). Programs that start often import this module.
+A held array has the job name `gc.<site>.<campaign>.<array>`; a released array keeps it as account (`qsub -A`).
 """
 
 from gridbridge.errors import ParseError

@@ -1,7 +1,4 @@
-"""The JDL of a campaign: its description in the job description language of CiGri.
-
-A key that the owner gave for all clusters is copied to the settings of each cluster.
-"""
+"""The JDL of a campaign: its description in the job description language of CiGri."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,6 @@
 """Parses host properties that a campaign requests at a cluster, such as `mem>=2000,gpu=YES;gpu=2`.
 
-The example has two conditions. In the second condition, `;` separates two alternatives. OAR gets all conditions in one
-`oarsub -p`; Grid Engine gets one `qsub -l` for each condition. Frequently started programs import this module.
+A comma joins conditions (one `qsub -l` for each, or one `oarsub -p` for all); `;` separates alternatives.
 """
 
 from gridbridge.model.job_request import RELATIONS
@@ -12,10 +11,7 @@ Pair = tuple[str, str]
 
 
 def parse_required_host_properties(text: str) -> tuple[Pair, ...]:
-    """Return the conditions without alternatives as pairs (name, value), each pair once.
-
-    A relation other than `=` is part of the name, as in `mem>=`.
-    """
+    """Return the conditions without alternatives as pairs, such as (`mem>=`, `2000`) or (`gpu`, `YES`)."""
     conditions = dict.fromkeys(text.split(ALL))
     return tuple(_parse_host_property(condition) for condition in conditions if condition and ANY not in condition)
 

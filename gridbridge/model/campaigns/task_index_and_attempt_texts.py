@@ -1,7 +1,6 @@
 """Convert task attempts and array indices to short texts and back.
 
-`0-9:1,12:2` means the first attempts of tasks 0 to 9 and the second attempt of task 12. Programs that start often
-import this module.
+`0-9:1,12:2` means the first attempts of tasks 0 to 9 and the second attempt of task 12.
 """
 
 from gridbridge.errors import ParseError
@@ -100,10 +99,7 @@ def prologue_or_epilogue_task_number(step: str, cluster: str, clusters: "Iterabl
 
 
 def step_and_cluster_of_task_number(task: int, clusters: "Iterable[str]") -> tuple[str, str]:
-    """Return the step and the cluster of a prologue's or epilogue's task number.
-
-    Raises ParseError for any other task number.
-    """
+    """Return the step and cluster of a prologue's or epilogue's number; raise ParseError for another task."""
     names, (at, step) = sorted(clusters), divmod(task - FIRST_PROLOGUE_TASK, 2)
     if not 0 <= at < len(names):
         raise ParseError(f"task {task} is no prologue or epilogue of a campaign at {len(names)} clusters")

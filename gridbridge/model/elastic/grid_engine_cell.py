@@ -1,7 +1,4 @@
-"""A Grid Engine cell: its configuration, and a snapshot of its hosts, queues and jobs.
-
-Waiting jobs with equal requests form one group, so that 100,000 jobs become a few groups.
-"""
+"""A Grid Engine cell: its configuration, hosts and queues, and jobs grouped by equal requests."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
@@ -46,10 +43,7 @@ class GridEngineUserList:
         return identity.owner in self.entries or (bool(identity.group) and f"{GROUP}{identity.group}" in self.entries)
 
     def may_include(self, identity: JobAccessIdentity) -> bool:
-        """Say whether a job's owner may be in the list.
-
-        An owner of unknown group may be in any group.
-        """
+        """Say whether a job's owner may be in the list; an owner of unknown group may be in any group."""
         may_be_member = any(
             not identity.group if entry.startswith(GROUP) else fnmatchcase(identity.owner, entry)
             for entry in self.entries

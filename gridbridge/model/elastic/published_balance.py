@@ -113,10 +113,9 @@ def minute_since_epoch(at: datetime) -> int:
 def update_learnt_run_times(
     runs: Iterable[LearntTaskRunTime], ended: Iterable[tuple[str, str, float]]
 ) -> tuple[LearntTaskRunTime, ...]:
-    """Add the run times of ended tasks to the learnt run times.
+    """Add the (owner, job name, run time) of ended tasks to the learnt run times.
 
-    `ended` has owner, job name and run time of each task. Recent runs weigh more than old runs. If too many job
-    names are stored, the owners with the most names lose their oldest names.
+    Recent runs weigh more. If names are too many, the owners with the most names lose their oldest.
     """
     by_name = {(run.owner, run.name): run for run in runs}
     for owner, name, run_s in ended:

@@ -1,9 +1,8 @@
-"""Name the claim that decides whether a task runs at home or remotely, and choose the guard of the home task.
+"""Name the claim that decides where a task runs, and choose the guard of the home task.
 
-The side that holds the claim, home or the remote job, runs the task. A claim's name is `KIND.TOKEN`. Kind `file`: the
-side that first creates the file TOKEN in the shared spool holds the claim. Everybody can read a job script, so a
-script has only the first half of TOKEN; the claim key, a file readable by the job's owner alone, has the second half.
-Kind `grant`: home holds the claim until the service gives the claim to the remote job.
+Kind `file`: the side that first creates the file TOKEN in the shared spool runs the task.
+Everybody can read a job script, so half of TOKEN is in a key file that only the owner can read.
+Kind `grant`: home holds the claim until the service gives it to the remote job.
 """
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json

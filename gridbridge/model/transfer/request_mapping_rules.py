@@ -1,7 +1,4 @@
-"""Define the mapping rules, which translate a job's request at home into a request for a remote cluster.
-
-The service publishes a queue's rules as lines `KIND/NAME/KEY=value`, so a starter reads no gridbridge.toml.
-"""
+"""Define the mapping rules, which translate a job's request at home for a remote cluster."""
 
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts, transfer_messages_in_spool

@@ -1,7 +1,6 @@
 """Decode and check the lists of files that are copied to a job's remote cluster and back home.
 
-A job declares its paths in its context (qsub(1) -ac): `stage_in=params.txt:mesh:/data/ref.fa,stage_out=result.dat`. A
-colon separates paths. `%XX` encodes a byte that would end a path or that qsub interprets, such as a colon or a comma.
+Context (qsub(1) -ac): `stage_in=params.txt:/data/ref.fa,stage_out=result.dat`; `%XX` encodes special bytes.
 """
 
 from gridbridge.errors import UnstageablePaths

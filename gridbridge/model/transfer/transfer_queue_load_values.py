@@ -1,7 +1,6 @@
 """Name a remote cluster's load values, by which the home scheduler opens and closes transfer queues.
 
-The load sensor reports every load value each time, because a queue stays closed while the load value of its threshold
-is missing. execd sends only changed load values, and may never resend a value that was missing from one report.
+Every report has every value: execd may never resend a missing one, and its queue would stay closed.
 """
 
 UP, PENDING, FREE = "up", "pending", "free"

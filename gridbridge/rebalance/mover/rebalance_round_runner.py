@@ -1,8 +1,4 @@
-"""Runs rebalancing rounds as the service account; only one round of each kind runs at a time.
-
-After a round about datasets, replicas are verified. Owners are served in parallel, so that an owner with many or
-unreadable datasets delays nobody else.
-"""
+"""Runs rebalancing rounds as the service account, one of a kind at a time; no owner delays the others."""
 
 import logging
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -40,9 +36,7 @@ def run_rebalance_round(
 ) -> tuple[RebalancePlanWithInputs, ValidAndDroppedMoves | None]:
     """Plan a rebalancing of tasks or datasets, and apply the plan if `is_acting`.
 
-    Rounds about tasks and rounds about datasets have separate locks, because copies take long. A round about datasets
-    releases its lock before its last copies have ended. Verification comes after the release, because reading all
-    replicas takes longer than a round.
+    Copies and verification take long, so a round about datasets releases its own lock before they end.
     """
     policy = load_policy_as_service_account(path)
     is_of_data = question.is_of_data or _is_target_area_or_dataset(question, policy)
@@ -121,10 +115,7 @@ def _verify_replicas_unless_verification_runs(policy: Policy) -> None:
 
 @contextmanager
 def _publishing_round(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
-    """Publish when a round begins and ends; ignore failures to publish.
-
-    The end of an automatic round that failed is not published.
-    """
+    """Publish a round's begin and end, if possible; a failed automatic round publishes no end."""
     clock, is_to_publish = Clock(), is_asked
     with suppress(StateError):
         published_json.publish_rebalance_round_begin(kind, clock.now())
@@ -191,10 +182,7 @@ def _verify_datasets_of_owner(
 def _overdue_datasets_by_owner(
     datasets: list[DelegatedDataset], tried: Mapping[str, datetime], due: datetime, now: datetime, again: Container[str]
 ) -> list[list[DelegatedDataset]]:
-    """Return a list of overdue datasets for each owner; recently served owners come last.
-
-    In each list the dataset with the oldest check comes first.
-    """
+    """Return each owner's overdue datasets, oldest check first; recently served owners come last."""
     turns: dict[str, datetime] = {}
     for name, at in tried.items():
         owner = name.partition("/")[0]

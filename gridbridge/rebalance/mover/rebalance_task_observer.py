@@ -128,10 +128,7 @@ class RebalanceTaskObserver:
     def _staying_jobs_and_open_targets(
         self, sent: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the jobs whose owners forbid moves, and the target clusters of transferred tasks.
-
-        Both are empty if the home cluster is silent.
-        """
+        """Return jobs whose owners forbid moves, and clusters open to transfers; both empty if home is silent."""
         try:
             return self._sent_away.jobs_whose_owners_forbid_moves(sent), self._sent_away.clusters_open_to_transfers(
                 answers
@@ -166,10 +163,7 @@ class RebalanceTaskObserver:
         arrays: Iterable[CampaignArray],
         answers: Mapping[str, ClusterSnapshot | None],
     ) -> Iterator[CampaignTaskAtCluster]:
-        """Yield the campaign tasks in clusters' job lists, and tasks that a move took off the lists.
-
-        A move that takes longer than STUCK no longer blocks other moves, because the owner's ssh key may be gone.
-        """
+        """Yield the campaign tasks in clusters' job lists or moving; a move older than STUCK blocks no others."""
         marks, moved_at, now = self._marks.deletion_marks(), self._notes.marked_campaign_tasks(), self._clock.now()
         for array in arrays:
             snapshot = answers.get(array.cluster)
@@ -247,8 +241,7 @@ class TransferredTaskReader:
     ) -> Iterator[TransferredTask]:
         """Yield transferred tasks that a cluster lists, that are moving, or that are at a `dead` cluster.
 
-        For some seconds no cluster lists a moving task. A move that takes longer than STUCK no longer blocks other
-        moves, because the task's owner may have stopped the starter.
+        A move longer than STUCK blocks no others, because the task's owner may have stopped the starter.
         """
         now, listed = self._clock.now(), set[_Task]()
         all_moves = {_home_task_of_transfer(move.key): move for move in self._moves.moves_in_flight()}

@@ -1,8 +1,7 @@
 """Rebalances waiting tasks between clusters: gathers facts, decides, records and requests moves.
 
-For a move of a campaign's task, rebalancing writes a deletion mark into the state file. Nikita deletes the marked task
-if the task still waits, and the runner submits the task to another cluster. After a kill nikita and the runner continue
-from the mark. For a move of a transferred task, the poller recalls the task.
+A campaign's task gets a deletion mark, from which nikita and the runner continue after a kill.
+The poller recalls a transferred task.
 """
 
 from datetime import timedelta
@@ -59,10 +58,7 @@ class WaitingTaskRebalancer:
         return self._observer.observe_tasks(), self._notes.paused_since() is not None
 
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlanWithInputs:
-        """Plan the moves of tasks; plan none while moves are paused.
-
-        An unknown host or job raises ConfigError.
-        """
+        """Plan the moves of tasks, none while moves are paused; ConfigError for an unknown host or job."""
         observed, is_quiesced = situation
         snapshot = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(observed)
         why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)

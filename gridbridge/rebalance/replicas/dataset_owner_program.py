@@ -1,8 +1,7 @@
 """Acts on a dataset as its owner; the service runs this program through gridbridge-as-user.
 
-Usage: python3 -m gridbridge.rebalance.replicas.dataset_owner_program VERB DATASET [STORAGE ...]. The program
-answers with one line of JSON. Exit status: 0 done; 1 not done, with the reason in the answer; 2 an error, with one line
-on standard error.
+Usage: python3 -m gridbridge.rebalance.replicas.dataset_owner_program VERB DATASET [STORAGE ...].
+It answers with one line of JSON. Exit status: 0 done; 1 not done, with the reason; 2 error, on standard error.
 """
 
 import json

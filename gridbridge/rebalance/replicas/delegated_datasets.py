@@ -1,7 +1,6 @@
 """Delegates datasets to the service, and runs the owners' programs that act on delegated datasets.
 
-A delegation is a file in the owner's folder of campaign files (`u.UID`). The file contains only the dataset's name,
-because the record of a dataset is private. Answers of an owner's process are untrusted, so each value is validated.
+A delegation, a file in `u.UID`, has only a dataset's name: records are private. Owners' answers are untrusted.
 """
 
 import hashlib
@@ -110,10 +109,9 @@ def try_revoke_dataset_delegation(name: str, folder: str = CAMPAIGNS) -> None:
 
 
 def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG) -> None:
-    """Add the datasets that a campaign names, and delegate the datasets to the service.
+    """Add and delegate the datasets that a campaign names; an equal existing dataset is kept.
 
-    An existing dataset with the requested path and number of replicas is kept. Any other existing dataset raises
-    GridbridgeError; then no dataset is added.
+    If one exists with another path or number of replicas, raises GridbridgeError and adds none.
     """
     if not requests:
         return
@@ -148,8 +146,7 @@ _log = logging.getLogger(__name__)
 def query_owners_for_datasets(let: Iterable[DatasetDelegationFile]) -> list[DelegatedDataset]:
     """Ask owners' processes for delegated datasets; log and skip unreadable datasets.
 
-    Several owners are asked in parallel. An owner whose process does not answer is not asked again, so that hanging
-    files delay other owners by at most one timeout.
+    A silent owner is not asked again, so that hanging files delay others by at most one timeout.
     """
     delegations = sorted(let, key=lambda delegation: (delegation.uid, delegation.file))
     by_owner = [list(of_one) for _, of_one in groupby(delegations, lambda delegation: delegation.uid)]
@@ -169,7 +166,7 @@ def _query_datasets_of_owner(let: list[DatasetDelegationFile]) -> list[Delegated
 def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset) -> str:
     """Let an owner's process read all replicas of a dataset; return the reason of a failure, or ''.
 
-    A killed process and a damaged replica may give the same exit status, so success also needs an answer.
+    Success needs an answer too: a killed process may give the exit status of a damaged replica.
     """
     status, report, words = _run_long_action_as_owner("verify", delegation.file)
     is_told = isinstance(report, dict) and isinstance(report.get("done"), bool)

@@ -106,10 +106,9 @@ class OwnerDatasets:
             )
 
     def replicate_dataset(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetCommandOutcome:
-        """Make missing replicas of a dataset, and repair damaged replicas.
+        """Make missing and repair damaged replicas; call `notify` before the first copy.
 
-        With `to`, only the replica in this storage area is made or repaired, even beyond the wanted number. `notify` is
-        called before the first copy.
+        With `to`, only the replica in this storage area is made, even beyond the wanted number.
         """
         if to:
             self._require_configured_area(to)
@@ -125,11 +124,10 @@ class OwnerDatasets:
     def drop_dataset_or_replica(
         self, name: str, storage: str = "", *, is_lost: bool = False, notify: Noted = lambda: None
     ) -> DatasetCommandOutcome:
-        """Remove one replica, or the dataset with all replicas; the original stays.
+        """Remove one replica, or (after `notify`) the dataset with all replicas; the original stays.
 
-        The last whole replica is removed only with the dataset; an unreadable replica may be whole. With `is_lost` the
-        record of a replica is deleted even if the replica can't be removed. Before the removal of a whole dataset
-        `notify` is called.
+        The last whole replica goes only with the dataset; an unreadable one may be whole.
+        With `is_lost` a replica's record goes even if the replica can't be removed.
         """
         with self._locked_dataset(name) as dataset:
             if not storage:
@@ -209,8 +207,7 @@ class OwnerDatasets:
     def copy_replica_into_area(self, name: str, to: str, leaving: str = "") -> DatasetCommandOutcome:
         """Make or repair a replica in area `to`; refuse if enough replicas are whole outside area `leaving`.
 
-        If area `to` already has a whole replica, nothing is copied. This counts as done if `leaving` names an area, and
-        as refused otherwise.
+        If area `to` has a whole replica, that counts as done if `leaving` is given, else as refused.
         """
         self._require_configured_area(to)
         self._require_below_daily_actions(name)
@@ -260,10 +257,7 @@ def _require_valid_dataset_name(name: str) -> None:
 
 
 def _require_no_last_whole_replica(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
-    """Raise GridbridgeError if an area has a dataset's last whole replica.
-
-    An unreachable replica counts as whole if it was whole at the last check, unless `is_lost` gives it up.
-    """
+    """Raise GridbridgeError if an area has the last whole replica; `is_lost` gives up an unreachable one."""
     last = next((replica for replica in dataset.replicas if replica.storage == storage and replica.is_whole), None)
     if not last or set(dataset.areas_with_whole_replica) - {storage} or (is_lost and last.is_away):
         return
@@ -284,10 +278,7 @@ def open_owner_datasets(
     tell: owner_replica_copies_and_checks.Tell = lambda _: None,
     carry: owner_replica_copies_and_checks.FileCopyFunction = owner_replica_copies_and_checks.copy_files_by_rsync,
 ) -> OwnerDatasets:
-    """Return the account's datasets, by default of ~/.gridbridge/data.
-
-    Raises GridbridgeError for root if an area needs ssh.
-    """
+    """Return the account's datasets (~/.gridbridge/data); GridbridgeError for root if an area needs ssh."""
     me = pwd.getpwuid(os.geteuid())
     by_name = storage_areas_of_account(policy)
     if not me.pw_uid and any(area.login for area in by_name.values()):

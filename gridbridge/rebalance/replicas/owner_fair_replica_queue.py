@@ -11,11 +11,7 @@ Waiting = deque[list[ServiceReplicaAct]]
 
 
 class OwnerFairReplicaActQueue:
-    """A queue of copies, moves and removals of replicas; the datasets' owners take turns.
-
-    The queue limits how many copies of one owner run into the same storage area. A copy that waits for this limit may
-    be overtaken by a copy into another area.
-    """
+    """A queue of copies, moves and removals of replicas; the datasets' owners take turns."""
 
     def __init__(
         self,
@@ -28,8 +24,7 @@ class OwnerFairReplicaActQueue:
     ) -> None:
         """Queue groups of replica actions; owners of the recent actions `before` come last.
 
-        Groups in `earlier` are still running. `most` limits an owner's running groups; `into` limits an owner's running
-        copies to each area.
+        Groups in `earlier` still run. `most` limits an owner's running groups, `into` copies to each area.
         """
         self._waiting: dict[str, Waiting] = {}
         for group in groups:

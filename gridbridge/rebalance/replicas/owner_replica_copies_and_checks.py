@@ -1,8 +1,7 @@
 """Makes, verifies and removes the replicas of a person's datasets, as this person.
 
-A new replica is copied by rsync under another name, verified by checksums, and renamed. A killed copy is continued. A
-copy between two clusters by ssh goes through a local folder. A replica counts only if it is whole now: before each
-decision all its files are read and compared with the list of checksums.
+Before each decision all files of a replica are read, because only a replica that is whole now counts.
+A killed copy is continued.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,8 +1,6 @@
-"""Makes, moves and removes replicas until each dataset has the number of replicas that its owner requested.
+"""Makes, moves and removes replicas until each dataset has the number that its owner requested.
 
-The service decides; a process of the dataset's owner carries out each action (gridbridge-as-user). Actions are recorded
-before they begin, so that the next round continues after a kill. A round whose copies take longer than an hour lets the
-next round begin, and still waits for its own copies.
+Owners' processes carry out actions, recorded before they begin so that the next round continues after a kill.
 """
 
 import logging
@@ -68,10 +66,7 @@ class ReplicaReconciler:
         carrying: str = CARRYING_LOCK,
         let_go: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Open the state file, or raise StateError.
-
-        Copies hold the lock `carrying`. The function `let_go` releases the round's lock.
-        """
+        """Open the state file, or raise StateError; copies hold lock `carrying`; `let_go` frees the round's."""
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._policy = policy
@@ -96,10 +91,7 @@ class ReplicaReconciler:
         return stored, self._are_moves_paused()
 
     def decide(self, situation: DatasetRoundInputs) -> RebalancePlanWithInputs:
-        """Plan actions on replicas; plan none while moves are paused.
-
-        An unknown target raises ConfigError.
-        """
+        """Plan actions on replicas, none while moves are paused; ConfigError for an unknown target."""
         stored, is_quiesced = situation
         snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(stored, self._rules)
         why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
@@ -221,10 +213,7 @@ class ReplicaReconciler:
     def _interrupted_acts_to_continue(
         self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
     ) -> list[ServiceReplicaAct]:
-        """Return the actions of a killed round that must be continued.
-
-        Actions that an owner's process has finished meanwhile are recorded as ended.
-        """
+        """Return a killed round's actions to continue; record the end of those that finished meanwhile."""
         begun = []
         for carried in (carried for carried in stored.carried if carried.ended_at is None):
             of = datasets.get(carried.dataset)
@@ -253,10 +242,7 @@ class ReplicaReconciler:
         return self._notes.paused_since() is not None
 
     def _measure_all_areas(self) -> tuple[MeasuredStorageArea, ...]:
-        """Measure the storage areas, without a check of write permissions.
-
-        Only an owner's process can check these permissions.
-        """
+        """Measure the storage areas; only an owner's process can check write permissions."""
         areas = owner_datasets.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
             return tuple(pool.map(storage_area_shell_scripts.measure_whole_area, areas))

@@ -1,9 +1,7 @@
 """Runs sh scripts in a storage area: measure the area; verify, prepare, install and remove replicas.
 
-Each account has a folder in the area, with a mark file that names the area, and a folder for each replica. The
-account's folder is named after the account; if somebody else made a folder of this name, a random word is appended. A
-copy grows as `.NAME.part` and gets its final name when all files are copied. A mark file shows that a folder is a
-replica.
+A mark file names the area in an account's folder, whose name gets a random word if somebody else took it.
+A copy grows as `.NAME.part`, and gets its final name when it is complete.
 """
 
 import os
@@ -226,10 +224,7 @@ def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
 
 
 def measure_area_for_account(area: StorageAreaForAccount) -> MeasuredStorageArea:
-    """Measure a storage area, and the account's usage if `max_bytes` limits it.
-
-    A fault is part of the result.
-    """
+    """Measure a storage area, and the account's usage if `max_bytes` limits it; faults are in the result."""
     measured = _run_measuring_script(area, MEASURE)
     if not area.max_bytes:
         return measured
@@ -277,8 +272,7 @@ def _run_byte_counting_script(
 def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -> tuple[int, dict[str, str]]:
     """Read a replica; return its bytes and checksums.
 
-    Raises StorageAreaUnusable for a missing replica. Raises StorageAreaUnreachable if the area can't be reached
-    or the account's folder has vanished. A short query comes first, to find a hanging disk.
+    StorageAreaUnreachable: no area or account's folder, or a hanging disk; StorageAreaUnusable: no replica.
     """
     _run_script_in_area(area, ANSWER, (), area.timeout_s)
     hash_s = max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
@@ -287,10 +281,9 @@ def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -
 
 
 def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *, is_known: bool) -> None:
-    """Create the folder for a new replica, or use the folder of an unfinished copy.
+    """Create the folder for a new replica, or use that of an unfinished copy.
 
-    If the owner's record has a replica in the area, an existing folder named after the dataset is this replica. With
-    `is_known` the account's folder must exist already.
+    With `is_known` the account's folder must exist. A folder named after a dataset recorded here is its replica.
     """
     history = "known" if is_known else "new"
     with nullcontext() if is_known else _FIRST.setdefault(area.name, Lock()):

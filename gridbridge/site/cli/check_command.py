@@ -88,11 +88,7 @@ class CheckReportItem:
 
 
 def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
-    """Check a site; if the configuration is invalid or the service rejects it, report only this.
-
-    A running service then still uses an older configuration. Only for the default path the check asks whether
-    programs have read the file.
-    """
+    """Check a site; if the configuration is invalid or the service rejects it, report only this."""
     sha256 = "" if path == CONFIG else None
     try:
         raw = configuration_file.read_configuration_bytes(path)
@@ -178,10 +174,7 @@ def _has_poller_fresh_load_values(poller: PollerProcessFacts, policy: Policy) ->
 def _check_rsync_and_folders_at_clusters(
     policy: Policy,
 ) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
-    """Check files at one cluster after the other.
-
-    Parallel sessions would need more logins.
-    """
+    """Check files at one cluster after the other, because parallel sessions would need more logins."""
     without_rsync, stages = find_ssh_hosts_without_rsync(policy), inspect_ssh_stage_dirs(policy)
     return without_rsync, stages, tuple(storage_provider_and_runner_checks.check_storage_area_owners(policy))
 
@@ -269,10 +262,7 @@ def _configuration_error_findings(error: ConfigError) -> Iterator[CheckFinding]:
 
 
 def _check_report_of_findings(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
-    """Return the report of the findings, without control characters.
-
-    Users may have chosen a finding's text.
-    """
+    """Return the report without control characters, because users may have chosen a finding's text."""
     return CheckReport(
         items=tuple(
             CheckReportItem(

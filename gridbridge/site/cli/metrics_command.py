@@ -131,9 +131,8 @@ class MetricsAddressUnavailable(GridbridgeError):
 def serve_metrics(measure: published_metrics.Measure, host: str, port: int, announce: Callable[[int], None]) -> None:
     """Serve current metrics to each HTTP GET, until the process ends.
 
-    `announce` is called with the port, which the system chooses for port 0. Raises MetricsAddressUnavailable if
-    the address can't be used. Idle and slow clients are disconnected. Above MAX_CONNECTIONS the oldest client is
-    disconnected, so that no client can occupy all connections.
+    `announce` gets the port, which the system chooses for 0. Raises MetricsAddressUnavailable. Above
+    MAX_CONNECTIONS the oldest client is disconnected, so that no client can occupy all connections.
     """
     try:
         server, _ = start_http_server(port, host, published_metrics.metric_registry(measure))

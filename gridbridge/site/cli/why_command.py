@@ -61,10 +61,9 @@ class UntransferredHomeJob:
 def find_untransferred_home_job(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG, *, was_sent: bool = False
 ) -> UntransferredHomeJob | None:
-    """Return the state of a home job or task; None without a configuration, or if the cluster does not list the job.
+    """Return a home job's state; None without a configuration, or if the cluster does not list the job.
 
-    With `was_sent`, tasks in a transfer queue are left out. Raises HomeBatchSystemSilent if the home cluster does not
-    answer, and ParseError for a text that is no job id.
+    `was_sent` leaves out tasks in transfer queues. Raises HomeBatchSystemSilent, and ParseError for no job id.
     """
     number, task = parse_local_job_and_task(job)
     try:

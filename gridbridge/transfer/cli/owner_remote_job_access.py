@@ -29,10 +29,7 @@ class RemoteJobGone(RemoteJobActNotDone):
 
 
 def cluster_address_for_caller(policy: Policy, cluster: str) -> Away:
-    """Return a cluster's address for the calling user.
-
-    Raises RemoteJobActNotDone if gridbridge.toml does not have the cluster any more.
-    """
+    """Return a cluster's address for the calling user; raise RemoteJobActNotDone if not configured."""
     if cluster not in policy.clusters:
         raise RemoteJobActNotDone(f"{cluster} is not in gridbridge.toml any more")
     return configured_cluster_address(policy, cluster).with_time_limit(LIMIT_S)
@@ -57,8 +54,7 @@ def act_on_remote_tasks(
 ) -> Iterator[RemoteJobActResult]:
     """Act on the remote job of each task of a job; yield the results.
 
-    `instead` tells users the command for a job at home, with its verb, such as `qdel 12 deletes`. Raises
-    ParseError for an invalid job id, and StateError without published files.
+    `instead` says what acts on a job at home: `qdel 12 deletes`. Raises ParseError, or StateError without files.
     """
     number, task = parse_local_job_and_task(job)
     transfers = []

@@ -54,8 +54,7 @@ def read_home_remote_accounting(
 ) -> tuple[tuple[HomeAndRemoteAccounting, ...], tuple[str, ...]]:
     """Return each task's accounting at home and at remote clusters, and notes about missing values.
 
-    Raises ParseError for an invalid job id, NoAccountedJob for an unknown job, ConfigError if no configuration is
-    valid, and CommandFailed if home does not answer.
+    Raises ParseError for an invalid id, NoAccountedJob, ConfigError, and CommandFailed if home does not answer.
     """
     number, task = parse_local_job_and_task(job)
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
@@ -100,10 +99,7 @@ def read_home_remote_accounting(
 def sum_remote_usage(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
-    """Sum the usage of jobs that ended in the last `days` days, for each owner and cluster.
-
-    Owner `*` means everybody. Without `days` all jobs count.
-    """
+    """Sum usage by owner (`*`: everybody) and cluster of jobs ended in the last `days` days (None: all)."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     shown = published_json.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)

@@ -1,8 +1,7 @@
-"""Change waiting remote jobs for qalter_remote, and delete jobs for qdel_remote, as the jobs' owner.
+"""Change waiting remote jobs for qalter_remote, and delete jobs for qdel_remote, as their owner.
 
-qdel_remote deletes the local job, and the end of the local job deletes the remote job. If the remote job were deleted
-first, the local job would end as killed, or would wait for an accounting record that Grid Engine never writes, because
-the remote job did not start.
+qdel_remote deletes the local job, whose end deletes the remote job. In the other order the local job might wait
+forever for an accounting record, because the remote job did not start.
 """
 
 import os
@@ -55,10 +54,7 @@ class RemoteJobRequestChange:
 def alter_remote_tasks(
     job: str, change: RemoteJobRequestChange, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
-    """Change the remote jobs of a job's tasks; yield a result for each task that is at another cluster.
-
-    Raises ParseError for an invalid id, ConfigError without a valid configuration, StateError without published files.
-    """
+    """Change a job's remote jobs and yield results; raise ParseError, ConfigError or StateError."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     act = partial(_alter_remote_job, change=change, policy=policy, folder=folder, is_dry=is_dry)
     return owner_remote_job_access.act_on_remote_tasks(job, folder, f"qalter {job} changes", act)
@@ -151,10 +147,7 @@ def _translate_changed_resources(
 def delete_transferred_tasks(
     job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
-    """Delete those tasks of a job that are at another cluster; yield a result for each task.
-
-    Raises ParseError for an invalid id, ConfigError without a valid configuration, StateError without published files.
-    """
+    """Delete a job's tasks at other clusters, yielding results; raise ParseError, ConfigError, StateError."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return owner_remote_job_access.act_on_remote_tasks(
         job, folder, f"qdel {job} deletes", lambda transfer: _delete_transferred_job(transfer, policy, is_dry)
@@ -164,10 +157,7 @@ def delete_transferred_tasks(
 def delete_owner_transferred_jobs(
     owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
-    """Delete an owner's jobs at other clusters.
-
-    Raises ConfigError without a configuration, and StateError without published files.
-    """
+    """Delete an owner's jobs at other clusters; raise ConfigError, or StateError without published files."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     published = published_json.read_all_published_files(folder)
     transfers = [transfer for transfer in published.transfers if transfer.owner == owner]

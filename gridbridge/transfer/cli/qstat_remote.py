@@ -1,7 +1,4 @@
-"""List users' remote jobs for qstat_remote, from the published files.
-
-A list queries no cluster, so users can't overload a cluster; only the details of a job query its cluster.
-"""
+"""List remote jobs for qstat_remote from published files, so that users can't overload a cluster."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -46,10 +43,7 @@ class TaskWithRemoteMessages:
 def list_open_transfers(
     choice: TransferFilter, now: datetime, folder: str = PUBLISHED
 ) -> tuple[tuple[TransferAndAwaitedEvent, ...], tuple[str, ...]]:
-    """Return the selected open transfers, and notes if their states are old.
-
-    Raises GridbridgeError for an unknown cluster.
-    """
+    """Return selected open transfers, and notes on old states; raise GridbridgeError for a wrong cluster."""
     report = status_and_why_reports.build_site_status_report(now, folder)
     known = {cluster.cluster for cluster in report.clusters} | {row.transfer.remote for row in report.transfers}
     if choice.cluster is not None and choice.cluster not in known:

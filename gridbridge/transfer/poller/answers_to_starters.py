@@ -71,10 +71,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
             spool.wake_starter(wake, self._spool, owner=uid)
 
     def hide_verdict_file_names(self) -> None:
-        """Make the folders of answers to starters unlistable.
-
-        Files there have the names of FIFOs.
-        """
+        """Make the folders of answers to starters unlistable, because files there have the names of FIFOs."""
         published_file_formats.set_verdict_folder_modes(UNLISTED, self._folder)
 
     def is_starter_asleep(self, transfer: Transfer) -> bool:
@@ -136,10 +133,7 @@ class UndeliveredTaskEndTracker:
         return closed.key in self._ended
 
     def take_requeued_transfers(self, local: ClusterSnapshot, queues: frozenset[str]) -> tuple[Transfer, ...]:
-        """Return closed transfers whose task waits at home again.
-
-        Tasks that home does not have any more, or whose job number is reused, are not watched any longer.
-        """
+        """Return closed transfers whose task waits at home again; forget those whose task is gone from home."""
         unheard = []
         for key, transfer in tuple(self._ended.items()):
             if does_ended_task_wait_at_home(transfer, local):

@@ -57,10 +57,7 @@ class ClusterFailureBreakers:
             waiting[observation.job] = observation
 
     def count_proved_evidence(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
-        """Count the job results whose tasks the home job list shows; drop the others.
-
-        A result that is newer than the list waits for the next list.
-        """
+        """Count results of tasks in the home job list, and drop others; results newer than the list wait."""
         self._proved &= {transfer.key for transfer in transfers}
         self._proved.update(
             transfer.key
@@ -81,10 +78,7 @@ class ClusterFailureBreakers:
         return {job for waiting in self._unproved.values() for job in waiting}
 
     def drop_unproved_evidence(self) -> None:
-        """Drop job results without a proved owner, and publish all failure counts.
-
-        This is needed after a change of the clock.
-        """
+        """Drop job results without a proved owner and publish all counts, after a change of the clock."""
         self._unproved.clear()
         self._publish_breakers()
 
@@ -100,10 +94,7 @@ class ClusterFailureBreakers:
         )
 
     def _first_job_times(self, state: PublishedClusterBreaker, transfers: Collection[Transfer]) -> dict[str, datetime]:
-        """Return the start of each owner's first job after the pause of closed queues.
-
-        Ended jobs count, too.
-        """
+        """Return the start of each owner's first job after the pause of closed queues, even if it ended."""
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))

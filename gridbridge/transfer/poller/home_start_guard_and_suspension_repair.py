@@ -1,8 +1,6 @@
 """Keep home from starting a task that is away, and make remote jobs follow a suspension at home.
 
-A guard is a hold or a far start time that keeps a task from starting at home beside its remote job. The service
-restores guards that people removed, and removes old guards and guards that qresub copied. Job lists show holds; a query
-once a minute shows the start times of at most a hundred jobs.
+A guard is a hold or a far start time. The service restores missing guards, and removes old and copied ones.
 """
 
 import logging
@@ -74,7 +72,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
                 self._check_holds_and_start_times(answer.snapshot)
 
     def _check_holds_and_start_times(self, local: ClusterSnapshot) -> None:
-        """Restore each hold that two successive job lists lack, and query start times.
+        """Query start times, and restore each hold that two successive job lists lack.
 
         One list is not enough, because a starter may just have released the hold.
         """
@@ -229,10 +227,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
         self._seen.clear()
 
     def request_suspension_changes(self, situation: TransferSituation, busy: Container[TransferKey]) -> None:
-        """Ask starters to follow suspensions that two job lists show; withdraw outdated requests.
-
-        Starters of the transfers in `busy` are left alone.
-        """
+        """Ask starters not in `busy` to follow suspensions in two job lists; withdraw outdated requests."""
         clusters = self.policy.clusters.items()
         shows = frozenset(name for name, cluster in clusters if ADAPTERS[cluster.kind].shows_suspension)
         mismatches = {

@@ -45,10 +45,7 @@ class OrphanRemoteJobCleaner:
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def delete_leftover_jobs(self, situation: TransferSituation, waiting: Container[tuple[str, str]] = ()) -> None:
-        """Delete remote jobs that outlive their reported end, and remote jobs that belong to no transfer.
-
-        A job without a transfer stays if `waiting` has its name and owner.
-        """
+        """Delete remote jobs that outlive their reported end, and jobs of no transfer if not in `waiting`."""
         for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.open_transfers(), situation):
             if (orphan.name, orphan.owner) not in waiting:
                 self._begin_orphan_deletion(orphan)
@@ -97,10 +94,7 @@ class OrphanRemoteJobCleaner:
         return False
 
     def _stop_watching_ended_transfer(self, ended: Transfer) -> None:
-        """Remove a transfer's message file, and then its row.
-
-        A message without a row would look new.
-        """
+        """Remove a transfer's message file and then its row: a message without a row would look new."""
         self._inbox.remove_stored_message(ended.record)
         self._ledger.stop_watching_remote_job(ended)
 

@@ -1,8 +1,4 @@
-"""Run gridbridge-poller's rounds, and apply a changed gridbridge.toml without a restart.
-
-The poller goes on querying unchanged clusters, so their transfer queues stay open. All transfers and running acts
-continue.
-"""
+"""Run gridbridge-poller's rounds, and apply a changed gridbridge.toml without a restart."""
 
 import logging
 import os

@@ -16,10 +16,7 @@ from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
 
 def main() -> None:
-    """Run the poller until SIGTERM.
-
-    Exits with 0, with 1 if another poller runs, and with 2 if the set-up is wrong.
-    """
+    """Run the poller until SIGTERM; exit with 0, 1 if another poller runs, or 2 if the set-up is wrong."""
     program_startup.print_help_or_version_if_asked(__doc__, version_with_commit)
     if words := sys.argv[1:]:
         print(f"gridbridge-poller: {words[0]!r}: unexpected argument; expected none", file=sys.stderr)  # noqa: T201 - as below

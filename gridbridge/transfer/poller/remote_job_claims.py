@@ -1,8 +1,7 @@
 """Decide whether a task runs at home or remotely: the side that holds the claim runs the task.
 
-A claim is a file that belongs to its first creator: creating a missing name is atomic, even on NFS (open(2), O_EXCL;
-symlink(2)). Home's claim is a symlink to itself; a remote job's claim is a file that the job's wrapper script creates.
-Without a shared spool a remote job needs a grant from home; the state file has each grant before the poller sends it.
+A claim is a file of its first creator, which is atomic, even on NFS (open(2), O_EXCL; symlink(2)). Without a
+shared spool home sends a grant, after the state file has it.
 """
 
 import logging
@@ -95,10 +94,7 @@ def remove_claim_file(name: str, spool: str = SPOOL) -> None:
 def remove_claim_files_without_transfer(
     claimed: Container[str], now_s: float, spool: str = SPOOL, names: ResumableFolderScan | None = None
 ) -> None:
-    """Remove a portion of the old claim files that belong to no transfer.
-
-    Claims of home stay, because a remote job that starts late must find home's claim.
-    """
+    """Remove a portion of old claims without a transfer, but not home's: a late remote job must find it."""
     try:
         _require_own_claims_folder(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
         entries = (names or ResumableFolderScan()).next_portion(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
@@ -144,10 +140,7 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
         return claim_task_for_home(name, transfer.uid, self._spool)
 
     def remove_claim_files(self, transfer: Transfer) -> None:
-        """Remove a transfer's claim key, and then the claim file.
-
-        In this order no remote job can claim the task.
-        """
+        """Remove a transfer's claim key and then its claim file, so that no remote job can claim the task."""
         key_name, _ = claim_and_guard.claim_key_file_name_and_contents(transfer.claim, transfer.uid)
         remove_claim_file(key_name, self._spool)
         remove_claim_file(claim_and_guard.claim_file_name(transfer.claim, transfer.uid), self._spool)
@@ -175,10 +168,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class RemoteJobClaimService(ReloadablePollerComponent):
-    """Decides whether home or the remote job runs a task, and permits remote jobs to run.
-
-    Also removes the claim files of ended transfers.
-    """
+    """Decides whether home or the remote job runs a task, and permits remote jobs to run."""
 
     policy: Policy
     _ledger: TransferLedger

@@ -1,7 +1,6 @@
 """Read the remote clusters' accounting files, and store and publish the usage of transferred jobs.
 
-One transaction stores the records that were read and how far the file was read, so a killed service loses no record.
-A line that is read twice makes one record.
+One transaction stores the records and the position in the file, so a killed service loses no record.
 """
 
 import logging
@@ -247,10 +246,7 @@ class RemoteUsageService:
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 
     def find_job_end(self, transfer: Transfer) -> JobEnd | None:
-        """Return how a remote job ended according to the accounting file; None without a record of the job.
-
-        Raises ConflictingRemoteJobEnds if two records disagree.
-        """
+        """Return a job's end by its accounting record, or None; raise ConflictingRemoteJobEnds if two differ."""
         if transfer.remote not in self.readers:
             return None
         accounts = self.readers[transfer.remote].accounts
@@ -274,10 +270,7 @@ class RemoteUsageService:
         ]
 
     def store_end_usage(self, transfer: Transfer) -> None:
-        """Store the usage in a job's end message, and publish this usage for the epilog at home.
-
-        The usage is not stored if the accounting file will show the usage, too.
-        """
+        """Publish an end message's usage for home's epilog; store it unless the accounting file will have it."""
         queue = self.policy.queues.get(transfer.queue)
         has_epilog = bool(queue and queue.remote_usage)
         is_accounted = self.will_file_show_end(transfer)
@@ -296,10 +289,7 @@ class RemoteUsageService:
                 _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
     def _may_store_usage_of_end_message(self, transfer: Transfer) -> bool:
-        """Say whether to store an end message's usage.
-
-        True for a proved owner; while the owner is unknown, true up to an hourly limit for each uid.
-        """
+        """Say whether to store an end message's usage; unproved owners have an hourly limit for each uid."""
         if transfer.listed:
             return transfer.listed == OwnerSeenInHomeJobList.YES
         self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1
@@ -320,9 +310,7 @@ class RemoteUsageService:
 def remote_job_last_listed_at(transfer: Transfer) -> datetime | None:
     """Return when a remote job list last showed a transfer's job; None if no list showed the job.
 
-    A qmaster writes the accounting record when the job leaves the list, so an older record belongs to another
-    job. No list has the job if the service learns of a transfer only after the job's end, as when the state file
-    was lost.
+    A qmaster writes the accounting record when the job leaves the list: an older record is another job's.
     """
     if not transfer.remote_state.is_listed:
         return None

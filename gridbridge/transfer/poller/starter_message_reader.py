@@ -1,8 +1,6 @@
-"""Read starters' messages from the spool, and limit each person's transfers whose owner is not proved.
+"""Read starters' messages, and limit each person's transfers whose owner is not proved.
 
-Anybody may write messages about invented jobs. Once a person reaches the limit, the first message of each further
-transfer stays in the spool until home has been queried. No real job is lost, because the home job list shows each job
-that is away.
+Anybody may invent jobs. Above the limit a transfer's first message waits in the spool for home's job list.
 """
 
 import logging
@@ -143,10 +141,7 @@ class UnconfirmedTransferQuota:
         return self._count
 
     def _delete_transfers_without_proved_owner(self, asked_at: datetime) -> None:
-        """Delete closed transfers without a proved owner, if older than an hour.
-
-        If a person has too many of these transfers, the oldest are deleted earlier.
-        """
+        """Delete closed transfers without a proved owner after an hour, or earlier if a person has too many."""
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
                 self._ledger.delete_unproved_transfer(rested.popleft()[0], uid)
@@ -158,10 +153,7 @@ class UnconfirmedTransferQuota:
 def _where_job_lists_show_waiting_transfer(
     entry: _TransferWaitingForHomeList, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
-    """Return where job lists show a waiting transfer: YES at home, NO only remotely, '' nowhere.
-
-    Returns None if there is no new job list.
-    """
+    """Return where job lists show a transfer: YES home, NO only remotely, '' nowhere; None: no new list."""
     transfer = entry.transfer
     if home.taken_at <= entry.since:
         return None
@@ -187,10 +179,7 @@ KIND_ORDER = (
 
 
 class StarterMessageReader:
-    """Reads starters' messages each round.
-
-    A message that arrives before its transfer's first message waits.
-    """
+    """Reads starters' messages each round; a message that precedes its transfer's first message waits."""
 
     def __init__(
         self,
@@ -227,8 +216,7 @@ class StarterMessageReader:
     def apply_new_messages(self, at_once: bool) -> tuple[Transfer, ...]:
         """Apply new messages to the transfers; return the transfers that changed.
 
-        Without `at_once`, messages that close transfers may wait for other messages. All messages stay in the spool
-        until `remove_processed_messages`, so a killed process loses no message.
+        Without `at_once`, closing messages may wait. A kill loses none: all stay until `remove_processed_messages`.
         """
         new = (*self._lingering, *self._inbox.read_new_messages())
         if not at_once and self._may_closing_messages_wait(new):
@@ -311,10 +299,7 @@ class StarterMessageReader:
     def _message_with_decision_facts(
         self, spooled: MessageWithAuthorUid, previous: Transfer | None
     ) -> ReceivedStarterMessage:
-        """Return a message with the facts that decide about it.
-
-        A removed queue stays valid for a stored transfer.
-        """
+        """Return a message with its deciding facts; a removed queue stays valid for a stored transfer."""
         return ReceivedStarterMessage(
             message=spooled.message,
             known=previous,
@@ -327,10 +312,7 @@ class StarterMessageReader:
         )
 
     def _has_uid_too_many_transfers(self, uid: int) -> bool:
-        """Say whether a uid's transfers use too many of the uid's spool files.
-
-        Some files are reserved for other messages.
-        """
+        """Say whether transfers use too many of a uid's spool files; some are reserved for other messages."""
         ledger = self._ledger
         open_, ended = (sum(owner == uid for _, owner in transfers) for transfers in (ledger.open, ledger.ended))
         half = max(1, self._limit // 2)
@@ -356,10 +338,7 @@ class StarterMessageReader:
 
 
 def _key_shared_by_starter_progress_messages(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
-    """Return the key that all progress messages of a starter share.
-
-    Only the last of these messages is applied.
-    """
+    """Return the key shared by a starter's progress messages, of which only the last is applied."""
     message = spooled.message
     if message.kind != TransferMessageKind.RECORD:
         return (spooled.path,)

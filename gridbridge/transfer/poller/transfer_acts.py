@@ -53,7 +53,7 @@ class RemoteJobActs(ReloadablePollerComponent):
     def delete_remote_job(self, action: TransferAction) -> None:
         """Delete a remote job as its owner, or as the service in a site of embedded clusters.
 
-        Raises OwnerlessJobNotDeleted if the owner's account was removed, and the service may not delete the job.
+        Raises OwnerlessJobNotDeleted if the owner's account is gone, and the service may not delete the job.
         """
         transfer = action.transfer
         if self.policy.is_personal:
@@ -110,10 +110,7 @@ class RemoteJobActs(ReloadablePollerComponent):
 
 
 def _run_helper_as_transfer_owner(verb: str, transfer: Transfer) -> None:
-    """Run gridbridge-as-user as the owner.
-
-    Raises CommandFailed, OwnerAccountGone or RemoteJobNotOurs.
-    """
+    """Run gridbridge-as-user as the owner; raise CommandFailed, OwnerAccountGone or RemoteJobNotOurs."""
     result = privileged_helper_calls.run_gridbridge_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
         raise OwnerAccountGone(privileged_helper_calls.gridbridge_as_user_error_text(result))

@@ -1,7 +1,4 @@
-"""Hold the open and ended transfers in memory and in the state file, and publish each task's history.
-
-Histories of open transfers are cached, because reading a history costs as much as writing the history.
-"""
+"""Hold the open and ended transfers in memory and the state file, and publish each task's history."""
 
 import logging
 from collections import deque
@@ -110,10 +107,7 @@ _log = logging.getLogger(__name__)
 
 
 class TransferLedger:
-    """Holds a copy of the state file's open transfers.
-
-    Also holds ended transfers whose remote jobs are still watched.
-    """
+    """Holds the state file's open transfers, and ended transfers whose remote jobs are still watched."""
 
     def __init__(
         self, database: StateFile, job_history: TaskHistoryPublisher, breakers: ClusterFailureBreakers, clock: Clock
@@ -180,10 +174,7 @@ class TransferLedger:
         self._log_withheld_lines(transfer)
 
     def reopen_transfer(self, ended: Transfer) -> None:
-        """Open a closed transfer again, unless its task was sent again since.
-
-        Home has missed the task's end.
-        """
+        """Reopen a closed transfer whose end home has missed, unless its task was sent again since."""
         names = [attempt.name for attempt in self.attempts_of_task(ended.name, ended.uid)]
         if names[-1:] == [ended.name] and ended.key not in self.open:
             self.store_transfer(ended.but(closed_at=None, updated_at=self._clock.now()))

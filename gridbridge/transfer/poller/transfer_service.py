@@ -1,7 +1,6 @@
 """Load and stop the transfer service, and run its rounds (transfer_round has a round's steps).
 
-A killed service loses no transfer: a message leaves the spool only after the state file has the message's content,
-and every act is safe to repeat.
+A message leaves the spool only after the state file has its content, so a killed service loses no transfer.
 """
 
 import logging

@@ -1,7 +1,6 @@
 """Bring waiting tasks home from remote clusters, into free slots or on the way to another cluster.
 
-If the task has a claim, home takes the claim. For any other task the service publishes a request, which the task's
-starter carries out; the result of the job later replaces the request in the same file.
+Home takes the task's claim, if any; otherwise a published request asks the task's starter.
 """
 
 import logging
@@ -184,8 +183,7 @@ UNKNOWN_OWNER_THREAD = "moves"  # name of the thread for moves of unknown owners
 class WaitingTaskMoveService(ReloadablePollerComponent):
     """Moves waiting tasks from a remote cluster to another remote cluster, with a stop at home.
 
-    The service excludes a job from the queues to its old cluster, and restores the job's queue list once its task has
-    started. A restarted service continues each move at its stage in the state file; every step may be repeated.
+    The job is kept out of its old cluster's queues until its task starts. Every step may be repeated.
     """
 
     policy: Policy

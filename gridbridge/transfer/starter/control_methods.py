@@ -1,8 +1,7 @@
 """Run the suspend, resume and terminate methods of a transfer queue, and its epilog (queue_conf(5)).
 
-Grid Engine runs such a program, a method, instead of sending a signal, and waits without a limit until the method has
-ended. So each method notes what is wanted, wakes the starter, and ends soon. Methods may run side by side or twice, or
-may be skipped: the last note counts, and a deletion is final.
+Grid Engine waits for a method without a limit, so each ends soon. Methods may run side by side, twice or not at
+all: the last note counts, and a deletion is final.
 """
 
 import os
@@ -49,8 +48,7 @@ def note_local_job_resumed(task: LocalTask) -> None:
 def terminate_local_job(task: LocalTask) -> None:
     """End the local job, unless only its time limit at home has passed while the remote job goes on.
 
-    In doubt the job ends: Grid Engine runs no second method for one `qdel`. During the check the starter does
-    not release the remote job.
+    In doubt the job ends, because Grid Engine runs no second method for one `qdel`.
     """
     doubt = ""
     try:
@@ -85,8 +83,7 @@ def _is_job_deleted_or_unknown(task: LocalTask) -> bool:
 def delete_job_of_killed_starter(task: LocalTask) -> None:
     """Delete the remote job of a killed starter; do nothing if the starter ended regularly.
 
-    If the deletion fails, the service deletes the remote job. An ended job with a remote folder is left to the
-    service, because the folder may have outputs that are not at home yet.
+    An ended job with a remote folder is left to the service: its outputs may not be home yet.
     """
     record = task.read_record()
     if not record or task.read_closing_note() or task.is_deleted():
@@ -108,10 +105,7 @@ def note_intent_and_wake_starter(task: LocalTask, desired: str) -> None:
 
 
 class StarterProcess:
-    """A starter's first process, held by a pidfd.
-
-    The system may use the pid again.
-    """
+    """A starter's first process, held by a pidfd, because the system may use the pid again."""
 
     def __init__(self, task: LocalTask) -> None:
         try:

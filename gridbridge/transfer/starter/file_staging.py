@@ -1,8 +1,4 @@
-"""Copy a job's files to a cluster without a shared filesystem, and the job's outputs back home.
-
-Each step may be killed at any point and is then repeated. Inputs go into a remote folder with the transfer's name
-before the job is released. Once the outputs are home, the folder is removed.
-"""
+"""Copy a job's files to a cluster and its outputs home; each step may be killed and repeated."""
 
 import errno
 import os
@@ -43,8 +39,7 @@ class RemoteStagingFolder:
 def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
     """Note which files to copy, and create the remote folder; return the folder's path.
 
-    If an earlier starter already submitted the job, only the note is written. Raises UnstageablePaths, before the
-    folder is created, for a wrong list or a missing input.
+    For a job that was already submitted only writes the note. Raises UnstageablePaths before it creates the folder.
     """
     stage = _staging_folder_of_job(step, request, config)
     step.record = step.record.but(stage=stage.folder)
@@ -72,10 +67,7 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
 
 
 def copy_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
-    """Copy the inputs to the remote folder; return False if the local job was deleted.
-
-    Raises UnstageablePaths for a lost input.
-    """
+    """Copy the inputs; return False for a deleted local job, raise UnstageablePaths for a lost input."""
     task, login, at = step.task, _remote_ssh_login(step), step.record.stage
     if task.is_noted_done(INPUTS_COPIED_NOTE):
         return True
@@ -208,10 +200,7 @@ def _why_input_is_uncopyable(path: str) -> str:
 
 
 def _symlinks_to_parent_folder(top: str) -> "Iterator[str]":
-    """Yield symlinks to a parent folder; skip unreadable folders.
-
-    rsync would follow such symlinks forever.
-    """
+    """Yield symlinks to a parent folder, which rsync would follow forever; skip unreadable folders."""
     path, above = os.path.realpath(top), {_device_and_inode("/")}
     while path != "/":
         above.add(_device_and_inode(path))
@@ -237,11 +226,9 @@ def _device_and_inode(path: str) -> tuple[int, int]:
 
 
 def _append_standard_stream_once(fetched: str, path: str) -> None:
-    """Append a standard stream to the owner's file.
+    """Append a standard stream to the owner's file, to which other programs may write, too.
 
-    Other programs may write to the file, too. A note has the file's size before the first write, so a repeated
-    step continues after the bytes of a killed step. A pipe, a device or an unreadable file gets the whole stream
-    again.
+    A repeated step continues after its own bytes, but a pipe, device or unreadable file gets all bytes again.
     """
     note = f"{fetched}.from"
     try:

@@ -48,10 +48,7 @@ def remove_task_guard(step: "StarterStepContext") -> None:
 
 
 def write_first_transfer_note(step: "StarterStepContext") -> bool:
-    """Write a transfer's first note.
-
-    Returns False while a task that was sent before waits for the service's answer.
-    """
+    """Write a transfer's first note; return False while a task sent before waits for an answer."""
     wake = step.record.wake or spool.create_starter_wake_fifo(step.task.our_spool)
     step.record = TransferMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
     if step.task.was_sent_before() and not _ask_service_for_last_transfer(step):

@@ -1,7 +1,6 @@
-"""Represent the local task of a starter or method: execd's files about the task, and the starter's own notes.
+"""Represent the local task of a starter or method: execd's files and the starter's own notes.
 
-The notes are in TMPDIR/.gridbridge, which belongs to the job's owner and is removed with the task. The spool has a
-copy of each note that must outlive the task.
+The notes in TMPDIR/.gridbridge are removed with the task; the spool has copies of those that must outlive it.
 """
 
 import os
@@ -49,8 +48,7 @@ class LocalTask:
     def open_notes_folder(self) -> None:
         """Create the task's private folder for notes, before the first step or method.
 
-        Another user may have created TMPDIR before execd did. Other users lose write access to TMPDIR, and their
-        files are moved aside.
+        Another user may have made TMPDIR: others lose write access to TMPDIR, and their files are moved aside.
         """
         folder = self.env["TMPDIR"]
         try:
@@ -87,10 +85,7 @@ class LocalTask:
         return published_file_formats.transfer_verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
-        """Say whether the task had a starter before.
-
-        Published histories count, too, because RESTARTED is unset after a cleared error state (qmod -cj).
-        """
+        """Say whether the task had a starter before, also by its history: qmod -cj unsets RESTARTED."""
         unproved = published_file_formats.unverified_history_path(self.local_id, os.getuid(), self.published)
         proved = published_file_formats.verified_job_history_path(self.local_id, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
@@ -164,11 +159,7 @@ class LocalTask:
             spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
 
     def read_desired_state(self) -> str:
-        """Return the local job's desired state in the latest note of a method; empty without a note.
-
-        The service learns of a new note before the starter acts. A method that writes a note meanwhile also creates
-        the mark file INTENT again, so the starter's next step handles the note.
-        """
+        """Return the desired state in a method's latest note, or ''; the service learns of the note first."""
         if self.is_deleted():
             return DesiredLocalJobState.DEAD
         safe_files.remove_file(f"{self.private}/{INTENT}")

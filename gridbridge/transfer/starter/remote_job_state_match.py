@@ -1,7 +1,6 @@
-"""Make a transfer's remote job follow its local job: release, suspend, resume or delete the remote job.
+"""Release, suspend, resume or delete a transfer's remote job, as its local job requires.
 
-Each remote job is checked first: an earlier step may have been killed before it noted the job's id, and a reset
-remote cluster may have given the id to another job.
+Each remote job is checked first: a step may have died before it noted the id, or a reset cluster reused it.
 """
 
 import time
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 def match_remote_job_state(step: "StarterStepContext", message: TransferMessage | None) -> bool:
     """Bring the remote job to the desired state of the local job; safe to repeat.
 
-    `message` has the local job's state in the service's last job list. Returns False, for a retry, while a
-    process checks whether the local job is to end.
+    `message` has the state in the service's last job list. Returns False, to retry, while a deletion is checked.
     """
     now = task_notes.boot_clock_sort_key()
     if step.noted:
@@ -62,10 +60,7 @@ def _note_known_states_of_local_job(
 
 
 def _copy_inputs_and_release_remote_job(step: "StarterStepContext") -> bool:
-    """Copy the inputs, and release the remote job if the local job is still to run.
-
-    Returns False, for a retry, while a process checks whether the local job is to end.
-    """
+    """Copy inputs and release the remote job; return False, for a retry, during a check for a deletion."""
     if not _is_local_job_to_run(step):
         return True
     _check_remote_job_owner_once(step)
@@ -102,10 +97,7 @@ def _suspend_or_resume_remote_job(step: "StarterStepContext", desired: str) -> N
 
 
 def _check_remote_job_owner_once(step: "StarterStepContext") -> None:
-    """Check the remote job's owner and account (qsub -A), once in a step.
-
-    Raises RemoteJobNotOurs on a mismatch.
-    """
+    """Check the remote job's owner and account (qsub -A) once in a step; raise RemoteJobNotOurs."""
     if not step.is_sure:
         is_remote_job_known(step.away, step.record)
         step.is_sure = True
@@ -129,10 +121,7 @@ def delete_remote_job(remote: Away, record: TransferMessage) -> None:
 
 
 def is_remote_job_known(remote: Away, record: TransferMessage) -> bool:
-    """Say whether a cluster lists a transfer's remote job.
-
-    Raises RemoteJobNotOurs if another job has the id.
-    """
+    """Say whether a cluster lists a transfer's remote job; raise RemoteJobNotOurs for another job's id."""
     owner_account = load_submit_adapter(remote).query_owner_and_account(remote, record.remote_id)
     if owner_account[0] and owner_account != (_remote_account(remote), record.transfer):
         raise RemoteJobNotOurs(

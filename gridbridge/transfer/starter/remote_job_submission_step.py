@@ -1,7 +1,6 @@
 """Describe the local job for the remote cluster, and submit the remote job with a hold.
 
-execd gives a starter SGE_STARTER_* and SGE_STD*_PATH in the environment; `handle_as_binary`, `no_shell` and the limits
-are in active_jobs/N.T/config. Code that few jobs need is imported on demand.
+execd sets SGE_STARTER_*, SGE_STD*_PATH; `handle_as_binary`, `no_shell`, limits are in active_jobs/N.T/config.
 """
 
 import os
@@ -51,10 +50,9 @@ def build_remote_job_spec(
     stage: str = "",
     claim: str = "",
 ) -> RemoteJobScriptValues:
-    """Return the values for the remote job's wrapper script.
+    """Return the values for the wrapper script; raise GridbridgeError if a file of the job is unreadable.
 
-    `stage` is the folder for copied files at the remote cluster, or empty. `claim` are shell lines that check
-    whether the job may run. Raises GridbridgeError if a file of the job is unreadable.
+    `stage` is the remote folder for copied files, or empty; `claim` are shell lines that claim the task.
     """
     env, is_script = task.env, config["handle_as_binary"] != "1"
     start = env["SGE_STARTER_SHELL_START_MODE"] if is_script else ShellStartMode.BINARY
@@ -146,10 +144,7 @@ CAUSES = {
 
 
 def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
-    """Submit the remote job with a hold.
-
-    Raises UnmappableRequest, also for a job that came from another cluster.
-    """
+    """Submit the remote job with a hold; raise UnmappableRequest, also for a job from another cluster."""
     if _has_job_come_from_other_cluster(step.task.env.get("SGE_ACCOUNT", "")):
         raise UnmappableRequest(ONE_HOP)
     request = step.request
@@ -194,8 +189,7 @@ def is_owner_ssh_login_barred(step: "StarterStepContext") -> bool:
 def claim_wrapper_lines(step: "StarterStepContext") -> str:
     """Return the shell lines by which the remote job claims the right to run.
 
-    A retried submission uses its claim again if the configuration still has claims of this kind. The claim's key
-    is written first, because the job's script names the key's file.
+    The claim's key is written first, because the job's script names its file. A retry uses the same claim.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):

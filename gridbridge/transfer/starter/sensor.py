@@ -1,8 +1,7 @@
 """Run the load sensor, which passes the poller's load values on to execd (sge_execd(8)), as root.
 
-A report is one write of at most PIPE_BUF bytes, because execd reads reports with fscanf; several pending requests get
-one report. If the published values are too old, the sensor reports values that close every transfer queue. The sensor
-reads only files of the service's account, starts a missing poller, and kills a hung poller.
+Old values close every transfer queue; root reads only the service account's files. A report is one write of at
+most PIPE_BUF bytes, because execd reads reports with fscanf.
 """
 
 import os
@@ -101,8 +100,7 @@ class HostLoadSensor:
     def _does_poller_hang(self, beat: float, now: float, passed: float) -> bool:
         """Say whether the poller gave no sign of life for long, by the monotonic clock.
 
-        A sign of life with a future time announces a silence until then. A long pause of the sensor is counted as
-        half the limit at most, because the whole host may have been frozen.
+        A future time announces a silence. A sensor's pause counts half the limit at most: the host may have frozen.
         """
         step, self._looked = passed - self._looked, passed
         is_heard = beat != self._beat or beat > now
@@ -118,10 +116,7 @@ class HostLoadSensor:
             self._log_sensor_trouble(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
 
     def _log_sensor_trouble(self, trouble: str) -> None:
-        """Log a new failure and its end in a file.
-
-        execd discards the sensor's standard error.
-        """
+        """Log a new failure and its end in a file, because execd discards the sensor's standard error."""
         if trouble == self._told:
             return
         self._told = trouble
@@ -151,10 +146,7 @@ class ExecdRequestLineBuffer:
 
 
 def start_poller(program: tuple[str, ...], home: str) -> None:
-    """Start the poller as the service's account, in its own session and with its own log.
-
-    The sensor's own uid stays root: execd can't kill a sensor with another uid, and would wait for it forever.
-    """
+    """Start the poller as the service's account; the sensor stays root, because execd must kill it."""
     child = os.fork()
     if child:
         os.waitpid(child, 0)

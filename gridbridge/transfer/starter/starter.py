@@ -1,8 +1,7 @@
 """Run one step of a starter, for the shell sge-methods/starter, as the job's owner.
 
-A step reads the notes of earlier steps, acts, and prints one line for the shell: `wait SECONDS FIFO VERDICT`, `again
-SECONDS FIFO VERDICT`, `exit STATUS` or `signal NUMBER`. A note precedes every act, and every act is safe to repeat,
-so a killed step is simply run again (Transfer Queues how-to).
+A step prints `wait SECONDS FIFO VERDICT`, `again SECONDS FIFO VERDICT`, `exit STATUS` or `signal NUMBER`. A
+note precedes every act, and every act is safe to repeat, so a killed step is run again.
 """
 
 import os
@@ -143,10 +142,7 @@ class DueStarterStep(StarterStepContext):
         return starter_step_context.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
 
     def resend_record(self) -> str:
-        """Send the note about the transfer again, and restore FIFO and claim key.
-
-        The spool may have been wiped.
-        """
+        """Send the transfer's note again, and restore FIFO and claim key: the spool may have been wiped."""
         spool.ensure_starter_wake_fifo(self.record.wake, self.task.our_spool)
         self.save_and_send_record()
         remote_job_submission_step.write_claim_key(self)
@@ -180,10 +176,7 @@ class DueStarterStep(StarterStepContext):
         return ""
 
     def end_refused_job(self, reason: str, cause: str) -> str:
-        """End the starter of a job that the remote cluster refuses.
-
-        The job is requeued or fails.
-        """
+        """End the starter of a job that the remote cluster refuses; the job is requeued or fails."""
         from gridbridge.transfer.starter import task_return_home
 
         home, own_queues = self.route.home, published_file_formats.list_queues_with_routes(self.task.published)
@@ -193,8 +186,7 @@ class DueStarterStep(StarterStepContext):
     def end_deleted_job(self) -> str:
         """Delete the remote job and end the starter by SIGKILL, as `qdel` would.
 
-        The starter of a rescheduled job exits with 99: Grid Engine takes this end for the end of the job's next run.
-        If the deletion fails, the service deletes the remote job.
+        A rescheduled job's starter exits with 99: Grid Engine takes this end for the end of the job's next run.
         """
         try:
             delete_remote_job(self.away.with_time_limit(DELETE_S), self.record)
@@ -203,10 +195,7 @@ class DueStarterStep(StarterStepContext):
         return f"exit {REQUEUE}" if self.task.is_noted_done(BACK) else f"signal {SIGKILL}"
 
     def finish_transfer(self, verdict: TransferMessage, has_run: bool = True) -> str:
-        """End the starter according to the result.
-
-        A task that is to run again may start at home from now on.
-        """
+        """End the starter by the result; a task that is to run again may start at home from now on."""
         if self.record.stage:
             from gridbridge.transfer.starter import file_staging
 

@@ -96,8 +96,7 @@ def log_step_error(error: Exception) -> None:
 def end_job_without_route(task: LocalTask, error: Exception, configuration: str = CONFIG) -> str:
     """End an unsent job whose queue leads to no configured cluster; let a sent job wait.
 
-    An unsent job first waits 60 s for a new gridbridge.toml. Grid Engine opens a re-created queue by the load
-    values of the deleted queue.
+    An unsent job waits 60 s for a new gridbridge.toml, because old load values open a re-created queue.
     """
     record = task.read_record()
     may_lead = published_file_formats.may_queue_get_route_soon(task.queue, task.published, configuration)

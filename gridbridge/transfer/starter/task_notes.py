@@ -1,8 +1,6 @@
 """Read and write a starter's notes about its local task: small files in TMPDIR/.gridbridge.
 
-An empty or truncated note counts as missing. Suspend, resume and terminate methods run side by side, so each method
-writes a note whose name has the start time of its process (proc(5): starttime). The latest note counts, so the methods
-need no lock.
+An empty or truncated note counts as missing. The note of the last started method counts (proc(5)).
 """
 
 import os

@@ -1,7 +1,6 @@
-"""Bring a task home from the starter: a waiting task on request, or a job that the remote cluster refuses.
+"""Bring home a waiting task on request, or a job that the remote cluster refuses.
 
-For a waiting task the starter holds, queries and deletes the remote job; each step is safe to repeat. The remote
-scheduler may start the job between two steps, so the starter pauses, and leaves a started job alone.
+The remote scheduler may start the job between two steps; a started job is left alone.
 """
 
 import time
@@ -75,10 +74,7 @@ def _delete_waiting_remote_job(
 
 
 def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> TransferMessage | None:
-    """Return the task's end, a requeue, if the recall has deleted the remote job; else None.
-
-    The recall counts as the cause only if the remote job was killed, or if nobody knows how the remote job ended.
-    """
+    """Return a requeue if the recall deleted the remote job, killed or with an unknown end; else None."""
     is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
     if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == TransferOutcome.ERROR):
         return None
@@ -96,10 +92,7 @@ def _confirm_remote_job_gone(
 
 
 def _give_up_recall(cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
-    """Give up a recall, and release the remote job, which has started or ended.
-
-    Returns the seconds until the next step.
-    """
+    """Give up a recall and release the started or ended job; return the seconds until the next step."""
     cell.release_job(remote, remote_id, gone_is_fine=True)
     safe_files.remove_file(f"{task.private}/recall")
     return SETTLE_S
@@ -111,8 +104,7 @@ NO_HOME_QUEUE = "no local queue can run the job either"
 def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], reason: str) -> TransferMessage:
     """Mark a refused job to stay at home; return the transfer's end: a requeue or the error state.
 
-    The whole array is marked, because its tasks share one request (qalter(1): -l and -q work on jobs, not on
-    tasks). Raises GridbridgeError if the job can't be marked now.
+    The whole array is marked: qalter(1) -l and -q work on jobs. Raises GridbridgeError if marking fails now.
     """
     own, marker = (load_home_job_control(home).query_job_request(home, job), load_refused_job_marker(home))
     if own.is_pinned:

@@ -99,11 +99,7 @@ class WaitingTaskPacking:
 
 
 def _pack_waiting_tasks(facts: DemandPolicySituation, shapes: StartableDemand) -> WaitingTaskPacking:
-    """Pack waiting tasks into free capacity, and then the configured spare nodes and spare slots.
-
-    Tasks that have waited long enough for new nodes are packed before all other tasks. Among equals, tasks
-    with large requirements are packed first.
-    """
+    """Pack waiting tasks into free capacity, tasks with long waits first; then spare nodes and slots."""
     blocks, fit, unplaced = (*facts.present, *facts.arriving), 0, DemandWithTaskCounts()
     for shape in sorted(
         shapes, key=lambda shape: (not _has_task_waited_long_enough(shape, facts), _requirement_sort_key(shape.need))

@@ -82,11 +82,7 @@ def _rank_nodes_for_removal(
     demand: DemandPolicySection,
     pools: Mapping[str, NodePoolSection],
 ) -> tuple[str, ...]:
-    """Return the balancer's nodes in the order in which they are removed.
-
-    Nodes that are silent or in error come first. Then nodes are sorted by price (highest first), end of the
-    paid time (soonest first), and number of busy nodes in the node's pool (lowest first).
-    """
+    """Return nodes in order of removal: by silence or error, price, paid time, and pool's busy nodes."""
     is_busy = free_capacity.has_running_or_reserved_slots
     busy = Counter(node.pool for node in situation.nodes if is_busy(by_node.get(node.name, [])))
 

@@ -134,10 +134,7 @@ def has_running_or_reserved_slots(instances: Iterable[CellQueueInstance]) -> boo
 
 
 def free_capacity_of_open_hosts(cell: CellPlacementRules, keep: Sequence[str]) -> HostBlocks:
-    """Return the free capacity of open hosts, in the order in which tasks fill the hosts.
-
-    Busy hosts come first, then idle hosts, then the balancer's idle nodes in the order of `keep`.
-    """
+    """Return the free capacity of open hosts: busy hosts, idle hosts, then idle nodes as in `keep`."""
     own, ranks = NodesByHostName(cell.situation.nodes), {name: rank for rank, name in enumerate(keep)}
     ranked = list[tuple[int, HostBlock]]()
     for name, instances in cell.queues_by_host.items():
@@ -222,10 +219,7 @@ def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
 
 
 def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | None:
-    """Return the most frequent capacity of hosts except the master; None without slots.
-
-    In a tie the largest capacity counts.
-    """
+    """Return the most frequent host capacity, in a tie the largest, without the master; None if no slots."""
     sizes_by_host = {
         name: tuple((instance.queue, instance.total) for instance in instances if instance.total)
         for name, instances in cell.queues_by_host.items()

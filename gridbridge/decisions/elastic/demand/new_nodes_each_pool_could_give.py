@@ -148,11 +148,7 @@ def why_no_new_node_could_run_task(
     offers: Sequence[NewNodesOfPoolOrStandbyHosts],
     rooms: Sequence[tuple[str, task_packing.FreeHostCapacity]],
 ) -> NodeAddOrRemoveRefusal | None:
-    """Return why no new node could run a task; None if a new node could.
-
-    The reason is that of the pool whose nodes come closest to the task's needs. A parallel task may use new and
-    present hosts together; `rooms` has the present hosts as if they were empty.
-    """
+    """Return why no new node could run a task; None if one could. `rooms` has present hosts as if empty."""
     if need.is_on_all:
         return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.ALL_HOSTS)
     if need.also:

@@ -1,8 +1,4 @@
-"""Decide which idle nodes to remove: nodes that no task needs, and nodes that exceed a budget.
-
-Providers bill whole units of time, so each node is paid until the end of its current unit. A busy node is never
-removed for a budget.
-"""
+"""Decide which idle nodes to remove: nodes that no task needs, and nodes that exceed a budget."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -84,10 +80,7 @@ def _idle_nodes_above_maximum(
 def _refusals_to_remove_node(
     node: ElasticNode, facts: DemandPolicySituation, needed: set[str]
 ) -> Iterator[NodeAddOrRemoveRefusal]:
-    """Yield why a node is not removed.
-
-    A node with an unknown idle time counts as idle since its start.
-    """
+    """Yield why a node is not removed; with unknown idle time a node counts as idle since its start."""
     situation, idle_timeout_s = facts.situation, facts.demand.idle_timeout_s
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
@@ -116,8 +109,7 @@ ROUNDING = 1e-9  # tolerance for rounding errors of price sums
 def month_budget_for_new_nodes(facts: DemandPolicySituation) -> float | None:
     """Return the part of the month's budget that is left for new nodes; None without a budget.
 
-    The costs so far, and the further costs of present nodes, are subtracted. Nodes that must be kept, and the
-    cheapest nodes up to the minimum, cost until the month ends. Every other node costs only its next billing unit.
+    Kept nodes, and the cheapest up to the minimum, cost until the month ends, others only their next unit.
     """
     if not facts.demand.budget_month:
         return None
@@ -134,11 +126,7 @@ def month_budget_for_new_nodes(facts: DemandPolicySituation) -> float | None:
 
 
 def idle_nodes_beyond_month_budget(facts: DemandPolicySituation) -> tuple[str, ...]:
-    """Return the idle nodes to remove so that the month's budget pays for the remaining nodes.
-
-    Nodes are taken in the order of removal, and only late in their billing unit. The result is empty while what is
-    left of the budget pays for the next unit of all nodes.
-    """
+    """Return idle nodes, late in their billing unit, to remove so that the month's budget pays the rest."""
     if not facts.demand.budget_month:
         return ()
     unit_s, situation = _billing_unit_s(facts), facts.situation

@@ -84,11 +84,7 @@ class ChosenNewNodes:
 
 
 def plan_nodes_for_tasks_without_room(need: DemandTaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
-    """Plan new nodes for waiting tasks; return the number of tasks that still find no node.
-
-    Powered-off hosts are woken first. Then pools are tried by priority, price of a slot, reliability (spot nodes
-    last) and number of slots that would stay unused.
-    """
+    """Wake hosts, then plan new nodes of the best pools; return the number of tasks without a node."""
     tasks -= _wake_standby_hosts(need, tasks, progress)
 
     def rank(offer: NewNodesOfPoolOrStandbyHosts) -> tuple[object, ...]:

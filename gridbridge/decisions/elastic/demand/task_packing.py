@@ -132,8 +132,7 @@ def requested_resources_queue_lacks(
 ) -> frozenset[str]:
     """Return the requested resources that a queue on a host does not have.
 
-    A new node is assumed to have the resources of similar hosts. For a host that reports no
-    load values, only resources that other hosts configure count as missing.
+    A new node resembles similar hosts. Without load values, only resources that other hosts configure can lack.
     """
     if not part.is_told:
         return frozenset()
@@ -274,11 +273,7 @@ def pack_tasks_with_alternative_needs(
 def split_by_parallel_environment(
     need: DemandTaskRequirement, rooms: Iterable[FreeHostCapacity]
 ) -> tuple[DemandTaskRequirement, ...]:
-    """Split a requirement into one requirement for each parallel environment.
-
-    All hosts of a task must offer the same environment. If all hosts offer the same environments, the
-    requirement is not split.
-    """
+    """Split a requirement into one for each parallel environment, which all hosts of a task must share."""
     if need.pieces == 1 or len(need.environments) < 2:
         return (need,)
     parts = (part for room in rooms for part in room.parts)
@@ -352,11 +347,7 @@ def _pack_exclusive_tasks(
 
 
 def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[int, int]) -> tuple[int, Counter[int]]:
-    """Return how many exclusive tasks fit, and how many hosts of each size the tasks use.
-
-    The size of a host is the number of pieces of one task that fit on the host. Tasks on hosts of the same sizes are
-    counted in one step.
-    """
+    """Return how many exclusive tasks fit, and how many hosts of each size (in pieces of a task) they use."""
     unused, used, placed = Counter(by_size), Counter[int](), 0
     while placed < tasks and (hosts := _choose_hosts_of_exclusive_task(pieces, unused)):
         times = min(tasks - placed, *(unused[size] // number for size, number in hosts.items()))
@@ -368,10 +359,7 @@ def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[in
 
 
 def _choose_hosts_of_exclusive_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
-    """Choose one exclusive task's hosts: first the largest, then those that leave the least unused.
-
-    Between equally good choices, larger hosts are preferred. The result is empty if there are too few hosts.
-    """
+    """Choose an exclusive task's hosts: the largest, then those of least unused room; empty if too few."""
     sizes = sorted(size for size, number in unused.items() if size and number)
     if not sizes:
         return {}

@@ -28,8 +28,7 @@ MOST = 200  # limit of operators and patterns in an expression, because each lev
 def request_expression_matches(expression: str, names: Iterable[str]) -> bool:
     """Say whether an expression matches any of the names, ignoring case.
 
-    Operator `!` binds tightest, then `&`, then `|`. Parentheses group, and patterns may have wildcards. An
-    expression that Grid Engine cannot parse matches nothing.
+    `!` binds tightest, then `&`, then `|`. An expression that Grid Engine cannot parse matches nothing.
     """
     tokens = TOKEN.findall(expression.lower().replace(" ", ""))
     if not 0 < len(tokens) <= MOST:
@@ -47,10 +46,7 @@ def drop_domains_from_expression(expression: str, host: str) -> str:
 
 
 def _match_request_expression(tokens: list[str], names: tuple[str, ...], operators: str = "|&") -> bool:
-    """Remove an expression from the front of `tokens`; return whether the expression matches a name.
-
-    `operators` has the operators that the expression may contain, the loosest operator first.
-    """
+    """Remove an expression of `operators` (loosest first) from `tokens`; return whether it matches."""
     if not operators:
         return _match_request_expression_term(tokens, names)
     is_match = _match_request_expression(tokens, names, operators[1:])
@@ -135,8 +131,7 @@ def requirement_of_task_requests(
 ) -> DemandTaskRequirement:
     """Return what a task with the given requests needs; `widest` has the slots of the largest host.
 
-    If the allocation rule of the parallel environment is unknown, a task that fits on one host is placed on one
-    host. Without -r, qstat shows the slots of a job, but no parallel environment.
+    With an unknown allocation rule a task takes one host if it fits. Without -r, qstat shows no environment.
     """
     if shape.groups:  # exclusive parts first, then parts with many slots
         parts = [requirement_of_task_requests(group, layout, widest) for group in shape.groups]

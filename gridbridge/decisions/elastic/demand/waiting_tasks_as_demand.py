@@ -75,10 +75,7 @@ class CellWideFreeResources:
     def take_licences_and_slots(
         self, need: DemandTaskRequirement, tasks: int
     ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
-        """Take licences and environment slots for tasks; return how many fit, and a refusal for the others.
-
-        A job without a licence request uses the licence's default amount.
-        """
+        """Take licences and environment slots for tasks; return how many fit, and a refusal for the others."""
         demanded = dict(need.usual) | dict(need.amounts)
         licences = {
             name: amount_each * need.pieces
@@ -117,10 +114,7 @@ class CellWideFreeResources:
 def startable_demand_and_refusals(
     situation: BalanceSituation, widest: int, stuck: Collection[int] = ()
 ) -> tuple[tuple[StartableTasksOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...]]:
-    """Return the tasks for which nodes may be added, and a refusal for each other waiting job.
-
-    `stuck` has the lowest job numbers of job groups; jobs of these groups appear in neither result.
-    """
+    """Return tasks that may get nodes, and refusals of others; skip groups whose first job is in `stuck`."""
     pending, refused = list[StartableTasksOfEqualRequests](), list[NodeAddOrRemoveRefusal]()
     limits = CellWideFreeResources(situation)
     for row in situation.cell.waiting:
@@ -193,10 +187,7 @@ def find_startable_demand(
 ) -> tuple[
     tuple[StartableTasksOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...], Mapping[int, WaitingJobsHistory]
 ]:
-    """Return the tasks for which nodes may be added, the refusals, and the new history of waiting jobs.
-
-    No nodes are added for jobs that did not start despite free slots.
-    """
+    """Return the tasks for which nodes may be added, the refusals, and the new history of waiting jobs."""
     situation, after_s = facts.situation, facts.demand.stuck_after_s
     tasks = _count_waiting_tasks_by_first_job(situation)
     still = {
@@ -234,8 +225,7 @@ def _update_waiting_job_histories(
 ) -> Mapping[int, WaitingJobsHistory]:
     """Return the history of waiting jobs, and mark each job that did not start despite free slots.
 
-    A job is marked after `stuck_after_s` with free slots. Slots that new jobs are about to use are not free for
-    older jobs. Each older job is checked alone.
+    A job is marked after `stuck_after_s` with free slots; slots for new jobs do not count as free.
     """
     situation, rows = facts.situation, defaultdict[int, list[StartableTasksOfEqualRequests]](list)
     for pending_shape in pending_shapes:
@@ -325,8 +315,7 @@ def tasks_no_transfer_queue_starts_sooner(
 ) -> tuple[list[tuple[StartableTasksOfEqualRequests, int]], tuple[str, float]]:
     """Return the tasks that no transfer queue starts before a new node would boot.
 
-    Also return the transfer queue that starts the last of all other tasks, and its start delay in seconds. A
-    queue is skipped for tasks that have waited longer than the queue's delay since nodes could first be added.
+    Also return the queue of the last other task, and its delay in s. A queue is skipped once its delay is over.
     """
     unserved, last = list[tuple[StartableTasksOfEqualRequests, int]](), ("", 0.0)
     free, rooms = dict(facts.situation.elsewhere_free), free_capacity.full_capacity_by_transfer_queue(facts.cell)
