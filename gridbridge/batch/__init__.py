@@ -1,4 +1,7 @@
-"""Loads only the adapter module of a cluster's batch system, because each job's starter imports it."""
+"""Loads only the adapter module of a cluster's batch system: each job's starter pays for imports.
+
+Services use batch/batch_adapter_table, which imports all adapters.
+"""
 
 from gridbridge.model.transfer_route import EMBEDDED, GRIDENGINE, OAR, Away, Home
 

@@ -1,6 +1,7 @@
 """Lists the abilities of batch systems' adapters as Protocols (PEP 544), and all adapters.
 
-If a cluster's address (`Where`) has a `login`, client programs run over ssh as this user, who owns the jobs.
+Each adapter has a module `submit` for programs that start with every job, and `status` for the services.
+If a cluster's address (`Where`) has a `login`, client programs run over ssh as its user, who owns the jobs.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
@@ -60,7 +61,8 @@ class HeldJobSubmission(Protocol[Where]):
     def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
         """Submit a held job; return failures, never raise.
 
-        The transfer's name is the job's name and account string. `spec` is already translated for the cluster.
+        The job's name and account string are the transfer's name. `spec` is already translated for the remote
+        cluster, and has the number of slots that were granted at home.
         """
 
     def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
@@ -71,7 +73,10 @@ class HeldJobSubmission(Protocol[Where]):
 
 
 class JobSubmissionAndControl(HeldJobSubmission[Where], JobHoldControl[Where], Protocol[Where]):
-    """Controls the caller's jobs; all methods but submit_held_job raise CommandFailed or ParseError."""
+    """Submits and controls jobs of the calling user.
+
+    If the cluster does not obey, all methods but `submit_held_job` raise CommandFailed or ParseError.
+    """
 
     HAS_QSTAT: bool  # whether jobs can call Grid Engine's commands, such as qstat
 

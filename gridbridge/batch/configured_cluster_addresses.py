@@ -184,7 +184,10 @@ def _oar_mapping_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], Requ
 
 
 def _mapping_rule_as_text(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
-    """Return a rule as text fields; a field is empty if the configuration does not set the key."""
+    """Return a rule as text fields; a field is empty if the configuration does not set the key.
+
+    A rule without keys exempts its resource, project or queue from the rule named `*`.
+    """
     values = {key.name: getattr(rule, key.name) for key in fields(rule) if getattr(rule, key.name) != key.default}
     if not values and kind == QUEUE:
         values = {"drop": True}

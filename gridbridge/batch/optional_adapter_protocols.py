@@ -28,7 +28,10 @@ class CampaignArrayEndReader(Protocol[Where]):
     def query_array_ends(
         self, where: Where, arrays: Sequence[ArrayEndQuery], /
     ) -> Mapping[str, Mapping[int, JobEnd | FutureDatedJobEnd | None]]:
-        """Return ends as {account string: {task index from 1: end}}; None if records contradict each other."""
+        """Return ends as {account string: {task index from 1: end}}; None if records contradict each other.
+
+        The result may have unrequested tasks.
+        """
 
     def query_begun_indices(self, where: Where, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
         """Return each array's running, maybe also waiting, indices; leave out reused ids and ended arrays."""

@@ -31,7 +31,7 @@ USUAL_QUEUE = BalanceSection().queue
 def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
     """Return the raw output of the home cluster's status programs, with the time and the master's host.
 
-    Raises ClusterStateUnknown, and ConfigError if the balancer can't manage the cluster.
+    Raises ClusterStateUnknown if a program does not answer, ConfigError if the balancer can't manage the cluster.
     """
     name = policy.site.cluster
     if not name:

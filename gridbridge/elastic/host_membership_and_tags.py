@@ -67,7 +67,10 @@ class ExecutionHostMembership(Protocol):
         """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
 
     def remove_host(self, host: str, *, is_dead: bool) -> str:
-        """Remove a closed and idle host; return what still refers to it, with a command; empty if removed."""
+        """Remove a closed and idle host from the cluster and from the hosts files.
+
+        Returns what still refers to the host, with a command that shows it; empty after the removal.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +85,7 @@ class GridEngineHostMembership:
         """Do the missing steps by which a machine joins the cell; return the last completed step.
 
         The bootstrap comes first, so a machine with a wrong host key never enters the cell. Raises
-        NewMachineAddressInUse, and NewHostInNoQueue for a host on which no task would ever start.
+        NewMachineAddressInUse for another host's address, and NewHostInNoQueue for a host that would run no task.
         """
         admitted = execution_hosts.list_execution_hosts(self.cell)
         is_up = node.name in admitted and execution_hosts.is_execd_up(self.cell, node.name)
@@ -168,8 +171,9 @@ class GridEngineHostMembership:
     def remove_host(self, host: str, *, is_dead: bool) -> str:
         """Remove a closed host from the cell, and the host's name from the hosts files.
 
-        While a task remains, execd keeps running, because it reports the end. A lock serializes changes of queues:
-        `qconf -purge` writes back a whole queue. Raises TasksOnLostHost if a dead host's tasks are not requeued.
+        While a task remains, execd must keep running, because it reports how tasks end. A lock serializes changes of
+        queues: `qconf -purge` writes back a whole queue and would undo a concurrent change. Raises TasksOnLostHost if
+        Grid Engine does not requeue a dead host's tasks.
         """
         if used := self._empty_host_or_say_what_is_in_use(host, is_dead=is_dead):
             return used

@@ -30,7 +30,8 @@ class NewMachineBootstrap:
     def prepare(self, node: MachineToJoinCell, hosts: Iterable[str]) -> None:
         """Run all bootstrap steps except the last, which starts the execution daemon.
 
-        The machine gets the addresses of `hosts`. Raises SshAccessRejected, HostNotReached or CommandFailed.
+        The machine gets the names and addresses of `hosts`. Raises SshAccessRejected for a wrong host key,
+        HostNotReached while the machine does not answer, and CommandFailed.
         """
         steps = self.settings.steps.split()
         if steps:

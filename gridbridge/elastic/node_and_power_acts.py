@@ -1,6 +1,7 @@
-"""Carries out a balancer round's acts on nodes and hosts; each act may be repeated.
+"""Carries out a balancer round's acts on nodes and hosts; each act may be repeated, also after a kill.
 
-Only closed and idle hosts go away. Only best-effort tasks are ended; rerunnable ones may be rescheduled.
+Only closed and idle nodes and hosts are removed or switched off. Only best-effort tasks are ended; on request
+a squeeze reschedules rerunnable tasks.
 """
 
 import logging
@@ -31,7 +32,7 @@ LOST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeActRunner:
-    """Carries out acts on nodes, on several at once if need be, and switches hosts off and on."""
+    """Carries out acts on nodes, and switches hosts off and on; acts on several nodes may run in parallel."""
 
     cluster: str
     pools: Mapping[str, NodePoolSection]
@@ -58,7 +59,8 @@ class NodeActRunner:
     def _power_off_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Close a host; switch it off if it is still idle, else open it again or wait for a later round.
 
-        The standby tag comes before power-off, because a host that is off and has no tag is never woken.
+        The standby tag comes before power-off, because a host that is off and has no tag is never woken. After a failed
+        power-off the host counts as off; a later round opens a host that is still on.
         """
         node = due.node
         if node.is_kept:  # an administrator has asked to keep the host
@@ -100,7 +102,10 @@ class NodeActRunner:
         return replace(works, up_since=works.up_since or self.now())
 
     def _power_off_unreachable_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
-        """Switch off a host that failed to boot or go off; raise SilentHostMayRunTasks if tasks may run on it."""
+        """Switch off a host that failed to boot or to go off; the host keeps its tags.
+
+        It counts as up until a provider reports it off. Raises SilentHostMayRunTasks while the cell lists a task on it.
+        """
         idleness = self.membership.check_host(due.node.name)
         if idleness.is_listed and not idleness.is_idle:
             raise errors.SilentHostMayRunTasks(due.node.name)
@@ -113,7 +118,8 @@ class NodeActRunner:
     def _create_machine(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Have a provider create the node's machine.
 
-        After an unknown outcome the node stays `requested` until the provider's next list.
+        After an unknown outcome the node stays `requested` until the provider's next list shows the outcome; only
+        after ProviderRequestRepeatable does the next round repeat the request.
         """
         tags = {elastic_nodes.OWNER_TAG: self.cluster, elastic_nodes.POOL_TAG: node.pool}
         try:
@@ -166,7 +172,7 @@ class NodeActRunner:
         return self._enable_queues_of_node(node)
 
     def _remove_node_from_cell(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
-        """Remove a node from the cell, then destroy its machine.
+        """Remove a node from the cell, then destroy its machine; the next round checks the result.
 
         A host that may be alive is inspected first, because an administrator may have opened it.
         """

@@ -61,7 +61,10 @@ def _umask_file_mode() -> int:
 
 
 def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
-    """Read a round's inputs (no nodes without state.json); a ParseError lists missing and invalid values."""
+    """Read a round's inputs; raises a ParseError that lists missing and invalid values.
+
+    Without state.json the balancer has no nodes, and the time is the modification time of qstat.xml.
+    """
     documents = _read_saved_program_outputs(folder)
     path = os.path.join(folder, STATE)
     if not os.path.exists(path):

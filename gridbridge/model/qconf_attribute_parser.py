@@ -19,7 +19,10 @@ class QconfValuesByHost:
     others: tuple[tuple[str, str], ...] = ()  # pairs (host or host group, value)
 
     def on(self, host: str, groups: Container[str]) -> str:
-        """Return a host's value: its own, its group's, or the default, which they replace (queue_conf(5))."""
+        """Return a host's value: its own, else its group's, else the default.
+
+        A list at a host replaces the default list (queue_conf(5)).
+        """
         own = (value for where, value in self.others if where.lower() == host.lower())
         shared = (value for where, value in self.others if where in groups)
         return next(own, next(shared, self.usual))

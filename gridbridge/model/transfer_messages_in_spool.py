@@ -1,6 +1,7 @@
 """Messages between gridbridge's programs: files of lines `key=value`, readable by sh and Python.
 
-Bytes that are not printable ASCII become `%XX`. One write stores a whole message (at most 4096 bytes).
+In values `%` and bytes that are not printable ASCII become `%XX`. One write stores a whole message (at most
+4096 bytes).
 """
 
 from gridbridge.errors import ParseError

@@ -1,6 +1,7 @@
 """Names of transfers, gb.<cluster>.<job>.<task>.<attempt>, and ids of local jobs and tasks.
 
-The remote job has this name as its account (`qsub -A`), and until its release as its job name.
+The remote job has this name as its account (`qsub -A`), and until its release as its job name. Each part has
+only letters, digits and `-`, because Grid Engine forbids some characters (sge_types(1), object_name).
 """
 
 from gridbridge.errors import ParseError

@@ -1,8 +1,9 @@
 """gridbridge-as-user VERB FILE [CLUSTER ARRAY ...]: acts on arrays as their campaign's owner.
 
-The service names a campaign file and task numbers, never a command. The file must stay as at the first call.
-Root's ledger lets each attempt be submitted once. Exit status as for `hold`, and 4: refused by the cluster,
-5: tasks submitted in another array, 6: no account, 7: no readable ledger, 8: campaign ended, 75: not yet.
+The service names a campaign file and task numbers, never a command. The campaign file has the command, and must
+not change after the first call. Root's ledger makes sure that each attempt is submitted only once.
+Exit status as for `hold`, and 4: refused by the cluster, 5: tasks already submitted in another array,
+6: no account of the owner, 7: no readable ledger, 8: campaign ended, 75: not possible yet.
 """
 
 import os
@@ -69,7 +70,10 @@ def _list_end_or_resume_campaign(arguments: list[str]) -> str:
 
 
 def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
-    """Record a campaign's end in root's ledger, even before a first submission; no more tasks are sent."""
+    """Record a campaign's end in root's ledger, even before a first submission.
+
+    After the end no more tasks are sent.
+    """
     if ledger.has_file or _record_campaign_file_in_ledger(campaign, ledger, folder):
         ledger.record_campaign_end()
 
@@ -77,7 +81,8 @@ def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTask
 def _record_campaign_file_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str) -> bool:
     """Record an unsubmitted campaign's file in the ledger; return False for a file that root refuses.
 
-    If a user replaced the file, records only the end. Raises CampaignFileUnreadable if it is unreadable now.
+    Root refuses a missing file and one of another campaign. If a user replaced the file, only the end is recorded.
+    Raises CampaignFileUnreadable if the file is unreadable now.
     """
     from gridbridge.campaigns.store.campaign_file_verification import (
         RootVerifiedCampaignFiles,
@@ -102,7 +107,10 @@ def _record_campaign_file_in_ledger(campaign: int, ledger: RootLedgerOfSubmitted
 
 
 def _release_or_delete_array(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> str:
-    """Release or delete an array, and delete its duplicates; return its job id and begun indices, or ''."""
+    """Release or delete an array, and delete its duplicates; return the job id, or ''.
+
+    For `delete-waiting`, the indices of tasks that had begun follow the job id.
+    """
     if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
         return ""  # no array of the campaign was submitted
     if not ledger.uid:  # only a submitted array can be released

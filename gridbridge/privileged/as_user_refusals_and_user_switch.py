@@ -98,7 +98,10 @@ def require_existing_account(uid: int) -> None:
 
 
 def switch_to_user(uid: int) -> str:
-    """Switch this process to a user and the user's groups for good; return the login name."""
+    """Switch this process to a user and the user's groups for good; return the login name.
+
+    Only root can switch. A process that already runs as the user is not changed.
+    """
     try:
         person = pwd.getpwuid(uid)
     except KeyError as error:

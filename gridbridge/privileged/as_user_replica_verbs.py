@@ -1,7 +1,8 @@
 """gridbridge-as-user look|verify|copy|drop FILE...: acts on a dataset's replicas as their owner.
 
-FILE, `u.UID/data.HEX` among the campaign files, is the owner's permission and names the dataset.
-The owner's process checks each act by the owner's own record of the dataset.
+FILE, `u.UID/data.HEX` among the campaign files, is the owner's permission and names the dataset. `copy FILE
+STORAGE [LEAVING]` makes a missing replica; `drop FILE STORAGE` removes a replica of which enough whole replicas
+exist. The owner's process checks each act by the owner's own record of the dataset.
 """
 
 import json

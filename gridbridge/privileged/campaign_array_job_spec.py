@@ -31,7 +31,10 @@ Header = dict[str, object]
 
 
 class VerifiedCampaignTasks:
-    """The tasks of one request's arrays; only the owner's process splits lines, as it has a time limit."""
+    """The tasks of the arrays in one request, from a verified campaign file.
+
+    Root only finds the tasks' lines; the owner's process, which has a time limit, splits them into words.
+    """
 
     def __init__(
         self, order: AsUserArrayArguments, brought: RootVerifiedCampaignFiles, ledger: RootLedgerOfSubmittedTasks
@@ -116,7 +119,10 @@ class VerifiedCampaignTasks:
 def _read_task_lines(
     attempts: tuple[Attempts, ...], brought: RootVerifiedCampaignFiles, ledger: RootLedgerOfSubmittedTasks
 ) -> dict[int, bytes]:
-    """Return each task's parameter line; raise AsUserRequestRefusal if too long, KeyError if missing."""
+    """Return each task's line of parameters.
+
+    Raises AsUserRequestRefusal for too long lines, and KeyError for a missing line.
+    """
     numbers = [[task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts]
     lines = brought.parameters_of_tasks({task for array_tasks in numbers for task in array_tasks}, ledger)
     for array_tasks in numbers:

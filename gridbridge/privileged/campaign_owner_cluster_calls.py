@@ -54,7 +54,10 @@ class CampaignOwnerClusterCalls:
         self._adapter.release_arrays(self._far, tuple(jobs), self._name)
 
     def release_or_delete_array(self, name: str, job: str, is_repeated: bool) -> str:
-        """Release or delete an array, and delete its duplicates; `delete-waiting` returns begun indices."""
+        """Release or delete an array, and delete its duplicates.
+
+        Returns, only for `delete-waiting`, the indices of tasks that had begun.
+        """
         adapter, far, order = self._adapter, self._far, self._order
         if is_repeated:
             for duplicate in adapter.find_duplicate_arrays(far, name, self._account, job):
@@ -104,7 +107,10 @@ def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISH
 
 
 def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
-    """Keep an array off transfer queues; raise JobNeverAcceptedByCluster if no other queue is requested."""
+    """Keep an array off transfer queues.
+
+    Raises JobNeverAcceptedByCluster if each requested queue is a transfer queue or missing.
+    """
     published = published_file_formats.read_non_forwarding_queues(cluster, folder)
     if not published:
         return spec

@@ -60,7 +60,11 @@ def _require_attempts_ended(order: AsUserArrayArguments, uid: int, earlier: "lis
 
 
 def _live_task_index_query(order: AsUserArrayArguments, person: str) -> "Answers":
-    """Return a function that asks the cluster for the array indices of tasks that wait or run."""
+    """Return a function that asks the cluster for the array indices of tasks that wait or run.
+
+    An array is searched by its submission name if its job id is unknown, or if it was submitted again after a lost
+    answer.
+    """
     far, account = order.access_and_account_of_user(person)
     adapter = load_campaign_array_adapter(far)
 
@@ -114,7 +118,10 @@ ROOT = 0
 
 
 def require_owner_retry_request(token: str, campaign: int, uid: int) -> str:
-    """Return the rename-proof identity of an owner's resubmit request; raise AsUserRequestRefusal if none."""
+    """Return the identity of an owner's request file, which stays the same when the file is renamed.
+
+    Raises AsUserRequestRefusal if another user wrote the request, or if it does not ask to resubmit tasks.
+    """
     if not (token.isascii() and token.isalnum()):
         raise AsUserRequestRefusal(f"{token!r} is not the name of a request")
     path = f"{CAMPAIGNS}/{TAKEN_REQUEST}{token}"

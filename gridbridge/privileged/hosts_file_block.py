@@ -16,7 +16,11 @@ class AsRootRequestRefusal(GridbridgeError):
 
 
 def hosts_block_with_name(host: str, address: str, leads: set[str], others: list[str], block: list[str]) -> list[str]:
-    """Return the block plus a name; raise AsRootRequestRefusal if another machine has name or address."""
+    """Return the lines of gridbridge's block with a name added.
+
+    Raises AsRootRequestRefusal if a line outside the block has the name or the address, or if a name that is not in
+    the block has another address: it belongs to another machine.
+    """
     for line in others:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
             raise AsRootRequestRefusal(f"{HOSTS} has {line[:80]!r} outside gridbridge's block: {host} is not added")

@@ -53,7 +53,10 @@ class UserProcessScope:
 
 
 def limit_user_processes() -> None:
-    """Limit the current user's processes, unless systemd does; the kernel counts all those of the uid."""
+    """Limit the number of processes of the current user, unless systemd limits the scope.
+
+    The kernel counts all processes of the uid, so the limit is doubled until the user can start one.
+    """
     most = _more // 2
     while 0 < most < NO_LIMIT and not _can_fork_below_limit(most):
         most *= 2

@@ -1,6 +1,8 @@
 """Carries out send-arrays: submits arrays on hold, records their ids in root's ledger, releases them.
 
-Intents are recorded before submission, job ids before release, so that a kill leaves no unknown running task.
+All intents are recorded before the first submission, and all job ids before the release, so that after a kill
+the next call knows all running tasks. An array with a recorded job id is not submitted again; one whose answer
+was lost is found by its submission name.
 """
 
 import time

@@ -43,7 +43,10 @@ class ClusterQueryResult:
 
 
 def query_interval_by_answer_time(usual_s: float, pace: PollerSection) -> float:
-    """Return the interval of queries that take `usual_s`, short enough to keep transfer queues open."""
+    """Return the time between two queries of a cluster that usually takes `usual_s` to answer.
+
+    Queries take at most `query_share` of the time, but are never so rare that transfer queues close.
+    """
     longest_s = pace.stale_s / 2
     return max(pace.interval_s, min(usual_s / pace.query_share, longest_s))
 
@@ -195,7 +198,10 @@ class ClusterSnapshotSharing:
     def find(
         self, cluster: str, location: str, released: frozenset[str], limit_s: float
     ) -> SharedClusterSnapshot | None:
-        """Return a snapshot with the released jobs, younger than `limit_s` or the query interval; else None."""
+        """Return a recent shared snapshot that contains the released jobs; None without one.
+
+        A snapshot is recent until its age reaches `limit_s` or the query interval, whichever is longer.
+        """
         last = self._answers.find_result(cluster)
         if last is None or last.place != location or not released <= last.covers:
             return None

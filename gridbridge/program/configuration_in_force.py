@@ -53,7 +53,10 @@ class ConfigurationFileWatch:
         self._seen_at_s = clock()
 
     def has_changed(self, at_once: bool = False) -> bool:
-        """Say whether the file changed since the last True and rests for half a second; `at_once` forces True."""
+        """Say whether the file has changed since the last call that returned True; `at_once` forces True.
+
+        A change counts after half a second without further changes, because an editor may write in steps.
+        """
         now = fingerprint_file_and_path_modes(self._path)
         if now != self._seen:
             self._seen, self._seen_at_s = now, self._clock()
@@ -142,7 +145,10 @@ class ReloadableConfiguration:
 
 
 def read_config_saved_by_service(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
-    """Return the gridbridge.toml that the service's last run saved; None if invalid or writable by others."""
+    """Return the gridbridge.toml that the service's last run saved; None if no valid file is saved.
+
+    A file that an account other than the service's could write is not used.
+    """
     try:
         raw, _ = safe_files.read_file_only_owner_writes(path, configuration_file.MAX_BYTES, os.geteuid())
         return _parse_trusted_configuration(path, raw, now)
@@ -191,7 +197,10 @@ def _parse_trusted_configuration(path: str, raw: bytes, now: datetime) -> Active
 
 
 def fingerprint_file_and_path_modes(path: str) -> Look:
-    """Return a fingerprint of a file and of its folders' permissions, whose repair makes the file usable."""
+    """Return a fingerprint of a file and of the permissions of its parent folders.
+
+    So a file that was refused because of an unsafe folder is read again when the folder is safe.
+    """
     try:
         status = os.stat(path)
         way = tuple(map(os.lstat, safe_files.folders_and_links_of_path(path)))

@@ -119,9 +119,10 @@ def run_cycles_forever(
     clock: Clock,
     report: Callable[[str], None] = _log.debug,
 ) -> None:
-    """Run cycles until a signal comes; after a failed cycle, load the state again after a doubled pause.
+    """Run cycles until a signal comes; after a failed cycle, pause and load the state again.
 
-    A failure is logged again at its end, because a full disk may have lost the first log line.
+    Each failure in a row doubles the pause. A failure is logged again at its end, because a full disk may have lost
+    the first log line.
     """
     trouble: Exception | None = None
     pause_s = 0.0

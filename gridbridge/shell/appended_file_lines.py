@@ -1,6 +1,7 @@
 """Reads lines that other programs append to a file, in spite of rotation and truncation.
 
-Reading continues after the checksummed last bytes, in whatever file; a rotated file is read to its end first.
+A checksum of the last bytes read finds the place to continue, whatever the file's name is. A rotated file is
+read to its end before the new file.
 """
 
 import os

@@ -74,7 +74,8 @@ class KeptSshConnections(OpenSshClient):
     def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
         """Run a remote command with input `text`; yield the output, and b"" after a second without output.
 
-        The caller ends it by reading no more. Raises HostNotReached without a connection, CommandFailed at its end.
+        The command runs until the caller stops reading. Raises HostNotReached if no connection can be opened, and
+        CommandFailed when the command or the connection ends.
         """
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:

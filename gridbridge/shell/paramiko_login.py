@@ -58,7 +58,10 @@ def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
 
 
 def _read_ssh_config_of_host(path: str, host: str) -> dict[str, str | list[str]] | None:
-    """Return a host's settings; None for a file with `Match`: paramiko would run `Match exec` commands."""
+    """Return a host's settings; None for a file with `Match`.
+
+    paramiko would run the command of `Match exec` as this process's user.
+    """
     text = ""
     try:
         if os.path.exists(path):

@@ -1,6 +1,7 @@
-"""Runs local programs with a time limit.
+"""Runs local programs with a time limit; no other module starts processes.
 
 posix_spawn is called directly, because importing subprocess doubles a short program's time (bench/transfer).
+Each program gets its own session, so that the time limit also kills its descendants.
 """
 
 import os

@@ -144,7 +144,10 @@ def _copy_with_rsync(
 
 
 def _cause_of_rsync_failure(lines: list[str], host: str) -> str:
-    """Return rsync's first error line that tells a cause, or that the connection was lost."""
+    """Return rsync's first error line that tells a cause.
+
+    For a remote copy without such a line, the text says that the connection was lost.
+    """
     telling = [line for line in lines if not line.startswith(DANGLING)]
     causes = [line for line in telling if not any(words in line for words in FOLLOWS)]
     if telling and host and not causes:

@@ -27,9 +27,10 @@ def random_file_name(prefix: str = "") -> str:
 
 
 def replace_file_atomically(path: str, data: bytes, mode: int = 0o644, durable: bool = True) -> None:
-    """Replace the content of a file by `data`, or raise StateError and leave the file as it was.
+    """Replace the content of a file by `data` in one step, or raise StateError.
 
-    With `durable` the new content survives a power cut, on a filesystem with a journal.
+    On a full disk or in an unwritable folder the file stays as it was, without a new file beside it. With `durable`
+    the new content survives a power cut, on a filesystem with a journal.
     """
     folder, _, _ = path.rpartition("/")
     beside = f"{folder}/{random_file_name(TEMPORARY)}"

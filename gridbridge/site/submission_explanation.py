@@ -179,7 +179,10 @@ def _queue_order_notes(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple
 
 
 def _remote_folder_of_staged_job(ours: TransferRoute, request: JobRequest, account: str, name: str) -> str:
-    """Return a staged job's remote folder, '' for other jobs; raise UnstageablePaths for a wrong list."""
+    """Return the remote folder of a job with staged files; '' for other jobs.
+
+    A relative folder is below the remote account's home. Raises UnstageablePaths for an invalid file list.
+    """
     if not ours.declares_staged_files(request.context):
         return ""
     lists = staged_paths.job_stage_in_and_out_paths(ours.stage_in, ours.stage_out, request.context)

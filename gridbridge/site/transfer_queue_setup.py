@@ -195,7 +195,8 @@ def read_transfer_queue_setup(
 ) -> TransferSetupSituation:
     """Read a remote cluster's settings for a transfer queue, and add them to the home cluster's.
 
-    Without an answer, calls `unheard` and counts the cluster as empty, or raises CommandFailed or StateError.
+    Raises CommandFailed or StateError if the remote cluster does not answer. If `unheard` is given, it gets the
+    reason instead, and the remote cluster counts as empty.
     """
     slots = dict(home.slots)
     slots |= {name: queue.slots for name, queue in policy.queues.items() if name in slots}

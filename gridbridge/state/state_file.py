@@ -1,7 +1,8 @@
-"""The open state file, which only the service account opens.
+"""The open state file: its transactions, queries and changes. Only the service account opens the file.
 
-No WAL file: before SQLite 3.51.3 two writers can corrupt it (sqlite.org/wal.html). The journal stays, because a
-deleted one can reappear after a power cut and undo the last commit (pragma synchronous, EXTRA).
+No WAL file: before SQLite 3.51.3 two processes that write at once can corrupt it (sqlite.org/wal.html). The
+rollback journal is not deleted, because after a power cut a deleted one can reappear and undo the last commit
+(pragma synchronous, EXTRA).
 """
 
 import os
@@ -42,7 +43,8 @@ class StateFile:
     def open(cls, url: str, *, is_unchanged: bool = False) -> "StateFile":
         """Open the database at `sqlite:////PATH` or `postgresql://...`; create or migrate the database first.
 
-        With `is_unchanged` nothing is created or changed. Raises StateError for a newer schema or an unusable file.
+        With `is_unchanged` nothing is created or migrated, and each later change raises StateError. Raises StateError
+        for a newer schema or an unusable file.
         """
         return cls(*open_or_migrate_state_file(url, is_unchanged=is_unchanged))
 

@@ -32,7 +32,10 @@ class ReloadablePollerComponent:
 
 
 class LocalTaskActs(ReloadablePollerComponent):
-    """Acts on home's tasks; each act is safe to repeat, and may raise CommandFailed or ConfigError."""
+    """Acts on tasks of the home cluster; each act is safe to repeat.
+
+    An act raises CommandFailed if its command fails, and ConfigError if the site has no transfer queues.
+    """
 
     @property
     def _transfer_queues(self) -> tuple[str, ...]:

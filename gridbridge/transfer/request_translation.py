@@ -50,7 +50,8 @@ def translate_request_for_cluster(
 ) -> tuple[JobSpec, tuple[str, ...]]:
     """Translate a job's request for a remote cluster; return it with notes on omitted soft requests.
 
-    `offered` is None if unknown. No mapping rule concerns `own_queues`. Raises UnmappableRequest.
+    `offered` are the names that the cluster has, None if unknown. No mapping rule concerns the transfer queues
+    `own_queues`. Raises UnmappableRequest.
     """
     request = spec.request
     names = (name.partition("@")[0] for name in request.own_queues.split(","))

@@ -89,7 +89,11 @@ class RemoteUsageRows:
         return tuple(map(_accounting_progress_of_row, self._database.rows(select(CURSORS))))
 
     def put_record(self, record: RemoteJobRunAccounting, at: datetime) -> tuple[RemoteJobRunAccounting, ...]:
-        """Store a usage record, unless its owner has PER_TRANSFER of the transfer; return the task's records."""
+        """Store a usage record; return all records of the task.
+
+        An owner may store at most PER_TRANSFER records of one transfer; further ones are dropped. Raises ParseError for
+        an invalid transfer name.
+        """
         name = parse_transfer_name(record.transfer)
         records = self.records_of(name.cluster, name.job, name.task)
         other_records = [row for row in records if _usage_record_key(row) != _usage_record_key(record)]

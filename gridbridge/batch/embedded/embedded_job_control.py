@@ -52,7 +52,10 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Kill a running job, or remove a waiting job without an accounting record, as in Grid Engine."""
+    """Kill a running job, or remove a waiting job.
+
+    A removed waiting job gets no accounting record, as in Grid Engine.
+    """
     with database.write_transaction():
         job = database.live_job(number)
         _kill_or_remove_job(database, job)
@@ -140,7 +143,10 @@ class EmbeddedWalltimeAndPreemption:
         return None if left_s == inf else left_s
 
     def kill_if_due(self) -> None:
-        """Kill the job after its walltime, or PATIENCE_S after its preemption (later on a locked database)."""
+        """Kill the job after its walltime, or PATIENCE_S after its preemption.
+
+        A locked database delays only the kill of a preempted job.
+        """
         if time.monotonic() >= self._until_s:
             self._kill_job(WALLTIME)
             return
@@ -167,7 +173,10 @@ class EmbeddedWalltimeAndPreemption:
 
 
 def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
-    """Preempt the newest tasks, as many as the next waiting job needs; none if all are too few."""
+    """Preempt the newest running tasks, as many as the next waiting job needs; none if all are too few.
+
+    A task gets an announcing signal and the checkpoint signal, and SIGKILL after PATIENCE_S.
+    """
     first = database.first_waiting_job()
     if first is None or first.yields or first.slots <= database.own_slots - database.used_slots():
         return

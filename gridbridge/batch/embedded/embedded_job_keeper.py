@@ -1,6 +1,7 @@
-"""The keeper process of an embedded cluster: starts a waiting job and supervises it.
+"""The keeper process of an embedded cluster: starts and supervises waiting jobs, one at a time.
 
-There is no scheduler: commands after which a job could start, and keepers that started a job, start a keeper.
+There is no scheduler: commands after which a job could start, and keepers that started a job, start another
+keeper. A keeper ends when no job can start.
 """
 
 import math

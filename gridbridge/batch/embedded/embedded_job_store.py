@@ -255,7 +255,8 @@ class EmbeddedJobStore:
     def next_startable_job(self, opened: Container[str] = ()) -> EmbeddedJob | None:
         """Return the next job that can start, with its queue in field `at`; None if there is none.
 
-        Queues are first in, first out, so that small jobs can't delay a large job for ever. Preemptible jobs are last.
+        Queues are first in, first out, so that small jobs can't delay a large job for ever. Preemptible jobs are
+        last. Only the transfer queues in `opened` start jobs.
         """
         queues = (queue for queue in self.transfer_queues() if queue.name in opened)
         own_job = self._first_waiting_job_that_fits(OWN, self.own_slots)

@@ -107,7 +107,7 @@ class PrintedEmbeddedJob(PrintedEmbeddedLines):
 
 
 class PrintedEmbeddedJobEnd(PrintedEmbeddedLines):
-    """A job's end in text, as verb `ended` prints; without exit status and signal if the keeper died."""
+    """A job's end as verb `ended` prints it, all text; without exit_status and signal if the keeper died."""
 
     account: str
     exit_status: str

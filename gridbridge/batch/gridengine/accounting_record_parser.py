@@ -214,7 +214,10 @@ def parse_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> It
 
 
 def parse_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
-    """Yield the end time, owner and job name of ended tasks, without requeued runs and malformed lines."""
+    """Yield the end time, owner and job name of each ended task in accounting lines.
+
+    Skips tasks that never started, requeued runs, parts of parallel tasks and malformed lines.
+    """
     for line in data.split(b"\n"):
         with suppress(ValueError, ParseError):
             fields = parse_accounting_line(line.decode("utf-8", "replace"))
@@ -281,7 +284,10 @@ def _parse_record_time(text: str, zone: tzinfo | None) -> datetime | None:
 
 
 def _parse_usage_amount(text: str) -> float:
-    """Parse seconds, or kB with K as a factor of 1024: qacct 8.1.9 prints 4760 kB as 4.648KB."""
+    """Parse an amount such as 0.007s, 4.648KB or 4760, in seconds or kB.
+
+    qacct of 8.1.9 prints 4760 kB as 4.648KB, so K stands for a factor of 1024.
+    """
     match = _AMOUNT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text[:40]!r} is not an amount")

@@ -75,7 +75,10 @@ def show_job_detail_command(cell: GridEngineCellAccess, job: str) -> Argv:
 
 
 def list_jobs_command(cell: GridEngineCellAccess, *options: str) -> Argv:
-    """Build the qstat command that lists jobs in all states, by default the caller's jobs."""
+    """Build the qstat command that lists jobs in all states, by default the caller's jobs.
+
+    All waiting tasks of an array are one entry; each running task has its own.
+    """
     return (f"{cell.binaries}/qstat", *EVERY_STATE, *options)
 
 

@@ -166,7 +166,10 @@ def disable_host_queues(cell: GridEngineCellAccess, host: str) -> None:
 
 
 def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
-    """Enable and resume a host's queue instances; return the `closed` queues that stay disabled."""
+    """Enable a host's queue instances except in `closed` queues; return the `closed` ones still disabled.
+
+    Suspended best-effort instances are resumed first. Raises CommandFailed if an instance stays disabled.
+    """
     queue_instances = query_host_queue_instances(cell, host)
     for instance in queue_instances:
         if instance.is_best_effort and instance.is_suspended:
@@ -258,7 +261,7 @@ VALUES = "complex_values"
 
 
 def query_host_tags(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
-    """Return all hosts' tags (complex gb_tags), which a cell keeps while a host is off."""
+    """Return all hosts' tags (complex gb_tags), kept while a host is off and deleted with the host."""
     return parse_cell_host_tags(run_client(cell, (f"{cell.binaries}/qhost", "-F", NAME, "-xml")).checked().stdout)
 
 

@@ -70,7 +70,10 @@ def parse_array_ids(xml: bytes) -> tuple[int, ...]:
 
 
 def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
-    """Return a user's jobs that may have a name, as qstat cuts names; raise ParseError if truncated."""
+    """Return the ids of a user's jobs that may have a given name; raise ParseError for truncated XML.
+
+    A match is uncertain, because qstat may print only the beginning of a name.
+    """
     rows = (row for row in _split_job_list(xml) if _element_text(row, b"JB_owner") == owner)
     return _job_ids_in_qstat_rows([row for row in rows if name.startswith(_element_text(row, b"JB_name"))])
 

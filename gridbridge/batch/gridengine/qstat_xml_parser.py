@@ -1,6 +1,7 @@
-"""Parses Grid Engine's XML (its clients/qstat/qstat_xml.c and sge_cull_xml.c); only here with lxml.
+"""Parses the XML that Grid Engine's client programs print; only this module uses lxml.
 
 An incomplete answer raises ParseError and never becomes an empty cluster, because an idle cluster gets work.
+The elements are those of Grid Engine's clients/qstat/qstat_xml.c and sge_cull_xml.c.
 """
 
 import logging
@@ -285,7 +286,10 @@ def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
 
 
 def _leaf_texts_by_job(document: bytes, *tags: str) -> tuple[list[_Leafs], Element]:
-    """Return each job's leaf texts by tag (all without `tags`) and the root; JB_job_number begins a job."""
+    """Return for each job a dict from tag to the texts of leaf elements, and the root element.
+
+    Without `tags` all leaf elements are read. JB_job_number is a job's first element in every version.
+    """
     jobs: list[_Leafs] = []
     walked = iterate_xml_elements(document, *((_JOB, *tags) if tags else ()))
     for _, element in walked:

@@ -87,7 +87,8 @@ def run_on_transfer_host(
 ) -> int:
     """Run a command on the transfer host by ssh, and return its exit status.
 
-    Returns `lost` if the host was not reached, UNANSWERED if a command that changes state may have started.
+    Returns `lost` if the host was not reached. Returns UNANSWERED if the connection was lost and a command that
+    changes state may have started.
     """
     standard_input = HANDED_OVER if changes and stdin is None else stdin
     status = ssh.run_by_callers_ssh(transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input)

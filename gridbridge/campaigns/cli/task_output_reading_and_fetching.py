@@ -60,7 +60,7 @@ def own_campaign_output_folders(
 ) -> Mapping[str, TaskOutputFolderAtCluster]:
     """Return the output folder of the caller's own campaign at each cluster.
 
-    Raises ForeignOrMissingCampaignFile for another user's campaign; root must not follow a user's path.
+    Raises ForeignOrMissingCampaignFile for another user's campaign, also as root, who must follow no user's path.
     """
     uid = campaign_files_of_owners.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:

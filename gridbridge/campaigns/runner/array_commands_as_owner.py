@@ -55,7 +55,8 @@ def submit_arrays(
 ) -> tuple[ArraySubmissionResult, ...]:
     """Submit arrays of one campaign to one cluster, and release the arrays' tasks.
 
-    After an error outside ERRORS the cluster may have accepted an array; the same call may be repeated.
+    Each array whose submission started has a result: a job id or an error. After an error outside ERRORS the
+    cluster may have accepted the array. The same call may be repeated.
     """
     first = arrays[0][0]
     words = list[str]()

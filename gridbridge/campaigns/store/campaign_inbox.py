@@ -1,6 +1,7 @@
 """Inbox folders, one for each person, from which the service takes campaign files and requests.
 
-Only the person and the service may write into a folder, so the folder proves who sent a file.
+Only the person and the service's group may write into `u.UID`, so the folder proves who sent a file.
+If another user has created `u.UID`, the person uses `u.UID.TOKEN`, with a token from the home directory.
 """
 
 import os

@@ -77,7 +77,10 @@ class CampaignStatisticsRows:
             self._database.execute(self._database.upsert(ENDS), key | {"ended": before + tasks})
 
     def count_tasks_ended_since(self, campaign: int, since: datetime) -> dict[str, tuple[int, datetime]]:
-        """Return {cluster: (number of ended tasks, start of the counted period)}, to compute a rate."""
+        """Return {cluster: (number of ended tasks, start of the counted period)}, to compute a rate.
+
+        The period begins after the first minute with an ended task, whose tasks are not counted.
+        """
         by_cluster: dict[str, tuple[int, datetime]] = {}
         for row in self._database.rows(_SINCE, of_campaign=campaign, since=since):
             ended, first = by_cluster.get(row["cluster"], (-row["ended"], row["minute"] + MINUTE))

@@ -302,7 +302,10 @@ class RootLedgerOfSubmittedTasks:
 
     @contextmanager
     def write_lines_at_once(self) -> "Iterator[None]":
-        """Write all ledger lines of a `with` block with one fsync; after an OSError the object is unusable."""
+        """Write all ledger lines of a `with` block at its end, with one fsync.
+
+        On a full disk the end raises OSError and writes no line; the object must not be used further.
+        """
         self._unwritten = []
         try:
             yield

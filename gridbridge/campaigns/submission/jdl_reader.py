@@ -46,7 +46,8 @@ def parse_jdl(
 ) -> ParsedJdl:
     """Parse a JDL; raise ConfigError with all mistakes.
 
-    `param_file` starts at `folder`, and is unread with `parameters`. `site_clusters`, if any, excludes others.
+    A relative `param_file` starts at `folder`; the file is not read if `parameters` are given. If
+    `site_clusters` are given, other clusters are refused.
     """
     return JdlReader(path, text, folder, known=site_clusters).read(type_, parameters)
 

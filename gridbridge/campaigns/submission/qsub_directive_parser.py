@@ -106,7 +106,10 @@ def _parse_smallest_slot_number(text: str) -> int:
 
 
 def output_path_for_any_host(text: str, *, may_lack: bool = False) -> tuple[str, list[str]]:
-    """Return the path for all hosts in -o (may be empty with `may_lack`), and warnings; raise ParseError."""
+    """Return the path for all hosts in -o, and a warning for each path for one host.
+
+    Without a path for all hosts, returns an empty path if `may_lack`, else raises ParseError.
+    """
     entries = [entry for entry in text.split(",") if entry]
     at_one = [entry for entry in entries if entry.find(":") > 0]
     at_any = [entry.removeprefix(":") for entry in entries if entry not in at_one]

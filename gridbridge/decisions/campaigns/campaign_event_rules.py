@@ -1,6 +1,7 @@
 """Decide which events of clusters, campaigns and tasks a cycle of the runner opens and closes.
 
-CiGri closes a cluster after one program error (module Colombo, scheduler 3.2), gridbridge after several.
+CiGri closes a cluster to a campaign after one program error (module Colombo, scheduler 3.2), gridbridge after
+several in a row. Events about program errors and black holes stay open until the owner closes them.
 """
 
 from collections import defaultdict

@@ -79,7 +79,8 @@ def estimate_survival_curve(
 ) -> RunTimeSurvivalCurve:
     """Estimate the survival curve of run times from ended and running tasks.
 
-    Running tasks count, because short tasks end first. The tail's scale is at least `caution` longest times.
+    Running tasks count, because short tasks end first. If many tasks run longer than all ended tasks, the curve
+    gets a tail with a scale of at least `caution` times the longest time.
     """
     endings = sorted([(time, True) for time in ended] + [(time, False) for time in running])
     at_risk, share = len(endings), 1.0

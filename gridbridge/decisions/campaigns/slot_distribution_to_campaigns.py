@@ -38,7 +38,7 @@ def distribute_slots_to_campaigns(
     """Return the tasks that one cycle of the runner sends to clusters.
 
     No task is sent to wait before all free slots are filled. A cluster in `barred` gets no task, or one probe.
-    The JDLs in `campaigns` still name the closed clusters.
+    The arrays in `begun` are submitted in any case. The JDLs in `campaigns` still name the closed clusters.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
     distribution = TaskAllotmentToClusters(

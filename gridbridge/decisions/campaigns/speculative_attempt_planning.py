@@ -118,7 +118,10 @@ def plan_speculative_attempts(
     rivals: AttemptsByTask,
     barred: Set[CampaignCluster],
 ) -> Iterator[SpeculativeAttemptsAtCluster]:
-    """Yield a cycle's speculative attempts; `over` counts each campaign's tasks that ended for good."""
+    """Yield a cycle's speculative attempts; `over` counts each campaign's tasks that ended for good.
+
+    Clusters in `barred` get none: closed clusters, probed clusters, and clusters whose prologue must run first.
+    """
     if not situation.tails:
         return
     campaigns = {campaign.number: campaign for campaign in situation.campaigns}

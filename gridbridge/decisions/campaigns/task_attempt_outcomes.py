@@ -56,7 +56,8 @@ def outcome_of_task_nikita_deleted(
     """Return the outcome of a task marked for deletion by nikita; `outcome` is from the accounting.
 
     A task that ended by itself keeps `outcome`. A cancelled task gets UNWANTED, so that it never runs again. A
-    started task counts as preempted, but keeps `outcome` after a move, because somebody else ended it.
+    task that was deleted for waiting, but had just started, counts as preempted. A started task of a move keeps
+    `outcome`, because somebody else ended it.
     """
     if wiped_for is NikitaDeletionReason.UNWANTED:
         return outcome if outcome in SELF_ENDED_OUTCOMES else TaskAttemptOutcome.UNWANTED
@@ -90,7 +91,8 @@ class ArrayWithMissingTasks:
 class MissingAttemptOutcomeDecider:
     """Decides the outcomes of attempts that are missing in the job lists of their clusters.
 
-    Without a record, an unstarted task counts as deleted after `forgotten_s`; a started one may still run.
+    Without a record, an unstarted task counts as deleted after `forgotten_s`, or at once if nikita held it before
+    the deletion; a started one is lost, and may still run.
     """
 
     def __init__(
@@ -176,7 +178,8 @@ class MissingAttemptOutcomeDecider:
 def _correct_ended_attempt(attempt: TaskAttempt, most_s: float, lost_job: int, *, is_cancelled: bool) -> TaskAttempt:
     """Correct the run time, the outcome and the lost job's id of an ended attempt.
 
-    `most_s` limits run times, because users can forge records. Grid Engine shows a deletion only as a signal.
+    `most_s` limits run times, because users can forge records. In a cancelled campaign a signal counts as a
+    deletion, because Grid Engine's accounting shows a deletion only as a signal.
     """
     is_deleted = is_cancelled and attempt.outcome is TaskAttemptOutcome.SIGNAL
     is_forged = attempt.wallclock_s is not None and attempt.wallclock_s > most_s
@@ -253,7 +256,8 @@ def select_attempts_still_alive(
     """Return those attempts in `late` that may be alive, according to a query for their array.
 
     The cluster was asked again, because a list of all jobs may be truncated. `lives` has the indices of started
-    tasks; None means that the array is unknown. Otherwise, unless `is_listed`, all attempts may be alive.
+    tasks; None: the cluster does not know the array. If the job list had no task of the array, all attempts may
+    be alive; if it had one (`is_listed`), tasks that had not started were deleted.
     """
     if lives is None:
         return frozenset()

@@ -55,7 +55,8 @@ def choose_clusters_retry_avoids(
 ) -> tuple[str, ...]:
     """Return the clusters that a task's next attempt avoids while another cluster is open.
 
-    After a failure at every cluster only the last is avoided. A preempted attempt counts as no failure.
+    These are the clusters where it failed; after failures at every cluster, only the last. A preempted attempt
+    counts as no failure.
     """
     if now.outcome is TaskAttemptOutcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()

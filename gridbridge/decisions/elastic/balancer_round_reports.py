@@ -202,7 +202,11 @@ class BalancerRoundNodeChanges:
 def count_node_changes_by_pool(
     changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]], so_far: BalancerRoundNodeChanges
 ) -> BalancerRoundNodeChanges:
-    """Add the numbers of added, removed and failed nodes of each pool to a round's figures."""
+    """Add the numbers of added, removed and failed nodes of each pool to a round's figures.
+
+    A change is the node before the round (None: new node) and after it. A node counts as added when it is ready,
+    as removed when its machine is deleted, and as failed once.
+    """
     added, removed, failed = Counter[str](), Counter[str](), Counter[str]()
     for before, node in changes:
         was = before.state if before else None

@@ -1,4 +1,7 @@
-"""Correct the balancer's stored times after the system clock was set, so that ages stay right."""
+"""Correct the balancer's stored times after the system clock was set, so that ages stay right.
+
+After a reboot the clock's step is unknown, and only times in the future are changed.
+"""
 
 from collections.abc import Callable
 from dataclasses import fields, replace

@@ -25,7 +25,10 @@ IDLE_TIMEOUT_S = 300.0
 
 
 def plan_balance_like_cyclecloud(situation: BalanceSituation, way: ReplayPolicy, slots: int) -> BalancePlan:
-    """Return the plan of a round by the rules of CycleCloud's autoscaler (cyclecloud-gridengine 2.0)."""
+    """Return a round's plan by the rules of CycleCloud's autoscaler (cyclecloud-gridengine 2.0).
+
+    Nodes unused for 300 s are removed. The plan stays within min_nodes and max_nodes.
+    """
     rules, nodes = way.balance, len(situation.nodes)
     bins = _pack_tasks_into_simulated_nodes(situation, slots)
     short = max(bins.new, rules.min_nodes - nodes)
@@ -178,7 +181,8 @@ class MinutesWithConstantSlotUse(NamedTuple):
 def drop_waits_unexplained_by_slots(workload: RecordedWorkload) -> RecordedWorkload:
     """Return the workload without the waiting times that a lack of slots can't explain.
 
-    Accounting has no holds: a task with enough free slots for a minute counts as submitted when it started.
+    Accounting has no holds. A task that waited beside enough free slots for a minute is replayed as if submitted
+    when it started. The capacity is the largest number of slots ever in use.
     """
     tasks, by_width = list(workload.tasks), defaultdict[int, list[int]](list)
     for index, task in enumerate(tasks):

@@ -1,6 +1,6 @@
 """Compute the hardware and load of Ganeti nodes, and whether a node has room for more instances.
 
-Each node keeps memory for any one failed node (N+1). The values are NamedTuples for speed.
+Each node keeps memory for the instances of any one failed node (N+1). The values are NamedTuples for speed.
 """
 
 from collections.abc import Mapping

@@ -43,7 +43,10 @@ LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # states in
 
 
 def busy_or_silent_state_by_host(situation: BalanceSituation) -> Mapping[str, BusyOrSilentHostState]:
-    """Return by short host name whether a host is silent, and whether other than best-effort tasks run."""
+    """Return whether each host is busy and whether its daemon is silent, by short host name.
+
+    Best-effort tasks do not make a host busy. A host without a queue is silent until it reports a load.
+    """
     by_name = {
         short_host_name(host.name): BusyOrSilentHostState(is_busy=False, is_silent=host.load is None)
         for host in situation.cell.hosts
@@ -94,7 +97,10 @@ def plan_due_node_acts(
 def _power_act_of_squeeze(
     node: BalancerOwnedNode, world: BalancerNodesSnapshot, off: Set[str], on: Set[str], moved: Set[str]
 ) -> DueNodeAct | None:
-    """Return the act that powers a host off or on, if a squeeze requests it; sets have short host names."""
+    """Return the act that powers a host off or on, if a squeeze requests it.
+
+    All sets have short host names; the tasks of hosts in `moved` are moved to other hosts.
+    """
     if node.pool not in world.switched or node.pool not in world.machines:
         return None
     name = short_host_name(node.name)

@@ -124,7 +124,10 @@ def _act_of_own_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
 
 
 def _act_of_requested_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
-    """Let a listed machine boot; without a machine, repeat a postponed request or forget the node."""
+    """Let a listed machine boot.
+
+    Without a machine, forget the node after LISTED_S, or repeat a postponed request.
+    """
     if case.machine is not None:
         booting = case.node_in_state(ElasticNodeState.BOOTING)
         node = machine_list_reconciliation.update_node_from_machine(booting, case.machine, case.world)
@@ -174,6 +177,7 @@ def _act_of_ready_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Record the start of a node's idle time, and remove a node whose machine is gone.
 
     A silent node may run tasks: it is removed only if long idle and silent, while few other hosts are silent.
+    A node with disabled queues is reopened once no queue is disabled on all hosts.
     """
     node, host, now = case.node, case.host, case.world.now
     if case.is_in_doubt:
@@ -205,7 +209,8 @@ def _act_of_draining_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
 def _act_of_removing_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Repeat the removal until neither the cell nor the provider has the node.
 
-    A node whose machine seemed gone joins the cell again if the machine runs or the daemon reports.
+    The node's name and file export are removed last. A node whose machine seemed gone joins the cell again if the
+    machine runs or the daemon reports.
     """
     if case.node.cause is NodeStateCause.VANISHED and (not case.is_out or is_host_reporting(case.host)):
         returning = replace(case.node_in_state(ElasticNodeState.JOINING), idle_since=None, step=HostJoinStep.NONE)
@@ -237,7 +242,10 @@ def _act_of_failed_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
 
 
 def _act_of_standby_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
-    """Let a restarted node rejoin with the machine's new address; remove a stopped node that is not kept."""
+    """Let a restarted node join the cell again; remove a stopped node that is not kept.
+
+    A restarted node gets its new address, because another machine may have the old one.
+    """
     if case.is_in_doubt:
         return None
     if case.machine is None or (case.is_out and not case.node.is_kept):
@@ -266,7 +274,8 @@ def master_machine_to_terminate(
 ) -> tuple[str, ProviderMachine] | None:
     """Return the master's pool and machine if the machine is to be destroyed; else None.
 
-    The cell must be empty, the master's paid hour nearly over, and exactly one machine tagged as master.
+    The cell must have no job, no node and no other host, and the master's paid hour must be nearly over. Exactly
+    one machine must have this cluster's master tag.
     """
     is_needed = plan.add or plan.wake or world.kept or situation.cell.waiting or _is_cell_in_use(situation)
     if is_needed or not rules.kill_master:

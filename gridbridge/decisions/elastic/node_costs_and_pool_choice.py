@@ -97,7 +97,10 @@ def node_costs_since_last_round(
 def _count_billing_units_begun(
     node: BalancerOwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
 ) -> int:
-    """Count a node's billing units begun in (after, until], at least the first; `counted` are billed."""
+    """Count a node's billing units that begin later than `after` and not later than `until`.
+
+    The `counted` units are billed already. A node's first unit counts even if the node began after `until`.
+    """
     since = node.up_since or until
     before = max(counted, _count_billing_units_until(since, after, unit_s))
     return max(0, max(1, _count_billing_units_until(since, until, unit_s)) - before)

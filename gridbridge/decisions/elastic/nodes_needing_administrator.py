@@ -66,7 +66,8 @@ def find_silent_hosts_without_machine(
 ) -> tuple[str, ...]:
     """Return hosts named like the balancer's nodes that have long been silent and have no machine.
 
-    The balancer leaves them alone, because they may be the site's own. A missing machine list gives no hosts.
+    The balancer leaves them alone, because they may be the site's own. The result is empty while a machine list
+    is missing or many hosts are silent.
     """
     if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
         return ()

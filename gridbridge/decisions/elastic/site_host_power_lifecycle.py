@@ -74,7 +74,10 @@ class PowerManagedHostFacts:
 
 
 def due_act_of_powered_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
-    """Return the act that is due for one of the site's own hosts; None if no act is due."""
+    """Return the act that is due for one of the site's own hosts; None if no act is due.
+
+    A host that is no longer configured is forgotten; if it is being powered on or off, it is reopened first.
+    """
     if case.machine is not None:
         rule = RULES.get(case.node.state)
         return rule(case) if rule else None
@@ -108,7 +111,7 @@ def node_of_adopted_powered_host(
 ) -> BalancerOwnedNode | None:
     """Return a new node for a host of the site that has none; None if the host's power state is unclear.
 
-    A silent host with power may be in use by a person. A host with a squeeze's tag may have closed queues.
+    A silent host with power may be in use by a person. A reporting host with a squeeze's standby tag is reopened.
     """
     node = BalancerOwnedNode(name=machine.name, pool=pool, machine=machine.id, state=ElasticNodeState.READY, since=now)
     if machine.state is ProviderMachineState.STOPPED:
@@ -154,7 +157,10 @@ def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]
 
 
 def _act_of_ready_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
-    """Record the start of a host's idle time, or that a person powered it off; reopen its closed queues."""
+    """Record the start of a host's idle time, or that a person powered the host off.
+
+    A host with disabled queues is reopened once no queue is disabled on all hosts.
+    """
     if case.is_off:
         return _act_to_record_standby(case)
     if case.node.step is HostJoinStep.CLOSED and case.reports and not case.is_any_closed:
@@ -191,7 +197,8 @@ def _act_to_record_standby(case: PowerManagedHostFacts, cause: NodeStateCause = 
 def _act_of_standby_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Reopen a powered-off host that a person powered on; repeat a power-off that had no effect.
 
-    Any other silent host with power is left alone, because a person may use it.
+    Both wait for the time that a power-off may take. Any other silent host with power is left alone, because a
+    person may use it.
     """
     if case.is_told_off:
         node = replace(_host_with_task_cause(case, case.node) if case.is_off else case.node, up_since=None)

@@ -161,7 +161,7 @@ def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: Rebalanc
 
 
 def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
-    """Plan the evacuation of a host; return a description. Unfinished moves count towards the limit."""
+    """Plan a host's evacuation; return a description. Unfinished moves count towards the limit of moves."""
     board, rules, under_way = draft.board, draft.board.rules, draft.board.moving
     is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
     draft.most = (rules.moves_from_full if is_full else rules.moves_from_failed) - under_way
@@ -254,7 +254,10 @@ def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost
 def _draft_replacement_from_copy(
     draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
-    """Replace a task's lost copy at `host` by the copy at `source`; plan a new replica if too few remain."""
+    """Replace a task's lost copy at `host` by the copy at `source`; plan a new replica if too few remain.
+
+    If `host` had the main copy, the copy at `source` becomes the main copy.
+    """
     if task.live == host.name:
         draft.add_move(PlacementMoveKind.LIVE, task, host.name, source)
     if host.name in draft.board.task_after_planned_moves(task).replicas:

@@ -61,7 +61,10 @@ def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> Rebalan
 
 
 def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
-    """Plan moves until a host has its fair share of a job's copies, or one less unless its load is low."""
+    """Plan moves until a host has its fair share of a job's copies, or one copy less.
+
+    A host far busier than the mean gets one copy less; a far less busy host gets the whole share.
+    """
     board, spread = draft.board, partial(JobCopyRedistribution, draft, job, host.kind, is_asked=False)
     share = board.fair_share_of_job(job, host)
     while not draft.has_reached_move_limit and board.copies_of_job_at(job.name, host.name) > share:

@@ -207,7 +207,7 @@ class JobCopyRedistribution:
     def move_copy_onto_host(self, target: PlacementHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica to a host, from the host with the most tasks of the job.
 
-        With `is_extra`, hosts with few used slots are no sources.
+        Hosts below their share are no sources. With `is_extra`, hosts with few used slots are no sources either.
         """
         draft, job, empty = self._draft, self._job, set[str]()
         reason = _why_host_takes_none_of_job(draft, job, target)

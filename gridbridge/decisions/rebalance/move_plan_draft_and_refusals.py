@@ -76,7 +76,10 @@ class MovePlanDraft:
     def add_or_reject_move(
         self, reason: str, task: PlacementTask, source: str, target: str, kind: PlacementMoveKind | None = None
     ) -> bool:
-        """Plan a move, or record the `reason` against it; without a `kind`, the copy keeps its kind."""
+        """Plan a move, or record the `reason` against it; say whether the move was planned.
+
+        Without a `kind`, the copy keeps its kind: main copy (LIVE) or replica.
+        """
         if reason:
             self.reject_move(task, target, reason)
             return False
@@ -203,7 +206,8 @@ def rank_copy_target_hosts(
 ) -> list[PlacementHost]:
     """Return the hosts that take another replica of a task, the best host first.
 
-    A damaged replica of the task comes first, then a new zone, then low load plus sibling_weight for each copy.
+    Hosts with a damaged replica of the task come first, then hosts in a new zone, then hosts of low load. Each of
+    the job's copies adds sibling_weight to a host's load.
     """
     board, now = draft.board, draft.board.task_after_planned_moves(task)
     held = {board.hosts[host].zone for host in now.hosts if host in board.hosts}

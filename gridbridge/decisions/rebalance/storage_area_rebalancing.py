@@ -1,6 +1,7 @@
 """Plans rebalancing rounds for datasets: a dataset is a job of one task, and a storage area is a host.
 
-Rounds evacuate, repair and then even out (Hydra, "Job Rebalancing"); targets are Hydra's "optimal host".
+A round evacuates failed areas, then repairs, and evens out disks only if nothing else was moved (Hydra, "Job
+Rebalancing"). A target is up, writable, and without a copy of the dataset (Hydra's "optimal host").
 """
 
 from collections import Counter, defaultdict
@@ -175,7 +176,8 @@ def _dataset_as_task(
 ) -> PlacementTask:
     """Return a dataset as a task: a replica counts if it was whole at the last read.
 
-    Replicas in an unreachable area count, so that a short outage starts no copies, unless it is also drained.
+    Replicas in an unreachable area count as whole, so that a short outage starts no copies. An area that is both
+    unreachable and drained is lost. A replaced replica is removed only if enough other replicas are whole.
     """
     down = areas.down_for(delegated)
     lost = areas.every & down & areas.drained
@@ -226,7 +228,8 @@ def _areas_resting_after_failures(
 ) -> Mapping[str, frozenset[str]]:
     """Return each dataset's areas in which an action failed a short time ago.
 
-    The pause starts at the end of the action, because a copy may take hours. Each failure in a row doubles it.
+    The dataset avoids the area for a pause after the action's end, because a copy may take hours. Each further
+    failure in a row doubles the pause.
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
     acts = [(carried.ended_at or carried.began_at, carried.token, carried) for carried in storage_state.carried]
@@ -253,7 +256,8 @@ def choose_next_replica_area(
 ) -> tuple[str, tuple[RefusedAreaOrDataset, ...]]:
     """Return the storage area for a dataset's next replica (empty if none fits), and the refused areas.
 
-    An unfinished copy comes first, then a damaged replica, a new cluster, most free bytes. `barred` has reasons.
+    An area with an unfinished copy comes first, then one with a damaged replica, one of a cluster without a whole
+    replica, and the one with most free bytes. `barred` gives the reason for each excluded area.
     """
     reasons = {
         area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules) for area in areas

@@ -1,6 +1,7 @@
 """Prepares waiting tasks of campaigns and transfers for rebalancing, and checks planned moves again.
 
-A host here is a cluster. Unsent tasks reserve slots at all open clusters: they start before moved tasks.
+A host here is a cluster. Unsent tasks reserve slots at every cluster open to their campaign, because they
+start before moved tasks.
 """
 
 from collections import Counter
@@ -172,7 +173,7 @@ def recheck_waiting_task_moves(
 def _why_move_not_valid(
     move: PlacementMove, task: PlacementTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
 ) -> str:
-    """Return why a move is no longer valid when earlier moves took `came` slots; empty for a valid move."""
+    """Return why a move is no longer valid; empty if it is. Earlier moves took `came` slots of the target."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
     if move.kind is not PlacementMoveKind.LIVE:
         return "only waiting tasks are moved"

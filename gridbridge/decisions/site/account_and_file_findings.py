@@ -94,7 +94,7 @@ SHOWN = 5
 
 
 def misowned_account_folders(entries: Iterable[str]) -> dict[str, str]:
-    """Return the owner of each entry with an account's name that is no folder of this account, by name.
+    """Map each entry with an account's name that is no folder of this account to the entry's owner.
 
     An entry is `OWNER TYPE NAME`; NAME may contain newlines. An account NAME need not exist.
     """

@@ -1,6 +1,7 @@
 """Findings about the best-effort queues of a cell, with the edits that correct faults.
 
-Grid Engine does not add up used slots of several local queues, so there one local job suspends all blocks.
+Block i of b slots is suspended as a whole once the host's local queue uses (i - 1) * b + 1 slots. Used slots of
+several local queues are not added up: on a host with several, one job of any of them suspends all blocks.
 The last edits give the queues their slots, so that no task starts in an incomplete set-up.
 """
 
@@ -47,7 +48,8 @@ def non_gridbridge_queue_names(cell: BestEffortCellFacts) -> tuple[str, ...]:
 def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
     """Say whether gridbridge made a best-effort queue, even if the queue lost its complex gb_besteffort.
 
-    Such a queue accepts any user's jobs and kills them, so setup must repair or remove it.
+    A queue without the complex accepts any user's jobs and kills them, so setup must repair or remove it, and
+    never take it for a local queue.
     """
     queue = cell.queues.get(name, {})
     does = queue.get("suspend_method", "").startswith(PREEMPT)
@@ -65,7 +67,10 @@ def own_besteffort_queues(cell: BestEffortCellFacts) -> tuple[str, ...]:
 
 
 def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -> str:
-    """Return the local queue (`like`, if given) whose hosts and access lists are copied; empty if none."""
+    """Return the local queue whose hosts and access lists best-effort queues copy; empty if none.
+
+    A given `like` is the only candidate. Else the present best-effort queues' hosts decide, then most slots.
+    """
     local = non_gridbridge_queue_names(cell)
     if like:
         return like if like in local else ""

@@ -102,7 +102,8 @@ def find_unreloadable_changes(
 ) -> tuple[str, ...]:
     """Return the configuration changes that a running service can't apply.
 
-    The account identifies a remote job's owner and the queue finds the job, so both stay until the job's end.
+    Home cluster, service account, state file and embedded kind are fixed. An account identifies a remote job's
+    owner, and a queue's methods find its remote jobs: both stay until the jobs have ended.
     """
     stays = frozenset(jobs_away)
     changed = {

@@ -1,6 +1,7 @@
 """Plans the order in which the home cluster's scheduler tries transfer queues for a job.
 
-The order is seq_no (sched_conf(5), queue_conf(5)), as load values can't order queues on one host.
+The order is by seq_no and needs `queue_sort_method seqno` (sched_conf(5), queue_conf(5)). Load values can't
+order queues on one host. Transfer queues exchange their seq_no; local queues keep theirs.
 """
 
 from collections.abc import Iterable, Mapping

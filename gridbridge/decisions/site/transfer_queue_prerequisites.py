@@ -46,7 +46,7 @@ def home_and_remote_rights_findings(situation: TransferSetupSituation) -> tuple[
 def _remote_operator_right_finding(situation: TransferSetupSituation) -> CheckFinding:
     """Check the service account's operator right at a remote cluster that is reached by ssh.
 
-    Without this right, which only remote administrators can grant, orphans are never deleted.
+    Only the remote administrators can grant it. Without it, held remote jobs of no transfer are never deleted.
     """
     request, account = situation.wanted, situation.wanted.far_account
     item = f"{request.remote}: operator {account}"
@@ -163,7 +163,10 @@ def _is_same_complex(actual: QconfComplexRow | None, right: QconfComplexRow) -> 
 
 
 def remote_complex_value_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Check that all queues except transfer queues have remote=FALSE, and that no host has a value."""
+    """Check that all queues except transfer queues have remote=FALSE, and no host a value of `remote`.
+
+    A value on a host or on `global` would contradict the transfer queue's value.
+    """
     queues = (
         _home_queue_remote_complex_value_finding(name, values.get("complex_values", ""), situation)
         for name, values in situation.home.queues.items()

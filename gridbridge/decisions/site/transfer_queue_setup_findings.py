@@ -61,7 +61,10 @@ VALUES_S = 110  # wait until load values expire: longer than two default load re
 def transfer_queue_removal_edits(
     situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
 ) -> tuple[SetupEdit, ...]:
-    """Return the edits that remove a transfer queue; the first fails while the queue has jobs (qconf)."""
+    """Return the edits that remove a transfer queue.
+
+    The first edit deletes the queue, because qconf refuses to delete a queue with jobs.
+    """
     request, queues = situation.wanted, situation.home.queues
     other_queues = [name for name, queue in queues.items() if is_transfer_queue(queue) and name != request.queue]
     shared = (
@@ -83,7 +86,8 @@ def transfer_queue_removal_edits(
 def _load_sensor_removal_edits(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
     """Remove the load sensor unless another transfer queue of the host needs the sensor.
 
-    The sensor first leaves its list and the values expire: execd does not notice a deleted host configuration.
+    execd does not notice a deleted host configuration. So the sensor first leaves the list of sensors, and its
+    load values expire; only then is a redundant configuration deleted.
     """
     request = situation.wanted
     hosts = (host for name in other_queues for host in parse_qconf_words(situation.home.queues[name]["hostlist"]))
@@ -121,7 +125,11 @@ def _remote_complex_removal_edits(situation: TransferSetupSituation) -> Iterator
 
 
 def _load_value_removal_edits(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
-    """Remove load values' complexes with the last transfer queue; Grid Engine keeps those still reported."""
+    """Remove the complexes of load values together with the last transfer queue.
+
+    Grid Engine can't remove a complex that a host reports. The load sensor reports a queue's values until the
+    queue's section has left gridbridge.toml.
+    """
     ours = (name for name in situation.home.complexes if VALUE.fullmatch(name))
     for name in () if other_queues else ours:
         if not _does_other_queue_need_load_value(name, situation):

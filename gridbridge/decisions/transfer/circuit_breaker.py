@@ -153,7 +153,8 @@ def count_failure_and_close_queues(
 ) -> PublishedClusterBreaker:
     """Count a fast failure; close the cluster's transfer queues once the failures reach the limit.
 
-    A failed probe closes them at once. Failures of a single owner close no queue that others use (`has_others`).
+    A failed probe, the first job after a pause, closes them at once. Failures of a single owner close no queue
+    while other owners use the cluster (`has_others`); if nobody else does, only the limit counts.
     """
     if breaker.until and now < breaker.until:
         return breaker  # the job was submitted before the queues closed
@@ -200,7 +201,10 @@ def first_probe_time_of_each_owner(
 def does_breaker_close_queues(
     breaker: PublishedClusterBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
-    """Say whether queues are closed: in the pause, or for `fast_s` seconds after the start of a probe."""
+    """Say whether failures close the queues now: in the pause, and for `fast_s` seconds after each probe.
+
+    `probes` has the start of each owner's first transfer after the pause.
+    """
     if not breaker.until:
         return False
     fast = timedelta(seconds=policy.fast_s)

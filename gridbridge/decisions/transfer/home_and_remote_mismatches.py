@@ -1,8 +1,8 @@
 """Find remote jobs to delete, and tasks whose state or guard at home does not match their remote job.
 
 A remote job may run again after its end: `qmod -f -rj` restarts it even with `-r n` (sge_status(5)), and OAR
-copies a job that failed to launch. Reports of the queue's methods are weak, as the shepherd may skip a method.
-A mismatch needs two successive job lists that are younger than the owner's last message.
+copies a job that failed to launch. The home job list overrules the queue's methods, because the shepherd may
+skip a method. A mismatch needs two successive job lists that are younger than the owner's last message.
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -52,7 +52,8 @@ def plan_outliving_job_deletions(ended: Iterable[Transfer], situation: TransferS
 def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferSituation) -> Iterator[OrphanRemoteJob]:
     """Find orphans: held remote jobs under a transfer's name that no transfer has recorded.
 
-    Nothing proves an orphan's owner, so only held jobs are deleted. A job that is being submitted is no orphan.
+    Nothing proves an orphan's owner, so an orphan is deleted only while it is held. The held job of a transfer
+    without a remote id is still being submitted and is no orphan.
     """
     recorded = frozenset((transfer.name, transfer.owner, transfer.remote_id) for transfer in transfers)
     open_names = frozenset((name, owner) for name, owner, _ in recorded)

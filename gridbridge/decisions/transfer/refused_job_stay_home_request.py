@@ -48,7 +48,8 @@ YES, NO = "yes", "no"
 def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
     """Return yes or no: whether the home queues that fit a job let the job run again.
 
-    `own` maps non-transfer queues to `rerun`. One FALSE, even for one host, or no fitting queue means no.
+    `own` maps non-transfer queues to `rerun`. One FALSE, even for one host, means no. Without a fitting queue the
+    answer is no, Grid Engine's default.
     """
     says = [rerun for name, rerun in own.items() if claim_and_guard.may_queue_list_include(queues, name)]
     is_barred = any("FALSE" in setting.upper() for setting in says)

@@ -21,7 +21,8 @@ FENCED_STATUS = 199  # exit status of a remote job that got no permission from h
 def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
     """Return the result for the home job, derived from the remote job's accounting record.
 
-    The wrapper encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64.
+    The wrapper encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64. Without a recorded end,
+    the job runs again only if the transfer allows a rerun.
     """
     verdict = TransferMessage(
         transfer=transfer.name,

@@ -226,7 +226,7 @@ def list_names_not_offered(
 
 
 def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: JobRequest) -> tuple[str, ...]:
-    """Return a request's conditions on numbers; Grid Engine has such conditions for texts (complex(5))."""
+    """Return a request's conditions on numbers; Grid Engine has conditions only for texts (complex(5))."""
 
     def is_number(pair: tuple[str, str]) -> bool:
         bare = split_property_and_sql_relation(pair[0])[0]

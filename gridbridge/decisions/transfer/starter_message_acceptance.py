@@ -1,6 +1,7 @@
 """Apply messages from starters; a message changes only transfers of the owner of the message's file.
 
-Messages may arrive twice or late, so a recorded deletion, remote job id or verdict is never changed.
+A transfer's key is (name, uid). Messages may arrive twice or late, so a recorded deletion, remote job id or
+verdict is never changed.
 """
 
 from collections.abc import Container
@@ -257,7 +258,8 @@ def _has_valid_end(message: TransferMessage) -> bool:
 def _apply_closing_message(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer:
     """Close a transfer by a message of its starter, unless a new starter continues the transfer.
 
-    A task that home ended after -notify may run again (qmod -rj), and may still have a hold or start time.
+    After a cleared error (qmod -cj) a task may use its transfer name again. A task that home ended after -notify
+    may run again (qmod -rj), and may still have a hold or start time.
     """
     if transfer.is_over or (message.wake and transfer.wake and message.wake != transfer.wake):
         return transfer

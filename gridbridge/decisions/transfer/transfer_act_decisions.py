@@ -1,6 +1,8 @@
 """Decide what the service does for each transfer, from the job lists of both clusters.
 
-A missing answer never means a job's end. The local task may not start while its remote job may live.
+A missing answer never means a job's end. Only a complete job list from after the owner's last message counts;
+if several in a row lack the job, the accounting decides. The local task may not start while its remote job may
+live.
 """
 
 from collections.abc import Iterable
@@ -155,7 +157,8 @@ def _may_home_still_run_task(
 ) -> bool:
     """Say whether home may still run the task of a transfer that is being deleted.
 
-    Home lists a rescheduled task (qmod -rj) as running until its execd reports the end.
+    Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. A task without a hold or
+    start time may run again already, in an ordinary queue or with a new starter.
     """
     if transfer.guard == HomeStartGuard.NONE or transfer.key in situation.with_new_starter:
         return False

@@ -37,7 +37,7 @@ def transfer_queue_load_thresholds(cluster: str, pending_limit: int) -> str:
 
 
 def load_value_closing_queue(values: "Mapping[str, str]", cluster: str, pending_limit: int) -> str:
-    """Return the load value (UP or PENDING) that closes a queue, perhaps by its absence; '' if open."""
+    """Return the load value (UP or PENDING) whose amount or absence closes a queue; '' for an open queue."""
     if values.get(load_value_complex_attribute(cluster, UP)) != "1":
         return UP
     pending = int(values.get(load_value_complex_attribute(cluster, PENDING), CLOSED[PENDING]))

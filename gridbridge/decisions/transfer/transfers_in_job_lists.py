@@ -99,7 +99,10 @@ T = TypeVar("T")
 
 
 def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> str:
-    """Return whether home lists a transfer's task with the transfer's owner: YES, NO, or '' if unknown."""
+    """Return whether home lists a transfer's task with the transfer's owner: YES, NO, or '' if unknown.
+
+    A home job list from before the transfer's start does not prove NO.
+    """
     if is_task_listed_as_owners(transfer.name, transfer.owner, local):
         return OwnerSeenInHomeJobList.YES
     may_have_left = transfer.verdict or transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD

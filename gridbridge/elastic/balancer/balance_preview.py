@@ -49,9 +49,10 @@ class BalanceRuleOverrides:
 def preview_balance_plan(
     options: BalanceRuleOverrides, now: datetime, folder: str = "", path: str = CONFIG
 ) -> BalancePlanReport:
-    """Report the plan of a balancer round without acts; with `folder` from saved inputs, not the cell.
+    """Return the report of a balancer round's plan, without acts; `folder` has saved inputs to plan from.
 
-    Raises ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for contradicting limits.
+    With `folder`, gridbridge.toml is read only if `path` names a file. Raises ClusterStateUnknown or ParseError
+    for incomplete inputs, and ConfigError for contradicting limits.
     """
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     situation = _load_or_observe_situation(policy, folder, now)
@@ -151,7 +152,10 @@ def apply_command_line_rules(
 
 
 def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
-    """Save a round's inputs; raises ClusterStateUnknown, or StandardOutputUnwritable for the folder."""
+    """Save a round's inputs.
+
+    Raises ClusterStateUnknown, or StandardOutputUnwritable for an unwritable folder.
+    """
     policy = configuration_in_force.load_config_with_home_cluster(path)
     balance_situation_sources.save_balancer_round_inputs(policy, folder, now)
 

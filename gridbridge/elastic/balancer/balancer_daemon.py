@@ -100,7 +100,10 @@ def _names_of_power_providers(policy: Policy) -> frozenset[str]:
 
 
 def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
-    """Run one round, dry unless acts are permitted; raises ClusterStateUnknown for missing answers."""
+    """Run one round, which is dry unless acts are permitted.
+
+    Raises ClusterStateUnknown if the cluster or all providers give no answer.
+    """
     clock = Clock()
     if options.is_acting:
         start_acting_balancer(options)
@@ -248,7 +251,10 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
         self._decided: tuple[BalancerRoundSituation, BalancerRoundPlan] | None = None
 
     def gather(self) -> BalancerRoundSituation:
-        """Gather a round's inputs; --kill-master raises ConfigError unless one machine has the master's tag."""
+        """Gather a round's inputs.
+
+        With --kill-master, raises ConfigError unless exactly one machine has the master's tag.
+        """
         view = super().gather()
         is_checked = self._wanted.kills_master and view.world.machines.keys() == self._providers.keys()
         if is_checked and len(node_and_master_lifecycle.machines_tagged_as_master(view.world)) != 1:

@@ -1,4 +1,7 @@
-"""Writes a balancer round's statistics row, the record of ended tasks, and the published figures."""
+"""Writes a balancer round's statistics row, the record of ended tasks, and the published figures.
+
+Columns of the statistics: dt,hosts,running_jobs,queued_jobs,slots,avg_duration,avg_wait,avg_load
+"""
 
 import logging
 import os
@@ -102,7 +105,10 @@ def balancer_statistics_csv_line(row: BalanceRoundStatistics) -> str:
 
 
 def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
-    """Return rows by time, and invalid line numbers; StateError if unreadable, ParseError without rows."""
+    """Return the rows sorted by time, and the line numbers of invalid lines.
+
+    Raises StateError for an unreadable file, and ParseError for a file without a valid row.
+    """
     try:
         with open(path, "rb") as file:
             lines = (line.decode("utf-8", "replace").strip() for line in iterate_bounded_lines(file, path))
@@ -148,7 +154,10 @@ def write_published_balance(value: PublishedBalancerFigures, folder: str = BALAN
 
 
 def read_published_balance(folder: str = BALANCE_PUBLISHED) -> PublishedBalancerFigures | None:
-    """Return the published figures; None before the first round. Raises StateError for an unsafe file."""
+    """Return the published figures; None before the first round.
+
+    Raises StateError for an invalid or unsafe file.
+    """
     return published_json.read_published_value(f"{folder}/{NAME}", PublishedBalancerFigures)
 
 

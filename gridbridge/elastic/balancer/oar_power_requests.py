@@ -87,7 +87,10 @@ class OarPowerRequestOutcome:
 def apply_oar_power_requests(
     policy: Policy, folder: str, now: datetime, *, is_acting: bool
 ) -> tuple[OarPowerRequestOutcome, ...]:
-    """Carry out a folder's requests if `is_acting`; exit with status 3 while another process does so."""
+    """Carry out the requests in a folder; if `is_acting` is false, only return the requests.
+
+    The program exits with status 3 while another process carries out requests.
+    """
     notes = read_oar_power_requests(folder)
     if not is_acting:
         requests = sorted(latest_oar_power_request_by_node(notes, now.timestamp()).items())

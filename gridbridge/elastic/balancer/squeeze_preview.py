@@ -118,7 +118,10 @@ def _add_own_hosts_as_nodes(
 
 
 def change_standby_tag(host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG) -> tuple[str, ...]:
-    """Add or remove a standby tag; return all tags of the host. CommandLineMistake: unknown host."""
+    """Add or remove a standby tag; return all tags of the host.
+
+    Raises CommandLineMistake for an unknown host.
+    """
     policy = configuration_in_force.load_config_with_home_cluster(path)
     host_membership_and_tags.require_home_execution_host(policy, host)
     return host_membership_and_tags.change_home_cluster_host_tag(

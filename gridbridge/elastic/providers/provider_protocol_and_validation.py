@@ -18,8 +18,9 @@ from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, ProviderMachine, P
 class MachineLister(Protocol):
     """Lists a provider's machines.
 
-    Calls raise ProviderOutOfMachines, ProviderOutcomeUnknown (a retry may succeed) or ProviderPermanentFailure.
-    After ProviderRequestRepeatable a repeated call creates no second machine.
+    Calls raise ProviderOutOfMachines, ProviderOutcomeUnknown (the call may have worked, or may work later), or
+    ProviderPermanentFailure. Only after ProviderRequestRepeatable, a kind of ProviderOutcomeUnknown, does a
+    repeated call surely create no second machine.
     """
 
     def machines(self) -> tuple[ProviderMachine, ...]:

@@ -60,7 +60,10 @@ def make_machine_providers_by_pool(settings: Policy) -> dict[str, MachineProvide
 
 
 def make_power_controls_by_provider(settings: Policy, own: Set[str]) -> dict[str, HostPowerControl]:
-    """Return the power controls of the sections in `own`; a misconfigured one raises only when called."""
+    """Return the power controls of the sections in `own`.
+
+    A misconfigured power control raises ProviderPermanentFailure at each call.
+    """
     hosts = [pair for pair in _power_sections_with_a_host(settings) if pair[0] in own]
     return {name: _make_or_failing_provider(make_power_control_of_host, settings, host) for name, host in hosts}
 

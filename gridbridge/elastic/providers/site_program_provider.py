@@ -23,9 +23,10 @@ def provider_program_environment() -> dict[str, str]:
 
 
 def require_trusted_provider_file(path: str) -> str:
-    """Return a path that only root and this account can change; else raise ProviderPermanentFailure.
+    """Return a path if only root and this account can change it; else raise ProviderPermanentFailure.
 
-    A missing file passes. An account that only previews a plan also trusts the balancer's files.
+    A provider's program has root's power over its machines. An account that only previews a plan also trusts
+    files of the balancer's account. A missing file passes.
     """
     me, balancer = os.geteuid(), local_host_facts.uid_of_account(BALANCE_ACCOUNT)
     is_other = bool(balancer) and me not in (0, balancer)

@@ -1,6 +1,7 @@
 """Parses host properties that a campaign requests at a cluster, such as `mem>=2000,gpu=YES;gpu=2`.
 
 A comma joins conditions (one `qsub -l` for each, or one `oarsub -p` for all); `;` separates alternatives.
+Keep imports few: programs that start often load this module.
 """
 
 from gridbridge.model.job_request import RELATIONS
@@ -11,7 +12,10 @@ Pair = tuple[str, str]
 
 
 def parse_required_host_properties(text: str) -> tuple[Pair, ...]:
-    """Return the conditions without alternatives as pairs, such as (`mem>=`, `2000`) or (`gpu`, `YES`)."""
+    """Return the conditions without alternatives as pairs (name, value), each pair once.
+
+    A relation other than `=` is part of the name: (`mem>=`, `2000`) or (`gpu`, `YES`).
+    """
     conditions = dict.fromkeys(text.split(ALL))
     return tuple(_parse_host_property(condition) for condition in conditions if condition and ANY not in condition)
 

@@ -1,6 +1,7 @@
 """Convert task attempts and array indices to short texts and back.
 
-`0-9:1,12:2` means the first attempts of tasks 0 to 9 and the second attempt of task 12.
+`0-9:1,12:2` means the first attempts of tasks 0 to 9 and the second attempt of task 12. Keep imports few:
+programs that start often load this module.
 """
 
 from gridbridge.errors import ParseError

@@ -1,6 +1,7 @@
 """The input and the output of rebalancing: hosts, jobs, tasks, replicas and planned moves.
 
-A host may be a storage area and a job a dataset; a dataset's main copy is its first replica.
+A host may be a cluster or a storage area; a job may be a campaign or a dataset. The main copy of a task is the
+waiting or running task itself; the main copy of a dataset is its first replica.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,10 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def happened_within(at: datetime, now: datetime, limit: timedelta) -> bool:
-    """Say whether `now - limit < at <= now + AHEAD`; a later time comes from a wrong clock."""
+    """Say whether an event is recent: `now - limit < at <= now + AHEAD`.
+
+    A later time comes from a wrong clock, and must not prolong a pause.
+    """
     return at <= now + AHEAD and now - at < limit
 
 

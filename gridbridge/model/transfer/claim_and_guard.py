@@ -1,7 +1,7 @@
 """Name the claim that decides where a task runs, and choose the guard of the home task.
 
-Kind `file`: the side that first creates the file TOKEN in the shared spool runs the task.
-Everybody can read a job script, so half of TOKEN is in a key file that only the owner can read.
+A claim's name is `KIND.TOKEN`. Kind `file`: the side that first creates the file TOKEN in the shared spool runs
+the task. Everybody can read a job script, so half of TOKEN is in a key file that only the owner can read.
 Kind `grant`: home holds the claim until the service gives it to the remote job.
 """
 

@@ -1,4 +1,4 @@
-"""Define the mapping rules, which translate a job's request at home for a remote cluster."""
+"""Define the mapping rules, which translate a job's request at home into one for a remote cluster."""
 
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts, transfer_messages_in_spool

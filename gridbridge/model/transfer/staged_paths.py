@@ -1,6 +1,7 @@
 """Decode and check the lists of files that are copied to a job's remote cluster and back home.
 
-Context (qsub(1) -ac): `stage_in=params.txt:/data/ref.fa,stage_out=result.dat`; `%XX` encodes special bytes.
+Context (qsub(1) -ac): `stage_in=params.txt:/data/ref.fa,stage_out=result.dat`. `%XX` encodes a byte that would
+end a path or that qsub interprets, such as a colon or a comma.
 """
 
 from gridbridge.errors import UnstageablePaths

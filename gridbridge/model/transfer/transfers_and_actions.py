@@ -25,7 +25,8 @@ class OwnerSeenInHomeJobList:
 class Transfer:
     """One attempt to run a local task at a remote cluster; one row of the state file.
 
-    The uid owns the starter's message file, so a forger gets no other uid. Unknown: text '', id 0, time None.
+    The uid is the owner of the starter's message file, so a forger can make only transfers of the forger's own uid.
+    Unknown texts are empty, unknown ids 0 and unknown times None.
     """
 
     name: str  # gb.CLUSTER.JOB.TASK.ATTEMPT

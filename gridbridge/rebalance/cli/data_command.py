@@ -191,9 +191,10 @@ def _open_own_datasets(config: str, records: str) -> "OwnerDatasets":
 
 
 def _delegate_dataset_or_warn(name: str, records: str, *, is_later: bool = False) -> None:
-    """Delegate a dataset to the service, which reads only the default records; if that fails, print why.
+    """Delegate a dataset to the service; if the service does not maintain the dataset, print why.
 
-    With `is_later` the user's command makes no replicas, so the warning says that nobody will.
+    The service reads only the default folder of records. With `is_later` the user's command makes no replicas, and
+    also warns if the service won't make them.
     """
     from gridbridge.rebalance.replicas import delegated_datasets
 

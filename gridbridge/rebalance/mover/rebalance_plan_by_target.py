@@ -64,7 +64,10 @@ def plan_moves_for_target(
 def check_target_and_plan_moves(
     where: str, snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget, *, why_none: str = ""
 ) -> RebalancePlanWithInputs:
-    """Plan a target's moves, or none if `why_none` gives a reason; ConfigError for an unknown target."""
+    """Plan the moves for a round, a host or a job; if `why_none` gives a reason, plan none.
+
+    An unknown host or job raises ConfigError; the message begins with `where`.
+    """
     is_of_job = question.what is RebalanceTargetKind.JOB
     names = sorted(row.name for row in (snapshot.jobs if is_of_job else snapshot.hosts))
     if question.what and question.name not in names:

@@ -163,7 +163,10 @@ class RebalanceTaskObserver:
         arrays: Iterable[CampaignArray],
         answers: Mapping[str, ClusterSnapshot | None],
     ) -> Iterator[CampaignTaskAtCluster]:
-        """Yield the campaign tasks in clusters' job lists or moving; a move older than STUCK blocks no others."""
+        """Yield the campaign tasks in clusters' job lists, and tasks that a move took off the lists.
+
+        A move longer than STUCK blocks no others, because the owner's ssh key may be gone.
+        """
         marks, moved_at, now = self._marks.deletion_marks(), self._notes.marked_campaign_tasks(), self._clock.now()
         for array in arrays:
             snapshot = answers.get(array.cluster)

@@ -1,7 +1,8 @@
 """A person's records of datasets, and the original files, in folders that only this person can write.
 
-NAME.json describes a dataset; NAME.sums has checksums (`sha256sum -z`). Files others could write are not read.
-A symlink is read as its target. An original is never changed.
+NAME.json describes a dataset; NAME.sums has checksums (`sha256sum -z`). Files that another account owns or
+could write are not read. A symlink is read as its target, because copies follow symlinks. An original is never
+changed.
 """
 
 import hashlib
@@ -42,7 +43,10 @@ class OwnerDatasetRecords:
         return _does_path_exist(self._visible_dataset_file_path(name, RECORD))
 
     def is_dataset_gone(self, name: str) -> bool:
-        """Say if a dataset is surely gone, not just its home unmounted; StateError for an unreadable folder."""
+        """Say whether a dataset certainly does not exist; raise StateError for an unreadable folder.
+
+        The folder stays open during the check, because a home that is unmounted meanwhile must not look empty.
+        """
         try:
             end = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:

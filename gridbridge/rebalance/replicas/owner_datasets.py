@@ -257,7 +257,10 @@ def _require_valid_dataset_name(name: str) -> None:
 
 
 def _require_no_last_whole_replica(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
-    """Raise GridbridgeError if an area has the last whole replica; `is_lost` gives up an unreachable one."""
+    """Raise GridbridgeError if an area has a dataset's last whole replica.
+
+    An unreachable replica counts as whole if it was whole at the last check, unless `is_lost` gives it up.
+    """
     last = next((replica for replica in dataset.replicas if replica.storage == storage and replica.is_whole), None)
     if not last or set(dataset.areas_with_whole_replica) - {storage} or (is_lost and last.is_away):
         return
@@ -278,7 +281,10 @@ def open_owner_datasets(
     tell: owner_replica_copies_and_checks.Tell = lambda _: None,
     carry: owner_replica_copies_and_checks.FileCopyFunction = owner_replica_copies_and_checks.copy_files_by_rsync,
 ) -> OwnerDatasets:
-    """Return the account's datasets (~/.gridbridge/data); GridbridgeError for root if an area needs ssh."""
+    """Return the account's datasets, by default of ~/.gridbridge/data.
+
+    Raises GridbridgeError for root if an area needs ssh.
+    """
     me = pwd.getpwuid(os.geteuid())
     by_name = storage_areas_of_account(policy)
     if not me.pw_uid and any(area.login for area in by_name.values()):

@@ -1,7 +1,7 @@
 """Makes, verifies and removes the replicas of a person's datasets, as this person.
 
-Before each decision all files of a replica are read, because only a replica that is whole now counts.
-A killed copy is continued.
+A replica counts only if it is whole now: before each decision all its files are read and compared with the
+checksums. A new replica gets its final name only after this check. A killed copy is continued.
 """
 
 from collections.abc import Callable, Mapping

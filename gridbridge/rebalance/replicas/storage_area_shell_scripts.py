@@ -1,7 +1,8 @@
 """Runs sh scripts in a storage area: measure the area; verify, prepare, install and remove replicas.
 
-A mark file names the area in an account's folder, whose name gets a random word if somebody else took it.
-A copy grows as `.NAME.part`, and gets its final name when it is complete.
+Each account has a folder in the area, named after the account, with a random word if somebody else took the
+name. A mark file in it names the area; a mark file in a folder below shows that this is a replica. A copy grows
+as `.NAME.part`, and gets its final name when it is complete.
 """
 
 import os
@@ -283,7 +284,8 @@ def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -
 def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *, is_known: bool) -> None:
     """Create the folder for a new replica, or use that of an unfinished copy.
 
-    With `is_known` the account's folder must exist. A folder named after a dataset recorded here is its replica.
+    If the owner's record has a replica in the area, an existing folder named after the dataset is this replica.
+    With `is_known` the account's folder must exist already.
     """
     history = "known" if is_known else "new"
     with nullcontext() if is_known else _FIRST.setdefault(area.name, Lock()):

@@ -63,7 +63,8 @@ def find_untransferred_home_job(
 ) -> UntransferredHomeJob | None:
     """Return a home job's state; None without a configuration, or if the cluster does not list the job.
 
-    `was_sent` leaves out tasks in transfer queues. Raises HomeBatchSystemSilent, and ParseError for no job id.
+    `was_sent` leaves out tasks in transfer queues. Raises HomeBatchSystemSilent, and ParseError for an invalid job
+    id.
     """
     number, task = parse_local_job_and_task(job)
     try:

@@ -133,7 +133,10 @@ class UndeliveredTaskEndTracker:
         return closed.key in self._ended
 
     def take_requeued_transfers(self, local: ClusterSnapshot, queues: frozenset[str]) -> tuple[Transfer, ...]:
-        """Return closed transfers whose task waits at home again; forget those whose task is gone from home."""
+        """Return closed transfers whose task waits at home again.
+
+        Tasks that home does not have any more, or whose job number is reused, are forgotten.
+        """
         unheard = []
         for key, transfer in tuple(self._ended.items()):
             if does_ended_task_wait_at_home(transfer, local):

@@ -1,7 +1,9 @@
 """Decide whether a task runs at home or remotely: the side that holds the claim runs the task.
 
-A claim is a file of its first creator, which is atomic, even on NFS (open(2), O_EXCL; symlink(2)). Without a
-shared spool home sends a grant, after the state file has it.
+A claim is a file that belongs to its first creator: creating a missing name is atomic, even on NFS (open(2),
+O_EXCL; symlink(2)). Home's claim is a symlink to itself; the remote job's wrapper script creates a file.
+Without a shared spool a remote job needs a grant from home, which the state file has before the poller sends
+it.
 """
 
 import logging

@@ -1,6 +1,7 @@
 """Read starters' messages, and limit each person's transfers whose owner is not proved.
 
-Anybody may invent jobs. Above the limit a transfer's first message waits in the spool for home's job list.
+Anybody may write messages about invented jobs. Above the limit a new transfer's first message waits in the
+spool until home is queried. No real job is lost, because home's job list shows each job that is away.
 """
 
 import logging

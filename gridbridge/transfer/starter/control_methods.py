@@ -83,7 +83,8 @@ def _is_job_deleted_or_unknown(task: LocalTask) -> bool:
 def delete_job_of_killed_starter(task: LocalTask) -> None:
     """Delete the remote job of a killed starter; do nothing if the starter ended regularly.
 
-    An ended job with a remote folder is left to the service: its outputs may not be home yet.
+    If the deletion fails, the service deletes the job. The service also gets an ended job with a remote folder,
+    because its outputs may not be home yet.
     """
     record = task.read_record()
     if not record or task.read_closing_note() or task.is_deleted():

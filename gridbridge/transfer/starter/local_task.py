@@ -159,7 +159,11 @@ class LocalTask:
             spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
 
     def read_desired_state(self) -> str:
-        """Return the desired state in a method's latest note, or ''; the service learns of the note first."""
+        """Return the local job's desired state in the latest note of a method; '' without a note.
+
+        The service learns of a new note before the starter acts. A method that writes a note meanwhile creates the mark
+        file INTENT again, so the starter's next step handles the note.
+        """
         if self.is_deleted():
             return DesiredLocalJobState.DEAD
         safe_files.remove_file(f"{self.private}/{INTENT}")

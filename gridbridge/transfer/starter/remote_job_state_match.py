@@ -60,7 +60,10 @@ def _note_known_states_of_local_job(
 
 
 def _copy_inputs_and_release_remote_job(step: "StarterStepContext") -> bool:
-    """Copy inputs and release the remote job; return False, for a retry, during a check for a deletion."""
+    """Copy the inputs, and release the remote job if the local job is still to run.
+
+    Returns False, for a retry, while a process checks whether the local job is to end.
+    """
     if not _is_local_job_to_run(step):
         return True
     _check_remote_job_owner_once(step)

@@ -189,7 +189,8 @@ def is_owner_ssh_login_barred(step: "StarterStepContext") -> bool:
 def claim_wrapper_lines(step: "StarterStepContext") -> str:
     """Return the shell lines by which the remote job claims the right to run.
 
-    The claim's key is written first, because the job's script names its file. A retry uses the same claim.
+    The claim's key is written first, because the job's script names the key's file. A retried submission uses its
+    claim again if the configuration still has claims of this kind.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):

@@ -1,7 +1,8 @@
 """Run the load sensor, which passes the poller's load values on to execd (sge_execd(8)), as root.
 
-Old values close every transfer queue; root reads only the service account's files. A report is one write of at
-most PIPE_BUF bytes, because execd reads reports with fscanf.
+If the published values are too old, the sensor reports values that close every transfer queue. Root reads only
+files of the service's account. A report is one write of at most PIPE_BUF bytes, because execd reads with
+fscanf.
 """
 
 import os
@@ -146,7 +147,10 @@ class ExecdRequestLineBuffer:
 
 
 def start_poller(program: tuple[str, ...], home: str) -> None:
-    """Start the poller as the service's account; the sensor stays root, because execd must kill it."""
+    """Start the poller as the service's account, in its own session and with its own log.
+
+    The sensor's own uid stays root: execd can't kill a sensor with another uid, and would wait for it forever.
+    """
     child = os.fork()
     if child:
         os.waitpid(child, 0)

@@ -1,6 +1,7 @@
 """Read and write a starter's notes about its local task: small files in TMPDIR/.gridbridge.
 
-An empty or truncated note counts as missing. The note of the last started method counts (proc(5)).
+An empty or truncated note counts as missing. Methods run side by side without a lock: the note of the process
+that started last counts (proc(5), starttime).
 """
 
 import os

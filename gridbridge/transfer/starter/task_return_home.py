@@ -1,6 +1,7 @@
 """Bring home a waiting task on request, or a job that the remote cluster refuses.
 
-The remote scheduler may start the job between two steps; a started job is left alone.
+A waiting remote job is held, then queried, then deleted, with a pause, because the remote scheduler may start
+it between two steps. A started job is left alone.
 """
 
 import time
@@ -74,7 +75,10 @@ def _delete_waiting_remote_job(
 
 
 def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> TransferMessage | None:
-    """Return a requeue if the recall deleted the remote job, killed or with an unknown end; else None."""
+    """Return the task's end, a requeue, if the recall has deleted the remote job; else None.
+
+    The recall counts as the cause only if the remote job was killed, or if nobody knows how it ended.
+    """
     is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
     if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == TransferOutcome.ERROR):
         return None
@@ -104,7 +108,8 @@ NO_HOME_QUEUE = "no local queue can run the job either"
 def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], reason: str) -> TransferMessage:
     """Mark a refused job to stay at home; return the transfer's end: a requeue or the error state.
 
-    The whole array is marked: qalter(1) -l and -q work on jobs. Raises GridbridgeError if marking fails now.
+    The whole array is marked, because qalter(1) -l and -q work on jobs, not on tasks. Raises GridbridgeError if the
+    job can't be marked now.
     """
     own, marker = (load_home_job_control(home).query_job_request(home, job), load_refused_job_marker(home))
     if own.is_pinned:

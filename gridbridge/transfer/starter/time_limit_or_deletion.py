@@ -18,7 +18,8 @@ PATIENCE_S = 3.0  # timeout of a query to the home cluster
 def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
     """Say whether somebody deleted the local job; return False if only its h_rt has passed.
 
-    Without home's answer the requested h_rt decides. For a requeued job a note is written.
+    Without home's answer the requested h_rt decides. For a requeued job a note is written, because Grid Engine may
+    take the starter's end for the end of the job's next run.
     """
     try:
         control, home = load_home_job_control(home), home.with_time_limit(PATIENCE_S)

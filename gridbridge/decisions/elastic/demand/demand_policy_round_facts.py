@@ -82,7 +82,11 @@ def _rank_nodes_for_removal(
     demand: DemandPolicySection,
     pools: Mapping[str, NodePoolSection],
 ) -> tuple[str, ...]:
-    """Return nodes in order of removal: by silence or error, price, paid time, and pool's busy nodes."""
+    """Return the balancer's nodes in the order in which they are removed.
+
+    Silent nodes and nodes in error come first; then the highest price, the soonest end of the paid time, and the
+    pool with the fewest busy nodes.
+    """
     is_busy = free_capacity.has_running_or_reserved_slots
     busy = Counter(node.pool for node in situation.nodes if is_busy(by_node.get(node.name, [])))
 

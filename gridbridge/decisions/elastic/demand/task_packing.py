@@ -132,7 +132,8 @@ def requested_resources_queue_lacks(
 ) -> frozenset[str]:
     """Return the requested resources that a queue on a host does not have.
 
-    A new node resembles similar hosts. Without load values, only resources that other hosts configure can lack.
+    A new node is assumed to have the resources of similar hosts. On a host without load values, only resources
+    that other hosts configure count as missing.
     """
     if not part.is_told:
         return frozenset()
@@ -359,7 +360,7 @@ def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[in
 
 
 def _choose_hosts_of_exclusive_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
-    """Choose an exclusive task's hosts: the largest, then those of least unused room; empty if too few."""
+    """Choose an exclusive task's hosts: the largest, then those that leave least unused; empty if too few."""
     sizes = sorted(size for size, number in unused.items() if size and number)
     if not sizes:
         return {}

@@ -131,7 +131,8 @@ def requirement_of_task_requests(
 ) -> DemandTaskRequirement:
     """Return what a task with the given requests needs; `widest` has the slots of the largest host.
 
-    With an unknown allocation rule a task takes one host if it fits. Without -r, qstat shows no environment.
+    If the allocation rule is unknown, a task that fits on one host is placed on one host. Without -r, qstat shows
+    a job's slots, but no parallel environment.
     """
     if shape.groups:  # exclusive parts first, then parts with many slots
         parts = [requirement_of_task_requests(group, layout, widest) for group in shape.groups]

@@ -315,7 +315,8 @@ def tasks_no_transfer_queue_starts_sooner(
 ) -> tuple[list[tuple[StartableTasksOfEqualRequests, int]], tuple[str, float]]:
     """Return the tasks that no transfer queue starts before a new node would boot.
 
-    Also return the queue of the last other task, and its delay in s. A queue is skipped once its delay is over.
+    Also return the queue that starts the last of all other tasks, and its delay in seconds. A queue is skipped for
+    tasks that could have had a node for longer than the queue's delay.
     """
     unserved, last = list[tuple[StartableTasksOfEqualRequests, int]](), ("", 0.0)
     free, rooms = dict(facts.situation.elsewhere_free), free_capacity.full_capacity_by_transfer_queue(facts.cell)
