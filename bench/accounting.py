@@ -76,7 +76,7 @@ clock = Clock()
 views = TransferStatePublisher(policy, clock, f"{folder}/published")
 os.makedirs(f"{folder}/published")
 records = RemoteUsageService(policy=policy, database=database, views=views, clock=clock)
-records.load_positions()
+records.load_accounting_file_positions()
 reader = records.readers["beta"]
 
 def read_on():
@@ -84,7 +84,7 @@ def read_on():
     look = reader.read_new_lines()
     reader.cursor = look.cursor
     with database.transaction():
-        records.store_reading(look)
+        records.store_accounting_reading(look)
     return time.perf_counter() - began, look
 
 began = time.perf_counter()

@@ -91,7 +91,7 @@ def replayed(tasks: tuple[RecordedReplayTask, ...]) -> dict[str, PolicyReplayRes
     """Replay one week by every policy."""
     filled = {name: (ComparedReplayRules.DEMAND, demand) for name, demand in FILLED.items()}
     return {
-        name: ReplaySimulation(tasks, terms, make_replay_policy(rules, terms, demand)).run()
+        name: ReplaySimulation(tasks, terms, make_replay_policy(rules, terms, demand)).replay_workload()
         for terms, ways in ((TERMS, WAYS), (SPREAD, SPREADS), (TERMS, filled))
         for name, (rules, demand) in ways.items()
     }
@@ -104,7 +104,9 @@ def month() -> float:
         SyntheticWorkloadSettings(seed="ash", days=MONTH_DAYS, tasks_a_day=TASKS_A_DAY, load=0.5, slots=slots)
     ).tasks
     begun = time.process_time()
-    ReplaySimulation(tasks, TERMS, make_replay_policy(ComparedReplayRules.DEMAND, TERMS, DemandPolicySection())).run()
+    ReplaySimulation(
+        tasks, TERMS, make_replay_policy(ComparedReplayRules.DEMAND, TERMS, DemandPolicySection())
+    ).replay_workload()
     return time.process_time() - begun
 
 

@@ -101,7 +101,7 @@ class _Site:
         for _ in range(20):
             self._campaigns.unfinished_campaigns()
             self._campaigns.count_unsent_tasks()
-            self._campaigns.open_arrays()
+            self._campaigns.query_open_arrays()
             self._campaigns.run_times_by_cluster(self._number)
             self._copies.competing_attempts([self._number])
             for array in self._last:

@@ -177,7 +177,7 @@ def _keep(database: StateFile, number: int, ended: tuple[TaskAttempt, ...]) -> N
     )
     entry = campaign_runner.campaign_cycle_journal_entry(seen, CampaignCyclePlan(ended=ended), NOON)
     assert entry
-    DecisionJournal(database).store_entry(entry)
+    DecisionJournal(database).store_decision(entry)
 
 
 def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...]:
@@ -185,7 +185,7 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
 
     Before that no list contains them for a while; and many campaigns have a job ratio.
     """
-    sent = campaigns.open_arrays()
+    sent = campaigns.query_open_arrays()
     ended = tuple(
         replace(one, outcome=TaskAttemptOutcome.SITE_FAULT)
         for array in sent
@@ -214,7 +214,7 @@ def _wipe(database: StateFile, number: int, tasks: int) -> None:
     """Mark waiting tasks as nikita does before deleting them, and remove the marks."""
     marks, left = TaskDeletionMarkRows(database), tasks
     wipes = []
-    for array in reversed(CampaignRows(database).open_arrays()):
+    for array in reversed(CampaignRows(database).query_open_arrays()):
         places = range(1, min(left, array.size) + 1)
         left -= len(places)
         wipes += [
@@ -229,8 +229,8 @@ def _wipe(database: StateFile, number: int, tasks: int) -> None:
         if not left:
             break
     for wipe in wipes:
-        marks.mark_tasks(wipe)
+        marks.mark_tasks_for_deletion(wipe)
     marks.remove_marks_of_ended_attempts()
     assert sum(map(len, marks.deletion_marks().values())) == tasks
     for wipe in wipes:
-        marks.remove_marks(wipe)
+        marks.remove_deletion_marks(wipe)

@@ -54,7 +54,7 @@ campaign = PublishedCampaign(
     number=number, name="look", owner="alice", submitted_at=at, type=CampaignType.DEFAULT,
     state=CampaignState.IN_TREATMENT, clusters=("beta",), tasks=tasks + 1, ended=tasks, failed=0,
 )
-campaign_files.publish_campaign_file(PublishedCampaignList(at=at, campaigns=(campaign,)), folder)
+campaign_files.publish_campaign_value(PublishedCampaignList(at=at, campaigns=(campaign,)), folder)
 for part in range(0, tasks, campaign_files.A_FILE):
     ended = (
         PublishedCampaignTask(

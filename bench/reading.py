@@ -53,7 +53,7 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
         campaigns.set_array_state(array, ArraySubmissionState.RELEASED, array.number)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     updator = CampaignSituationGatherer(policy, database, Clock())
-    sent, answers = campaigns.open_arrays(), {"beta": _listed(arrays)}
+    sent, answers = campaigns.query_open_arrays(), {"beta": _listed(arrays)}
     ends = {place: JobEnd(exit_status=0) for place in range(1, 101)}
     vars(updator)["_query_task_ends"] = lambda asked, _: dict.fromkeys(asked, ends)
     vars(updator)["_accounting_delays_by_cluster"] = lambda clusters: dict.fromkeys(clusters, 0.0)

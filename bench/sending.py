@@ -67,7 +67,7 @@ class _Site:
 
     def _call(self, folder: str) -> tuple[float, float]:
         with RootLedgerOfSubmittedTasks(1, folder) as ledger:
-            ledger.require_campaign_file(os.getuid(), "")
+            ledger.record_or_verify_campaign_file(os.getuid(), "")
         noted = (f"array {one + 1} beta {self._tasks[one]}\njob {one + 1} 7\n" for one in self._sent)
         Path(folder, "c.1").write_text("".join(noted))
         with RootLedgerOfSubmittedTasks(1, folder) as ledger:
@@ -95,8 +95,8 @@ class _Site:
         number = self._new[place]
         ledger.arrays_with_same_tasks(number + 1, self._tasks[number])
         ledger.record_array(number + 1, "beta", self._tasks[number])
-        content.spec(CampaignArrayId("alpha", 1, number + 1), content.tasks(place), "alice")
-        ledger.record_job_id(number + 1, "7")
+        content.array_job_spec(CampaignArrayId("alpha", 1, number + 1), content.script_tasks_of_array(place), "alice")
+        ledger.record_job_id_of_array(number + 1, "7")
 
 
 def _tasks(number: int, tasks: int) -> str:

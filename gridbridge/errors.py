@@ -194,19 +194,19 @@ class CommandFailed(GridbridgeError):
         self.stderr = stderr
         self.host = host
         self.transient = transient
-        super().__init__(self.reason)
+        super().__init__(self.program_and_failure)
 
     @property
-    def words(self) -> str:
+    def failure_in_words(self) -> str:
         """The failed program's last line of output, or its exit status or signal in words."""
         words = (self.stderr or self.stdout).decode("utf-8", "replace").strip().splitlines()
         ended = "no answer in time" if self.status is None else f"exit status {self.status}"
         return words[-1] if words else ended
 
     @property
-    def reason(self) -> str:
+    def program_and_failure(self) -> str:
         """The failed program's name with its last line of output, exit status or signal."""
-        return f"{self.argv[0].rpartition('/')[2]}: {self.words}"
+        return f"{self.argv[0].rpartition('/')[2]}: {self.failure_in_words}"
 
 
 class ProgramOutputTooLong(CommandFailed):

@@ -67,7 +67,7 @@ def site(folder: Path) -> tuple[str, str]:
     lost = transfer(transfer="gb.alpha.15.0.1", remote_state="r", missing_since=ago(60))
     publish(folder / "published", shown(transfer(), waiting, going, lost))
     for value in (campaigns(), grid(), events()):
-        published_campaign_files.publish_campaign_file(value, str(folder / "published"))
+        published_campaign_files.publish_campaign_value(value, str(folder / "published"))
     published_json.publish_rebalance_round_begin(RebalanceRoundKind.TASKS, ago(7200), str(folder / "published"))
     published_json.publish_rebalance_round_begin(RebalanceRoundKind.DATASETS, ago(7200), str(folder / "published"))
     published_json.publish_rebalance_round_end(RebalanceRoundKind.DATASETS, ago(3600), str(folder / "published"))

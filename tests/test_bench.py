@@ -78,7 +78,7 @@ def test_a_setting_is_off_the_frontier_by_what_another_is_better_in_both(
         (task,),
         ReplayNodePropertiesAndPrices(),
         make_replay_policy(ComparedReplayRules.SQUEEZE, ReplayNodePropertiesAndPrices(), DemandPolicySection()),
-    ).run()
+    ).replay_workload()
     one = replace(ran, cost=100.0, wait_mean_s=10.0)
     other = replace(ran, cost=float(cost), wait_mean_s=float(wait_s))
 

@@ -157,7 +157,7 @@ class ClusterStatusReader(Protocol[Where]):
     def query_job_end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
         """Return how the job with this id and account string (qsub -A) ended; None if unknown."""
 
-    def query_request_vocabulary(self, where: Where, /) -> NamesOfferedByCluster | None:
+    def query_requestable_names(self, where: Where, /) -> NamesOfferedByCluster | None:
         """Return the resource and queue names that jobs may request; None if only the cluster checks names."""
 
     def query_job_details(self, where: Where, job_id: int, /) -> tuple[JobAccountAndErrors, ...]:
@@ -204,13 +204,13 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
     explain_request_refusal: Callable[[JobRequest], str]
     build_submission_command: Callable[[ClusterAddress, JobSpec], tuple[str, ...]]
     at_home: "StarterHomeTaskControl[ClusterAddress] | None" = None
-    guards_tasks: "optional.LocalTaskGuard[ClusterAddress] | None" = None
-    sets_up: "optional.TransferRemoteClusterSetup[ClusterAddress] | None" = None
+    guards_tasks: "optional.LocalTaskRestartGuard[ClusterAddress] | None" = None
+    sets_up: "optional.RemoteClusterSetupReader[ClusterAddress] | None" = None
     recalls: "WaitingRemoteJobRecaller[ClusterAddress] | None" = None
     accounts: "optional.JobAccountingReader[ClusterAddress] | None" = None
     array_ends: "optional.CampaignArrayEndReader[ClusterAddress] | None" = None
     user_jobs: "optional.UserJobQueriesAndChanges[ClusterAddress] | None" = None
-    makes_queues: "optional.TransferQueueMaker[ClusterAddress] | None" = None
+    makes_queues: "optional.TransferQueueSetupReader[ClusterAddress] | None" = None
     keeps_tags: "optional.HostTagStore[ClusterAddress] | None" = None
     shows_crowd: "optional.BlockedJobReader[ClusterAddress] | None" = None
     # builds the command line of a program that runs on the transfer host and reports job ends
@@ -286,7 +286,7 @@ def batch_adapter_of_cluster(where: Away) -> BatchSystemAdapter[Away]:
     return ADAPTERS[where.kind]
 
 
-def local_task_guard_of_home(home: Home) -> "optional.LocalTaskGuard[Away]":
+def local_restart_guard_of_home(home: Home) -> "optional.LocalTaskRestartGuard[Away]":
     tasks = batch_adapter_of_cluster(home).guards_tasks
     assert tasks  # only OAR has no guards, and an OAR cluster can't be home
     return tasks

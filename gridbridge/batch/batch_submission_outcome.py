@@ -34,7 +34,7 @@ def failed_submission_result(error: CommandFailed) -> JobSubmissionResult:
     if isinstance(error, SshLoginRefused):
         raise error
     if isinstance(error, SshAccessRejected):
-        return JobSubmissionResult(JobSubmissionOutcome.BARRED, reason=error.reason)
+        return JobSubmissionResult(JobSubmissionOutcome.BARRED, reason=error.program_and_failure)
     never_began = error.status == 127 or isinstance(error, HostNotReached)
     result = JobSubmissionOutcome.LATER if never_began else JobSubmissionOutcome.UNSURE
-    return JobSubmissionResult(result, reason=error.reason)
+    return JobSubmissionResult(result, reason=error.program_and_failure)

@@ -11,6 +11,8 @@ AS_TYPED = ("utf-8", "surrogateescape")  # leaves a user's bytes unchanged, even
 
 
 class CampaignArrayScriptTask:
+    """A task of an array, as the array's script runs the task."""
+
     __slots__ = ("attempt", "copy", "label", "number", "parameters")
 
     def __init__(self, number: int, attempt: int, parameters: tuple[str, ...]) -> None:

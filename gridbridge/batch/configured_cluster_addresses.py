@@ -45,7 +45,7 @@ def _oar_server_address(policy: Policy, name: str) -> transfer_route.OarServerAc
         binaries=cluster.binaries,
         timeout_s=cluster.command_timeout_s,
         login=_ssh_login_to_cluster(policy, cluster),
-        ends=oar_job_end_fifo(policy, cluster),
+        ends=oar_job_end_fifo_path(policy, cluster),
     )
 
 
@@ -54,11 +54,11 @@ def _embedded_cluster_address(policy: Policy, name: str) -> transfer_route.Embed
     return transfer_route.EmbeddedClusterAccess(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
 
 
-def oar_job_end_fifo(policy: Policy, cluster: ClusterSection) -> str:
+def oar_job_end_fifo_path(policy: Policy, cluster: ClusterSection) -> str:
     """Return the frontend's FIFO that ended OAR jobs write to; empty unless key `push` is `oar`."""
     if cluster.push is not JobEndPushKind.OAR:
         return ""
-    account = cluster.users.account_of(policy.site.service_account)
+    account = cluster.users.remote_account_of_user(policy.site.service_account)
     return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - the folder belongs to the account
 
 
@@ -79,7 +79,9 @@ def _ssh_login_to_cluster(policy: Policy, cluster: ClusterSection) -> transfer_r
     """Return the ssh login to a cluster; root gets the service account's login."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
-    return transfer_route.parse_ssh_login_address(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
+    return transfer_route.parse_ssh_login_address(
+        cluster.ssh, cluster.users.remote_account_of_user(person), "" if uid else person
+    )
 
 
 def keep_ssh_connections_open(policy: Policy) -> None:
@@ -98,7 +100,7 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
 
         pool = IdleSshSessions()
         for login in logins:
-            pool.begin(login)
+            pool.begin_ssh_login(login)
         ssh.set_ssh_request_carrier(pool)
 
 
@@ -114,24 +116,24 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> transfer_route.Tra
         remote_shell=cluster.shell,
         remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
         remote_ssh=cluster.ssh,
-        remote_ends=oar_job_end_fifo(policy, cluster),
+        remote_ends=oar_job_end_fifo_path(policy, cluster),
         remote_stage_dir=cluster.stage_dir,
-        remote_claim=_claim_kind_wait_and_account(policy, cluster),
+        remote_claim=_format_claim_settings(policy, cluster),
         identity="" if section.identity is JobIdVariableSource.HOME else section.identity.value,
         staged="yes" if section.staged and cluster.ssh else "",
         stage_in=section.stage_in,
         stage_out=section.stage_out,
         remote_users=" ".join(f"{person}={user}" for person, user in cluster.users.items()),
         local_kind=local.kind.value,
-        **_cluster_side_of_route("local", local),
-        **_cluster_side_of_route("remote", cluster),
+        **_route_fields_of_cluster("local", local),
+        **_route_fields_of_cluster("remote", cluster),
     )
 
 
-def _claim_kind_wait_and_account(policy: Policy, cluster: ClusterSection) -> str:
+def _format_claim_settings(policy: Policy, cluster: ClusterSection) -> str:
     if cluster.claim is not JobClaimKind.GRANT:
         return "" if cluster.claim is JobClaimKind.NONE else cluster.claim.value
-    account = cluster.users.account_of(policy.site.service_account)
+    account = cluster.users.remote_account_of_user(policy.site.service_account)
     return f"{cluster.claim.value} {cluster.claim_wait_s:.0f} {account}"
 
 
@@ -196,7 +198,7 @@ def _mapping_rule_as_text(kind: str, name: str, rule: AnyRule) -> RequestMapping
     return RequestMappingRule(**{key: "yes" if value is True else str(value) for key, value in values.items()})
 
 
-def _cluster_side_of_route(side: str, cluster: ClusterSection) -> dict[str, str]:
+def _route_fields_of_cluster(side: str, cluster: ClusterSection) -> dict[str, str]:
     return {
         f"{side}_root": cluster.folder or cluster.root,
         f"{side}_cell": cluster.cell,

@@ -40,16 +40,16 @@ class CampaignArrayEndReader(Protocol[Where]):
         """Return the cluster's limits on array jobs."""
 
 
-class LocalTaskGuard(Protocol[Where]):
+class LocalTaskRestartGuard(Protocol[Where]):
     """Keeps a transferred task from starting again; calls may be repeated, and raise CommandFailed."""
 
-    def remove_task_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
+    def allow_task_restart(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
         """Remove a task's guard, so that the task may start again."""
 
-    def release_into_queue(self, where: Where, local: TransferAttemptId, queue: str, guard: str, /) -> None:
+    def pin_and_release_task(self, where: Where, local: TransferAttemptId, queue: str, guard: str, /) -> None:
         """Restrict a task to the transfer queue of the task's remote job, and remove the task's guard."""
 
-    def set_task_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
+    def prevent_task_restart(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
         """Guard a task by a hold or a start time far in the future, so that the task does not start again."""
 
     def query_job_requests(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
@@ -66,12 +66,12 @@ class LocalTaskGuard(Protocol[Where]):
     def restore_queue_list(self, where: Where, local: TransferAttemptId, /) -> None:
         """Restore the queue list that a job had before `keep_job_off_queues`."""
 
-    def require_runnable_variant(
+    def require_runnable_at_home(
         self, where: Where, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]], /
     ) -> None:
         """Raise GridbridgeError if the home cluster could run no variant of a job's request."""
 
-    def query_job_rerun(
+    def query_rerun_setting(
         self,
         where: Where,
         local: TransferAttemptId,
@@ -85,7 +85,7 @@ class LocalTaskGuard(Protocol[Where]):
         """
 
 
-class TransferRemoteClusterSetup(Protocol[Where]):
+class RemoteClusterSetupReader(Protocol[Where]):
     HAS_OPERATORS: bool  # whether the service account may act on all users' jobs
     HAS_ENVIRONMENTS: bool  # whether requests name parallel environments
 
@@ -113,7 +113,7 @@ class BlockedJobReader(Protocol[Where]):
     def query_blocked_jobs(self, where: Where, /) -> CellRequestsAndResources:
         """Return a cluster's waiting jobs, running tasks and free resources."""
 
-    def query_possible_instances(self, where: Where, shortage: WaitingLocalRequest, /) -> frozenset[str]:
+    def query_instances_able_to_run_job(self, where: Where, shortage: WaitingLocalRequest, /) -> frozenset[str]:
         """Return the queue instances that could run a job if all consumable resources were free."""
 
 
@@ -121,7 +121,7 @@ class JobAccountingReader(Protocol[Where]):
     def query_accounting_records(self, where: Where, job_id: int, /) -> tuple[JobRunAccounting, ...]:
         """Return the accounting records of all tasks and runs of a job."""
 
-    def read_accounting_lines(
+    def parse_lines_with_account_prefix(
         self, data: bytes, prefix: str, /
     ) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
         """Return (line, record) pairs of accounts that begin with `prefix`, and the number of bad lines."""
@@ -155,13 +155,13 @@ class UserJobQueriesAndChanges(Protocol[Where]):
         """Change a job's request by options of the batch system's client program, such as qalter."""
 
 
-class TransferQueueMaker(Protocol[Where]):
+class TransferQueueSetupReader(Protocol[Where]):
     """Reads a cell for `gridbridge setup`, which makes transfer queues."""
 
     def read_home_setup(self, where: Where, of_host: str, /) -> CellQconfSettings:
         """Return the cell's queues, hosts and other objects that a transfer queue on a host involves."""
 
-    def count_slots_on_host(self, where: Where, host: str, /) -> Mapping[str, int]:
+    def count_queue_slots_on_host(self, where: Where, host: str, /) -> Mapping[str, int]:
         """Return the number of slots of each queue on a host."""
 
     def query_queue_instances(self, where: Where, cluster: str, /) -> tuple[QueueInstanceStatus, ...]:
@@ -170,5 +170,5 @@ class TransferQueueMaker(Protocol[Where]):
     def query_queue_settings(self, where: Where, /) -> Mapping[str, QconfSettings]:
         """Return each queue's configuration."""
 
-    def query_besteffort_cell(self, where: Where, /) -> BestEffortCellFacts:
+    def read_besteffort_queue_setup(self, where: Where, /) -> BestEffortCellFacts:
         """Return the cell's queues and other objects that best-effort queues involve."""

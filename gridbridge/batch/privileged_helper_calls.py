@@ -20,13 +20,13 @@ _log = logging.getLogger(__name__)
 def run_gridbridge_as_root(*words: str) -> None:
     """Run a request of gridbridge-as-root by sudo; raise CommandFailed if the request fails."""
     sudo = SUDO if os.geteuid() else ()
-    run_program((*sudo, AS_ROOT, *words), ENVIRONMENT, PATIENCE_S).checked()
+    run_program((*sudo, AS_ROOT, *words), ENVIRONMENT, PATIENCE_S).require_success()
 
 
-def choose_sudo_or_personal_call(policy: Policy) -> None:
+def choose_sudo_or_direct_user_call(policy: Policy) -> None:
     """Make this process run gridbridge-as-user by sudo, or directly as the current user."""
     global _is_personal  # a setting of the whole process
-    _is_personal = policy.is_personal
+    _is_personal = policy.is_single_user_site
 
 
 def run_gridbridge_as_user(

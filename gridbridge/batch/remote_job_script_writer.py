@@ -164,7 +164,7 @@ RUN_BEHIND_PROFILE = '"PATH=\'$gb_private\':\\$PATH; . \\"\\$0\\""'
 MINDS_THAT = b"(return"  # text in scripts that test whether they are sourced
 
 
-def write_home_job_id_stand_ins(job: int, task: str) -> str:
+def home_job_id_shell_lines(job: int, task: str) -> str:
     """Return sh lines that write stand-ins of Grid Engine's commands, which translate the home job id.
 
     The stand-ins (home_id.sh) are first in the job's PATH; job.sh refuses the job if a stand-in is missing.

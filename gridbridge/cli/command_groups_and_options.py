@@ -33,10 +33,10 @@ class FullSentenceCommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            helps = {name: self.help_of(ctx, name).partition("\n\n")[0] for name in self.list_commands(ctx)}
+            helps = {name: self.command_help_text(ctx, name).partition("\n\n")[0] for name in self.list_commands(ctx)}
             formatter.write_dl([(name, " ".join(text.split())) for name, text in helps.items()])
 
-    def help_of(self, ctx: click.Context, name: str) -> str:
+    def command_help_text(self, ctx: click.Context, name: str) -> str:
         command = self.get_command(ctx, name)
         return (command and command.help) or ""
 
@@ -57,7 +57,7 @@ class LazyCommandGroup(FullSentenceCommandGroup):
         command: click.Command = getattr(import_module(self._modules[cmd_name]), cmd_name)
         return command
 
-    def help_of(self, ctx: click.Context, name: str) -> str:
+    def command_help_text(self, ctx: click.Context, name: str) -> str:
         """Return a command's help text from the source of the command's module, without an import."""
         spec = find_spec(self._modules[name])
         assert spec
@@ -140,7 +140,7 @@ class FiniteNumberRange(click.FloatRange):
         return number
 
 
-def add_options(options: Sequence[Option]) -> Callable[[Command], Command]:
+def add_options_to_command(options: Sequence[Option]) -> Callable[[Command], Command]:
     """Add options to a command; the command's help lists the options in this order."""
 
     def give(command: Command) -> Command:

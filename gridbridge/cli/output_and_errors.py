@@ -69,7 +69,7 @@ def print_json(value: object) -> None:
     print_line(json.dumps(value, indent=2))
 
 
-def number_or_dash(number: int | None) -> str:
+def format_number_or_dash(number: int | None) -> str:
     return "-" if number is None else str(number)
 
 
@@ -129,8 +129,8 @@ _log = logging.getLogger(__name__)
 def run_command_reporting_errors(command: click.Command, name: str) -> None:
     """Run a command; report every error as lines, and exit with a documented status."""
     gc.set_threshold(OBJECTS)
-    status = _exit_status_of_step(name, partial(_run_click_command, command, name))
-    status = _exit_status_of_step(name, flush_output, status)
+    status = _run_step_reporting_errors(name, partial(_run_click_command, command, name))
+    status = _run_step_reporting_errors(name, flush_output, status)
     gc.freeze()  # no garbage collection at exit
     sys.exit(status)
 
@@ -147,13 +147,13 @@ def _run_click_command(command: click.Command, name: str) -> int:
         raise
 
 
-def _exit_status_of_step(name: str, step: Callable[[], int | None], status: int = DONE) -> int:
+def _run_step_reporting_errors(name: str, step: Callable[[], int | None], status: int = DONE) -> int:
     try:
         return step() or status
     except StandardOutputReaderGone:
         return READER_GONE
     except click.NoSuchOption as error:
-        return _report_error(name, _option_error_without_hidden(error).format_message(), error.exit_code)
+        return _report_error(name, _option_error_without_hidden_suggestions(error).format_message(), error.exit_code)
     except click.ClickException as error:
         return _report_error(name, error.format_message(), error.exit_code)
     except click.Abort:
@@ -170,7 +170,7 @@ def _exit_status_of_step(name: str, step: Callable[[], int | None], status: int 
         return _report_error(name, f"unexpected {type(error).__name__}: {describe_error(error)}{hint}")
 
 
-def _option_error_without_hidden(error: click.NoSuchOption) -> click.NoSuchOption:
+def _option_error_without_hidden_suggestions(error: click.NoSuchOption) -> click.NoSuchOption:
     if not error.possibilities or not error.ctx:
         return error
     options = [option for option in error.ctx.command.params if isinstance(option, click.Option)]

@@ -57,7 +57,7 @@ def _file_suffix(path: str) -> str:
     return os.path.splitext(path)[1].removeprefix(".").lower()
 
 
-def time_axis_position(at: datetime) -> float:
+def convert_time_to_axis_number(at: datetime) -> float:
     from matplotlib import dates
 
     return float(dates.date2num(at))  # type: ignore[no-untyped-call]

@@ -105,7 +105,7 @@ def _configuration_problems(sections: section_parsing.Table) -> Iterator[str]:
     yield from keys.values()
     sections = {name: content for name, content in sections.items() if name not in keys}
     for name, group in GROUPS.items():
-        yield from group.problems(sections.get(name, {}))
+        yield from group.find_section_problems(sections.get(name, {}))
     yield from section_parsing.find_misplaced_keys(sections, GROUPS.values())
     yield from _unknown_section_problems(name for name in sections if name not in GROUPS)
     named_sections = section_parsing.drop_nameless_section_values(sections, GROUPS.values())

@@ -110,7 +110,7 @@ class UnnamedSection(Generic[S]):
     def title(self) -> str:
         return f"[{self.name}]"
 
-    def problems(self, content: object) -> Iterator[str]:
+    def find_section_problems(self, content: object) -> Iterator[str]:
         return find_problems_within_section(self.name, content, self.kind)
 
     def read(self, content: Table) -> S:
@@ -129,7 +129,7 @@ class NamedSections(Generic[S]):
     def title(self) -> str:
         return f"[{self.name}.NAME]"
 
-    def problems(self, content: object) -> Iterator[str]:
+    def find_section_problems(self, content: object) -> Iterator[str]:
         if not isinstance(content, dict):
             yield f"[{self.name}]: {NO_SECTION} {self.title}"
             return
@@ -153,7 +153,7 @@ class RequestMappingSections:
     field = "maps"
     title = f"[{MAPS}.CLUSTER.KIND.NAME]"
 
-    def problems(self, content: object) -> Iterator[str]:
+    def find_section_problems(self, content: object) -> Iterator[str]:
         """Report an error if `map` is not a section; `config.transfer` checks the mapping rules inside."""
         if not isinstance(content, dict):
             yield f"[{MAPS}]: {NO_SECTION} {self.title}"
@@ -268,7 +268,7 @@ def _register_section_parser(kind: "type[DataclassInstance]") -> None:
 def _config_value_checker(key: Field[object]) -> Callable[[object, object], object]:
     def checked(value: object, _: object) -> object:
         if isinstance(value, dict) and config_key_type(key) in TABLE_TYPES:
-            _check_table_of_texts(value, key)
+            _check_values_of_text_table(value, key)
         fault = _config_value_fault(value, key)
         if fault:
             raise ConfigKeyProblem(value, fault, describe_allowed_values(key))
@@ -277,7 +277,7 @@ def _config_value_checker(key: Field[object]) -> Callable[[object, object], obje
     return checked
 
 
-def _check_table_of_texts(table: dict[str, object], key: Field[object]) -> None:
+def _check_values_of_text_table(table: dict[str, object], key: Field[object]) -> None:
     """Refuse texts of a wrong form, and a remote account of two users, which would hide a job's owner."""
     form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccounts
     named = form if is_users else OBJECT_NAME

@@ -60,7 +60,7 @@ def find_request_mapping_problems(sections: Table) -> Iterator[str]:
                 continue
             yield from _mapping_rule_problems(f"{title}.{kind}", kind, rules)
             if kind == request_mapping_rules.PE and not by_rule:
-                yield from _spread_key_problems(f"{title}.{kind}", rules)
+                yield from _spread_key_without_oar_problems(f"{title}.{kind}", rules)
             if kind == request_mapping_rules.RESOURCE:
                 yield from _time_unit_problems(f"{title}.{kind}", rules, (WALLTIME,) if by_rule else TIMES)
                 yield from (_oar_level_problems if by_rule else _oar_only_key_problems)(f"{title}.{kind}", rules)
@@ -88,7 +88,7 @@ def _queue_mapping_problems(sections: Table) -> Iterator[str]:
                 yield _key_problem(entry, "no rule", right)
 
 
-def _spread_key_problems(title: str, rules: Table) -> Iterator[str]:
+def _spread_key_without_oar_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         if spread := subtable_or_empty(rules, name).get("spread"):
             entry = (f"{title}.{format_toml_key(name)}", "spread", spread)
@@ -143,7 +143,7 @@ def _oar_level_problems(title: str, rules: Table) -> Iterator[str]:
 def _oar_value_problems(entry: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
     """Find values that OAR does not accept as a walltime or as a number for `-l`."""
     value, remote_name = str(entry[2]), str(rule.get("to") or name)
-    if not value or _is_converted(rule) or grid_engine_amounts.is_unlimited_grid_engine_amount(value):
+    if not value or _is_amount_converted(rule) or grid_engine_amounts.is_unlimited_grid_engine_amount(value):
         return
     if remote_name == WALLTIME and value.strip("0123456789:"):
         yield _key_problem(entry, "not a time", "seconds, or h:m:s")
@@ -191,13 +191,13 @@ def _mapping_rule_contradictions(title: str, name: str, kind: str, rule: Table) 
 def _default_amount_problems(entry: tuple[str, str, object], rule: Table) -> Iterator[str]:
     default = str(entry[2])
     try:
-        if default and _is_converted(rule) and not grid_engine_amounts.is_unlimited_grid_engine_amount(default):
+        if default and _is_amount_converted(rule) and not grid_engine_amounts.is_unlimited_grid_engine_amount(default):
             grid_engine_amounts.parse_grid_engine_amount(default)
     except ParseError as error:
         yield _key_problem(entry, "not an amount that can be scaled or converted", str(error))
 
 
-def _is_converted(rule: Table) -> bool:
+def _is_amount_converted(rule: Table) -> bool:
     usual = ResourceMappingRule()
     return bool(rule.get("unit", usual.unit)) or rule.get("scale", usual.scale) != usual.scale
 

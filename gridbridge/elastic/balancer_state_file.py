@@ -47,11 +47,11 @@ class BalancerNodeRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[elastic_nodes.BalancerOwnedNode, ...]:
+    def load_all_nodes(self) -> tuple[elastic_nodes.BalancerOwnedNode, ...]:
         """Return all nodes, sorted by name."""
         return tuple(_node_of_state_file_row(row) for row in self._database.rows(_ALL))
 
-    def replace(self, nodes: Iterable[elastic_nodes.BalancerOwnedNode]) -> None:
+    def replace_all_nodes(self, nodes: Iterable[elastic_nodes.BalancerOwnedNode]) -> None:
         rows = [_state_file_row_of_node(node) for node in nodes]
         with self._database.transaction():
             self._database.execute(delete(NODES))
@@ -108,12 +108,14 @@ class BalancerStateRows:
         )
         with self.database.transaction():
             if by:
-                self._change_all_stored_times(lambda at: clock_step_correction.shift_time(at, by))
+                self._change_all_stored_times(lambda at: clock_step_correction.shift_time_by_clock_step(at, by))
             self._store_balancer_fact(CLOCKS, model_value_to_json(clocks))
         return by
 
     def _change_all_stored_times(self, change: clock_step_correction.TimeChange) -> None:
-        self.nodes.replace([clock_step_correction.change_stored_times(node, change) for node in self.nodes.all()])
+        self.nodes.replace_all_nodes(
+            [clock_step_correction.change_stored_times(node, change) for node in self.nodes.load_all_nodes()]
+        )
         self.store_pool_failure_records(self._pool_records_with_changed_times(change))
         for key in (UNLISTED, SILENT, WAITING):
             self._store_times_of_fact(key, {name: change(at) for name, at in self._read_times_of_fact(key).items()})

@@ -27,41 +27,41 @@ class GanetiTextLine:
     where: str
     fields: tuple[str, ...]
 
-    def wrong(self, problem: str, right: str) -> ParseError:
+    def invalid_field_error(self, problem: str, right: str) -> ParseError:
         return ParseError(f"{self.where}: {problem}; expected {right}")
 
-    def text(self, at: int, name: str) -> str:
+    def require_nonempty_field(self, at: int, name: str) -> str:
         """Return a field that must not be empty."""
         if not self.fields[at]:
-            raise self.wrong(f"{name} is empty", "a name")
+            raise self.invalid_field_error(f"{name} is empty", "a name")
         return self.fields[at]
 
-    def whole(self, at: int, name: str) -> int:
+    def parse_whole_number_field(self, at: int, name: str) -> int:
         if (value := _parse_whole_number(self.fields[at])) is None:
-            raise self.wrong(f"{name} is {self.fields[at]!r}", "a whole number")
+            raise self.invalid_field_error(f"{name} is {self.fields[at]!r}", "a whole number")
         return value
 
-    def number(self, at: int, name: str) -> float:
+    def parse_number_field(self, at: int, name: str) -> float:
         value = _parse_number(self.fields[at])
         if value is None or abs(value) >= MOST:
-            raise self.wrong(f"{name} is {self.fields[at]!r}", "a number below 10^18")
+            raise self.invalid_field_error(f"{name} is {self.fields[at]!r}", "a number below 10^18")
         return value
 
-    def is_yes(self, at: int, name: str) -> bool:
+    def parse_yes_or_no_field(self, at: int, name: str) -> bool:
         """Parse a field as Y or N."""
         if self.fields[at] not in ("Y", "N"):
-            raise self.wrong(f"{name} is {self.fields[at]!r}", "Y or N")
+            raise self.invalid_field_error(f"{name} is {self.fields[at]!r}", "Y or N")
         return self.fields[at] == "Y"
 
-    def word(self, text: str, name: str, words: type[Word]) -> Word:
+    def parse_enum_value(self, text: str, name: str, words: type[Word]) -> Word:
         if text not in [member.value for member in words]:
-            raise self.wrong(f"{name} is {text!r}", f"one of {', '.join(words)}")
+            raise self.invalid_field_error(f"{name} is {text!r}", f"one of {', '.join(words)}")
         return words(text)
 
-    def place(self, at: int, name: str, indices: Mapping[str, int]) -> int:
+    def index_of_named_object(self, at: int, name: str, indices: Mapping[str, int]) -> int:
         """Return the index of the group or node that a field names."""
         if self.fields[at] not in indices:
-            raise self.wrong(f"unknown {name} {self.fields[at]!r}", "a name from a line above")
+            raise self.invalid_field_error(f"unknown {name} {self.fields[at]!r}", "a name from a line above")
         return indices[self.fields[at]]
 
 
@@ -121,7 +121,7 @@ def parse_ganeti_text(text: str, path: str) -> ganeti_cluster.GanetiCluster:
         owner = row.fields[0]
         owned = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
         if len(owned) != 1:
-            raise row.wrong(f"{len(owned)} groups are called {owner!r}", "one")
+            raise row.invalid_field_error(f"{len(owned)} groups are called {owner!r}", "one")
         groups[owned[0]] = replace(groups[owned[0]], policy=group_policy)
     tags = tuple(line for _, line in sections["tags"])
     return ganeti_cluster.GanetiCluster(
@@ -155,7 +155,7 @@ def _split_section_into_fields(lines: Lines, path: str, least: int, later: tuple
         fields = tuple(line.split("|"))
         row = GanetiTextLine(where=f"{path}:{number}", fields=fields)
         if len(fields) < least:
-            raise row.wrong(f"the line has {len(fields)} fields", f"{least} or more")
+            raise row.invalid_field_error(f"the line has {len(fields)} fields", f"{least} or more")
         rows.append(replace(row, fields=fields + later[len(fields) - least :]))
     return rows
 
@@ -167,10 +167,10 @@ def _split_comma_list(text: str, separator: str = ",") -> tuple[str, ...]:
 def _parse_ganeti_group(row: GanetiTextLine) -> ganeti_cluster.GanetiNodeGroup:
     allocation = row.fields[2]
     if allocation not in ALLOCATIONS:
-        raise row.wrong(f"the allocation policy is {allocation!r}", f"one of {', '.join(ALLOCATIONS)}")
+        raise row.invalid_field_error(f"the allocation policy is {allocation!r}", f"one of {', '.join(ALLOCATIONS)}")
     return ganeti_cluster.GanetiNodeGroup(
         name=row.fields[0],
-        uuid=row.text(1, "the group's uuid"),
+        uuid=row.require_nonempty_field(1, "the group's uuid"),
         allocation=allocation,
         tags=_split_comma_list(row.fields[3]),
         networks=_split_comma_list(row.fields[4]),
@@ -178,7 +178,7 @@ def _parse_ganeti_group(row: GanetiTextLine) -> ganeti_cluster.GanetiNodeGroup:
 
 
 def _parse_node(row: GanetiTextLine, groups: Mapping[str, int]) -> ganeti_cluster.GanetiNode:
-    name, group = row.text(0, "the node's name"), row.place(8, "group", groups)
+    name, group = row.require_nonempty_field(0, "the node's name"), row.index_of_named_object(8, "group", groups)
     if "?" in row.fields[1:7]:
         unknown = ("0", "0", "0", "0", "0", "0", "Y", row.fields[8], "0", "", "N", "0", "0", "1.0")
         return replace(_parse_online_ganeti_node(replace(row, fields=(name, *unknown)), name, group), is_offline=True)
@@ -189,71 +189,71 @@ def _parse_online_ganeti_node(row: GanetiTextLine, name: str, group: int) -> gan
     role = row.fields[7]
     return ganeti_cluster.GanetiNode(
         name=name,
-        mem=row.number(1, "the node's memory"),
-        own_mem=row.whole(2, "its own memory"),
-        free_mem=row.whole(3, "its free memory"),
-        disk=row.number(4, "its disk space"),
-        free_disk=row.whole(5, "its free disk space"),
-        cpus=row.number(6, "its number of processors"),
-        own_cpus=row.whole(13, "its own number of processors"),
-        cpu_speed=row.number(14, "its processors' speed"),
+        mem=row.parse_number_field(1, "the node's memory"),
+        own_mem=row.parse_whole_number_field(2, "its own memory"),
+        free_mem=row.parse_whole_number_field(3, "its free memory"),
+        disk=row.parse_number_field(4, "its disk space"),
+        free_disk=row.parse_whole_number_field(5, "its free disk space"),
+        cpus=row.parse_number_field(6, "its number of processors"),
+        own_cpus=row.parse_whole_number_field(13, "its own number of processors"),
+        cpu_speed=row.parse_number_field(14, "its processors' speed"),
         is_offline=role == "Y",
         is_master=role == "M",
         group=group,
-        spindles=row.whole(9, "its number of spindles"),
-        free_spindles=row.whole(12, "its free spindles"),
-        has_own_spindles=row.is_yes(11, "its exclusive storage"),
+        spindles=row.parse_whole_number_field(9, "its number of spindles"),
+        free_spindles=row.parse_whole_number_field(12, "its free spindles"),
+        has_own_spindles=row.parse_yes_or_no_field(11, "its exclusive storage"),
         tags=_split_comma_list(row.fields[10]),
     )
 
 
 def _parse_ganeti_instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> ganeti_cluster.GanetiInstance:
-    primary = row.place(6, "node", nodes)
-    secondary = row.place(7, "node", nodes) if row.fields[7] else ganeti_cluster.NO_NODE
-    template = row.word(row.fields[8], "the disk template", ganeti_cluster.GanetiDiskTemplate)
+    primary = row.index_of_named_object(6, "node", nodes)
+    secondary = row.index_of_named_object(7, "node", nodes) if row.fields[7] else ganeti_cluster.NO_NODE
+    template = row.parse_enum_value(row.fields[8], "the disk template", ganeti_cluster.GanetiDiskTemplate)
     if template is ganeti_cluster.GanetiDiskTemplate.DRBD and secondary == primary:
-        raise row.wrong("primary and secondary node are equal", "two nodes")
+        raise row.invalid_field_error("primary and secondary node are equal", "two nodes")
     if template is ganeti_cluster.GanetiDiskTemplate.DRBD and secondary == ganeti_cluster.NO_NODE:
-        raise row.wrong("a drbd instance has no secondary node", "two nodes")
-    if row.is_yes(12, "whether it is forthcoming"):
-        raise row.wrong("the instance is forthcoming", "an instance that exists")
+        raise row.invalid_field_error("a drbd instance has no secondary node", "two nodes")
+    if row.parse_yes_or_no_field(12, "whether it is forthcoming"):
+        raise row.invalid_field_error("the instance is forthcoming", "an instance that exists")
     return ganeti_cluster.GanetiInstance(
         name=row.fields[0],
-        mem=row.whole(1, "its memory"),
-        disk=row.whole(2, "its disk space"),
-        vcpus=row.whole(3, "its number of processors"),
-        status=row.word(row.fields[4], "its status", ganeti_cluster.GanetiInstanceStatus),
-        is_balanced=row.is_yes(5, "whether it is balanced"),
+        mem=row.parse_whole_number_field(1, "its memory"),
+        disk=row.parse_whole_number_field(2, "its disk space"),
+        vcpus=row.parse_whole_number_field(3, "its number of processors"),
+        status=row.parse_enum_value(row.fields[4], "its status", ganeti_cluster.GanetiInstanceStatus),
+        is_balanced=row.parse_yes_or_no_field(5, "whether it is balanced"),
         primary=primary,
         secondary=secondary,
         template=template,
         tags=_split_comma_list(row.fields[9]),
-        spindle_use=row.whole(10, "its use of spindles"),
-        spindles=None if row.fields[11] == "-" else row.whole(11, "its spindles"),
+        spindle_use=row.parse_whole_number_field(10, "its use of spindles"),
+        spindles=None if row.fields[11] == "-" else row.parse_whole_number_field(11, "its spindles"),
     )
 
 
 def _parse_ganeti_policy(row: GanetiTextLine) -> ganeti_cluster.GanetiInstancePolicy:
     specs = _split_comma_list(row.fields[2], ";")
     if len(specs) % 2:
-        raise row.wrong(f"the policy has {len(specs)} limits", "pairs of a minimal and a maximal size")
+        raise row.invalid_field_error(f"the policy has {len(specs)} limits", "pairs of a minimal and a maximal size")
     limits = [_parse_ganeti_instance_size(row, text) for text in specs]
     return ganeti_cluster.GanetiInstancePolicy(
         standard=_parse_ganeti_instance_size(row, row.fields[1]),
         limits=tuple(zip(limits[::2], limits[1::2], strict=True)),
         templates=tuple(
-            row.word(text, "a disk template", ganeti_cluster.GanetiDiskTemplate)
+            row.parse_enum_value(text, "a disk template", ganeti_cluster.GanetiDiskTemplate)
             for text in _split_comma_list(row.fields[3])
         ),
-        vcpu_ratio=row.number(4, "the ratio of processors"),
-        spindle_ratio=row.number(5, "the ratio of spindles"),
+        vcpu_ratio=row.parse_number_field(4, "the ratio of processors"),
+        spindle_ratio=row.parse_number_field(5, "the ratio of spindles"),
     )
 
 
 def _parse_ganeti_instance_size(row: GanetiTextLine, text: str) -> ganeti_cluster.GanetiInstanceSize:
     numbers = [value for value in map(_parse_whole_number, text.split(",")[:6]) if value is not None]
     if len(numbers) < 6:
-        raise row.wrong(
+        raise row.invalid_field_error(
             f"an instance's size is {text!r}",
             "six whole numbers: memory, processors, disk space, disks, network cards, spindles",
         )

@@ -33,13 +33,13 @@ class ExecutionHostMembership(Protocol):
     Raises CommandFailed, HostNotReached for a silent machine, and SshAccessRejected for a wrong host key.
     """
 
-    def join(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
+    def join_host_to_cluster(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
         """Do the steps that a joining machine still lacks; queues are enabled once the daemon reports."""
 
-    def close(self, host: str) -> None:
+    def close_host_to_new_tasks(self, host: str) -> None:
         """Disable all queue instances of a host, so that no further task starts on the host."""
 
-    def open(self, host: str, closed: frozenset[str]) -> elastic_nodes.HostJoinStep:
+    def open_host_to_tasks(self, host: str, closed: frozenset[str]) -> elastic_nodes.HostJoinStep:
         """Enable a host's queues except queues in `closed`; return CLOSED if such a queue stays disabled."""
 
     def command_to_reopen_host(self, host: str) -> str:
@@ -51,7 +51,7 @@ class ExecutionHostMembership(Protocol):
     def commands_to_remove_host(self, host: str) -> str:
         """Return the commands by which an administrator removes a vanished host."""
 
-    def check_host(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
+    def check_host_before_removal(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
         """Query whether a host is idle, closed to new tasks, and in the cluster's list of hosts."""
 
     def preempt_best_effort_tasks(self, host: str) -> bool:
@@ -81,7 +81,7 @@ class GridEngineHostMembership:
     clock: Clock = field(default_factory=Clock)
     turn: Lock = field(default_factory=Lock)  # serializes changes of queues
 
-    def join(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
+    def join_host_to_cluster(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
         """Do the missing steps by which a machine joins the cell; return the last completed step.
 
         The bootstrap comes first, so a machine with a wrong host key never enters the cell. Raises
@@ -94,11 +94,11 @@ class GridEngineHostMembership:
         self._give_name_to_address(node)
         if not is_up:
             self.root("export", node.name)
-            self.preparing.prepare(node, admitted)
+            self.preparing.run_bootstrap_steps(node, admitted)
         self._add_host_to_cell_and_queues(node)
         if not is_up:
-            self.close(node.name)
-            self.preparing.start(node)
+            self.close_host_to_new_tasks(node.name)
+            self.preparing.start_execution_daemon(node)
             return elastic_nodes.HostJoinStep.ADMITTED
         instances = execution_hosts.query_host_queue_instances(self.cell, node.name)
         if not instances:
@@ -109,13 +109,13 @@ class GridEngineHostMembership:
                 execution_hosts.set_queue_slots(self.cell, node.name, queue, node.slots)
             if node.is_filled_last:
                 execution_hosts.place_host_last_in_queues(self.cell, node.name, node.queues or usual)
-        return self.open(node.name, node.closed)
+        return self.open_host_to_tasks(node.name, node.closed)
 
-    def close(self, host: str) -> None:
+    def close_host_to_new_tasks(self, host: str) -> None:
         """Disable all queues of a host; a host that is not in the cell counts as closed."""
         execution_hosts.disable_host_queues(self.cell, host)
 
-    def open(self, host: str, closed: frozenset[str]) -> elastic_nodes.HostJoinStep:
+    def open_host_to_tasks(self, host: str, closed: frozenset[str]) -> elastic_nodes.HostJoinStep:
         """Enable a host's queues, except queues that somebody disabled on all hosts."""
         closed_queues = execution_hosts.enable_host_queues(self.cell, host, closed)
         if closed_queues:
@@ -142,7 +142,7 @@ class GridEngineHostMembership:
         )
         return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
 
-    def check_host(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
+    def check_host_before_removal(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
         """Query whether a host is closed, in the cell's list, and idle except for best-effort tasks."""
         instances = execution_hosts.query_host_queue_instances(self.cell, host)
         promised = [
@@ -224,7 +224,7 @@ class GridEngineHostMembership:
         other_hosts = [host for host in admitted if not elastic_nodes.is_same_host(host, node.name)]
         conflicts = [host for host in other_hosts if resolve_host_address(host) == node.address]
         conflicts = [host for host in conflicts if execution_hosts.is_execd_up(self.cell, host)]
-        fixed = (socket.gethostname(), *self.preparing.servers())
+        fixed = (socket.gethostname(), *self.preparing.mounted_file_servers())
         conflicts += [host for host in fixed if resolve_host_address(host) == node.address]
         if conflicts:
             raise errors.NewMachineAddressInUse(node.name, node.address, conflicts[0])

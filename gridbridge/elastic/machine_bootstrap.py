@@ -27,7 +27,7 @@ class NewMachineBootstrap:
     port: int = 22
     folder: str = BOOTSTRAP
 
-    def prepare(self, node: MachineToJoinCell, hosts: Iterable[str]) -> None:
+    def run_bootstrap_steps(self, node: MachineToJoinCell, hosts: Iterable[str]) -> None:
         """Run all bootstrap steps except the last, which starts the execution daemon.
 
         The machine gets the names and addresses of `hosts`. Raises SshAccessRejected for a wrong host key,
@@ -37,7 +37,7 @@ class NewMachineBootstrap:
         if steps:
             self._run_bootstrap_step(node, {step: TEXTS[step](self, node, hosts) for step in steps if step != START})
 
-    def start(self, node: MachineToJoinCell) -> None:
+    def start_execution_daemon(self, node: MachineToJoinCell) -> None:
         """Start the execution daemon if the site configures this step; raises the errors of `prepare`."""
         if START in self.settings.steps.split():
             self._run_bootstrap_step(node, {START: ""})
@@ -65,7 +65,7 @@ class NewMachineBootstrap:
                 addresses[host] = address
         return "".join(f"{address} {name}\n" for name, address in addresses.items())
 
-    def servers(self) -> tuple[str, ...]:
+    def mounted_file_servers(self) -> tuple[str, ...]:
         """Return the file servers whose folders new machines mount; empty without step `mounts`."""
         matches = map(SERVER, self._configured_mount_lines() if "mounts" in self.settings.steps.split() else ())
         return tuple(match[1] or match[2] for match in matches if match)

@@ -44,7 +44,7 @@ class NodeActRunner:
     fill_first: bool = False  # True: the scheduler fills one node before the next
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
-    def do(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
+    def carry_out_node_act(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Carry out a due act and return the changed node; raise GridbridgeError if a round must retry."""
         if due.act is None:
             return due.node
@@ -54,7 +54,7 @@ class NodeActRunner:
 
     def destroy_machine(self, pool: str, machine: elastic_nodes.ProviderMachine) -> None:
         """Destroy a machine without a node (the master's); raise GridbridgeError if a round must retry."""
-        self.providers[pool].destroy(machine)
+        self.providers[pool].destroy_machine(machine)
 
     def _power_off_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Close a host; switch it off if it is still idle, else open it again or wait for a later round.
@@ -65,8 +65,8 @@ class NodeActRunner:
         node = due.node
         if node.is_kept:  # an administrator has asked to keep the host
             return self._enable_queues_of_node(node)
-        self.membership.close(node.name)
-        idleness = self.membership.check_host(node.name)
+        self.membership.close_host_to_new_tasks(node.name)
+        idleness = self.membership.check_host_before_removal(node.name)
         if not (idleness.is_listed and idleness.is_idle and idleness.is_closed):
             return node if self._must_host_wait_for_tasks(node, idleness) else self._enable_queues_of_node(node)
         if not self.membership.preempt_best_effort_tasks(node.name):
@@ -75,7 +75,7 @@ class NodeActRunner:
             self.tag(node.name, due.tag, True)
         self.membership.prepare_power_off(node.name)
         try:
-            self._power_control_of_node(node).stop(_provider_machine_of_node(node))
+            self._power_control_of_node(node).power_off_host(_provider_machine_of_node(node))
         except errors.GridbridgeError as error:
             if node.cause is elastic_nodes.NodeStateCause.DRAINED:  # an administrator wants the host off
                 raise
@@ -92,7 +92,7 @@ class NodeActRunner:
 
     def _power_on_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Switch a host on; later rounds check whether the host is on, and may repeat the request."""
-        self._power_control_of_node(due.node).start(_provider_machine_of_node(due.node))
+        self._power_control_of_node(due.node).power_on_host(_provider_machine_of_node(due.node))
         return due.node
 
     def _enable_queues_of_powered_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
@@ -106,12 +106,12 @@ class NodeActRunner:
 
         It counts as up until a provider reports it off. Raises SilentHostMayRunTasks while the cell lists a task on it.
         """
-        idleness = self.membership.check_host(due.node.name)
+        idleness = self.membership.check_host_before_removal(due.node.name)
         if idleness.is_listed and not idleness.is_idle:
             raise errors.SilentHostMayRunTasks(due.node.name)
         if due.before is not None and due.before.state is elastic_nodes.ElasticNodeState.STANDBY:
             _log.warning("event=still_on node=%s", due.node.name)
-        self._power_control_of_node(due.node).stop(_provider_machine_of_node(due.node))
+        self._power_control_of_node(due.node).power_off_host(_provider_machine_of_node(due.node))
         node = due.node.with_state(elastic_nodes.ElasticNodeState.STANDBY, self.now(), due.node.cause)
         return replace(node, up_since=node.up_since or self.now())
 
@@ -123,7 +123,7 @@ class NodeActRunner:
         """
         tags = {elastic_nodes.OWNER_TAG: self.cluster, elastic_nodes.POOL_TAG: node.pool}
         try:
-            machine = self._provider_of_node(node).create(node.name, tags)
+            machine = self._provider_of_node(node).create_machine(node.name, tags)
         except (errors.ProviderOutOfMachines, errors.ProviderPermanentFailure) as error:
             _log.warning("event=not_made node=%s pool=%s why=%r", node.name, node.pool, str(error))
             is_full = isinstance(error, errors.ProviderOutOfMachines)
@@ -143,7 +143,7 @@ class NodeActRunner:
     def _join_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Continue to add a node to the cell; a machine with a wrong host key is destroyed."""
         try:
-            step = self.membership.join(self._machine_to_join(node))
+            step = self.membership.join_host_to_cluster(self._machine_to_join(node))
         except errors.SshAccessRejected:
             return node.with_state(
                 elastic_nodes.ElasticNodeState.REMOVING, self.now(), elastic_nodes.NodeStateCause.WRONG_HOST_KEY
@@ -161,8 +161,8 @@ class NodeActRunner:
         """Close a node; remove the node if it is still idle, else open the node again."""
         if node.is_kept:  # an administrator has asked to keep the node
             return self._enable_queues_of_node(node)
-        self.membership.close(node.name)
-        idleness = self.membership.check_host(node.name)
+        self.membership.close_host_to_new_tasks(node.name)
+        idleness = self.membership.check_host_before_removal(node.name)
         if not idleness.is_listed or (idleness.is_idle and idleness.is_closed):
             return self._remove_node_from_cell(
                 node.with_state(elastic_nodes.ElasticNodeState.REMOVING, self.now(), node.cause)
@@ -190,20 +190,20 @@ class NodeActRunner:
 
     def _is_closed_host_in_use(self, node: elastic_nodes.BalancerOwnedNode) -> bool:
         """Close a host, and return whether the host still runs a task."""
-        idleness = self.membership.check_host(node.name)
+        idleness = self.membership.check_host_before_removal(node.name)
         if idleness.is_listed and not idleness.is_closed:
-            self.membership.close(node.name)
-            idleness = self.membership.check_host(node.name)
+            self.membership.close_host_to_new_tasks(node.name)
+            idleness = self.membership.check_host_before_removal(node.name)
         return idleness.is_listed and not (idleness.is_idle and idleness.is_closed)
 
     def _enable_queues_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Enable a node's queues, but leave queues in `closed` disabled; return the node as ready."""
-        step = self.membership.open(node.name, self.closed)
+        step = self.membership.open_host_to_tasks(node.name, self.closed)
         return replace(node.with_state(elastic_nodes.ElasticNodeState.READY, self.now()), idle_since=None, step=step)
 
     def _destroy_machine_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         if node.machine:
-            self._provider_of_node(node).destroy(_provider_machine_of_node(node))
+            self._provider_of_node(node).destroy_machine(_provider_machine_of_node(node))
         return node
 
     def _power_control_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> HostPowerControl:

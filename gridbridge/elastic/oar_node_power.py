@@ -24,7 +24,7 @@ class OarNodeMembership:
     root: Callable[..., None] = field(default=oar_node_power_and_tags.run_oar_node_verb_as_root)
     pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
 
-    def join(self, node: MachineToJoinCell) -> HostJoinStep:
+    def join_host_to_cluster(self, node: MachineToJoinCell) -> HostJoinStep:
         """Raise ProviderPermanentFailure, because gridbridge never adds OAR nodes."""
         _refuse_to_add_or_remove_oar_node(node.name)
 
@@ -32,7 +32,7 @@ class OarNodeMembership:
         """Raise ProviderPermanentFailure, because gridbridge never removes OAR nodes."""
         _refuse_to_add_or_remove_oar_node(host)
 
-    def close(self, host: str) -> None:
+    def close_host_to_new_tasks(self, host: str) -> None:
         """Drain a node, and wait until no running scheduler pass can start a job on the node.
 
         OAR applies changes between passes. Once a change requested after the drain is applied, older passes have ended.
@@ -45,7 +45,7 @@ class OarNodeMembership:
         self.root("settle", host)
         self._await_oar_node_change(host, lambda now: now.is_settled and now.is_drained)
 
-    def check_host(self, host: str) -> HostCheckBeforeRemoval:
+    def check_host_before_removal(self, host: str) -> HostCheckBeforeRemoval:
         """Query a node's state; only a halted node, or a drained node in state Alive, is closed."""
         facts = self.look_at(host)
         is_closed = facts.is_settled and (facts.is_halted or (facts.is_alive and facts.is_drained))
@@ -63,7 +63,7 @@ class OarNodeMembership:
         if self.look_at(host).is_drained:
             self.root("undrain", host)
 
-    def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
+    def open_host_to_tasks(self, host: str, closed: frozenset[str]) -> HostJoinStep:
         """Set a node Alive and undrain the node; OAR nodes have no queues, so `closed` is ignored."""
         facts = self.look_at(host)
         if facts.is_halted:
@@ -74,7 +74,7 @@ class OarNodeMembership:
         return HostJoinStep.JOINED
 
     def command_to_reopen_host(self, host: str) -> str:
-        return " ".join(oar_node_power_and_tags.oar_node_state_command("open", host))
+        return " ".join(oar_node_power_and_tags.set_oar_node_state_command("open", host))
 
     def commands_to_end_host_tasks(self, host: str) -> str:
         return f"`oarnodes {host}` shows the jobs, `oardel JOB` ends a job"
@@ -103,7 +103,7 @@ class OarNodeMembership:
 def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
     """Return the commands with which root carries out a verb on an OAR node; empty for an unknown verb."""
     if len(words) == 2 and words[0] in oar_node_power_and_tags.SETTINGS:
-        return (oar_node_power_and_tags.oar_node_state_command(*words),)
+        return (oar_node_power_and_tags.set_oar_node_state_command(*words),)
     if len(words) in (2, 3) and words[0] == "tag":
         return oar_node_power_and_tags.store_oar_node_tags_commands(words[1], "".join(words[2:]))
     return ()

@@ -70,7 +70,7 @@ def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, Sa
     if not os.path.exists(path):
         written = os.stat(os.path.join(folder, OAR if documents.oar else QSTAT)).st_mtime
         return documents, SavedBalancerRoundInput(now=datetime.fromtimestamp(written, UTC).astimezone())
-    return documents, _SavedRoundStateParser(path, _read_regular_file(folder, STATE)).kept()
+    return documents, _SavedRoundStateParser(path, _read_regular_file(folder, STATE)).parse_saved_round()
 
 
 def _read_saved_program_outputs(folder: str) -> SavedBatchProgramOutputs:
@@ -155,7 +155,7 @@ class _SavedRoundStateParser:
             raise ParseError(f"{path}: no JSON: {error}") from error
         self._told = self._parse_table(content, "", KEYS + MORE)
 
-    def kept(self) -> SavedBalancerRoundInput:
+    def parse_saved_round(self) -> SavedBalancerRoundInput:
         """Return the saved round; raises ParseError with a line for each invalid key."""
         saved_round = self._parse_round()
         if self._mistakes:

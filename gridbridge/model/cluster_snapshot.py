@@ -22,7 +22,7 @@ class ClusterJobListRow:
     slots: int = 1  # slots of each task
 
     @property
-    def task(self) -> int:
+    def single_task_number(self) -> int:
         """The task number; 0 for a job that is no array, and for a row with several tasks."""
         return self.tasks[0][0] if self.task_count == 1 and self.tasks else NO_TASK
 
@@ -30,7 +30,7 @@ class ClusterJobListRow:
     def task_count(self) -> int:
         return sum(map(len, self.tasks)) if self.tasks else 1
 
-    def covers(self, task: int) -> bool:
+    def contains_task(self, task: int) -> bool:
         """Say whether the row contains a task; a row without task numbers contains all tasks."""
         return not self.tasks or any(task in tasks for tasks in self.tasks)
 
@@ -68,16 +68,16 @@ class QueueInstanceStatus:
     slots_yielding: int = 0  # used slots that preemptible jobs would yield to ordinary jobs
 
     @property
-    def queue(self) -> str:
+    def queue_name(self) -> str:
         """The name of the queue, without the host."""
         return self.name.partition("@")[0]
 
     @property
-    def host(self) -> str:
+    def host_name(self) -> str:
         return self.name.rpartition("@")[2]
 
     @property
-    def takes_work(self) -> bool:
+    def can_start_batch_jobs(self) -> bool:
         """Whether batch jobs can start on the queue instance now."""
         return not self.state.facts and self.takes_batch
 
@@ -85,12 +85,12 @@ class QueueInstanceStatus:
     def free_slots(self) -> int:
         """The number of slots that are neither used nor reserved; 0 in a closed queue."""
         free = self.slots_total - self.slots_used - self.slots_reserved
-        return max(0, free) if self.takes_work else 0
+        return max(0, free) if self.can_start_batch_jobs else 0
 
     @property
-    def free_for_others(self) -> int:
+    def slots_free_for_ordinary_jobs(self) -> int:
         """The number of slots that ordinary jobs can get: free slots, and slots of preemptible jobs."""
-        yielding = self.slots_yielding if self.takes_work else 0
+        yielding = self.slots_yielding if self.can_start_batch_jobs else 0
         return 0 if self.is_besteffort else self.free_slots + yielding
 
 
@@ -123,19 +123,19 @@ class ClusterSnapshot:
             if queue.takes_batch and not queue.sends_away and not queue.is_besteffort:
                 yield queue
 
-    def find(self, job_id: int, task: int = NO_TASK) -> ClusterJobListRow | None:
+    def find_job_list_row(self, job_id: int, task: int = NO_TASK) -> ClusterJobListRow | None:
         """Return the row of a task, or the first row of a job; None if no row is listed."""
         rows = self.jobs.get(job_id, ())
         if task == NO_TASK or len(rows) < 2:
-            return next((row for row in rows if task == NO_TASK or row.covers(task)), None)
+            return next((row for row in rows if task == NO_TASK or row.contains_task(task)), None)
         alone, shared_rows = self._job_list_rows_of_job(job_id)
-        return alone.get(task) or next((row for row in shared_rows if row.covers(task)), None)
+        return alone.get(task) or next((row for row in shared_rows if row.contains_task(task)), None)
 
     def _job_list_rows_of_job(self, job_id: int) -> _Rows:
         if job_id not in self._by_task:
             rows = self.jobs[job_id]
-            alone = {row.task: row for row in reversed(rows) if row.task}
-            self._by_task[job_id] = alone, tuple(row for row in rows if not row.task)
+            alone = {row.single_task_number: row for row in reversed(rows) if row.single_task_number}
+            self._by_task[job_id] = alone, tuple(row for row in rows if not row.single_task_number)
         return self._by_task[job_id]
 
 

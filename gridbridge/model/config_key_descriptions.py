@@ -113,11 +113,11 @@ def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
 class RemoteAccounts(dict[str, str]):
     """The remote account name of each user whose name differs at the remote cluster."""
 
-    def account_of(self, person: str) -> str:
+    def remote_account_of_user(self, person: str) -> str:
         """Return a user's account name at the remote cluster, by default the user's name at home."""
         return self.get(person, person)
 
-    def person_of(self, account: str, cluster: str) -> str:
+    def user_of_remote_account(self, account: str, cluster: str) -> str:
         """Return the user of a remote account; ACCOUNT@CLUSTER for an account without a user."""
         for person, theirs in self.items():
             if theirs == account:

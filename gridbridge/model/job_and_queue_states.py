@@ -104,7 +104,7 @@ class JobState(StateFacts):
         return bool(self.facts)
 
     @property
-    def word(self) -> str:
+    def most_important_fact(self) -> str:
         """The most important fact about the job; UNKNOWN if the job was in no job list."""
         return next((word for word in WORDS if word in self.facts), JobStateFact.UNKNOWN)
 

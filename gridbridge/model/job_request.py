@@ -71,18 +71,18 @@ class JobRequest:
     submitted: str = ""  # submission time; Grid Engine changes it when it reschedules the job
     rerun: str = ""  # whether the job may run again: yes, no, or empty (the queue decides)
 
-    def but(self, **changes: object) -> "JobRequest":
+    def with_changes(self, **changes: object) -> "JobRequest":
         """Return a copy of the request with some values replaced."""
         return JobRequest(**(vars(self) | changes))
 
     @property
-    def own_queues(self) -> str:
+    def owner_requested_queues(self) -> str:
         """The queue list that the owner requested, even if the service has replaced the job's queue list."""
         listed = dict(self.context).get(OWN_QUEUES, "")
         return listed.replace(" ", ",") or self.queues
 
     @property
-    def is_pinned(self) -> bool:
+    def is_pinned_to_transfer_queue(self) -> bool:
         """Whether the service has replaced the job's queue list by a transfer queue until a starter runs."""
         return OWN_QUEUES in dict(self.context)
 
@@ -92,20 +92,20 @@ class JobRequest:
         return self.start == FAR_S
 
     @property
-    def own_start(self) -> int:
+    def owner_requested_start(self) -> int:
         """The start time that the owner requested, in epoch seconds; 0 for none or an invalid time."""
-        start = "" if self.odd_start else dict(self.context).get(OWN_START)
+        start = "" if self.invalid_start_time else dict(self.context).get(OWN_START)
         return int(start or 0) if self.is_deferred else self.start
 
     @property
-    def odd_start(self) -> str:
+    def invalid_start_time(self) -> str:
         """The invalid start time in the job's context, as text; '' for none or a valid time."""
         text = dict(self.context).get(OWN_START, "")
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
         return text if text and not (is_number and int(text) <= LATEST_S) else ""
 
     @property
-    def deferred_job(self) -> int:
+    def job_number_if_deferred(self) -> int:
         """The job number that the service stored in a deferred job's context; 0 for any other job."""
         text = dict(self.context).get(OWN_JOB, "") if self.is_deferred else ""
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
@@ -125,7 +125,7 @@ class JobSpec:
     slots: int = 1  # slots of each task
     tasks: int = 0  # number of tasks of an array job; 0: no array job
 
-    def but(self, **changes: object) -> "JobSpec":
+    def with_changes(self, **changes: object) -> "JobSpec":
         """Return a copy of the job spec with some fields replaced."""
         return JobSpec(**(vars(self) | changes))
 

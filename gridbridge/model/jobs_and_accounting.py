@@ -88,7 +88,7 @@ class JobEnd:
     max_rss_kb: float | None = None
 
     @property
-    def is_unseen(self) -> bool:
+    def is_end_unknown(self) -> bool:
         """Whether the job's end is unknown, because the accounting has no exit status and no signal."""
         return self.exit_status is None and self.signal is None
 

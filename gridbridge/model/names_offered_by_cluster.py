@@ -33,7 +33,7 @@ class NamesOfferedByCluster:
             vocabulary
         )
 
-    def environment(self, nodes: int, slots: int) -> str:
+    def find_parallel_environment(self, nodes: int, slots: int) -> str:
         """Return a parallel environment with `slots` slots on each node; '' if none fits, ANY if all fit."""
         if ANY in self.rule or not nodes or nodes * slots == 1:
             return ANY
@@ -76,7 +76,7 @@ class NonForwardingQueues:
 
     def restrict_request(self, request: "JobRequest") -> "JobRequest":
         targets, stays = self.restrict_targets(request.targets)
-        return request.but(targets=targets, stays=stays)
+        return request.with_changes(targets=targets, stays=stays)
 
     def restrict_targets(self, targets: str) -> tuple[str, bool]:
         """Return the queues for a remote job, and whether the job must request `remote=false`.
@@ -100,8 +100,8 @@ class NonForwardingQueues:
         words = request.targets.split(",") if request.targets else self.queues.split(",")
         local = [word for word in words if word.partition("@")[0] in self.queues.split(",")]
         if self.all_say and (local or any(map(_is_queue_name_pattern, words))):
-            return request.but(stays=True)
-        return request.but(targets=",".join(local)) if local else None
+            return request.with_changes(stays=True)
+        return request.with_changes(targets=",".join(local)) if local else None
 
 
 def _is_queue_name_pattern(name: str) -> bool:

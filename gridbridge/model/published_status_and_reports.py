@@ -33,7 +33,7 @@ class PublishedTransfer:
     reason: str = ""  # sentence for users about the progress, a delay or a failure
 
     @property
-    def there(self) -> JobState:
+    def remote_job_state(self) -> JobState:
         """The state of the remote job."""
         return JobState(self.remote_facts, self.remote_state)
 
@@ -80,11 +80,11 @@ class PublishedQueueOnHost:
     facts: tuple[str, ...] = ()
 
     @property
-    def host(self) -> str:
+    def host_name(self) -> str:
         return self.name.rpartition("@")[2]
 
     @property
-    def known(self) -> QueueInstanceState:
+    def queue_instance_state(self) -> QueueInstanceState:
         """The state of the queue instance."""
         return QueueInstanceState(self.facts, self.state)
 

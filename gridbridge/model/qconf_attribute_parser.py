@@ -18,7 +18,7 @@ class QconfValuesByHost:
     usual: str = ""
     others: tuple[tuple[str, str], ...] = ()  # pairs (host or host group, value)
 
-    def on(self, host: str, groups: Container[str]) -> str:
+    def value_at_host(self, host: str, groups: Container[str]) -> str:
         """Return a host's value: its own, else its group's, else the default.
 
         A list at a host replaces the default list (queue_conf(5)).

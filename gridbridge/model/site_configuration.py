@@ -147,25 +147,27 @@ class Policy:
         object.__setattr__(self, "clusters", clusters)  # in a frozen class an ordinary assignment is an error
 
     @property
-    def is_personal(self) -> bool:
+    def is_single_user_site(self) -> bool:
         """Whether the home cluster is an embedded cluster, so that the site belongs to one user."""
-        return self.local is not None and self.local.kind is ClusterKind.EMBEDDED
+        return self.home_cluster_section is not None and self.home_cluster_section.kind is ClusterKind.EMBEDDED
 
     @property
-    def why_no_queues(self) -> str:
+    def why_no_transfer_queues(self) -> str:
         """The reason why the site can't have transfer queues; empty without a reason."""
-        return why_no_transfer_queues_at_home(self.site.cluster, self.local.kind if self.local else None)
+        return why_no_transfer_queues_at_home(
+            self.site.cluster, self.home_cluster_section.kind if self.home_cluster_section else None
+        )
 
     @property
-    def remotes(self) -> frozenset[str]:
+    def remote_cluster_names(self) -> frozenset[str]:
         """The names of the clusters to which transfer queues lead."""
         return frozenset(queue.cluster for queue in self.queues.values())
 
-    def queues_at(self, cluster: str) -> tuple[str, ...]:
+    def transfer_queues_of_cluster(self, cluster: str) -> tuple[str, ...]:
         """Return the names of the transfer queues that a cluster has; none unless it is the home cluster."""
         return tuple(self.queues) if cluster == self.site.cluster else ()
 
     @property
-    def local(self) -> ClusterSection | None:
+    def home_cluster_section(self) -> ClusterSection | None:
         """The section of the home cluster; None if the site has no batch system."""
         return self.clusters.get(self.site.cluster)

@@ -155,11 +155,11 @@ class TransferMessage:
         values = encode_transfer_message(self).decode().strip().replace("\n", ", ")
         return f"{type(self).__name__}({values})"
 
-    def but(self, **values: str) -> "TransferMessage":
+    def with_changes(self, **values: str) -> "TransferMessage":
         """Return a copy of the message with some values replaced."""
         return TransferMessage(**(vars(self) | values))
 
-    def tells_end(self) -> bool:
+    def has_complete_outcome(self) -> bool:
         """Say whether the message has a job's complete outcome; a cut message lacks a part."""
         parts = {TransferOutcome.EXIT: self.exit_status, TransferOutcome.SIGNAL: self.signal}
         return bool(parts.get(self.outcome, self.outcome))
@@ -176,7 +176,7 @@ def encode_transfer_message(message: TransferMessage) -> bytes:
 def encode_message_cutting_reason(message: TransferMessage) -> bytes:
     """Encode a message; if it is longer than MAX_BYTES, shorten its reason."""
     while len(data := encode_transfer_message(message)) > MAX_BYTES and message.reason:
-        message = message.but(reason=message.reason[: len(message.reason) // 2])
+        message = message.with_changes(reason=message.reason[: len(message.reason) // 2])
     return data
 
 

@@ -32,7 +32,7 @@ class TransferAttemptId:
         return hash(str(self))
 
     @property
-    def local(self) -> str:
+    def local_job_or_task_id(self) -> str:
         """The id of the local job or task for Grid Engine's commands: `12`, or `12.3` for a task."""
         return f"{self.job}.{self.task}" if self.task else str(self.job)
 

@@ -24,7 +24,7 @@ class SshLogin:
     person: str = ""  # if root runs ssh: the user whose key is used; empty: root's key
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def shared_connection_key(self) -> tuple[str, str, str, str]:
         """Host, port, remote account and person; logins with equal keys may share an ssh connection."""
         return self.host, self.port, self.user, self.person
 
@@ -42,7 +42,7 @@ class ClusterAccess:
         """Return access to the same cluster with a time limit of at most `timeout_s` for commands."""
         return type(self)(**(vars(self) | {"timeout_s": min(timeout_s, self.timeout_s)}))
 
-    def environment(self) -> dict[str, str]:
+    def command_environment(self) -> dict[str, str]:
         """Return the environment of the batch system's commands, without the caller's variables."""
         return dict(BARE)
 
@@ -59,7 +59,7 @@ class GridEngineCellAccess(ClusterAccess):
 
     kind = GRIDENGINE
 
-    def environment(self) -> dict[str, str]:
+    def command_environment(self) -> dict[str, str]:
         """Return the environment of Grid Engine's commands, without the caller's variables."""
         return BARE | {
             "SGE_ROOT": self.root,
@@ -135,11 +135,11 @@ class TransferRoute:
             setattr(self, key, values.get(key, ""))
 
     @property
-    def home(self) -> Home:
+    def home_cluster_access(self) -> Home:
         return self._access_to_embedded("local") if self.local_kind == EMBEDDED else self._access_to_cell("local")
 
     @property
-    def away(self) -> Away:
+    def remote_cluster_access(self) -> Away:
         """How to reach the remote cluster, without an ssh login."""
         if self.remote_kind == OAR:
             return OarServerAccess(
@@ -153,9 +153,9 @@ class TransferRoute:
         own = any(name in ("stage_in", "stage_out") for name, _ in context)
         return bool(self.remote_ssh and (of_queue or own))
 
-    def away_as(self, person: str) -> Away:
+    def remote_cluster_access_as_user(self, person: str) -> Away:
         """Return how to reach the remote cluster as a user, with the user's ssh login."""
-        cluster = self.away
+        cluster = self.remote_cluster_access
         accounts = dict(pair.split("=") for pair in self.remote_users.split())
         cluster.login = parse_ssh_login_address(self.remote_ssh, accounts.get(person, person))
         return cluster

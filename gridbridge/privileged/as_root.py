@@ -80,7 +80,7 @@ def perform_as_root_request(words: tuple[str, ...], hosts: str = HOSTS, path: st
             program: str = getattr(configuration_file.load_configuration(path).bootstrap, verb)
             if program:
                 safe_files.require_trusted_path(program, owner=os.geteuid())
-                run_program((program, host), dict(ENV), LIMIT_S).checked()
+                run_program((program, host), dict(ENV), LIMIT_S).require_success()
         case ("node", *node_words):
             set_or_tag_oar_node_as_root(tuple(node_words))
         case _:
@@ -103,7 +103,7 @@ def set_or_tag_oar_node_as_root(words: tuple[str, ...], conf: str = "/etc/oar/oa
     if not oar_node_power_and_tags.TAG_WORDS.fullmatch("".join(words[2:])):
         raise AsRootRequestRefusal(f"{words[2][:80]!r} are invalid tags; expected letters, digits and :._+-")
     for argv in commands:
-        run_program(argv, dict(ENV), LIMIT_S).checked()
+        run_program(argv, dict(ENV), LIMIT_S).require_success()
 
 
 def _checked_host_name(text: str) -> str:
@@ -130,7 +130,7 @@ def _is_name_of_balancer_node(host: str, path: str) -> bool:
         policy = configuration_file.load_configuration(path)
     except ConfigError:
         return False
-    prefix = policy.balance.prefix_at(policy.site.cluster)
+    prefix = policy.balance.node_name_prefix(policy.site.cluster)
     return host.startswith(prefix) and host.removeprefix(prefix).isdigit()
 
 

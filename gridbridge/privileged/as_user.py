@@ -88,7 +88,7 @@ def perform_as_user_request(arguments: list[str]) -> NoReturn:
     person = steps.switch_to_user(uid)
     remote = remote_cluster_access_of_person(cluster, record.remote, person)
     if verb == "unstage":
-        remote_stage_folder.remove_remote_transfer_folder(remote.login, record.stage, record.transfer, steps.LIMIT_S)
+        remote_stage_folder.remove_stage_folder_of_record(remote.login, record.stage, record.transfer, steps.LIMIT_S)
         os._exit(0)
     adapter, owner = load_submit_adapter(remote), remote.login.user if remote.login else person
     remote_id = record.remote_id or adapter.find_held_job(remote, record.transfer, owner)

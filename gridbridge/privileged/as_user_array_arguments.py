@@ -88,7 +88,7 @@ class ArraySendProgress:
         self.is_new = False  # whether this call submits the array for the first time
         self.error: Exception | None = None
 
-    def line(self) -> str:
+    def printed_result_line(self) -> str:
         """Return the line that send-arrays prints: exit status, job id or 0, and error."""
         if not self.error:
             return f"0 {self.job or 0} "

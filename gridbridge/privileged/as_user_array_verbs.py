@@ -59,7 +59,7 @@ def _list_end_or_resume_campaign(arguments: list[str]) -> str:
     campaign = int(number)
     with RootLedgerOfSubmittedTasks(campaign) as ledger:
         if verb == "list-arrays":
-            return "".join(f"{' '.join(row)}\n" for row in ledger.list_arrays())
+            return "".join(f"{' '.join(row)}\n" for row in ledger.list_submitted_arrays())
         if verb == "end-campaign":
             note_campaign_end_in_ledger(campaign, ledger)
         else:
@@ -74,7 +74,7 @@ def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTask
 
     After the end no more tasks are sent.
     """
-    if ledger.has_file or _record_campaign_file_in_ledger(campaign, ledger, folder):
+    if ledger.has_campaign_file or _record_campaign_file_in_ledger(campaign, ledger, folder):
         ledger.record_campaign_end()
 
 
@@ -86,14 +86,14 @@ def _record_campaign_file_in_ledger(campaign: int, ledger: RootLedgerOfSubmitted
     """
     from gridbridge.campaigns.store.campaign_file_verification import (
         RootVerifiedCampaignFiles,
-        uid_blocking_campaign_file,
+        owner_uid_of_invalid_campaign_file,
     )
 
     file = campaign_file_name(campaign)
     if os.path.isdir(folder) and not os.path.lexists(f"{folder}/{file}"):
         return False
     try:
-        if (uid := uid_blocking_campaign_file(campaign, folder)) is not None:
+        if (uid := owner_uid_of_invalid_campaign_file(campaign, folder)) is not None:
             as_user_refusals_and_user_switch.require_ordinary_account(read_config_or_not_yet_possible(), file, uid)
             return True
         brought = RootVerifiedCampaignFiles(campaign, folder)
@@ -122,15 +122,15 @@ def _release_or_delete_array(order: AsUserArrayArguments, ledger: RootLedgerOfSu
     job = ledger.job_id_of_array(array.array)
     is_repeated = ledger.may_be_submitted_twice(array.array) or not job
     worker = CampaignOwnerWorker(ledger.uid, lambda person: _array_request_handler(order, person))
-    if not job and (job := worker.ask("find", str(array))):
-        ledger.record_job_id(array.array, job)
-    begun = worker.ask("act", str(array), str(int(is_repeated)), job)
+    if not job and (job := worker.send_request_to_owner_process("find", str(array))):
+        ledger.record_job_id_of_array(array.array, job)
+    begun = worker.send_request_to_owner_process("act", str(array), str(int(is_repeated)), job)
     return f"{job} {begun}".strip()
 
 
 def _require_indices_in_array(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, array: int) -> None:
     """Refuse indices beyond an array's end, because tasks held at these indices would never be released."""
-    tasks = next((row[2] for row in ledger.list_arrays() if row[0] == str(array)), "")
+    tasks = next((row[2] for row in ledger.list_submitted_arrays() if row[0] == str(array)), "")
     size = len(parse_attempt_ranges(tasks)) if tasks else 0
     if any(span[-1] > size for span in parse_array_index_ranges(order.indices)):
         raise AsUserRequestRefusal(f"{order.file}: array {array} has only {size} tasks")

@@ -127,7 +127,7 @@ def exit_with_child(child: UserProcessScope, limit_s: float = LIMIT_S) -> NoRetu
     poll = select.poll()
     poll.register(os.pidfd_open(child.pid), select.POLLIN)
     if not poll.poll(limit_s * 1000):
-        child.end()
+        child.kill_scope_processes()
         raise GridbridgeError(f"the request was not done within {limit_s} s")
     status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
     if status < 0 or status > FIRST_SIGNAL:

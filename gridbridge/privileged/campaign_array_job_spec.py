@@ -60,7 +60,7 @@ class VerifiedCampaignTasks:
             raise SpeculativeCopyRefusal(f"{order.file}: {why}")
         self._order, self._ledger = order, ledger
 
-    def tasks(self, index: int) -> tuple[CampaignArrayScriptTask, ...]:
+    def script_tasks_of_array(self, index: int) -> tuple[CampaignArrayScriptTask, ...]:
         """Return an array's tasks; root's ledger says the attempt number of each speculative copy."""
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
@@ -74,7 +74,9 @@ class VerifiedCampaignTasks:
                 task.copy = copies.get(task.number, 0) + 1
         return script_tasks
 
-    def spec(self, array: CampaignArrayId, tasks: tuple[CampaignArrayScriptTask, ...], person: str) -> JobSpec:
+    def array_job_spec(
+        self, array: CampaignArrayId, tasks: tuple[CampaignArrayScriptTask, ...], person: str
+    ) -> JobSpec:
         header, section = header_of_array(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
         amounts = {key: _checked_amount_in_header(header, key, most) for key, most in LIMITS.items()}

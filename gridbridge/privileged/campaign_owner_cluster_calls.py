@@ -100,10 +100,10 @@ def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISH
         return spec
     from gridbridge.model import names_offered_by_cluster
 
-    environment = names_offered_by_cluster.decode_offered_names(words).environment(nodes, per_host)
+    environment = names_offered_by_cluster.decode_offered_names(words).find_parallel_environment(nodes, per_host)
     if not environment:
         raise JobNeverAcceptedByCluster(names_offered_by_cluster.missing_parallel_env_reason(nodes, per_host))
-    return spec if environment == names_offered_by_cluster.ANY else spec.but(pe=environment)
+    return spec if environment == names_offered_by_cluster.ANY else spec.with_changes(pe=environment)
 
 
 def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
@@ -120,4 +120,4 @@ def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PU
     request = queues.restrict_request_or_none(spec.request)
     if request is None:
         raise JobNeverAcceptedByCluster(f"queue {spec.request.targets} is a transfer queue or missing")
-    return spec.but(request=request)
+    return spec.with_changes(request=request)

@@ -49,7 +49,7 @@ def _require_attempts_ended(order: AsUserArrayArguments, uid: int, earlier: "lis
     ]
     try:
         worker = CampaignOwnerWorker(uid, lambda person: _live_task_index_query(order, person), limit_s)
-        living = _parse_live_indices(worker.ask(*questions))
+        living = _parse_live_indices(worker.send_request_to_owner_process(*questions))
     except OwnerRequestNotYetPossible:
         raise
     except (GridbridgeError, OSError, ValueError):

@@ -56,7 +56,7 @@ def _become_owner_notification_program(path: str, uid: int, text: bytes) -> NoRe
     os.chdir(home)
     try:
         environment = as_user_refusals_and_user_switch.environment_of_person(person.pw_name, home)
-        run_discarding_output((path,), environment, PROGRAM_S, text).checked()
+        run_discarding_output((path,), environment, PROGRAM_S, text).require_success()
     except CommandFailed as error:
         as_user_refusals_and_user_switch.print_as_user_error_and_exit(error)
     os._exit(0)

@@ -14,7 +14,7 @@ from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.fixed_paths import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_THERE
 from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.process_scope import UserProcessScope
-from gridbridge.shell.program_runs import ANSWER_BYTES, remaining_ms
+from gridbridge.shell.program_runs import ANSWER_BYTES, remaining_ms_until_deadline
 
 Answers = Callable[[list[str]], str]  # takes the words of a request, and returns the answer
 Begin = Callable[[str], Answers]  # takes the owner's login name, and returns the function Answers
@@ -49,7 +49,7 @@ class CampaignOwnerWorker:
         os.close(asks)
         os.close(tells)
 
-    def ask(self, *words: str) -> str:
+    def send_request_to_owner_process(self, *words: str) -> str:
         """Send a request to the owner's process; return its answer or raise its error."""
         with suppress(BrokenPipeError):  # the process may have sent an error and ended
             os.write(self._ask, f"{' '.join(words)}\n".encode())
@@ -65,15 +65,15 @@ class CampaignOwnerWorker:
         while not read.endswith(b"\n"):
             ready = []
             with suppress(TimeoutError):
-                ready = poll.poll(remaining_ms(self._deadline))
+                ready = poll.poll(remaining_ms_until_deadline(self._deadline))
             if not ready:
-                self.scope.end()
+                self.scope.kill_scope_processes()
                 raise OwnerWorkerLoss(f"the request was not done within {self._limit_s:g} s")
             if not (chunk := os.read(self._answers, 65536)):
                 raise OwnerWorkerLoss("the owner's process ended")
             read += chunk
             if len(read) > ANSWER_BYTES:
-                self.scope.end()
+                self.scope.kill_scope_processes()
                 raise OwnerWorkerLoss(f"the answer of the owner's process exceeds {ANSWER_BYTES >> 20} MiB")
         return read.decode("utf-8", "replace").rstrip("\n")
 

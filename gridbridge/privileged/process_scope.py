@@ -43,7 +43,7 @@ class UserProcessScope:
         os.close(line)
         os.write(self._line, BY_SYSTEMD if systemd_scope.limit_processes_by_systemd(self.pid, limit_s) else BY_UID)
 
-    def end(self) -> None:
+    def kill_scope_processes(self) -> None:
         """Kill all processes of the scope; process `pid` ends last."""
         if self._line >= 0:
             os.close(self._line)

@@ -38,7 +38,7 @@ def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmit
     sending = CampaignArraySender(order, ledger, content)
     sent = sending.submit_held_arrays()
     sending.release_submitted_arrays(sent)
-    return (sent_array.line() for sent_array in sent)
+    return (sent_array.printed_result_line() for sent_array in sent)
 
 
 class CampaignArraySender:
@@ -102,7 +102,7 @@ class CampaignArraySender:
         """Submit an array on hold, or adopt the job that an earlier call submitted."""
         if sent.job:
             return
-        job = self._worker.ask(SUBMIT, str(sent.place), str(int(sent.is_new)))
+        job = self._worker.send_request_to_owner_process(SUBMIT, str(sent.place), str(int(sent.is_new)))
         if not is_short_ascii_number(job):
             raise GridbridgeError(f"{job[:40]!r} is not a job id")
         sent.job = job
@@ -111,7 +111,7 @@ class CampaignArraySender:
         """Record new job ids, and withdraw the intents of arrays that were not submitted."""
         for sent in begun:
             if sent.job and not self._ledger.job_id_of_array(sent.array.array):
-                self._ledger.record_job_id(sent.array.array, sent.job)
+                self._ledger.record_job_id_of_array(sent.array.array, sent.job)
         for sent in unbegun:
             if sent.is_new and not sent.error:
                 self._ledger.withdraw_array(sent.array.array)
@@ -128,7 +128,7 @@ class CampaignArraySender:
 
     def _ask_and_record_error(self, sent: list[ArraySendProgress], *words: str) -> None:
         try:
-            self._worker.ask(*words)
+            self._worker.send_request_to_owner_process(*words)
         except (GridbridgeError, OSError) as error:
             for sent_array in sent:
                 sent_array.error = error
@@ -143,7 +143,9 @@ class CampaignArraySender:
                 if arguments[1] == "0" and (job := site.find_held_array(str(array))):  # the array is not new
                     return job
                 assert self._content
-                return site.submit_held_array(self._content.spec(array, self._content.tasks(index), person))
+                return site.submit_held_array(
+                    self._content.array_job_spec(array, self._content.script_tasks_of_array(index), person)
+                )
             if verb == RELEASE:
                 site.release_new_arrays(arguments)
             else:

@@ -38,7 +38,7 @@ def limit_processes_by_systemd(pid: int, limit_s: float) -> bool:
     name = next(word for word in argv if word.endswith(".scope"))
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
     try:
-        program_runs.run_program(argv, environment, SYSTEMD_S, most_bytes=program_runs.CHUNK_BYTES).checked()
+        program_runs.run_program(argv, environment, SYSTEMD_S, most_bytes=program_runs.CHUNK_BYTES).require_success()
     except CommandFailed:  # D-Bus is missing or systemd is busy
         return False
     until = time.monotonic() + MOVE_S

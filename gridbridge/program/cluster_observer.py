@@ -78,7 +78,7 @@ class ClusterObserver:
         self._usual_s = 0.0
         self._words_due = clock.steady_s()
 
-    def follow(self, where: Away, pace: PollerSection, transfer_queues: Collection[str]) -> None:
+    def use_changed_configuration(self, where: Away, pace: PollerSection, transfer_queues: Collection[str]) -> None:
         """Use a changed configuration from now on; query the cluster's offered names at once."""
         self._where = where
         self._pace = pace
@@ -86,7 +86,7 @@ class ClusterObserver:
         self._adapt_query_interval()
         self._words_due = self._clock.steady_s()
 
-    def ask_if_due(
+    def start_query_if_due(
         self,
         job_ids: Callable[[], frozenset[int]],
         sent: Callable[[str], CampaignJobsAtCluster] = lambda _: CampaignJobsAtCluster(),
@@ -100,7 +100,7 @@ class ClusterObserver:
             self._due = self._asked_at + self.interval_s
             self._asked = self._threads.submit(self._query_cluster, job_ids(), sent(self.cluster))
 
-    def answer(self) -> ClusterQueryResult | None:
+    def take_query_result(self) -> ClusterQueryResult | None:
         """Return the result of a finished query, each result only once; None without a new result."""
         if self._asked is None or not self._asked.done():
             return None
@@ -128,7 +128,7 @@ class ClusterObserver:
         snapshot = answer.snapshot and replace(answer.snapshot, taken_at=taken_at)
         return replace(answer, snapshot=snapshot, shared=shared)
 
-    def dismiss(self) -> None:
+    def shut_down_threads(self) -> None:
         """Stop querying the cluster after the present query."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -167,13 +167,13 @@ class ClusterObserver:
             return None
         self._words_due = self._clock.steady_s() + self._pace.vocabulary_s
         try:
-            return cluster_status_reader(self._where).query_request_vocabulary(self._where)
+            return cluster_status_reader(self._where).query_requestable_names(self._where)
         except Exception as error:  # an unexpected answer must not end the service
             _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, describe_error(error))
             return None
 
     def _replace_accounts_by_owners(self, rows: tuple[ClusterJobListRow, ...]) -> tuple[ClusterJobListRow, ...]:
-        person_of = self._users.person_of
+        person_of = self._users.user_of_remote_account
         return tuple(replace(row, owner=person_of(row.owner, self.cluster)) for row in rows)
 
 
@@ -191,18 +191,18 @@ class ClusterSnapshotSharing:
         self._clock = clock
         self._is_dry = is_dry
 
-    def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
+    def share_query_result(self, cluster: str, answer: LastClusterQueryResult) -> None:
         if not self._is_dry:
-            self._answers.store_result(cluster, answer)
+            self._answers.store_last_query_result(cluster, answer)
 
-    def find(
+    def find_recent_snapshot(
         self, cluster: str, location: str, released: frozenset[str], limit_s: float
     ) -> SharedClusterSnapshot | None:
         """Return a recent shared snapshot that contains the released jobs; None without one.
 
         A snapshot is recent until its age reaches `limit_s` or the query interval, whichever is longer.
         """
-        last = self._answers.find_result(cluster)
+        last = self._answers.find_last_query_result(cluster)
         if last is None or last.place != location or not released <= last.covers:
             return None
         age_s = (self._clock.now() - last.asked_at).total_seconds()
@@ -261,7 +261,7 @@ class LastClusterSnapshots:
         show: Callable[[ClusterQueryResult, ClusterSnapshot | None], None],
         clock: Clock,
     ) -> None:
-        self.good: dict[str, ClusterSnapshot] = clock.shifted_dictionary(
+        self.good: dict[str, ClusterSnapshot] = clock.make_clock_shifted_dictionary(
             lambda snapshot, step: replace(snapshot, taken_at=snapshot.taken_at + step)
         )
         self._clock = clock
@@ -273,7 +273,7 @@ class LastClusterSnapshots:
 
     def collect_results(self) -> tuple[ClusterQueryResult, ...]:
         """Return the query results that have arrived since the last call."""
-        came = tuple(answer for observer in self._observers.values() if (answer := observer.answer()))
+        came = tuple(answer for observer in self._observers.values() if (answer := observer.take_query_result()))
         for answer in came:
             self._store_query_result(answer)
         return came
@@ -282,7 +282,7 @@ class LastClusterSnapshots:
         """Return the clusters of which the last two queries failed."""
         return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
 
-    def forget(self, cluster: str) -> None:
+    def forget_cluster_results(self, cluster: str) -> None:
         """Forget a cluster's results, after a change of its address or at the end of its queries."""
         self.good.pop(cluster, None)
         self._failed.pop(cluster, None)
@@ -305,7 +305,7 @@ class LastClusterSnapshots:
             else {"trouble": answer.trouble},
         )
         if answer.shared:
-            self._sharing.put(answer.cluster, answer.shared)
+            self._sharing.share_query_result(answer.cluster, answer.shared)
         self._show(answer, self.good.get(answer.cluster))
 
 

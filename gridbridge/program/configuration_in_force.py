@@ -107,7 +107,9 @@ class ReloadableConfiguration:
             _log.info("event=configured %s sha256=%.12s", words, outcome.sha256)
         return is_news
 
-    def keep_earlier(self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]) -> None:
+    def keep_earlier_configuration(
+        self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]
+    ) -> None:
         """Keep the configuration of the service's last run if the new one lacks parts that remote jobs need."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away_jobs(earlier.policy)) if is_other else ()
@@ -188,7 +190,7 @@ def _parse_trusted_configuration(path: str, raw: bytes, now: datetime) -> Active
     A site that belongs to one user trusts this user's files.
     """
     policy = configuration_file.parse_configuration(path, raw)
-    if not policy.is_personal:
+    if not policy.is_single_user_site:
         try:
             safe_files.require_trusted_path(path, owner=os.geteuid())
         except OSError as error:

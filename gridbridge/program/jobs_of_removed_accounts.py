@@ -19,7 +19,7 @@ class OwnerlessJobNotDeleted(OwnerAccountGone):
 def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
     """Delete the remote job of a transfer, found by its id, or by its name if the id is unknown."""
     where = configured_cluster_address(policy, cluster)
-    far, account = load_submit_adapter(where), policy.clusters[cluster].users.account_of(owner)
+    far, account = load_submit_adapter(where), policy.clusters[cluster].users.remote_account_of_user(owner)
     try:
         job = job or far.find_held_job(where, transfer, account)
         if job and far.query_owner_and_account(where, job) == (account, transfer):
@@ -31,7 +31,7 @@ def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, tran
 def delete_array_of_removed_account(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
     """Delete the jobs `ids` of an array and a held job with its name; return the array's job id, or 0."""
     where = configured_cluster_address(policy, cluster)
-    far, account = load_campaign_array_adapter(where), policy.clusters[cluster].users.account_of(owner)
+    far, account = load_campaign_array_adapter(where), policy.clusters[cluster].users.remote_account_of_user(owner)
     job_ids = [str(job) for job in ids if job]
     try:
         first = far.find_held_job(where, name, account)
@@ -46,7 +46,7 @@ def delete_array_of_removed_account(policy: Policy, cluster: str, owner: str, na
 def _job_not_deleted_error(
     policy: Policy, cluster: str, owner: str, job: str, error: GridbridgeError
 ) -> OwnerlessJobNotDeleted:
-    account = policy.clusters[cluster].users.account_of(policy.site.service_account)
+    account = policy.clusters[cluster].users.remote_account_of_user(policy.site.service_account)
     wrong = f"the account of {owner} is gone, and {account} can't delete {job} at {cluster}: {error}"
     sets_up = batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).sets_up
     makes = f"make {account} an operator of {cluster}, or " if sets_up and sets_up.HAS_OPERATORS else ""

@@ -57,7 +57,7 @@ class QeventJobEndReceiver:
         self._started_at = -AGAIN_S
         self._fifo = _open_job_end_fifo(folder)
 
-    def ended(self) -> frozenset[int]:
+    def take_ended_job_ids(self) -> frozenset[int]:
         """Return the ids of jobs that have ended since the last call; empty above the rate limit."""
         if not (self._child and self._child.is_alive()) and self._clock() - self._started_at >= AGAIN_S:
             self._started_at = self._clock()
@@ -67,9 +67,9 @@ class QeventJobEndReceiver:
         except BlockingIOError:
             return self._rate.ids_below_limit([])
 
-    def stop(self) -> None:
+    def stop_receiving_job_ends(self) -> None:
         if self._child:
-            self._child.end()
+            self._child.terminate_child_process()
             self._child = None
         if self._fifo >= 0:
             os.close(self._fifo)
@@ -102,7 +102,7 @@ class OarJobEndListener:
         self._thread = threading.Thread()
         self._start_listener_thread()
 
-    def ended(self) -> frozenset[int]:
+    def take_ended_job_ids(self) -> frozenset[int]:
         """Return the ids of jobs that have ended since the last call; empty above the rate limit."""
         self._start_listener_thread()
         ids = []
@@ -111,7 +111,7 @@ class OarJobEndListener:
                 ids.append(self._heard.get_nowait())
         return self._rate.ids_below_limit(ids)
 
-    def stop(self) -> None:
+    def stop_receiving_job_ends(self) -> None:
         """Stop listening; the thread ends within seconds."""
         self._stopped.set()
 
@@ -169,7 +169,7 @@ class ChildEndingWithParent:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def end(self) -> None:
+    def terminate_child_process(self) -> None:
         """Terminate the child process, and wait for its end."""
         self._process.terminate()
         try:

@@ -64,7 +64,7 @@ class CycleDaemon(Protocol[Seen, Plan]):
     def open_cycle(self) -> AbstractContextManager[ProgramCycleSteps[Seen, Plan]]:
         """Open a context for one cycle; raise GridbridgeError if the whole cycle failed."""
 
-    def has_news(self) -> bool:
+    def should_start_cycle_early(self) -> bool:
         """Say, during a pause, whether the next cycle is to start at once."""
 
     def recover(self) -> None:
@@ -104,7 +104,7 @@ def run_cycle_once(
     plan = program.decide(situation)
     entry = program.entry(situation, plan)
     if entry and not is_dry:
-        program.journal.store_entry(entry)
+        program.journal.store_decision(entry)
     if entry or is_dry:
         report(entry.sentence if entry else NOTHING)
     if not is_dry:
@@ -127,13 +127,13 @@ def run_cycles_forever(
     trouble: Exception | None = None
     pause_s = 0.0
     while not signals.is_stopped:
-        life_sign.beat()
+        life_sign.send_heartbeat()
         before, trouble = trouble, _run_cycle_or_return_error(daemon, life_sign, report, has_failed=trouble is not None)
         if before and not trouble:
             _log.info("event=well_again after=%r", str(before))
         pause_s = double_pause_after_failure(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
-        news = NewsDuringPause(daemon, trouble)
-        _wait_for_next_cycle(pause_s or daemon.pause_s, news.wake, signals, life_sign, clock)
+        news = EarlyCycleStartCheck(daemon, trouble)
+        _wait_for_next_cycle(pause_s or daemon.pause_s, news.should_end_pause, signals, life_sign, clock)
         trouble = news.trouble
 
 
@@ -142,7 +142,7 @@ def _run_cycle_or_return_error(
 ) -> Exception | None:
     try:
         if has_failed:
-            life_sign.begin()
+            life_sign.announce_long_step()
             daemon.recover()
         with daemon.open_cycle() as program:
             run_cycle_once(program, report)
@@ -162,17 +162,17 @@ def _release_files_after_failed_cycle(daemon: CycleDaemon[Seen, Plan], error: Ex
     return error
 
 
-class NewsDuringPause:
+class EarlyCycleStartCheck:
     """Asks during a pause whether the next cycle is to start at once; keeps the last error."""
 
     def __init__(self, daemon: CycleDaemon[Seen, Plan], trouble: Exception | None) -> None:
         self._daemon = daemon
         self.trouble = trouble
 
-    def wake(self) -> bool:
+    def should_end_pause(self) -> bool:
         """Return whether the next cycle is to start at once; False after a failure."""
         try:
-            return not self.trouble and self._daemon.has_news()
+            return not self.trouble and self._daemon.should_start_cycle_early()
         except FAILURES as error:
             self.trouble = _release_files_after_failed_cycle(self._daemon, error)
             return False
@@ -184,8 +184,8 @@ def _wait_for_next_cycle(
     deadline_s = clock.steady_s() + limit_s
     while True:
         left_s = deadline_s - clock.steady_s()
-        life_sign.beat()
-        if signals.wait(min(max(0.0, left_s), BEAT_S)) or left_s <= BEAT_S or wakes():
+        life_sign.send_heartbeat()
+        if signals.wait_for_signal(min(max(0.0, left_s), BEAT_S)) or left_s <= BEAT_S or wakes():
             return
 
 
@@ -193,7 +193,7 @@ def require_service_account(policy: Policy) -> None:
     """Raise ConfigError if this process does not run as the service's account."""
     account = policy.site.service_account
     runs_as = pwd.getpwuid(os.geteuid()).pw_name
-    if not policy.is_personal and runs_as != account:
+    if not policy.is_single_user_site and runs_as != account:
         words = f'[site] service_account = "{account}": this process runs as {runs_as}'
         raise ConfigError((f"{CONFIG}: {words}; run it as {account}",))
 
@@ -244,9 +244,9 @@ class ReloadingDaemon:
     def check_configuration(self) -> None:
         self._is_changed = self._configuration.reload_if_changed() or self._is_changed
 
-    def has_news(self) -> bool:
+    def should_start_cycle_early(self) -> bool:
         """Say whether the next cycle is to start at once."""
-        return self._daemon.has_news()
+        return self._daemon.should_start_cycle_early()
 
     def recover(self) -> None:
         self._daemon.recover()

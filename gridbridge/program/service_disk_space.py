@@ -71,16 +71,16 @@ class StarterTmpdirQuery:
             workers, policy.site.cluster, TMPDIR, self._query_starter_tmpdirs, clock, ASK_S
         )
 
-    def follow(self, policy: Policy) -> None:
+    def use_changed_configuration(self, policy: Policy) -> None:
         self._policy = policy
 
-    def folders(self) -> frozenset[str]:
+    def queried_tmpdir_folders(self) -> frozenset[str]:
         """Return the TMPDIR folders of the last answer; empty before the first answer."""
-        if answer := self._question.answer():
+        if answer := self._question.take_query_result():
             self._known = answer[1]
-        queues = () if self._policy.why_no_queues else tuple(self._policy.queues)
-        if queues and self._question.may_ask():
-            self._question.ask(queues)
+        queues = () if self._policy.why_no_transfer_queues else tuple(self._policy.queues)
+        if queues and self._question.is_query_due():
+            self._question.start_query(queues)
         return self._known
 
     def _query_starter_tmpdirs(self, queues: tuple[str, ...]) -> frozenset[str]:

@@ -57,7 +57,7 @@ def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str =
         queues=tuple(transfer_status_explanation.report_transfer_queue_status(route, shown, now) for route in routes),
         transfers=tuple(
             TransferAndAwaitedEvent(
-                job=parse_transfer_name(transfer.transfer).local,
+                job=parse_transfer_name(transfer.transfer).local_job_or_task_id,
                 transfer=transfer,
                 waits_for=explain_transfer_wait(transfer, shown, now),
             )

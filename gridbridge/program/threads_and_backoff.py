@@ -64,7 +64,7 @@ class OwnerThreadPools:
         self._threads: dict[str, ThreadPool] = {}
         self._open: dict[str, list[Future[object]]] = {}
 
-    def do(self, owner: str, act: Callable[[Subject], Outcome], subject: Subject) -> "Future[Outcome]":
+    def run_call_in_thread(self, owner: str, act: Callable[[Subject], Outcome], subject: Subject) -> "Future[Outcome]":
         """Make a call for a person in a thread, after earlier calls for the same person."""
         self._dismiss_idle_thread_pools()
         threads = self._threads.get(owner) or ThreadPool(A_PERSON, f"for-{owner}")
@@ -73,7 +73,7 @@ class OwnerThreadPools:
         self._open.setdefault(owner, []).append(future)  # type: ignore[arg-type]
         return future
 
-    def dismiss(self) -> None:
+    def shut_down_threads(self) -> None:
         """Stop all threads after their present calls."""
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
@@ -108,19 +108,19 @@ class RepeatedBackgroundQuery(Generic[Subject, Told]):
         self._due_s = clock() + first_s
         self._asked: tuple[Subject, Future[Told]] | None = None
 
-    def may_ask(self) -> bool:
+    def is_query_due(self) -> bool:
         """Say whether a query may start now: no query runs, and the pause is over. True begins a new pause."""
         if self._asked is not None or self._clock() < self._due_s:
             return False
         self._due_s = self._clock() + self._pause_s
         return True
 
-    def ask(self, subject: Subject) -> None:
+    def start_query(self, subject: Subject) -> None:
         """Start a query in a thread; `answer` returns the result later."""
-        future = self._workers.do(f"cluster {self._cluster}", self._ask, subject)
+        future = self._workers.run_call_in_thread(f"cluster {self._cluster}", self._ask, subject)
         self._asked = subject, future
 
-    def answer(self) -> tuple[Subject, Told] | None:
+    def take_query_result(self) -> tuple[Subject, Told] | None:
         """Return subject and result of a finished query, each result only once; None without a new result."""
         if self._asked is None or not self._asked[1].done():
             return None
@@ -158,15 +158,15 @@ class BackoffBySubject:
             oldest, (due_at_s, _) = next(iter(self._next.items()))
             if now_s - due_at_s <= self._longest_s:
                 break
-            self.forget(oldest)
+            self.forget_failed_tries(oldest)
         due_at_s, last_s = self._next.get(subject, (now_s, 0.0))
         if now_s < due_at_s:
             return False
         wait_s = double_pause_after_failure(last_s, self._first_s, self._longest_s)
-        self.forget(subject)
+        self.forget_failed_tries(subject)
         self._next[subject] = now_s + wait_s, wait_s
         return True
 
-    def forget(self, subject: Hashable) -> None:
+    def forget_failed_tries(self, subject: Hashable) -> None:
         """Forget the failed tries for a subject, so that the act may be tried at once."""
         self._next.pop(subject, None)

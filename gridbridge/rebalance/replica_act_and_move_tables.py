@@ -49,13 +49,13 @@ class ReplicaActRows:
         rows = self._database.rows(select(*columns).order_by(CARRIED.c.began_at, CARRIED.c.token))
         return tuple(ServiceReplicaAct(**row) for row in rows)
 
-    def record_begin(self, carried: Iterable[ServiceReplicaAct]) -> None:
+    def record_act_begins(self, carried: Iterable[ServiceReplicaAct]) -> None:
         """Record actions on replicas before they begin; a continued action is recorded again."""
         rows = [asdict(replica) for replica in carried]
         if rows:
             self._database.execute(self._database.upsert(CARRIED), rows)
 
-    def record_end(self, token: str, at: datetime, why: str) -> None:
+    def record_act_end(self, token: str, at: datetime, why: str) -> None:
         """Record the end of an action on a replica; `why` is empty for success."""
         self._database.execute(update(CARRIED).where(CARRIED.c.token == token).values(ended_at=at, why=why))
 
@@ -74,7 +74,7 @@ class RebalanceNoteRows:
         return RecentPlacementMoveTimes(hosts=self._note_times_by_name(HOST), jobs=self._note_times_by_name(JOB))
 
     def record_tasks_marked_for_move(self, moved: Iterable[Place], at: datetime) -> None:
-        self.record_times(MOVED, (".".join(map(str, task)) for task in moved), at)
+        self.record_note_times(MOVED, (".".join(map(str, task)) for task in moved), at)
 
     def marked_campaign_tasks(self) -> dict[Place, datetime]:
         """Return when each campaign task got its deletion mark for a move."""
@@ -92,12 +92,12 @@ class RebalanceNoteRows:
         """Record the datasets that were verified now, and the datasets that could not be read."""
         good, bad = list(read), list(unread)
         with self._database.transaction():
-            self.record_times(READ, [*good, *bad], at)
-            self.record_times(UNREAD, bad, at)
+            self.record_note_times(READ, [*good, *bad], at)
+            self.record_note_times(UNREAD, bad, at)
             for name in good:
                 self._delete_notes(UNREAD, NOTES.c.name == name)
 
-    def record_times(self, kind: str, names: Iterable[str], at: datetime) -> None:
+    def record_note_times(self, kind: str, names: Iterable[str], at: datetime) -> None:
         """Record one time for several names of a kind, such as HOST, JOB or READ."""
         rows = [{"kind": kind, "name": name, "at": at} for name in names]
         if rows:
@@ -109,7 +109,7 @@ class RebalanceNoteRows:
         return frozenset((dataset, area) for dataset, _, area in parts)
 
     def record_replica_to_remove(self, dataset: str, area: str, at: datetime) -> None:
-        self.record_times(LEAVING, [f"{dataset} {area}"], at)
+        self.record_note_times(LEAVING, [f"{dataset} {area}"], at)
 
     def record_replica_removed(self, dataset: str, area: str) -> None:
         self._delete_notes(LEAVING, NOTES.c.name == f"{dataset} {area}")
@@ -117,16 +117,16 @@ class RebalanceNoteRows:
     def delete_old_removal_notes(self, before: datetime) -> None:
         self._delete_notes(LEAVING, NOTES.c.at < before)
 
-    def paused_since(self) -> datetime | None:
+    def moves_paused_since(self) -> datetime | None:
         return self._note_times_by_name(QUIESCED).get("")
 
-    def record_pause(self, at: datetime | None) -> None:
+    def record_pause_of_moves(self, at: datetime | None) -> None:
         """Record that all moves are paused from the time `at` on; None ends the pause."""
         with self._database.transaction():
             self._delete_notes(QUIESCED)
-            self.record_times(QUIESCED, [""] if at else [], at or datetime.max)
+            self.record_note_times(QUIESCED, [""] if at else [], at or datetime.max)
 
-    def delete_old_notes(self, before: datetime) -> None:
+    def delete_old_rebalance_notes(self, before: datetime) -> None:
         """Delete the notes of moves and verifications that are older than a time."""
         self._database.execute(delete(NOTES).where(NOTES.c.kind.not_in((LEAVING, QUIESCED)), NOTES.c.at < before))
 

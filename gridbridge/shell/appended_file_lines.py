@@ -39,9 +39,9 @@ def read_appended_lines(
 
 
 def _read_next_appended_lines(path: str, position: AccountingFilePosition, now: float, most: int) -> AppendedLines:
-    if _does_file_continue(path, position):
+    if _does_path_contain_position(path, position):
         return _read_lines_at_position(path, position, most)
-    old = next((name for name in _find_rotated_files(path) if _does_file_continue(name, position)), "")
+    old = next((name for name in _find_rotated_files(path) if _does_path_contain_position(name, position)), "")
     if not old:
         why = f"{path}: the file was cut short or replaced, and no file beside it continues the lines that were read"
         return _read_lines_at_position(path, AccountingFilePosition(), most, lost=why)
@@ -69,7 +69,7 @@ def _find_rotated_files(path: str) -> Iterator[str]:
             yield beside
 
 
-def _does_file_continue(path: str, position: AccountingFilePosition) -> bool:
+def _does_path_contain_position(path: str, position: AccountingFilePosition) -> bool:
     try:
         with open(path, "rb", buffering=0) as file:
             return _does_file_contain_position(file.fileno(), position)

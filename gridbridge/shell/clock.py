@@ -16,7 +16,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def _steady() -> float:
+def _read_steady_clock_s() -> float:
     """Return CLOCK_BOOTTIME, which nobody can set, and which runs while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -34,7 +34,9 @@ class ClockShiftedDictionary(dict[K, V]):
 class Clock:
     """The time of day, with a steady clock that shows whether someone has set the time of day."""
 
-    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = _steady) -> None:
+    def __init__(
+        self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = _read_steady_clock_s
+    ) -> None:
         self._wall = wall
         self._steady = steady
         self._offset_s = wall() - steady()
@@ -65,14 +67,14 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    def shifted_dictionary(self, moved: Callable[[V, timedelta], V]) -> ClockShiftedDictionary[Any, V]:
+    def make_clock_shifted_dictionary(self, moved: Callable[[V, timedelta], V]) -> ClockShiftedDictionary[Any, V]:
         """Return an empty dictionary of recorded times; `moved` shifts a value after a clock step."""
         values = ClockShiftedDictionary[Any, V](moved)
         self._dated = [reference for reference in self._dated if reference() is not None]
         self._dated.append(weakref.ref(values))
         return values
 
-    def detect_step(self) -> timedelta:
+    def detect_clock_step(self) -> timedelta:
         """Return how far the clock was set forward since the last call, and shift all recorded times."""
         offset_s = self._wall() - self._steady()
         moved_s, self._offset_s = offset_s - self._offset_s, offset_s

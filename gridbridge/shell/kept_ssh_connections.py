@@ -18,7 +18,7 @@ from gridbridge.shell.paramiko_login import (
     CHUNK_BYTES,
     TROUBLES,
     LoginWithSshConfig,
-    closed_after_limit,
+    close_connection_after_limit,
     connect_with_paramiko,
     openssh_message_for_error,
     read_ssh_config_of_login,
@@ -53,14 +53,14 @@ class KeptSshConnections(OpenSshClient):
     def __init__(self) -> None:
         self._lines: dict[tuple[str, ...], SshLoginConnection] = {}
 
-    def carry(
+    def run_ssh_request(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         """Run a request in a channel; return the result, and whether nothing was sent."""
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
-            return super().carry(login, token, request, timeout_s, most_bytes)
-        line = self._lines.setdefault(login.key, SshLoginConnection())
+            return super().run_ssh_request(login, token, request, timeout_s, most_bytes)
+        line = self._lines.setdefault(login.shared_connection_key, SshLoginConnection())
         deadline = time.monotonic() + timeout_s + GRACE_S
         if not line.channels.acquire(timeout=timeout_s):
             return _failed_ssh_request_result(b""), True
@@ -71,7 +71,7 @@ class KeptSshConnections(OpenSshClient):
         finally:
             line.channels.release()
 
-    def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
+    def stream_remote_output(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
         """Run a remote command with input `text`; yield the output, and b"" after a second without output.
 
         The command runs until the caller stops reading. Raises HostNotReached if no connection can be opened, and
@@ -84,7 +84,7 @@ class KeptSshConnections(OpenSshClient):
                 FAILED,
                 stderr=b"no ssh connection is kept open, because of Match, ProxyJump or ProxyCommand in ~/.ssh/config",
             )
-        line = self._lines.setdefault(login.key, SshLoginConnection())
+        line = self._lines.setdefault(login.shared_connection_key, SshLoginConnection())
         try:
             channel = _open_channel_or_reconnect(line, configured_login, time.monotonic() + CONNECT_S, command)
         except TROUBLES as error:
@@ -139,7 +139,7 @@ def _open_channel(
     try:
         channel = transport.open_session(timeout=_remaining_s_until_deadline(deadline))
         channel.settimeout(_remaining_s_until_deadline(deadline))
-        with closed_after_limit(_remaining_s_until_deadline(deadline), partial(_close_channel, channel)):
+        with close_connection_after_limit(_remaining_s_until_deadline(deadline), partial(_close_channel, channel)):
             channel.exec_command(command)  # paramiko itself sets no timeout
     except TROUBLES as error:
         if is_new or transport.is_active():

@@ -112,12 +112,12 @@ class LogLineQuotaByPerson:
         self._begun_s = clock()
         self._count: Counter[Hashable] = Counter()
 
-    def allows(self, person: Hashable) -> bool:
+    def may_write_log_line(self, person: Hashable) -> bool:
         """Count one more log line about a person; say whether the line may be written."""
         self._count[person] += 1
         return self._count[person] <= self._most
 
-    def left_out(self) -> dict[Hashable, int]:
+    def take_omitted_line_counts(self) -> dict[Hashable, int]:
         """Return each person's number of lines above the limit, once after each interval; else an empty dict."""
         if self._clock() - self._begun_s < self._interval_s:
             return {}
@@ -126,9 +126,9 @@ class LogLineQuotaByPerson:
         self._begun_s = self._clock()
         return left_out
 
-    def tell_left_out(self, log: Logger) -> None:
+    def log_omitted_line_counts(self, log: Logger) -> None:
         """Log each uid's number of lines above the limit, once after each interval."""
-        for uid, count in self.left_out().items():
+        for uid, count in self.take_omitted_line_counts().items():
             log.warning("event=left_out uid=%s lines=%d", uid, count)
 
 
@@ -139,13 +139,13 @@ class WithheldLogLines:
         self._most = most
         self._lines: dict[Hashable, dict[Hashable, list[str]]] = {}
 
-    def keep(self, person: Hashable, subject: Hashable, line: str) -> None:
+    def withhold_log_line(self, person: Hashable, subject: Hashable, line: str) -> None:
         """Hold back a log line, or drop the line if the person has too many lines."""
         theirs = self._lines.setdefault(person, {})
         if sum(map(len, theirs.values())) < self._most:
             theirs.setdefault(subject, []).append(line)
 
-    def take(self, person: Hashable, subject: Hashable) -> list[str]:
+    def take_withheld_lines(self, person: Hashable, subject: Hashable) -> list[str]:
         """Remove and return the log lines that are held back about a subject."""
         theirs = self._lines.get(person, {})
         lines = theirs.pop(subject, [])

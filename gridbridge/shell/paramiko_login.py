@@ -201,7 +201,7 @@ def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: by
         raise HostNotReached((CLIENT,), FAILED, stderr=b"the connection is closed")
     output, status = bytearray(), None
     try:
-        with closed_after_limit(limit_s, transport.close):
+        with close_connection_after_limit(limit_s, transport.close):
             channel = transport.open_session(timeout=limit_s)
             channel.set_combine_stderr(True)
             channel.exec_command(command)  # paramiko itself sets no timeout
@@ -223,7 +223,7 @@ def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: by
 
 
 @contextmanager
-def closed_after_limit(limit_s: float, close: Callable[[], None]) -> Iterator[None]:
+def close_connection_after_limit(limit_s: float, close: Callable[[], None]) -> Iterator[None]:
     """Call `close` at the time limit, so that threads that wait for the connection wake up."""
     late = threading.Timer(limit_s, close)
     late.daemon = True

@@ -36,7 +36,7 @@ class CompletedProgram:
         self.stdout = stdout
         self.stderr = stderr
 
-    def checked(self) -> "CompletedProgram":
+    def require_success(self) -> "CompletedProgram":
         """Return this object itself; raise CommandFailed if the exit status is not 0."""
         if self.status:
             raise CommandFailed(self.argv, self.status, self.stdout, self.stderr)
@@ -113,10 +113,10 @@ def run_with_file_as_input(
     try:
         pid = spawn_program(argv, env, [source, *theirs])
     except OSError as error:
-        close_files(ours)
+        close_file_descriptors(ours)
         raise ProgramNotStarted(argv, error) from error
     finally:
-        close_files(theirs)
+        close_file_descriptors(theirs)
     try:
         stdout, stderr = _read_program_outputs(ours, deadline, most_bytes)
         status = reap_program(pid, deadline)
@@ -127,7 +127,7 @@ def run_with_file_as_input(
         kill_program_session(pid)
         raise ProgramOutputTooLong(argv, most_bytes) from error
     finally:
-        close_files(ours)
+        close_file_descriptors(ours)
         _after_each_program()
     return CompletedProgram(argv, status, stdout, stderr)
 
@@ -141,7 +141,7 @@ def run_discarding_output(
     except OSError as error:
         raise ProgramNotStarted(argv, error) from error
     finally:
-        close_files(theirs)
+        close_file_descriptors(theirs)
     poll = select.poll()
     poll.register(end := os.pidfd_open(pid), select.POLLIN)
     has_ended = bool(poll.poll(timeout_s * 1000))
@@ -176,7 +176,7 @@ def _read_program_outputs(ends: list[int], deadline: float, most_bytes: int) -> 
         poll.register(end, select.POLLIN)
     unread = set(ends)
     while unread:
-        for end, _ in poll.poll(remaining_ms(deadline)):
+        for end, _ in poll.poll(remaining_ms_until_deadline(deadline)):
             if chunk := os.read(end, CHUNK_BYTES):
                 read[end].append(chunk)
                 most_bytes -= len(chunk)
@@ -189,7 +189,7 @@ def _read_program_outputs(ends: list[int], deadline: float, most_bytes: int) -> 
     return stdout, stderr
 
 
-def remaining_ms(deadline: float) -> float:
+def remaining_ms_until_deadline(deadline: float) -> float:
     """Return the time until a deadline in milliseconds, plus 1; raise TimeoutError after the deadline."""
     left_s = deadline - time.monotonic()
     if left_s <= 0:
@@ -200,7 +200,7 @@ def remaining_ms(deadline: float) -> float:
 def reap_program(pid: int, deadline: float) -> int:
     """Wait for a program's end; return the exit status, negative for a signal."""
     while not (result := os.waitpid(pid, os.WNOHANG))[0]:
-        remaining_ms(deadline)
+        remaining_ms_until_deadline(deadline)
         time.sleep(0.001)
     return os.waitstatus_to_exitcode(result[1])
 
@@ -214,6 +214,6 @@ def kill_program_session(pid: int) -> None:
         return
 
 
-def close_files(ends: list[int]) -> None:
+def close_file_descriptors(ends: list[int]) -> None:
     for end in ends:
         os.close(end)

@@ -87,7 +87,7 @@ fi
 rm -rf -- "$me" 2>/dev/null || {{ chmod -R u+rwx -- "$me"; rm -rf -- "$me"; }}"""
 
 
-def remote_stage_parent(stage_dir: str, account: str) -> str:
+def parent_of_remote_stage_folder(stage_dir: str, account: str) -> str:
     if stage_dir.startswith("/"):
         return f"{stage_dir}/{account}"
     return stage_dir or STAGE_DIR
@@ -96,7 +96,9 @@ def remote_stage_parent(stage_dir: str, account: str) -> str:
 def make_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> str:
     """Make a transfer's folder anew; return its path, or raise UnstageablePaths or UnsafeRemoteFolder."""
     try:
-        path = _run_remote_shell_script(login, MAKE, (_checked_transfer_folder(folder),), timeout_s).removesuffix(b"\n")
+        path = _run_remote_shell_script(login, MAKE, (_require_valid_transfer_folder(folder),), timeout_s).removesuffix(
+            b"\n"
+        )
     except CommandFailed as error:
         if error.status != TAKEN:
             raise
@@ -112,7 +114,7 @@ def require_safe_stage_dir(login: SshLogin, stage_dir: str, timeout_s: float) ->
     """Raise UnsafeRemoteFolder if other accounts could replace an account's folders in `stage_dir`."""
     argv = ("/bin/sh", "-c", f"place=$1\n{JUDGE}", "sh", stage_dir)
     try:
-        ssh.run_over_ssh(login, argv, dict(BARE), timeout_s).checked()
+        ssh.run_over_ssh(login, argv, dict(BARE), timeout_s).require_success()
     except CommandFailed as error:
         raise _unsafe_stage_folder_error(error, stage_dir, login.host) or error from error
 
@@ -131,7 +133,7 @@ def _unsafe_stage_folder_error(error: CommandFailed, stage_dir: str, host: str) 
 
 def restore_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> None:
     """Make a removed remote folder of a transfer again; an existing folder keeps its files."""
-    _run_remote_shell_script(login, KEEP, (_checked_transfer_folder(folder),), timeout_s)
+    _run_remote_shell_script(login, KEEP, (_require_valid_transfer_folder(folder),), timeout_s)
 
 
 def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float) -> dict[str, bool] | None:
@@ -139,7 +141,9 @@ def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], time
 
     Raises CommandFailed if the filesystem of the folder is not mounted.
     """
-    lines = _run_remote_shell_script(login, LOOK, (_checked_transfer_folder(folder), *names), timeout_s).splitlines()
+    lines = _run_remote_shell_script(
+        login, LOOK, (_require_valid_transfer_folder(folder), *names), timeout_s
+    ).splitlines()
     if lines == [b"gone"]:
         return None
     entries = (line.split() for line in lines)
@@ -147,22 +151,22 @@ def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], time
 
 
 def read_remote_file(login: SshLogin, folder: str, name: str, most: int, timeout_s: float) -> bytes:
-    return _run_remote_shell_script(login, READ, (_checked_transfer_folder(folder), name, str(most)), timeout_s)
+    return _run_remote_shell_script(login, READ, (_require_valid_transfer_folder(folder), name, str(most)), timeout_s)
 
 
 def remove_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> None:
     """Remove a transfer's remote folder with all files, if the folder exists."""
-    _run_remote_shell_script(login, REMOVE, (_checked_transfer_folder(folder),), timeout_s)
+    _run_remote_shell_script(login, REMOVE, (_require_valid_transfer_folder(folder),), timeout_s)
 
 
-def remove_remote_transfer_folder(login: SshLogin | None, folder: str, transfer: str, timeout_s: float) -> None:
+def remove_stage_folder_of_record(login: SshLogin | None, folder: str, transfer: str, timeout_s: float) -> None:
     """Remove a transfer's remote folder; raise ParseError for another folder name or without a login."""
     if login is None or folder.rpartition("/")[2] != transfer:
         raise ParseError(f"{folder!r} is no remote folder of {transfer}")
     remove_remote_stage_folder(login, folder, timeout_s)
 
 
-def _checked_transfer_folder(folder: str) -> str:
+def _require_valid_transfer_folder(folder: str) -> str:
     if not is_transfer_name(folder.rpartition("/")[2]) or ".." in folder.split("/"):
         raise ParseError(f"{folder!r} is no folder of a transfer")
     return folder
@@ -171,7 +175,7 @@ def _checked_transfer_folder(folder: str) -> str:
 def _run_remote_shell_script(login: SshLogin, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", *arguments)
     try:
-        return ssh.run_over_ssh(login, argv, dict(BARE), timeout_s).checked().stdout
+        return ssh.run_over_ssh(login, argv, dict(BARE), timeout_s).require_success().stdout
     except CommandFailed as error:
         stage_dir = arguments[0].rpartition("/")[0].rpartition("/")[0]
         raise _unsafe_stage_folder_error(error, stage_dir, login.host) or error from error

@@ -52,7 +52,7 @@ class RsyncLimitAndProgress:
         self.kib_per_s = kib_per_s  # bandwidth limit; 0: no limit
         self.tell = tell  # called with rsync's last progress line
 
-    def options(self) -> tuple[str, ...]:
+    def rsync_options(self) -> tuple[str, ...]:
         limit = (f"--bwlimit={self.kib_per_s}",) if self.kib_per_s else ()
         return (*IN_PLACE, PROGRESS, *limit)
 
@@ -124,7 +124,7 @@ def _copy_with_rsync(
 ) -> bool:
     # no word of the ssh command contains a blank
     by = ("-e", " ".join(ssh.ssh_client_command(login))) if login else ()
-    paced = pace.options() if pace else BESIDE
+    paced = pace.rsync_options() if pace else BESIDE
     patience = f"--timeout={SILENCE_S}"  # ends rsync if the host is dead or a mount is stale
     argv = (*WITH_US, PROGRAM, *OPTIONS, patience, *paced, *options, *by, "--", source, target)
     listed = "".join(f"{name}\0" for name in names).encode("utf-8", "surrogateescape")
@@ -164,24 +164,24 @@ def _run_rsync(
 
     def looks() -> bool:
         if pace:
-            pace.tell(printed.progress())
+            pace.tell(printed.rsync_progress_line())
         return is_unwanted()
 
     try:
         output = theirs[0] if pace else theirs[1]  # progress lines explain no failure
         pid = program_runs.spawn_program(argv, BARE, [source, output, theirs[1]])
     except OSError as error:
-        program_runs.close_files(ours)
+        program_runs.close_file_descriptors(ours)
         raise ProgramNotStarted(argv, error) from error
     finally:
-        program_runs.close_files([source, *theirs])
+        program_runs.close_file_descriptors([source, *theirs])
     try:
-        return _wait_for_rsync_end(pid, printed, looks), printed.words()
+        return _wait_for_rsync_end(pid, printed, looks), printed.rsync_error_text()
     except OverflowError as error:
         program_runs.kill_program_session(pid)
         raise ProgramOutputTooLong((PROGRAM,), MOST_BYTES) from error
     finally:
-        program_runs.close_files(ours)
+        program_runs.close_file_descriptors(ours)
 
 
 class RsyncProgressAndErrors:
@@ -190,7 +190,7 @@ class RsyncProgressAndErrors:
         self._line = b""
         self._words = bytearray()
 
-    def take(self, end: int) -> bool:
+    def read_rsync_output(self, end: int) -> bool:
         """Read from one pipe; say whether the pipe is still open. Raises OverflowError for too much output."""
         chunk = os.read(end, program_runs.CHUNK_BYTES)
         if end == self._output:
@@ -203,21 +203,21 @@ class RsyncProgressAndErrors:
             self.unread.discard(end)
         return bool(chunk)
 
-    def take_rest(self) -> None:
+    def read_rest_of_rsync_output(self) -> None:
         """Read the rest of the output without waiting, because a child of rsync may hold the pipe open."""
         for end in tuple(self.unread):
             os.set_blocking(end, False)
             try:
-                while self.take(end):
+                while self.read_rsync_output(end):
                     pass
             except BlockingIOError:
                 continue
 
-    def progress(self) -> str:
+    def rsync_progress_line(self) -> str:
         line = self._line.decode("utf-8", "replace")
         return line.replace("\n", "\r").rstrip("\r").rpartition("\r")[2].strip()
 
-    def words(self) -> str:
+    def rsync_error_text(self) -> str:
         """Return the first part of rsync's error output."""
         return bytes(self._words[:MAX_BYTES]).decode("utf-8", "replace")
 
@@ -231,7 +231,7 @@ def _wait_for_rsync_end(pid: int, output: RsyncProgressAndErrors, is_unwanted: "
     try:
         while end not in (ready := [fd for fd, _ in poll.poll(max(0.0, looks_at - time.monotonic()) * 1000)]):
             for descriptor in ready:
-                if not output.take(descriptor):
+                if not output.read_rsync_output(descriptor):
                     poll.unregister(descriptor)
             if time.monotonic() < looks_at:
                 continue
@@ -243,7 +243,7 @@ def _wait_for_rsync_end(pid: int, output: RsyncProgressAndErrors, is_unwanted: "
                 return None
     finally:
         os.close(end)
-    output.take_rest()
+    output.read_rest_of_rsync_output()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 

@@ -20,14 +20,14 @@ class ServiceHeartbeat:
         self._limit_us = environment.get("WATCHDOG_USEC", "")  # time limit of the watchdog after the start
         self._beaten_at = -BEAT_S
 
-    def begin(self, longest_s: float = BEGIN_S) -> None:
+    def announce_long_step(self, longest_s: float = BEGIN_S) -> None:
         """Announce that a step, such as the start, may last `longest_s` seconds without a heartbeat."""
         self._beaten_at = -BEAT_S
         program_lock_file.renew_lock_file_heartbeat(self._path, longest_s)
         long_us = f"{longest_s * 1e6:.0f}"
         self._notify_systemd(f"EXTEND_TIMEOUT_USEC={long_us}\nWATCHDOG=1{self._watchdog_limit_line(long_us)}")
 
-    def beat(self) -> None:
+    def send_heartbeat(self) -> None:
         """Report that the service is ready and alive, at most every BEAT_S seconds (sd_notify(3))."""
         if time.monotonic() - self._beaten_at < BEAT_S:
             return

@@ -56,7 +56,7 @@ AS_TYPED = ("utf-8", "surrogateescape")  # codec and error handler that keep byt
 class OpenSshClient:
     """Runs each request by a new process of OpenSSH's client."""
 
-    def carry(
+    def run_ssh_request(
         self, login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         """Run a request; return the result, and whether nothing was sent. Raises ProgramOutputTooLong."""
@@ -67,7 +67,7 @@ class OpenSshClient:
         finally:
             os.close(source)
 
-    def listen(self, login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
+    def stream_remote_output(self, login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
         """Raise HostNotReached, because only kept connections can yield output as it arrives."""
         raise HostNotReached(
             (CLIENT,), FAILED, stderr=b"output can't be read as it arrives: no ssh connection is kept open"
@@ -88,7 +88,7 @@ def uses_persistent_ssh() -> bool:
 
 
 def stream_output_over_ssh(login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
-    return _carrier.listen(login, command, text)
+    return _carrier.stream_remote_output(login, command, text)
 
 
 def run_over_ssh(
@@ -112,13 +112,13 @@ def run_over_ssh(
         token = safe_files.random_file_name()
         whole = encode_ssh_request(token, argv, env, timeout_s, stdin)
         try:
-            carry = (carrier or _carrier).carry
+            carry = (carrier or _carrier).run_ssh_request
             ended, is_unread = carry(login, token, whole, timeout_s, most_bytes)
         finally:
             program_runs.run_program_end_callback()
         return decode_ssh_answer(token, argv, ended) or _raise_ssh_failure(login, token, ended, is_unread)
 
-    return run() if stdin else program_runs.answer_program_run((*login.key, *argv), env, run)
+    return run() if stdin else program_runs.answer_program_run((*login.shared_connection_key, *argv), env, run)
 
 
 def remote_shell_ssh_command(login: SshLogin) -> tuple[str, ...]:

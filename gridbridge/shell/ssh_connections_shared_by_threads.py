@@ -29,20 +29,20 @@ class IdleSshSessions(OpenSshClient):
         self._idle: dict[Account, LifoQueue[SshSessionsOfProgram]] = {}
         self._silences: dict[Account, tuple[CompletedProgram, bool]] = {}
 
-    def begin(self, login: SshLogin) -> None:
+    def begin_ssh_login(self, login: SshLogin) -> None:
         """Log in by ssh in the background, before the first request."""
         idle = self._idle_ssh_sessions_of_login(login)
         session = idle.get()
         with suppress(ProgramNotStarted, HostNotReached):
-            session.begin(login)
+            session.begin_ssh_login(login)
         idle.put(session)
 
-    def carry(
+    def run_ssh_request(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         """Run a request over an idle session; after a timeout all later requests of the login fail at once."""
         deadline, idle = time.monotonic() + timeout_s, self._idle_ssh_sessions_of_login(login)
-        if silence := self._silences.get(login.key):
+        if silence := self._silences.get(login.shared_connection_key):
             return silence
         try:
             session = idle.get(timeout=min(PATIENCE_S, timeout_s))
@@ -50,15 +50,15 @@ class IdleSshSessions(OpenSshClient):
             session = SshSessionsOfProgram()
         try:
             rest_s = max(0.0, deadline - time.monotonic())
-            ended = session.carry(login, token, request, rest_s, most_bytes)
+            ended = session.run_ssh_request(login, token, request, rest_s, most_bytes)
         finally:
             idle.put(session)
         if time.monotonic() >= deadline:
-            self._silences[login.key] = ended
+            self._silences[login.shared_connection_key] = ended
         return ended
 
     def _idle_ssh_sessions_of_login(self, login: SshLogin) -> "LifoQueue[SshSessionsOfProgram]":
-        return self._idle.setdefault(login.key, _queue_with_one_ssh_session())
+        return self._idle.setdefault(login.shared_connection_key, _queue_with_one_ssh_session())
 
 
 def _queue_with_one_ssh_session() -> "LifoQueue[SshSessionsOfProgram]":
@@ -74,13 +74,13 @@ class LazyKeptSshConnections(OpenSshClient):
         self._lock = Lock()
         self._connections: KeptSshConnections | None = None
 
-    def carry(
+    def run_ssh_request(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        return self._load_kept_connections_once().carry(login, token, request, timeout_s, most_bytes)
+        return self._load_kept_connections_once().run_ssh_request(login, token, request, timeout_s, most_bytes)
 
-    def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
-        return self._load_kept_connections_once().listen(login, command, text)
+    def stream_remote_output(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
+        return self._load_kept_connections_once().stream_remote_output(login, command, text)
 
     def _load_kept_connections_once(self) -> "KeptSshConnections":
         with self._lock:

@@ -29,20 +29,20 @@ class SshClientProcess:
             self._close_client_streams()
             raise ProgramNotStarted(argv, error) from error
         finally:
-            program_runs.close_files(child_ends)
+            program_runs.close_file_descriptors(child_ends)
 
-    def unread_bytes(self) -> int:
+    def unread_input_bytes(self) -> int:
         """Return how many bytes of its input the ssh client has not read yet."""
         size = fcntl.ioctl(self.theirs, termios.FIONREAD, bytes(NUMBER_BYTES))
         return int.from_bytes(size, "little")
 
-    def end(self) -> None:
+    def kill_ssh_client(self) -> None:
         """Kill the ssh client, and close its streams."""
         program_runs.kill_program_session(self.pid)
         self._close_client_streams()
 
     def _close_client_streams(self) -> None:
-        program_runs.close_files([self.output, self.errors, self.theirs, self.to_it])
+        program_runs.close_file_descriptors([self.output, self.errors, self.theirs, self.to_it])
 
 
 class SshSessionsOfProgram(OpenSshClient):
@@ -51,13 +51,13 @@ class SshSessionsOfProgram(OpenSshClient):
     def __init__(self) -> None:
         self._lines: dict[tuple[str, ...], SshClientProcess] = {}
 
-    def begin(self, login: SshLogin) -> None:
+    def begin_ssh_login(self, login: SshLogin) -> None:
         """Start a login by ssh before its first request; raise ProgramNotStarted if the client can't be started."""
         argv = remote_shell_ssh_command(login)
         if argv not in self._lines:
             self._lines[argv] = SshClientProcess(argv)
 
-    def carry(
+    def run_ssh_request(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = program_runs.ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         """Run a request; return the result, and whether nothing was sent."""
@@ -65,14 +65,14 @@ class SshSessionsOfProgram(OpenSshClient):
         argv = remote_shell_ssh_command(login)
         line = self._lines.pop(argv, None) or SshClientProcess(argv)
         exchange = SshSessionRequest(line, token, request, most_bytes)
-        if exchange.is_done_by(deadline):
+        if exchange.exchange_messages_until(deadline):
             self._lines[argv] = line
-            return exchange.answer(), False
-        is_unread = line.unread_bytes() == exchange.written
-        line.end()
-        if exchange.is_too_long:
+            return exchange.partial_ssh_answer(), False
+        is_unread = line.unread_input_bytes() == exchange.written
+        line.kill_ssh_client()
+        if exchange.is_answer_too_long:
             raise ProgramOutputTooLong(argv, most_bytes, login.host)
-        return exchange.answer(), is_unread
+        return exchange.partial_ssh_answer(), is_unread
 
 
 class SshSessionRequest:
@@ -92,21 +92,21 @@ class SshSessionRequest:
             self._poll.register(end, select.POLLIN)
         self._open = set(self._read)
 
-    def is_done_by(self, deadline: float) -> bool:
+    def exchange_messages_until(self, deadline: float) -> bool:
         """Write a request, and read the whole answer; return False after a failure or at the deadline."""
         try:
-            while self._open and any(self._awaited.values()) and not self.is_too_long:
-                for end, _ in self._poll.poll(program_runs.remaining_ms(deadline)):
+            while self._open and any(self._awaited.values()) and not self.is_answer_too_long:
+                for end, _ in self._poll.poll(program_runs.remaining_ms_until_deadline(deadline)):
                     self._read_answer_from_stream(end) if end in self._read else self._write_rest_of_request()
         except TimeoutError:
             return False
-        return bool(self._open) and not self.is_too_long
+        return bool(self._open) and not self.is_answer_too_long
 
     @property
-    def is_too_long(self) -> bool:
+    def is_answer_too_long(self) -> bool:
         return sum(map(len, self._read.values())) > self._most_bytes
 
-    def answer(self) -> CompletedProgram:
+    def partial_ssh_answer(self) -> CompletedProgram:
         """Return the part of the answer that was read; the exit status of the ssh client is unknown."""
         return CompletedProgram(self._line.argv, FAILED, *map(bytes, self._read.values()))
 

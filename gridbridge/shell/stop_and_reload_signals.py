@@ -24,7 +24,7 @@ class StopAndReloadSignals:
             signal.signal(number, self._record_stop_signal)
         signal.signal(signal.SIGHUP, self._record_sighup)
 
-    def wait(self, limit_s: float) -> bool:
+    def wait_for_signal(self, limit_s: float) -> bool:
         """Sleep until a signal comes or the limit is over; say whether a signal came."""
         woken, _, _ = select.select([self._woken], [], [], limit_s)
         with suppress(BlockingIOError):

@@ -29,13 +29,13 @@ def check_admission_rules_load(
     item = f"admission rules {folder}"
     try:
         argv = (*setpriv_command_prefix(account), sys.executable, *MODULE, folder, str(owner))
-        run_program(argv, ENVIRONMENT, LOAD_S).checked()
+        run_program(argv, ENVIRONMENT, LOAD_S).require_success()
     except CommandFailed as error:
-        words = f"not loaded after {LOAD_S:.0f} s" if error.status is None else error.words
+        words = f"not loaded after {LOAD_S:.0f} s" if error.status is None else error.failure_in_words
         hint = "correct the rule's file, or move the file out of the folder; until then every campaign is refused"
-        yield CheckFinding.broken(item, words, "rules that can be loaded", hint=hint)
+        yield CheckFinding.fault_finding(item, words, "rules that can be loaded", hint=hint)
         return
-    yield CheckFinding.ok(item, "loaded")
+    yield CheckFinding.ok_finding(item, "loaded")
 
 
 def main() -> None:

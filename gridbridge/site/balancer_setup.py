@@ -36,7 +36,7 @@ TRIED = ("unname", "gridbridge-check")  # gridbridge-as-root's arguments in the 
 def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps of the balancer's set-up; raise GridbridgeError if the qmaster is on another host."""
     facts = _visible_balancer_facts(policy)
-    if master := balancer_setup_requirements.qmaster_host_if_other(facts):
+    if master := balancer_setup_requirements.qmaster_host_unless_this_host(facts):
         raise GridbridgeError(f"the balancer runs on the qmaster's host; expected this command on {master}")
     findings = balancer_setup_requirements.balancer_setup_findings(facts, policy)
     return setup_steps_of_findings(policy, require_correctable_findings(findings))
@@ -50,7 +50,7 @@ def plan_balancer_removal(policy: Policy) -> tuple[SetupStep, ...]:
 
 def qmaster_on_other_host(policy: Policy) -> str:
     """Return the host of a qmaster that runs on another host, else an empty text."""
-    return balancer_setup_requirements.qmaster_host_if_other(_visible_balancer_facts(policy))
+    return balancer_setup_requirements.qmaster_host_unless_this_host(_visible_balancer_facts(policy))
 
 
 def count_published_balancer_nodes() -> int:
@@ -72,8 +72,8 @@ def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
     except GridbridgeError as error:
         yield storage_provider_and_runner_checks.unchecked_part_finding("balancer", error)
         return
-    if master := balancer_setup_requirements.qmaster_host_if_other(facts):
-        yield CheckFinding.note("balancer", f"not checked here: the balancer runs on {master}")
+    if master := balancer_setup_requirements.qmaster_host_unless_this_host(facts):
+        yield CheckFinding.weakness_finding("balancer", f"not checked here: the balancer runs on {master}")
         return
     yield from balancer_setup_requirements.balancer_setup_findings(facts, policy)
     yield from balancer_setup_requirements.running_balancer_findings(facts, policy, clock.now())

@@ -11,8 +11,8 @@ from gridbridge.decisions.site.besteffort_findings import (
     besteffort_removal_edits,
     choose_besteffort_model_queue,
     foreign_queues_named_besteffort,
+    gridbridge_besteffort_queues,
     non_gridbridge_queue_names,
-    own_besteffort_queues,
 )
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.fixed_paths import BEST_EFFORT
@@ -63,9 +63,9 @@ def check_grid_engine_besteffort_queues(policy: Policy, cluster: str) -> Iterato
         return
     if strange := foreign_queues_named_besteffort(cell):
         yield from (besteffort_findings.foreign_besteffort_name_finding(cluster, name) for name in strange)
-    elif not (own_besteffort_queues(cell) or BEST_EFFORT in cell.complexes):
+    elif not (gridbridge_besteffort_queues(cell) or BEST_EFFORT in cell.complexes):
         actual = "none: best-effort tasks are ordinary jobs of the lowest priority"
-        yield CheckFinding.ok(f"{cluster}: best-effort queues", actual)
+        yield CheckFinding.ok_finding(f"{cluster}: best-effort queues", actual)
     elif model := choose_besteffort_model_queue(cell, None):
         yield from besteffort_findings.besteffort_queue_findings(cluster, cell, model, None)
 
@@ -76,7 +76,7 @@ def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCellFacts:
     if why := _why_no_besteffort_queues(policy, cluster):
         raise ConfigError((why,))
     cell_access = configured_cluster_address(policy, cluster)
-    return home_queue_setup_adapter(cell_access).query_besteffort_cell(cell_access)
+    return home_queue_setup_adapter(cell_access).read_besteffort_queue_setup(cell_access)
 
 
 def _why_no_besteffort_queues(policy: Policy, cluster: str) -> str:

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gridbridge.campaigns.store.published_campaign_files import read_published_campaign_file
+from gridbridge.campaigns.store.published_campaign_files import read_published_campaign_value
 from gridbridge.decisions.site.service_fault_findings import is_rebalance_round_late
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.elastic.balancer import balancer_statistics_and_publication
@@ -130,7 +130,7 @@ def _open_transfer_metric_families(shown: PublishedFilesSnapshot) -> Iterator[Me
     since = dict[Labels, float]()
     for target, transfer in labelled:
         at = _epoch_s(transfer.since)
-        if at is not None and transfer.there.is_waiting:
+        if at is not None and transfer.remote_job_state.is_waiting:
             since[target] = min(at, since.get(target, at))
     longest = "When the longest present wait of a transfer at a cluster began"
     yield metric_family("transfers_waiting_since_timestamp_seconds", longest, "queue cluster", since.items())
@@ -144,8 +144,8 @@ def _queue_and_cluster_labels(transfer: PublishedTransfer, shown: PublishedFiles
 
 
 def _transfer_state_label(transfer: PublishedTransfer) -> str:
-    if transfer.there.is_listed:
-        return transfer.there.word
+    if transfer.remote_job_state.is_listed:
+        return transfer.remote_job_state.most_important_fact
     return UNLISTED if transfer.phase == StarterPhase.RELEASED else SENDING
 
 
@@ -212,9 +212,9 @@ def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[Metric]
 
 def campaign_metric_families(folder: str) -> Iterator[Metric]:
     """Yield metrics of campaigns, and of the clusters that campaigns use, if their files are published."""
-    campaigns = read_published_campaign_file(PublishedCampaignList, folder)
-    grid = read_published_campaign_file(PublishedClusterSlotsList, folder)
-    events = read_published_campaign_file(PublishedCampaignEvents, folder)
+    campaigns = read_published_campaign_value(PublishedCampaignList, folder)
+    grid = read_published_campaign_value(PublishedClusterSlotsList, folder)
+    events = read_published_campaign_value(PublishedCampaignEvents, folder)
     if campaigns:
         yield from _campaign_metric_families(campaigns)
     if grid:

@@ -24,7 +24,7 @@ def run_setup_edit(edit: SetupEdit, policy: Policy) -> None:
     limit_s: float = RESTART_S
     if edit.verb != SetupEditVerb.SHELL and cell_environment_line_for_edit(edit, policy):
         limit_s = configured_cluster_address(policy, edit.cell).timeout_s
-    run_program(("/bin/sh", "-c", edit_as_standalone_shell_line(edit, policy)), HERE, limit_s).checked()
+    run_program(("/bin/sh", "-c", edit_as_standalone_shell_line(edit, policy)), HERE, limit_s).require_success()
 
 
 def setup_edit_command(edit: SetupEdit) -> str:

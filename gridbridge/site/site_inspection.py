@@ -142,9 +142,9 @@ def _starter_import_error(account: str) -> str:
         return ""
     argv = (*setpriv_command_prefix(account), PYTHON, "-I", "-c", f"import {HOT}")
     try:
-        run_program(argv, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, IMPORT_S).checked()
+        run_program(argv, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, IMPORT_S).require_success()
     except CommandFailed as error:
-        return error.reason
+        return error.program_and_failure
     return ""
 
 
@@ -166,7 +166,7 @@ def _service_configuration_facts(sha256: str, now_s: float) -> site_check_facts.
 @contextmanager
 def cache_program_results() -> Iterator[None]:
     """Run each program once within the context; later calls get the cached result or failure."""
-    replace_program_runs_by(ProgramResultCache().answer)
+    replace_program_runs_by(ProgramResultCache().cached_or_new_result)
     try:
         yield
     finally:
@@ -181,7 +181,7 @@ class ProgramResultCache:
         self._answers: dict[Question, Future[CompletedProgram]] = {}
         self._silences: dict[Question, CommandFailed] = {}  # for each cell that did not answer: the error
 
-    def answer(
+    def cached_or_new_result(
         self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], CompletedProgram]
     ) -> CompletedProgram:
         """Return a program's cached result, or run the program, but not at a cell where it timed out."""
@@ -277,7 +277,7 @@ def _users_with_testable_ssh_keys(policy: Policy, named: RemoteAccounts) -> Iter
 
 
 def _test_ssh_key_login(cluster: str, section: ClusterSection, person: str) -> site_check_facts.SshKeyLoginFacts:
-    account, trouble = section.users.account_of(person), ""
+    account, trouble = section.users.remote_account_of_user(person), ""
     if not local_host_facts.uid_of_account(person):
         trouble = "no such account here"
     else:

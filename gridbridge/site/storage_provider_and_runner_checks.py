@@ -49,7 +49,7 @@ def unchecked_part_finding(
 ) -> CheckFinding:
     """Return the finding about an unchecked part; a rejected login of an ordinary user is a warning."""
     if isinstance(error, SshAccessRejected) and os.geteuid() != 0:
-        return CheckFinding.warning(item, account_and_file_findings.UNSEEN)
+        return CheckFinding.warning_finding(item, account_and_file_findings.UNSEEN)
     return CheckFinding(item=item, state=state, found=f"not checked: {error}", hint=hint)
 
 
@@ -67,7 +67,7 @@ def _misowned_storage_folders(cluster: Away, storage: StorageAreaSection) -> tup
     """Return wrong owners by folder name, or None without an answer; and whether folders were left out."""
     try:
         entries = _run_shell_script_at_cluster(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
-        strange = account_and_file_findings.misowned_account_folders(entries[:MOST])
+        strange = account_and_file_findings.account_folders_with_wrong_owner(entries[:MOST])
         text = "".join(f"{name}\n" for name in strange).encode()
         accounts = _run_shell_script_at_cluster(cluster, ACCOUNTS, text=text).splitlines() if strange else []
     except GridbridgeError:
@@ -77,7 +77,7 @@ def _misowned_storage_folders(cluster: Away, storage: StorageAreaSection) -> tup
 
 def _run_shell_script_at_cluster(cluster: Away, script: str, *words: str, text: bytes = b"") -> str:
     argv = ("/bin/sh", "-c", script, "sh", *words)
-    answer = ssh.run_over_ssh(cluster.login, argv, dict(BARE), LIMIT_S, text).checked()
+    answer = ssh.run_over_ssh(cluster.login, argv, dict(BARE), LIMIT_S, text).require_success()
     return answer.stdout.decode("utf-8", "replace")
 
 
@@ -87,27 +87,29 @@ def check_provider_lists(policy: Policy, path: str = fixed_paths.CONFIG) -> Iter
     if not pools:
         return
     if os.geteuid() not in (0, local_host_facts.uid_of_account(fixed_paths.BALANCE_ACCOUNT)):
-        yield CheckFinding.note(PROVIDER_LISTS_ITEM, "not checked: run the check as root")
+        yield CheckFinding.weakness_finding(PROVIDER_LISTS_ITEM, "not checked: run the check as root")
         return
     try:
         troubles = _query_errors_of_provider_machine_lists(path)
     except CommandFailed as error:
-        yield CheckFinding.warning(PROVIDER_LISTS_ITEM, f"not checked: {error.words}")
+        yield CheckFinding.warning_finding(PROVIDER_LISTS_ITEM, f"not checked: {error.failure_in_words}")
         return
     for pool in pools:
         item = f"pool {pool}: provider's list"
         if pool not in troubles:  # the pool is in the checked file, but not in the programs' gridbridge.toml
-            yield CheckFinding.note(item, f"not checked: {fixed_paths.CONFIG} lacks the pool")
+            yield CheckFinding.weakness_finding(item, f"not checked: {fixed_paths.CONFIG} lacks the pool")
             continue
         trouble, hint = troubles[pool], "no node of the pool is added or removed"
         right = "a list of the provider's machines"
-        yield CheckFinding.judge(not trouble, item, trouble or "the provider gives a list", right, hint=hint)
+        yield CheckFinding.finding_by_condition(
+            not trouble, item, trouble or "the provider gives a list", right, hint=hint
+        )
 
 
 def _query_errors_of_provider_machine_lists(path: str) -> Mapping[str, str]:
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": fixed_paths.BALANCE_HOME}
     argv = (*setpriv_command_prefix(fixed_paths.BALANCE_ACCOUNT), sys.executable, *LIST_PROGRAM, path)
-    printed = run_program(argv, environment, LIST_LIMIT_S).checked().stdout
+    printed = run_program(argv, environment, LIST_LIMIT_S).require_success().stdout
     try:
         return dict(json.loads(printed.splitlines()[-1]))
     except (ValueError, IndexError) as error:
@@ -129,8 +131,8 @@ def check_runner_activity(
 ) -> Iterator[CheckFinding]:
     """Check that a runner runs while campaigns or requests wait; paused campaigns need no runner."""
     with suppress(OSError, GridbridgeError):
-        shown = published_campaign_files.read_published_campaign_file(PublishedCampaignList, folder)
-        cycle = published_campaign_files.read_published_campaign_file(PublishedTaskSendExplanations, folder)
+        shown = published_campaign_files.read_published_campaign_value(PublishedCampaignList, folder)
+        cycle = published_campaign_files.read_published_campaign_value(PublishedTaskSendExplanations, folder)
         campaigns = shown.campaigns if shown else ()
         going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
         last = cycle.at if cycle else None

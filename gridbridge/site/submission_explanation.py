@@ -75,7 +75,7 @@ def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> S
 
 def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
     """Return the clusters that transfer queues lead to; raise ConfigError for a wrong configuration."""
-    return tuple(sorted(set(configuration_in_force.load_config_or_one_in_force(path)[0].remotes)))
+    return tuple(sorted(set(configuration_in_force.load_config_or_one_in_force(path)[0].remote_cluster_names)))
 
 
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
@@ -109,7 +109,7 @@ def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob
         home_spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
         spec, notes = translate_request_for_cluster(home_spec, rules, vocabulary, remote, policy.queues)
         spec = exclude_forwarding_queues(spec, remote)
-        account = policy.clusters[remote].users.account_of(request.owner)
+        account = policy.clusters[remote].users.remote_account_of_user(request.owner)
         folder = _remote_folder_of_staged_job(build_transfer_queue_route(policy, queue), request, account, name)
     except (UnmappableRequest, UnstageablePaths) as error:
         return _refused_submission_explanation(job, remote, str(error))
@@ -118,7 +118,7 @@ def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob
         cwd = folder if folder.startswith("/") or not folder else f"~{account}/{folder}"
         notes += (f"with staged files, in {cwd} at {remote}",) if folder else ()
         notes += (f"by ssh, at {far.login.host} as {account}",)
-    spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
+    spec = spec.with_changes(shell=policy.clusters[remote].shell, cwd=cwd)
     adapter = batch_adapter_of_cluster(far)
     if refused := adapter.explain_request_refusal(spec.request):
         return _refused_submission_explanation(job, remote, refused)
@@ -149,7 +149,7 @@ def _query_explained_job(words: tuple[str, ...], policy: Policy, home: Away) -> 
         return ExplainedJob(job="", name=f"gb.{policy.site.cluster}.JOB.0.1", submitted=submitted)
     transfer = TransferAttemptId(policy.site.cluster, job, task, 1)
     submitted = reader.query_submitted_job(home, job, task)
-    return ExplainedJob(job=transfer.local, name=str(transfer), submitted=submitted)
+    return ExplainedJob(job=transfer.local_job_or_task_id, name=str(transfer), submitted=submitted)
 
 
 def _why_queue_refuses_job(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:
@@ -188,15 +188,15 @@ def _remote_folder_of_staged_job(ours: TransferRoute, request: JobRequest, accou
     lists = staged_paths.job_stage_in_and_out_paths(ours.stage_in, ours.stage_out, request.context)
     if wrong := next(filter(None, map(staged_paths.staging_path_list_problem, lists, lists.values())), ""):
         raise UnstageablePaths(wrong)
-    folder = remote_stage_folder.remote_stage_parent(ours.remote_stage_dir, account)
+    folder = remote_stage_folder.parent_of_remote_stage_folder(ours.remote_stage_dir, account)
     return f"{folder}/{name}/{remote_stage_folder.WORK}"
 
 
 def _find_transfer_queue_by_cluster_or_name(to: str, policy: Policy) -> str:
     if to in policy.queues:
         return to
-    if to not in policy.remotes:
-        clusters = ", ".join(sorted(policy.remotes))
+    if to not in policy.remote_cluster_names:
+        clusters = ", ".join(sorted(policy.remote_cluster_names))
         hint = f"expected one of: {clusters}" if clusters else "there is no transfer queue"
         raise GridbridgeError(f"no transfer queue leads to {to!r}; {hint}")
     names = [name for name, queue in policy.queues.items() if queue.cluster == to]

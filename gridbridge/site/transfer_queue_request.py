@@ -22,7 +22,7 @@ from gridbridge.model.transfer_route import Away
 from gridbridge.shell import local_host_facts
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_adapter_protocols import TransferQueueMaker, TransferRemoteClusterSetup
+    from gridbridge.batch.optional_adapter_protocols import RemoteClusterSetupReader, TransferQueueSetupReader
 
 QUARTER, TENTH = 4, 10  # divisors of the remote cluster's slots, from the Transfer Queues how-to, section Configuration
 
@@ -44,8 +44,8 @@ def complete_queue_request(
 ) -> TransferQueuePlan:
     """Fill in the missing values: from gridbridge.toml, an existing queue, or the remote cluster's size."""
     refuse_setup_of_embedded_site(policy)
-    if policy.why_no_queues:
-        raise ConfigError((f"{CONFIG}: {policy.why_no_queues}",))
+    if policy.why_no_transfer_queues:
+        raise ConfigError((f"{CONFIG}: {policy.why_no_transfer_queues}",))
     named = [name for name, queue in policy.queues.items() if queue.cluster == options.cluster]
     name = options.queue or (named[0] if len(named) == 1 else f"transfer-{options.cluster}")
     section = policy.queues.get(name)
@@ -73,7 +73,7 @@ def complete_queue_request(
         service_account=service,
         has_operators=setup_adapter.HAS_OPERATORS,
         remote_usage=section is None or section.remote_usage,
-        far_account=far.users.account_of(service) if far.ssh else "",
+        far_account=far.users.remote_account_of_user(service) if far.ssh else "",
         renamed={name: rule.to for name, rule in pe_rules.items() if rule.to},
         rejected={name: rule.reject for name, rule in pe_rules.items() if rule.reject},
         people=tuple(person for person in far.users if person != service),
@@ -96,7 +96,7 @@ def _request_like_existing_queue(policy: Policy, options: TransferQueueOptions, 
 
 def refuse_setup_of_embedded_site(policy: Policy) -> None:
     """Raise ConfigError at a site of embedded clusters, where the site's user makes the queues."""
-    if policy.is_personal:
+    if policy.is_single_user_site:
         folder = policy.clusters[policy.site.cluster].folder
         make = f"{PYTHON} -I -m gridbridge.batch.embedded {folder} queue NAME ..."
         raise ConfigError((f"{policy.site.cluster}: an embedded cluster needs only a queue; expected {make}",))
@@ -137,14 +137,14 @@ def count_remote_batch_slots(policy: Policy, cluster: str) -> int:
     return remote_setup_adapter(remote).count_batch_slots(remote)
 
 
-def remote_setup_adapter(cluster: Away) -> "TransferRemoteClusterSetup[Away]":
+def remote_setup_adapter(cluster: Away) -> "RemoteClusterSetupReader[Away]":
     """Return the adapter's functions that set up a remote cluster; raise ConfigError if there are none."""
     if ability := batch_adapter_of_cluster(cluster).sets_up:
         return ability
     raise ConfigError((f"setup changes nothing at a cluster of kind {cluster.kind}",))
 
 
-def home_queue_setup_adapter(home: Away) -> "TransferQueueMaker[Away]":
+def home_queue_setup_adapter(home: Away) -> "TransferQueueSetupReader[Away]":
     """Return the adapter's functions that make transfer queues; raise ConfigError if there are none."""
     if ability := batch_adapter_of_cluster(home).makes_queues:
         return ability

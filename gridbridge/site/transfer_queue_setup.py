@@ -102,7 +102,7 @@ def plan_transfer_queue_removal(
         raise GridbridgeError(f"queue {request.queue}: no such transfer queue; expected one of: {', '.join(siblings)}")
     home = configured_cluster_address(policy, request.home)
     instances = home_queue_setup_adapter(home).query_queue_instances(home, request.home)
-    if used := sum(instance.slots_used for instance in instances if instance.queue == request.queue):
+    if used := sum(instance.slots_used for instance in instances if instance.queue_name == request.queue):
         reason = f"jobs use {used} of its slots; run qmod -d {request.queue}, then wait for the jobs or qdel them"
         warn(f"queue {request.queue} can't be removed yet: {reason}")
     return _queue_removal_steps(policy, situation)
@@ -143,7 +143,7 @@ def apply_setup_steps(steps: Iterable[SetupStep], policy: Policy, report: Callab
         try:
             setup_edits.run_setup_edit(step.edit, policy)
         except CommandFailed as error:
-            raise GridbridgeError(f"{step.what}: {error.words}") from error
+            raise GridbridgeError(f"{step.what}: {error.failure_in_words}") from error
         report(step)
 
 
@@ -183,7 +183,7 @@ def read_home_queue_setup(policy: Policy, of_host: str) -> HomeTransferQueueSett
     home = configured_cluster_address(policy, policy.site.cluster)
     makes = home_queue_setup_adapter(home)
     return HomeTransferQueueSettings(
-        setup=makes.read_home_setup(home, of_host), slots=makes.count_slots_on_host(home, of_host)
+        setup=makes.read_home_setup(home, of_host), slots=makes.count_queue_slots_on_host(home, of_host)
     )
 
 
@@ -207,7 +207,7 @@ def read_transfer_queue_setup(
         if unheard is None:
             raise
         unheard(f"{request.remote} was not queried and is not changed: {error}")
-        remote = CellQconfSettings.bare("", {})
+        remote = CellQconfSettings.settings_with_only_master("", {})
     is_here = request.host == local_host_facts.this_host_name()
     return TransferSetupSituation(
         wanted=request,
@@ -266,16 +266,16 @@ def plan_queue_sequence_numbers(
     order = policy.site.queue_order
     queue_offers = queues_with_cluster_load(policy, folder)
     if order is QueueOrder.SEQ_NO:
-        changed = transfer_queue_order.plan_queue_number_restore(queue_offers, _former_queue_seq_numbers(former))
+        changed = transfer_queue_order.plan_queue_seq_no_restore(queue_offers, _former_queue_seq_numbers(former))
     else:
-        changed = transfer_queue_order.plan_queue_renumbering(queue_offers, order)
+        changed = transfer_queue_order.plan_queue_seq_no_changes(queue_offers, order)
     findings = []
     for change in changed:
-        edit = SetupEdit.of_queue(
+        edit = SetupEdit.queue_attribute_edit(
             SetupEditVerb.REPLACE, policy.site.cluster, change.queue, ATTRIBUTE, str(change.after)
         )
         right = f"{ATTRIBUTE} {change.after} ({change.why})"
-        finding = CheckFinding.broken(f"queue {change.queue}", f"{ATTRIBUTE} {change.before}", right, edit)
+        finding = CheckFinding.fault_finding(f"queue {change.queue}", f"{ATTRIBUTE} {change.before}", right, edit)
         undo = SharedSettingUndo(done=edit, undo=replace(edit, value=str(change.before)))
         findings.append(replace(finding, undo=(undo,)))
     return setup_steps_of_findings(policy, findings)

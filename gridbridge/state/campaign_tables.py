@@ -40,7 +40,7 @@ CAMPAIGNS = sa.Table(
     column_types.row_number_column("number"),
     *column_types.integer_columns("uid"),
     *column_types.text_columns("owner"),
-    sa.Column("state", column_types.WordColumn(CampaignState), nullable=False),
+    sa.Column("state", column_types.EnumWordColumn(CampaignState), nullable=False),
     *column_types.time_columns("submitted_at"),
     *column_types.integer_columns("tasks", "ended", "failed"),
     *column_types.integer_columns("cancelled", default="0"),
@@ -81,7 +81,7 @@ ARRAYS = sa.Table(
     column_types.METADATA,
     *column_types.integer_key_columns("campaign", "number"),
     *column_types.text_columns("cluster"),
-    sa.Column("state", column_types.WordColumn(ArraySubmissionState), nullable=False),
+    sa.Column("state", column_types.EnumWordColumn(ArraySubmissionState), nullable=False),
     *column_types.integer_columns("size", "job_id"),
     *column_types.time_columns("intended_at"),
     *column_types.flag_columns("is_repeated"),
@@ -96,7 +96,7 @@ ATTEMPTS = sa.Table(
     column_types.METADATA,
     *column_types.integer_key_columns("campaign", "task", "attempt"),
     *column_types.integer_columns("array", "place"),
-    sa.Column("outcome", column_types.WordColumn(TaskAttemptOutcome), nullable=False),
+    sa.Column("outcome", column_types.EnumWordColumn(TaskAttemptOutcome), nullable=False),
     *column_types.integer_columns("exit_status", "wallclock_s", nullable=True),
     # `is_past`: the event about the attempt is closed, so the attempt does not count any more.
     # `is_overrun`: an attempt with outcome COPY that overran its walltime.
@@ -128,7 +128,7 @@ def delete_rows_of_attempts(
     of = (table.c[name] == sa.bindparam(f"of_{name}") for name in PLACE)
     of_place = sa.delete(table).where(*of, *also)
     rows = [{f"of_{name}": key[name] for name in PLACE} for key in keys]
-    database.execute_each(of_place, rows)
+    database.execute_for_each_row(of_place, rows)
 
 
 def delete_rows_of_ended_attempts(database: StateFile, table: sa.Table) -> None:

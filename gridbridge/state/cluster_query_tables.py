@@ -85,7 +85,7 @@ class LastClusterQueryRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def store_result(self, cluster: str, answer: LastClusterQueryResult) -> None:
+    def store_last_query_result(self, cluster: str, answer: LastClusterQueryResult) -> None:
         """Replace a cluster's last query result; an unchanged snapshot is not written again."""
         values = asdict(answer) | {"covers": " ".join(sorted(answer.covers))}
         content = values.pop("content")
@@ -96,7 +96,7 @@ class LastClusterQueryRows:
                 self._database.execute(self._database.upsert(CONTENTS), of | {"content": content})
             self._database.execute(self._database.upsert(ANSWERS), of | values)
 
-    def find_result(self, cluster: str) -> LastClusterQueryResult | None:
+    def find_last_query_result(self, cluster: str) -> LastClusterQueryResult | None:
         for row in self._database.rows(_LAST, cluster=cluster):
             columns = {name: row[name] for name in ("place", "asked_at", "every_s", "trouble")}
             covers, content = frozenset(row["covers"].split()), row["content"] or b""

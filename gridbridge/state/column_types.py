@@ -51,7 +51,7 @@ class PrintableTextColumn(sa.TypeDecorator[str]):
         return None if value is None else unquote(value, errors="surrogatepass")
 
 
-class WordColumn(sa.TypeDecorator[StrEnum]):
+class EnumWordColumn(sa.TypeDecorator[StrEnum]):
     impl = sa.Text
     cache_ok = True
 

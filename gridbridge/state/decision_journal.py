@@ -71,7 +71,7 @@ class DecisionJournal:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def store_entry(self, entry: DecisionJournalEntry) -> None:
+    def store_decision(self, entry: DecisionJournalEntry) -> None:
         """Store a decision in the journal; raise StateError if the disk is full."""
         values = {field.name: getattr(entry, field.name) for field in fields(entry)}
         # encoded before the transaction begins, because this takes long for large inputs
@@ -80,12 +80,12 @@ class DecisionJournal:
 
     def find_decision(self, number: int) -> JournalledProgramDecision | None:
         query = _DECISION.where(DECISIONS.c.id == number)
-        return next(iter(self._database.read(JournalledProgramDecision, query)), None)
+        return next(iter(self._database.query_rows_as(JournalledProgramDecision, query)), None)
 
     def last_decisions(self, count: int) -> tuple[JournalledProgramDecision, ...]:
         """Return the newest journalled decisions, sorted from old to new."""
         query = _DECISION.order_by(DECISIONS.c.id.desc()).limit(count)
-        return self._database.read(JournalledProgramDecision, query)[::-1]
+        return self._database.query_rows_as(JournalledProgramDecision, query)[::-1]
 
     def delete_old_decisions(self, before: datetime, most_bytes: int = KEPT_BYTES) -> None:
         """Delete decisions from before a time, and then the oldest until at most `most_bytes` remain."""

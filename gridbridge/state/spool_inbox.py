@@ -52,7 +52,7 @@ class StarterMessageInbox:
         spool_files = self._list_spool_files()
         self._reader.remember_scanned_files(spool_files)
         ranked: list[tuple[int, MessageWithAuthorUid]] = []
-        self._quota.tell_left_out(_log)
+        self._quota.log_omitted_line_counts(_log)
         by_uid: dict[int, list[SpoolFile]] = {}
         for spool_file in spool_files:
             by_uid.setdefault(spool_file.uid, []).append(spool_file)
@@ -61,11 +61,11 @@ class StarterMessageInbox:
             ranked += enumerate(self._read_unread_messages(of_uid[:room]))
             self._remove_surplus_messages(of_uid[room:], self._kept[uid] + len(of_uid))
             self._kept[uid] += len(of_uid[:room])
-        if not self._names.is_amid:
+        if not self._names.is_folder_scan_unfinished:
             self._reader.forget_missing_files()
             self._kept.clear()
             self._full, self._full_met = self._full_met, frozenset()
-        return tuple(message for _, message in sorted(ranked, key=lambda pair: (pair[0], pair[1].order)))
+        return tuple(message for _, message in sorted(ranked, key=lambda pair: (pair[0], pair[1].message_sort_key)))
 
     def remove_stored_message(self, path: str) -> None:
         """Remove a message that is stored in the state file; a newer file of the same name stays."""
@@ -77,7 +77,7 @@ class StarterMessageInbox:
         if not self._reader.was_file_replaced(name, now):
             self._remove_spool_file(name)
 
-    def restore_loss_mark(self) -> None:
+    def restore_spool_loss_mark(self) -> None:
         """Renew a mark file that is missing or from the future, so that starters send messages again."""
         if not self._has_valid_loss_mark():
             with suppress(StateError):  # the disk is full, so the next round tries again
@@ -85,7 +85,7 @@ class StarterMessageInbox:
 
     def return_messages_again(self, paths: Iterable[str]) -> None:
         """Let the next call of `read_new_messages` return these messages again."""
-        self._reader.read_files_again(map(os.path.basename, paths))
+        self._reader.mark_files_as_unread(map(os.path.basename, paths))
 
     def staged_folder_of_record(self, path: str) -> str:
         """Return the remote folder named in a transfer's record; '' if the record names none."""
@@ -99,9 +99,9 @@ class StarterMessageInbox:
         return spool_reader.read_transfer_record(f"{self._folder}/{os.path.basename(path)}")
 
     @property
-    def is_amid_fifo_sweep(self) -> bool:
+    def is_fifo_sweep_unfinished(self) -> bool:
         """Whether the next call of `remove_old_fifos` continues with remaining names."""
-        return self._waking.is_amid
+        return self._waking.is_folder_scan_unfinished
 
     def remove_old_fifos(self, wakes: frozenset[str]) -> int:
         """Remove a portion of starters' old FIFOs except those in `wakes`; return the number of removed FIFOs.
@@ -112,7 +112,7 @@ class StarterMessageInbox:
         _require_folder_of_service(folder)
         newest_s = self._clock.now_s() - ASLEEP_S
         try:
-            entries = self._waking.next_portion(folder)
+            entries = self._waking.list_next_folder_portion(folder)
         except OSError as error:
             raise StateError(f"{folder}: {error.strerror}") from error
         unknown = (entry for entry in entries if entry.name not in wakes)
@@ -122,7 +122,7 @@ class StarterMessageInbox:
     def _list_spool_files(self) -> list[SpoolFile]:
         """List the files of the spool, oldest first, and remove users' folders and old unfinished files."""
         try:
-            folders, entries = _separate_user_folders_and_files(self._names.next_portion(self._folder))
+            folders, entries = _separate_user_folders_and_files(self._names.list_next_folder_portion(self._folder))
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
         self._remove_user_folders(folders)
@@ -155,7 +155,9 @@ class StarterMessageInbox:
     def _read_unread_messages(self, of_uid: list[SpoolFile]) -> list[MessageWithAuthorUid]:
         new = [spool_file for spool_file in of_uid if self._reader.is_file_to_read(spool_file)]
         read = (self._read_message_or_remove_invalid_file(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
-        return sorted((message for message in read if message is not None), key=lambda message: message.order)
+        return sorted(
+            (message for message in read if message is not None), key=lambda message: message.message_sort_key
+        )
 
     def _read_message_or_remove_invalid_file(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
         try:
@@ -168,8 +170,8 @@ class StarterMessageInbox:
         removed = False
         if spool_reader.is_read_error_of_file_itself(error):
             removed = self._remove_spool_file(spool_file.name)
-            self._reader.skip_file(spool_file)
-        if self._quota.allows(spool_file.uid):
+            self._reader.mark_file_as_read(spool_file)
+        if self._quota.may_write_log_line(spool_file.uid):
             word, reason = "yes" if removed else "no", shorten_reason_for_storage(str(error))
             message = "event=no_message name=%a uid=%d removed=%s reason=%a"
             _log.warning(message, spool_file.name, spool_file.uid, word, reason)
@@ -181,8 +183,8 @@ class StarterMessageInbox:
             if self._remove_spool_file(spool_file.name):
                 removed += 1
             else:
-                self._reader.skip_file(spool_file)
-        if newest and self._quota.allows(newest[0].uid):
+                self._reader.mark_file_as_read(spool_file)
+        if newest and self._quota.may_write_log_line(newest[0].uid):
             message = "event=too_many_messages uid=%d files=%d limit=%d removed=%d"
             _log.warning(message, newest[0].uid, count, self.limit_per_uid, removed)
 

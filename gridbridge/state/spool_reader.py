@@ -31,7 +31,7 @@ class MessageWithAuthorUid:
     message: TransferMessage
 
     @property
-    def order(self) -> tuple[float, str]:
+    def message_sort_key(self) -> tuple[float, str]:
         """The key by which messages are sorted: the time in the message, then the path."""
         return _parse_message_time(self.message.at), self.path
 
@@ -106,12 +106,12 @@ class SpoolReader:
         """Say whether another file has replaced the spool file that was read."""
         return self._read.get(name, now) != now
 
-    def skip_file(self, spool_file: SpoolFile) -> None:
+    def mark_file_as_read(self, spool_file: SpoolFile) -> None:
         """Treat a spool file as read; another file of the same name will be read."""
         self._read[spool_file.name] = spool_file.mark
         self._met.add(spool_file.name)
 
-    def read_files_again(self, names: Iterable[str]) -> None:
+    def mark_files_as_unread(self, names: Iterable[str]) -> None:
         for name in names:
             self._read.pop(name, None)
 
@@ -184,7 +184,7 @@ def _bytes_of_complete_message(name: str, data: bytes) -> bytes:
 def _parse_spool_message(data: bytes, written_s: float) -> TransferMessage:
     message = decode_transfer_message(data)
     if not message.at:
-        message = message.but(at=f"{written_s:.3f}")
+        message = message.with_changes(at=f"{written_s:.3f}")
     if str(parse_transfer_name(message.transfer)) != message.transfer:
         raise ParseError(f"{message.transfer!r} has superfluous zeros")
     if not 0 <= _parse_message_time(message.at) < 253402300800:
@@ -207,11 +207,11 @@ class ResumableFolderScan:
         self._entries: Iterator[os.DirEntry[str]] | None = None
 
     @property
-    def is_amid(self) -> bool:
+    def is_folder_scan_unfinished(self) -> bool:
         """Whether the next call of `next_portion` continues the present pass over the folder."""
         return self._entries is not None
 
-    def next_portion(self, folder: str) -> list[os.DirEntry[str]]:
+    def list_next_folder_portion(self, folder: str) -> list[os.DirEntry[str]]:
         """Return the next names; after the folder's last name a new pass begins. Raises OSError on failure."""
         entries, self._entries = self._entries or os.scandir(folder), None
         portion = list(islice(entries, self._most))

@@ -68,7 +68,7 @@ class StateFile:
         with self._connection_in_transaction() as connection, convert_database_errors(self._name):
             return connection.execute(query, values).mappings().all()
 
-    def read(self, kind: type[T], query: sa.Executable, **values: object) -> tuple[T, ...]:
+    def query_rows_as(self, kind: type[T], query: sa.Executable, **values: object) -> tuple[T, ...]:
         """Return the rows of an SQL query as values of dataclass `kind`, whose fields are the columns."""
         return tuple(kind(**row) for row in self.rows(query, **values))
 
@@ -79,7 +79,7 @@ class StateFile:
         with self._connection_in_transaction() as connection, convert_database_errors(self._name):
             return connection.execute(change, values)
 
-    def execute_each(self, change: sa.Executable, rows: Sequence[Mapping[str, object]]) -> None:
+    def execute_for_each_row(self, change: sa.Executable, rows: Sequence[Mapping[str, object]]) -> None:
         """Execute a change for each of many rows; after each 5000 rows other programs can write."""
         for at in range(0, len(rows), PORTION):
             self.execute(change, rows[at : at + PORTION])

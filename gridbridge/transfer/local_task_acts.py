@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gridbridge.batch.batch_adapter_table import local_task_guard_of_home
+from gridbridge.batch.batch_adapter_table import local_restart_guard_of_home
 from gridbridge.batch.configured_cluster_addresses import configured_home_address
 from gridbridge.decisions.transfer import refused_job_stay_home_request
 from gridbridge.errors import ConfigError
@@ -16,7 +16,7 @@ from gridbridge.model.transfer_name import TransferAttemptId, parse_transfer_nam
 from gridbridge.model.transfer_route import Away, Home
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_adapter_protocols import LocalTaskGuard
+    from gridbridge.batch.optional_adapter_protocols import LocalTaskRestartGuard
 
 AT_ONCE = 100  # largest number of jobs in one query
 
@@ -27,7 +27,7 @@ class ReloadablePollerComponent:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
 
-    def follow(self, policy: Policy) -> None:
+    def use_changed_configuration(self, policy: Policy) -> None:
         self.policy = policy
 
 
@@ -41,28 +41,28 @@ class LocalTaskActs(ReloadablePollerComponent):
     def _transfer_queues(self) -> tuple[str, ...]:
         return tuple(self.policy.queues)
 
-    def remove_guard(self, action: TransferAction) -> None:
+    def remove_task_start_guard(self, action: TransferAction) -> None:
         """Remove the hold or start time that keeps a local task from starting."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
-        tasks.remove_task_guard(where, _home_task_of_transfer(action.transfer), action.transfer.guard)
+        tasks.allow_task_restart(where, _home_task_of_transfer(action.transfer), action.transfer.guard)
 
     def release_into_transfer_queue(self, action: TransferAction) -> None:
         """Let a local task start in its transfer queue only, so that a new starter continues the remote job."""
         transfer = action.transfer
         where, tasks = self._home_cluster_and_task_guard_adapter()
-        tasks.release_into_queue(where, _home_task_of_transfer(transfer), transfer.queue, transfer.guard)
+        tasks.pin_and_release_task(where, _home_task_of_transfer(transfer), transfer.queue, transfer.guard)
 
-    def set_guard(self, action: TransferAction) -> None:
+    def set_task_start_guard(self, action: TransferAction) -> None:
         """Keep a local task from starting, by a hold or a start time."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
-        tasks.set_task_guard(where, _home_task_of_transfer(action.transfer), action.transfer.guard)
+        tasks.prevent_task_restart(where, _home_task_of_transfer(action.transfer), action.transfer.guard)
 
     def restore_requested_queues(self, action: TransferAction) -> None:
         """Let a job start in all queues that its owner requested."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.restore_queue_list(where, _home_task_of_transfer(action.transfer))
 
-    def query_requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
+    def query_local_job_requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
         """Return the requests of the given local jobs, without jobs that are gone."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
         return tasks.query_job_requests(where, jobs)
@@ -81,12 +81,12 @@ class LocalTaskActs(ReloadablePollerComponent):
         where, tasks = self._home_cluster_and_task_guard_adapter()
         return tasks.query_deferred_jobs(where)
 
-    def remove_copied_guard(self, job: int) -> None:
+    def remove_guard_copied_by_qresub(self, job: int) -> None:
         """Remove the start time and the queue list that qresub copied from a job that is away."""
         copy = TransferAttemptId(cluster=self.policy.site.cluster, job=job, task=0, attempt=0)
         where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.restore_queue_list(where, copy)
-        tasks.remove_task_guard(where, copy, HomeStartGuard.START)
+        tasks.allow_task_restart(where, copy, HomeStartGuard.START)
 
     def exclude_old_cluster_queues(self, transfer: Transfer) -> None:
         """Keep a job out of the queues to the cluster it leaves; raise GridbridgeError if no queue is left."""
@@ -97,26 +97,26 @@ class LocalTaskActs(ReloadablePollerComponent):
         other_queues = partial(drop_queues, transfer_queues=remote_queues)
         tasks.keep_job_off_queues(where, _home_task_of_transfer(transfer), other_queues)
 
-    def restore_queues_of_transfer(self, name: str) -> None:
+    def restore_requested_queues_of_transfer(self, name: str) -> None:
         where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.restore_queue_list(where, parse_transfer_name(name))
 
     def require_home_queue(self, transfer: Transfer) -> None:
         """Raise GridbridgeError if no queue of the home cluster can run a transfer's job."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
-        tasks.require_runnable_variant(where, _home_task_of_transfer(transfer), self._stay_home_variants_of_request)
+        tasks.require_runnable_at_home(where, _home_task_of_transfer(transfer), self._stay_home_variants_of_request)
 
     def query_rerun_policy(self, transfer: Transfer) -> str:
         """Return `yes` or `no`: whether a job without `qsub -r` runs again after its host failed."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
         task = _home_task_of_transfer(transfer)
-        return tasks.query_job_rerun(where, task, self._transfer_queues, _rerun_policy_of_request_in_home_queues)
+        return tasks.query_rerun_setting(where, task, self._transfer_queues, _rerun_policy_of_request_in_home_queues)
 
-    def _home_cluster_and_task_guard_adapter(self) -> "tuple[Home, LocalTaskGuard[Away]]":
-        if self.policy.why_no_queues:
-            raise ConfigError((self.policy.why_no_queues,))
+    def _home_cluster_and_task_guard_adapter(self) -> "tuple[Home, LocalTaskRestartGuard[Away]]":
+        if self.policy.why_no_transfer_queues:
+            raise ConfigError((self.policy.why_no_transfer_queues,))
         where = configured_home_address(self.policy, self.policy.site.cluster)
-        return where, local_task_guard_of_home(where)
+        return where, local_restart_guard_of_home(where)
 
     def _stay_home_variants_of_request(self, own: JobRequest) -> tuple[Variant, ...]:
         return refused_job_stay_home_request.stay_home_request_changes(own.hard, own.queues, self._transfer_queues)
@@ -127,4 +127,4 @@ def _home_task_of_transfer(transfer: Transfer) -> TransferAttemptId:
 
 
 def _rerun_policy_of_request_in_home_queues(request: JobRequest, own: Mapping[str, str]) -> str:
-    return refused_job_stay_home_request.rerun_policy_by_home_queues(request.hard, request.own_queues, own)
+    return refused_job_stay_home_request.rerun_policy_by_home_queues(request.hard, request.owner_requested_queues, own)

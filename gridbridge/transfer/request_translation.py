@@ -42,7 +42,7 @@ def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHE
     if not published:
         return spec
     queues = names_offered_by_cluster.decode_non_forwarding_queues(published)
-    return spec.but(request=queues.restrict_request(spec.request))
+    return spec.with_changes(request=queues.restrict_request(spec.request))
 
 
 def translate_request_for_cluster(
@@ -54,7 +54,7 @@ def translate_request_for_cluster(
     `own_queues`. Raises UnmappableRequest.
     """
     request = spec.request
-    names = (name.partition("@")[0] for name in request.own_queues.split(","))
+    names = (name.partition("@")[0] for name in request.owner_requested_queues.split(","))
     mapped = MappableJobRequest(
         hard=tuple(pair for pair in request.hard if not is_home_only_resource(pair[0])),
         soft=tuple(pair for pair in request.soft if not is_home_only_resource(pair[0])),
@@ -66,7 +66,7 @@ def translate_request_for_cluster(
     remote_request = map_request_to_remote_cluster(mapped, rules, remote)
     if offered is not None:
         remote_request = drop_unoffered_soft_requests(remote_request, offered, remote)
-    asks = request.but(
+    asks = request.with_changes(
         hard=remote_request.hard,
         soft=remote_request.soft,
         project=remote_request.project,
@@ -74,7 +74,9 @@ def translate_request_for_cluster(
         types=remote_request.types,
         groups=_oar_node_groups(remote_request, len(offered.node) if offered else 0),
     )
-    return spec.but(request=asks, pe=remote_request.pe, slots=remote_request.slots), tuple(remote_request.notes)
+    return spec.with_changes(request=asks, pe=remote_request.pe, slots=remote_request.slots), tuple(
+        remote_request.notes
+    )
 
 
 def _oar_node_groups(remote_request: MappableJobRequest, nodes: int) -> tuple[tuple[int, int], ...]:

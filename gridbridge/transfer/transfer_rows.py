@@ -103,7 +103,7 @@ class TransferRows:
         self._database = database
         self._upsert = database.upsert(TRANSFERS)
 
-    def put_transfer(self, transfer: Transfer) -> None:
+    def insert_or_update_transfer(self, transfer: Transfer) -> None:
         """Insert or update a transfer; raise ParseError for an invalid name."""
         name = parse_transfer_name(transfer.name)
         values = {column.name: getattr(transfer, column.name) for column in _TRANSFER}
@@ -126,7 +126,7 @@ class TransferRows:
         """Return the closed transfers with a watched remote job, oldest first."""
         return self._select_transfers(_ENDED)
 
-    def reguarded_transfers(self) -> tuple[Transfer, ...]:
+    def closed_transfers_with_guard(self) -> tuple[Transfer, ...]:
         """Return the closed transfers whose task may still be kept from starting at home, oldest first."""
         return self._select_transfers(_REGUARDED)
 
@@ -134,7 +134,7 @@ class TransferRows:
         """Return the transfers that closed at or after `at`, oldest first."""
         return self._select_transfers(_CLOSED_SINCE, at=at)
 
-    def add_event(self, event: TransferEvent) -> None:
+    def add_transfer_event(self, event: TransferEvent) -> None:
         self._database.execute(_ADD_EVENT, asdict(event))
 
     def events_of_transfer(self, name: str, uid: int) -> tuple[TransferEvent, ...]:
@@ -176,19 +176,21 @@ class TaskMoveRows:
         self._database = database
         self._upsert = database.upsert(MOVES)
 
-    def put_move(self, move: WaitingTaskMove) -> None:
+    def insert_or_update_task_move(self, move: WaitingTaskMove) -> None:
         self._database.execute(self._upsert, asdict(move))
 
-    def moves_in_flight(self) -> tuple[WaitingTaskMove, ...]:
+    def unfinished_task_moves(self) -> tuple[WaitingTaskMove, ...]:
         """Return the moves that have not ended, oldest first."""
         rows = map(dict, self._database.rows(_MOVES_IN_FLIGHT))
         return tuple(WaitingTaskMove(**row | {"stage": TaskMoveStage(row["stage"])}) for row in rows)
 
-    def dropped_moves(self, at: datetime, until: datetime) -> frozenset[transfers_and_actions.TransferKey]:
+    def transfers_with_abandoned_move(
+        self, at: datetime, until: datetime
+    ) -> frozenset[transfers_and_actions.TransferKey]:
         """Return the transfers whose move was requested between `at` and `until` and given up later."""
         rows = self._database.rows(_DROPPED_MOVES, at=at, until=until)
         return frozenset((row["name"], row["uid"]) for row in rows)
 
-    def delete_ended_moves(self, before: datetime) -> None:
+    def delete_ended_task_moves(self, before: datetime) -> None:
         ended = MOVES.c.stage.not_in(transfers_and_actions.IN_FLIGHT)
         self._database.execute(sql.delete(MOVES).where(ended, MOVES.c.asked_at < before))

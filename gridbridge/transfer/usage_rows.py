@@ -79,23 +79,23 @@ class RemoteUsageRows:
         self._upsert_cursor = database.upsert(CURSORS)
         self._upsert_record = database.upsert(REMOTE_RECORDS)
 
-    def put_cursor(self, cursor: ClusterAccountingProgress) -> None:
+    def store_accounting_cursor(self, cursor: ClusterAccountingProgress) -> None:
         position = asdict(cursor.place)
         values = position | {"device": str(position["device"]), "inode": str(position["inode"])}
         values |= {"cluster": cursor.cluster, "path": cursor.path, "skipped": cursor.skipped}
         self._database.execute(self._upsert_cursor, values)
 
-    def cursors(self) -> tuple[ClusterAccountingProgress, ...]:
+    def accounting_cursors(self) -> tuple[ClusterAccountingProgress, ...]:
         return tuple(map(_accounting_progress_of_row, self._database.rows(select(CURSORS))))
 
-    def put_record(self, record: RemoteJobRunAccounting, at: datetime) -> tuple[RemoteJobRunAccounting, ...]:
+    def store_usage_record(self, record: RemoteJobRunAccounting, at: datetime) -> tuple[RemoteJobRunAccounting, ...]:
         """Store a usage record; return all records of the task.
 
         An owner may store at most PER_TRANSFER records of one transfer; further ones are dropped. Raises ParseError for
         an invalid transfer name.
         """
         name = parse_transfer_name(record.transfer)
-        records = self.records_of(name.cluster, name.job, name.task)
+        records = self.usage_records_of_task(name.cluster, name.job, name.task)
         other_records = [row for row in records if _usage_record_key(row) != _usage_record_key(record)]
         theirs = [row for row in other_records if row.owner == record.owner]
         if [row.transfer for row in theirs].count(record.transfer) >= PER_TRANSFER:
@@ -105,14 +105,14 @@ class RemoteUsageRows:
         self._database.execute(self._upsert_record, values)
         return (*other_records, record)
 
-    def records_of(
+    def usage_records_of_task(
         self, home: str, job: int, task: int, since: datetime | None = None
     ) -> tuple[RemoteJobRunAccounting, ...]:
         """Return a task's usage records, earliest end first; with `since`, only those added since then."""
         rows = self._database.rows(_RECORDS_OF, home=home, job=job, task=task, since=since or EARLIEST_STORED_TIME)
         return tuple(RemoteJobRunAccounting(**{**row, "source": RemoteUsageSource(row["source"])}) for row in rows)
 
-    def delete_records(self, before: datetime) -> None:
+    def delete_old_usage_records(self, before: datetime) -> None:
         self._database.execute(delete(REMOTE_RECORDS).where(REMOTE_RECORDS.c.kept_at < before))
 
 

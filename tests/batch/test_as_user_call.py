@@ -28,7 +28,7 @@ def test_only_a_site_with_several_users_needs_sudo(
     monkeypatch.setattr(privileged_helper_calls, "run_program", run)
     monkeypatch.setattr(privileged_helper_calls, "_is_personal", False)
     site = SiteSection(cluster="alpha")
-    privileged_helper_calls.choose_sudo_or_personal_call(
+    privileged_helper_calls.choose_sudo_or_direct_user_call(
         Policy(site=site, clusters={"alpha": ClusterSection(kind=kind)}, queues={})
     )
     privileged_helper_calls.run_gridbridge_as_user("list-arrays", "c.1")

@@ -89,13 +89,13 @@ def test_a_transfer_queue_sets_the_oar_queue_and_types_of_its_jobs() -> None:
 def test_a_starter_logs_in_to_an_oar_server_as_the_mapped_user() -> None:
     route = configured_cluster_addresses.build_transfer_queue_route(a_policy(), "transfer-gamma")
     told = transfer_route.decode_transfer_route(transfer_route.encode_transfer_route(route))
-    there = told.away_as("alice")
+    there = told.remote_cluster_access_as_user("alice")
 
     assert isinstance(there, OarServerAccess)
     assert there.login
     assert (there.login.user, there.binaries, there.timeout_s) == ("al_gamma", "/usr/bin", 15)
     assert there.ends == there.with_time_limit(3).ends == "/tmp/gridbridge.gb_gamma/ends"
-    assert (load_submit_adapter(there), load_submit_adapter(told.home)) == (oar, gridengine)
+    assert (load_submit_adapter(there), load_submit_adapter(told.home_cluster_access)) == (oar, gridengine)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="anybody else asks as themselves")
@@ -204,7 +204,7 @@ except HostNotReached:
 def test_a_short_program_logs_in_to_each_ssh_cluster_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = list[str]()
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
-    monkeypatch.setattr(IdleSshSessions, "begin", lambda _, login: begun.append(login.host))
+    monkeypatch.setattr(IdleSshSessions, "begin_ssh_login", lambda _, login: begun.append(login.host))
 
     configured_cluster_addresses.log_in_to_ssh_clusters(a_policy())
 

@@ -27,7 +27,7 @@ def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]
     environment = (("JOB_ID", str(HOME)), ("PATH", path), ("SGE_TASK_ID", task))
     job = {
         "script": f"{line}\n".encode(),
-        "own": remote_job_script_writer.write_home_job_id_stand_ins(HOME, task),
+        "own": remote_job_script_writer.home_job_id_shell_lines(HOME, task),
     } | values
     assert site.run(environment=environment, **job) == 0, site.out.read_text()
     return site.out.read_text().splitlines()
@@ -86,7 +86,7 @@ def test_a_profile_that_replaces_path_does_not_hide_the_stand_ins(site: Site, sh
         login=True,
         start=start,
         environment=environment,
-        own=remote_job_script_writer.write_home_job_id_stand_ins(HOME, TASK),
+        own=remote_job_script_writer.home_job_id_shell_lines(HOME, TASK),
         **values,
     )
 
@@ -101,7 +101,7 @@ def test_only_a_script_that_runs_commands_is_sourced() -> None:
 
 
 def test_a_job_without_room_for_the_stand_ins_is_not_started(site: Site) -> None:
-    lines = remote_job_script_writer.write_home_job_id_stand_ins(HOME, TASK).replace("$gb_private/own", "/dev/full")
+    lines = remote_job_script_writer.home_job_id_shell_lines(HOME, TASK).replace("$gb_private/own", "/dev/full")
 
     assert site.run(script=b"echo ran\n", own=lines) == 200
     assert not site.out.exists()

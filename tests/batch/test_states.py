@@ -34,7 +34,7 @@ WORDS = {
 )
 def test_every_letter_combination_of_sge_status_has_a_state_word(letters: str, expected: str) -> None:
     """See sge_status(5)."""
-    assert parse_job_state_letters(letters).word == expected
+    assert parse_job_state_letters(letters).most_important_fact == expected
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_cause_of_a_suspension_is_parsed(letters: str, expected: set[str]) -
 def test_unknown_state_letters_are_logged_once(letters: str, caplog: pytest.LogCaptureFixture) -> None:
     qstat_xml_parser.parse_job_state_log_unknown.cache_clear()
     with caplog.at_level(logging.WARNING):
-        words = {qstat_xml_parser.parse_job_state_log_unknown(letters).word for _ in range(2)}
+        words = {qstat_xml_parser.parse_job_state_log_unknown(letters).most_important_fact for _ in range(2)}
 
     assert words == {JobStateFact.UNKNOWN}
     assert caplog.messages == [f"event=unknown_job_state letters={letters!r}"]

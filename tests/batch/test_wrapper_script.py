@@ -17,7 +17,7 @@ from gridbridge.batch.remote_job_script_writer import (
     ShellStartMode,
     write_remote_job_script,
 )
-from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_status
+from gridbridge.decisions.wrapper_end_interpretation import why_job_not_started, wrapper_exit_status
 from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer_messages_in_spool import TransferFailureCause, TransferMessage
 from tests.messages import decode_in_place
@@ -213,7 +213,7 @@ def test_files_planted_in_the_wrappers_folder_are_neither_read_nor_run(site: Sit
     (planted / "date").write_text("#!/bin/sh\n")
     os.mkfifo(planted / "killed")
     ended = site.run(
-        shell, own=remote_job_script_writer.write_home_job_id_stand_ins(12, "1"), script=b'ls "${0%/*}"; exit 3\n'
+        shell, own=remote_job_script_writer.home_job_id_shell_lines(12, "1"), script=b'ls "${0%/*}"; exit 3\n'
     )
 
     written = sorted(["12", "killed", "own", "times", *remote_job_script_writer.COMMANDS])

@@ -125,7 +125,7 @@ def test_a_second_setup_waits_for_the_lock_of_the_first(
 @pytest.mark.usefixtures("configured")
 def test_setup_balance_refuses_users_other_than_root(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise useradd fails with a misleading message about a lock."""
-    edit = SetupEdit.shell("false")
+    edit = SetupEdit.shell_command_edit("false")
     step = setup_command.SetupStep(what="x", line="false", environment="", where="", edit=edit)
     monkeypatch.setattr(setup_command.balancer_setup, "plan_balancer_setup", lambda _: (step,))
     monkeypatch.setattr("os.geteuid", lambda: 1001)

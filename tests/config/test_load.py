@@ -68,9 +68,9 @@ def test_missing_keys_have_their_defaults(path: Path) -> None:
 def test_a_site_without_queues_may_have_a_home_of_oar_or_none(home: str, kind: ClusterKind | None) -> None:
     policy = configuration_file.parse_configuration("FILE", f"{SITE}{home}[cluster.beta]\n{PORTS}".encode())
 
-    assert (policy.local.kind if policy.local else None) == kind
-    assert policy.why_no_queues
-    assert not policy.is_personal
+    assert (policy.home_cluster_section.kind if policy.home_cluster_section else None) == kind
+    assert policy.why_no_transfer_queues
+    assert not policy.is_single_user_site
 
 
 def test_given_keys_replace_defaults(path: Path) -> None:

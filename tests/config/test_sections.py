@@ -52,7 +52,7 @@ def test_every_field_of_the_policy_is_filled_by_one_group() -> None:
 def test_a_section_group_reports_problems_of_its_section(table: object, expected: list[str]) -> None:
     (group,) = Squeezing.GROUPS
 
-    assert expected == list(group.problems(table))
+    assert expected == list(group.find_section_problems(table))
 
 
 @pytest.mark.parametrize("module", [site_configuration, site_sections, transfer_config_sections])

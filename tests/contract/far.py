@@ -149,7 +149,7 @@ class Far:
         name = str(options.pop("name", "") or self.new_name())
         text = script.encode() if isinstance(script, str) else script
         plain = JobSpec(transfer=name, request=JobRequest(), cwd=self.reach.folder, script=text)
-        told: JobSubmissionResult = self.hot("submit_held_job", plain.but(**options))
+        told: JobSubmissionResult = self.hot("submit_held_job", plain.with_changes(**options))
         if told.remote_id:
             self.accounts[told.remote_id] = name
         return told

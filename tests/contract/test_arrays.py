@@ -217,7 +217,7 @@ def all_begun(far: Far, job: str, places: range) -> list[int]:
 
 
 def begun(far: Far, job: str, place: int) -> bool:
-    found = far.snapshot(job).find(int(job), place)
+    found = far.snapshot(job).find_job_list_row(int(job), place)
     return bool(found and found.state.has_begun)
 
 

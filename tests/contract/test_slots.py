@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.wrapper_end import why_job_not_started
+from gridbridge.decisions.wrapper_end_interpretation import why_job_not_started
 from gridbridge.model.job_and_queue_states import JobStateFact
 from tests.contract.conftest import NOT_OAR, OAR
 from tests.contract.far import Far
@@ -31,7 +31,7 @@ def test_jobs_run_once_each_within_the_slots(far: Far) -> None:
 def test_a_parallel_job_gets_all_its_slots(far: Far, pe: str) -> None:
     wide = far.start(f"echo $NSLOTS >nslots; {WAITING}", pe=pe, slots=2)
     far.until_running(wide)
-    seen = far.snapshot(wide).find(int(wide))
+    seen = far.snapshot(wide).find_job_list_row(int(wide))
     far.reach.sh("touch go")
     far.end(wide)
 
@@ -50,7 +50,7 @@ def test_a_snapshot_counts_pending_jobs_and_free_slots(far: Far) -> None:
     until(lambda: far.snapshot().pending == 2, "two pending jobs to be counted")
 
     seen = far.snapshot(*full, *waiting)
-    words = [rows[0].state.word for rows in map(seen.jobs.get, map(int, full + waiting)) if rows]
+    words = [rows[0].state.most_important_fact for rows in map(seen.jobs.get, map(int, full + waiting)) if rows]
     assert idle.pending == 0
     assert (seen.pending, seen.free_slots) == (2, 0)
     assert words == [JobStateFact.SUSPENDED, *[JobStateFact.RUNNING] * (far.slots - 1), *[JobStateFact.WAITING] * 2]

@@ -35,7 +35,7 @@ def named(name: str) -> Iterator[None]:
 
 def said(preparing: NewMachineBootstrap) -> str:
     with pytest.raises(ConfigError) as told:
-        preparing.prepare(NODE, ())
+        preparing.run_bootstrap_steps(NODE, ())
     return str(told.value)
 
 

@@ -84,7 +84,7 @@ def test_a_new_host_gets_its_slots_in_each_queue(
     hosts = Hosts(*instances)
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, queues=queues)
 
-    assert site(hosts, monkeypatch).join(node) is HostJoinStep.JOINED
+    assert site(hosts, monkeypatch).join_host_to_cluster(node) is HostJoinStep.JOINED
     assert hosts.done == expected
 
 
@@ -94,7 +94,7 @@ def test_a_host_filled_last_is_placed_in_the_queues_before_it_is_opened(
     names = ("all.q", "long.q")
     hosts = Hosts(*(HostQueueInstance(queue=one, slots=2, is_used=False, is_disabled=True) for one in names))
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, is_filled_last=True)
-    site(hosts, monkeypatch).join(node)
+    site(hosts, monkeypatch).join_host_to_cluster(node)
 
     expected = ["all.q@n1 4", "long.q@n1 4", "all.q long.q @n1 after the others", "open n1"]
     assert hosts.done == expected
@@ -115,7 +115,7 @@ def test_parallel_joins_place_hosts_in_queues_one_after_the_other(monkeypatch: p
     cell = site(hosts, monkeypatch)
     nodes = [MachineToJoinCell(name=name, address="10.0.0.9", slots=4, is_filled_last=True) for name in ("n1", "n2")]
     with ThreadPoolExecutor(2) as threads:
-        done = list(threads.map(cell.join, nodes))
+        done = list(threads.map(cell.join_host_to_cluster, nodes))
 
     assert done == [HostJoinStep.JOINED] * 2
     assert not [one for one in hosts.done if "another" in one]
@@ -139,7 +139,11 @@ def test_queues_are_changed_for_one_host_at_a_time(monkeypatch: pytest.MonkeyPat
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)
     with ThreadPoolExecutor(2) as threads:
         ends = [threads.submit(cell.remove_host, "n2", is_dead=True)]
-        ends.append(threads.submit(cell.join, node) if joins else threads.submit(cell.remove_host, "n3", is_dead=True))
+        ends.append(
+            threads.submit(cell.join_host_to_cluster, node)
+            if joins
+            else threads.submit(cell.remove_host, "n3", is_dead=True)
+        )
     assert [one.exception() for one in ends] == [None, None]
     assert "with another" not in hosts.done
 
@@ -148,7 +152,7 @@ def test_a_new_host_in_no_queue_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, hostgroups=("@a", "@b"))
 
     with pytest.raises(NewHostInNoQueue, match=r"^n1 is in no queue: .* has n1 or @a or @b$"):
-        site(Hosts(), monkeypatch).join(node)
+        site(Hosts(), monkeypatch).join_host_to_cluster(node)
 
 
 @pytest.mark.parametrize("taken", ["n2", "n2.site", "nfs1", socket.gethostname()])
@@ -166,7 +170,7 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", {taken: "10.0.0.9"}.get)
 
     with pytest.raises(NewMachineAddressInUse):
-        cell.join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
+        cell.join_host_to_cluster(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
     assert (done, hosts.done) == ([], [])
 
 
@@ -182,14 +186,14 @@ def test_a_machine_may_have_the_address_of_a_silent_host(monkeypatch: pytest.Mon
     cell = site(hosts, monkeypatch)
     monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
 
-    assert cell.join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)) is HostJoinStep.ADMITTED
+    assert cell.join_host_to_cluster(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)) is HostJoinStep.ADMITTED
 
 
 def test_a_disabled_queue_stays_closed_on_a_new_host(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = Hosts(USUAL)
     node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, closed=frozenset(("all.q", "long.q")))
 
-    assert site(hosts, monkeypatch).join(node) is HostJoinStep.CLOSED
+    assert site(hosts, monkeypatch).join_host_to_cluster(node) is HostJoinStep.CLOSED
 
 
 def test_the_error_about_a_lost_host_names_only_the_tasks_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +232,7 @@ def test_a_host_with_reserved_slots_is_not_idle(
         host_membership_and_tags.cell_configuration_reader, "query_advance_reserved_slots", lambda _: granted
     )
 
-    assert cell.check_host("n1").is_idle is is_idle
+    assert cell.check_host_before_removal("n1").is_idle is is_idle
 
 
 QCONF = """#!/bin/sh

@@ -108,7 +108,7 @@ def end(**values: str) -> Callable[[], None]:
         killing.run(step)
         path = published_file_formats.transfer_verdict_path(NAME, os.getuid())
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        safe_files.replace_file_atomically(path, encode_transfer_message(VERDICT.but(**values)))
+        safe_files.replace_file_atomically(path, encode_transfer_message(VERDICT.with_changes(**values)))
 
     return act
 
@@ -135,7 +135,7 @@ def rounds(is_done: Callable[[TransferService], bool], **of_queues: float) -> Ca
         deadline = time.monotonic() + LIMIT_S
         while not is_done(service):
             assert time.monotonic() < deadline, "the poller's work has no end"
-            service.run_round()
+            service.run_poller_round()
             time.sleep(0.01)
 
     return act
@@ -175,7 +175,7 @@ def die() -> None:
 
 def finish() -> None:
     killing.run(step)
-    spool.send_spool_message(VERDICT.but(kind=TransferMessageKind.ENDED, at="1767225600"))
+    spool.send_spool_message(VERDICT.with_changes(kind=TransferMessageKind.ENDED, at="1767225600"))
 
 
 def closed_by_starter() -> None:

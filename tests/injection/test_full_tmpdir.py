@@ -163,7 +163,7 @@ def test_an_empty_note_counts_as_none(place: Place, name: str) -> None:
     note.chmod(0o644)
     task = place.task()
 
-    assert task.count_try("tries") == 0
+    assert task.count_starter_act_try("tries") == 0
     assert task.seconds_since_first_note("shut_out") < 60
     assert step(place).startswith("wait ")
 

@@ -15,7 +15,7 @@ def test_a_transfer_name_survives_writing_and_parsing() -> None:
 
 @pytest.mark.parametrize(("task", "expected"), [(0, "12"), (3, "12.3")], ids=["a plain job", "an array's task"])
 def test_the_local_job_of_a_transfer_is_written_as_in_grid_engine(task: int, expected: str) -> None:
-    assert TransferAttemptId("alpha", 12, task, 1).local == expected
+    assert TransferAttemptId("alpha", 12, task, 1).local_job_or_task_id == expected
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,22 @@ SECTION = {"ssh": "far:2222", "users": {"alice": "al"}, "qmaster_port": 6444}
 
 @pytest.mark.parametrize(("person", "user"), [("alice", "al"), ("bob", "bo"), ("carol", "carol")])
 def test_a_route_gives_each_user_the_mapped_account(person: str, user: str) -> None:
-    reached = transfer_route.decode_transfer_route(transfer_route.encode_transfer_route(BY_SSH)).away_as(person).login
+    reached = (
+        transfer_route.decode_transfer_route(transfer_route.encode_transfer_route(BY_SSH))
+        .remote_cluster_access_as_user(person)
+        .login
+    )
 
     assert reached
     assert (reached.host, reached.port, reached.user) == ("far", "2222", user)
 
 
 def test_a_route_without_ssh_has_no_login() -> None:
-    assert transfer_route.TransferRoute(**SIDES).away.login is None
+    assert transfer_route.TransferRoute(**SIDES).remote_cluster_access.login is None
 
 
 def test_a_shorter_timeout_keeps_the_login() -> None:
-    reached = BY_SSH.away_as("alice").with_time_limit(3)
+    reached = BY_SSH.remote_cluster_access_as_user("alice").with_time_limit(3)
 
     assert reached.login
     assert (reached.timeout_s, reached.login.user) == (3, "al")

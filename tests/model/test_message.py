@@ -52,5 +52,5 @@ def test_a_malformed_spool_message_is_refused(data: bytes) -> None:
 def test_a_changed_message_copy_leaves_the_original_unchanged() -> None:
     message = TransferMessage(kind=TransferMessageKind.RECORD, phase="held")
 
-    assert message.but(phase="released") == TransferMessage(kind=TransferMessageKind.RECORD, phase="released")
+    assert message.with_changes(phase="released") == TransferMessage(kind=TransferMessageKind.RECORD, phase="released")
     assert message.phase == "held"

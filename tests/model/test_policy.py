@@ -72,7 +72,7 @@ def test_a_cell_is_named_as_its_cluster_by_default() -> None:
 def test_the_local_cluster_is_the_cluster_of_the_site_section() -> None:
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"alpha": ALPHA}, queues={})
 
-    assert policy.local is policy.clusters["alpha"]
+    assert policy.home_cluster_section is policy.clusters["alpha"]
 
 
 @pytest.mark.parametrize(

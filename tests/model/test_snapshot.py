@@ -45,18 +45,18 @@ def test_a_queue_in_any_error_state_has_no_free_slots(letters: str) -> None:
 
 
 def test_a_queue_knows_its_host() -> None:
-    assert make_queue().host == "n1"
+    assert make_queue().host_name == "n1"
 
 
 def test_an_array_task_is_found_in_the_row_that_covers_it() -> None:
     running, waiting = make_job(7, "r", range(1, 2)), make_job(7, "qw", range(2, 1_000_000_000, 2))
     snapshot = make_snapshot(running, waiting)
 
-    assert snapshot.find(7) == running
-    assert snapshot.find(7, 1) == running
-    assert snapshot.find(7, 999_999_998) == waiting
-    assert snapshot.find(7, 3) is None
-    assert snapshot.find(8) is None
+    assert snapshot.find_job_list_row(7) == running
+    assert snapshot.find_job_list_row(7, 1) == running
+    assert snapshot.find_job_list_row(7, 999_999_998) == waiting
+    assert snapshot.find_job_list_row(7, 3) is None
+    assert snapshot.find_job_list_row(8) is None
 
 
 def find_all(count: int) -> int:
@@ -64,10 +64,10 @@ def find_all(count: int) -> int:
     waiting = make_job(7, "qw", range(count + 1, count + 9))
     snapshot = make_snapshot(*running, waiting)
     found: list[ClusterJobListRow | None] = []
-    took = steps(lambda: found.extend(snapshot.find(7, row.task) for row in running))
+    took = steps(lambda: found.extend(snapshot.find_job_list_row(7, row.single_task_number) for row in running))
 
     assert all(one is row for one, row in zip(found, running, strict=True))
-    assert (snapshot.find(7, count + 5), snapshot.find(7, count + 9)) == (waiting, None)
+    assert (snapshot.find_job_list_row(7, count + 5), snapshot.find_job_list_row(7, count + 9)) == (waiting, None)
     return took
 
 
@@ -79,10 +79,10 @@ def test_finding_tasks_takes_linear_time() -> None:
 def test_a_row_without_tasks_stands_for_the_whole_job() -> None:
     row = make_job(7, "r")
 
-    assert (row.task, row.task_count) == (0, 1)
-    assert make_snapshot(row).find(7, 5) == row
+    assert (row.single_task_number, row.task_count) == (0, 1)
+    assert make_snapshot(row).find_job_list_row(7, 5) == row
 
 
 def test_only_a_row_of_one_task_has_a_task_number() -> None:
-    assert make_job(7, "r", range(4, 5)).task == 4
-    assert make_job(7, "qw", range(4, 6)).task == 0
+    assert make_job(7, "r", range(4, 5)).single_task_number == 4
+    assert make_job(7, "qw", range(4, 6)).single_task_number == 0

@@ -47,10 +47,10 @@ def test_a_malformed_vocabulary_is_refused(data: bytes) -> None:
 def test_a_parallel_environment_is_chosen_by_its_allocation_rule(
     rules: set[str], nodes: int, each: int, expected: str
 ) -> None:
-    assert NamesOfferedByCluster(rule=frozenset(rules)).environment(nodes, each) == expected
+    assert NamesOfferedByCluster(rule=frozenset(rules)).find_parallel_environment(nodes, each) == expected
 
 
 def test_a_vocabulary_of_an_earlier_version_has_no_rules() -> None:
-    assert decode_offered_names(b"pe=smp\n").environment(1, 4) == ANY
+    assert decode_offered_names(b"pe=smp\n").find_parallel_environment(1, 4) == ANY
     none = NamesOfferedByCluster(rule=frozenset({NO_RULE}))
-    assert decode_offered_names(encode_offered_names(none)).environment(1, 4) == ""
+    assert decode_offered_names(encode_offered_names(none)).find_parallel_environment(1, 4) == ""

@@ -129,8 +129,8 @@ def answers(person: str) -> Callable[[list[str]], str]:
 def test_the_owner_worker_answers_one_request_after_another() -> None:
     worker = CampaignOwnerWorker(7, answers)
 
-    assert worker.ask("submit", "3") == "person 7: submit 3"
-    assert worker.ask("release", "70", "71") == "person 7: release 70 71"
+    assert worker.send_request_to_owner_process("submit", "3") == "person 7: submit 3"
+    assert worker.send_request_to_owner_process("release", "70", "71") == "person 7: release 70 71"
 
 
 @pytest.mark.parametrize(
@@ -147,19 +147,19 @@ def test_errors_of_the_owner_worker_are_raised_in_the_caller(word: str, error: t
     worker = CampaignOwnerWorker(7, answers)
 
     with pytest.raises(error, match=why):
-        worker.ask(word)
+        worker.send_request_to_owner_process(word)
     if word == "die":
         with pytest.raises(OwnerWorkerLoss):
-            worker.ask("submit")
+            worker.send_request_to_owner_process("submit")
     else:
-        assert worker.ask("submit") == "person 7: submit"
+        assert worker.send_request_to_owner_process("submit") == "person 7: submit"
 
 
 def test_a_stopped_owner_worker_is_killed_at_the_time_limit() -> None:
     worker = CampaignOwnerWorker(7, answers, limit_s=0.2)
 
     with pytest.raises(OwnerWorkerLoss, match=r"not done within 0\.2 s"):
-        worker.ask("stop")
+        worker.send_request_to_owner_process("stop")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
 
@@ -168,7 +168,7 @@ def test_an_owner_worker_with_an_endless_answer_is_killed(monkeypatch: pytest.Mo
     worker = CampaignOwnerWorker(7, lambda _: lambda _: "x" * (8 << 20))
 
     with pytest.raises(OwnerWorkerLoss, match="the answer of the owner's process exceeds 1 MiB"):
-        worker.ask("submit")
+        worker.send_request_to_owner_process("submit")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
 
@@ -186,7 +186,7 @@ def test_a_request_about_an_unknown_campaign_creates_no_ledger(tmp_path: Path, a
     """A stolen service account would otherwise fill root's disk."""
     folder = tmp_path / "ledger"
     with RootLedgerOfSubmittedTasks(99, str(folder)) as ledger, suppress(RootLedgerUnreadable):
-        assert ledger.list_arrays() == ()
+        assert ledger.list_submitted_arrays() == ()
         as_user_array_verbs.note_campaign_end_in_ledger(99, ledger, str(tmp_path))
         as_user_array_verbs._release_or_delete_array(asked(told), ledger)
 
@@ -256,9 +256,9 @@ def test_the_result_of_an_array_is_one_line(asked: Asked) -> None:
     one = ArraySendProgress(array, 0)
     one.error = JobNeverAcceptedByCluster("no queue\n0 77 \r\x85and more\u2028")
 
-    assert one.line() == f"{REFUSED_THERE} 0 no queue 0 77 and more"
+    assert one.printed_result_line() == f"{REFUSED_THERE} 0 no queue 0 77 and more"
     one.job, one.error = "77", None
-    assert one.line() == "0 77 "
+    assert one.printed_result_line() == "0 77 "
 
 
 def test_a_missing_owner_account_is_a_temporary_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,18 +268,18 @@ def test_a_missing_owner_account_is_a_temporary_refusal(monkeypatch: pytest.Monk
     monkeypatch.setattr(as_user_refusals_and_user_switch, "switch_to_user", nobody)
 
     with pytest.raises(as_user_refusals_and_user_switch.OwnerAccountUnavailable, match="uid 7 has no account"):
-        CampaignOwnerWorker(7, answers).ask("submit")
+        CampaignOwnerWorker(7, answers).send_request_to_owner_process("submit")
 
 
 def test_no_intent_is_recorded_for_an_owner_without_an_account(tmp_path: Path, asked: Asked) -> None:
     """An intent without a submission would keep a cancelled campaign from ending."""
     order = asked("send-arrays c.12 beta 3 0-9:1")
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
-        ledger.require_campaign_file(NOBODY, "digest")
+        ledger.record_or_verify_campaign_file(NOBODY, "digest")
         (sent,) = CampaignArraySender(order, ledger, None).submit_held_arrays()
 
         assert isinstance(sent.error, as_user_refusals_and_user_switch.OwnerAccountUnavailable)
-        assert ledger.list_arrays() == ()
+        assert ledger.list_submitted_arrays() == ()
 
 
 def test_every_privileged_module_is_short_enough_to_audit() -> None:
@@ -291,7 +291,7 @@ def test_every_privileged_module_is_short_enough_to_audit() -> None:
 
 def test_indices_outside_an_array_are_refused(tmp_path: Path, asked: Asked) -> None:
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
-        ledger.require_campaign_file(1000, "digest")
+        ledger.record_or_verify_campaign_file(1000, "digest")
         ledger.record_array(3, "beta", "0-2:1")
         as_user_array_verbs._require_indices_in_array(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)
         for told in ("3 1-4", "4 1"):

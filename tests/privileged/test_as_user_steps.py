@@ -42,7 +42,10 @@ def read(
         found = VerifiedCampaignTasks(
             cast("AsUserArrayArguments", order), RootVerifiedCampaignFiles(12, str(folder)), ledger
         )
-        return tuple(found.spec(array, found.tasks(place), "alice") for place, array in enumerate(arrays))
+        return tuple(
+            found.array_job_spec(array, found.script_tasks_of_array(place), "alice")
+            for place, array in enumerate(arrays)
+        )
 
 
 def test_a_prologue_is_one_task_of_one_slot(tmp_path: Path) -> None:
@@ -135,7 +138,7 @@ def test_root_does_not_split_task_parameters(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(
         campaign_array_job_spec, "split_task_parameters", lambda line: split.append(line) or really(line)
     )
-    monkeypatch.setattr(VerifiedCampaignTasks, "spec", lambda *_: [*split])
+    monkeypatch.setattr(VerifiedCampaignTasks, "array_job_spec", lambda *_: [*split])
 
     first, second = cast("tuple[Any, ...]", read(tmp_path, "0:1", "0:2"))
 

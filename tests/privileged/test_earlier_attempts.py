@@ -33,7 +33,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Ask:
             def __init__(self, *_: object) -> None:
                 pass
 
-            def ask(self, *some: str) -> str:
+            def send_request_to_owner_process(self, *some: str) -> str:
                 words.append(some)
                 if not answer:
                     raise GridbridgeError("no answer")
@@ -49,11 +49,11 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Ask:
 def _ledger(tmp_path: Path) -> Ledger:
     """Return a ledger: tasks 0 to 99 went to beta one by one, task 5 later to gamma and to removed delta."""
     ledger = RootLedgerOfSubmittedTasks(7, str(tmp_path / "ledger"))
-    ledger.require_campaign_file(1000, "abc")
+    ledger.record_or_verify_campaign_file(1000, "abc")
     for number in range(1, 101):
         ledger.record_array(number, "beta", f"{number - 1}:1")
         if number != 2:
-            ledger.record_job_id(number, str(1000 + number))
+            ledger.record_job_id_of_array(number, str(1000 + number))
     ledger.record_array(101, "gamma", "5-6:2")
     ledger.record_array(102, "delta", "5:3")
     return ledger
@@ -76,7 +76,7 @@ def test_a_resubmitted_array_is_also_looked_up_by_name(asked: Ask, ledger: Ledge
     """The recorded id may belong to another, renamed job."""
     words = asked("")
     ledger.record_array(101, "gamma", "5-6:2")
-    ledger.record_job_id(101, "55")
+    ledger.record_job_id_of_array(101, "55")
     require_earlier_attempts_ended(wanted("6:4"), ledger, 0)
 
     assert words == [("7=1007",), ("101=55+",)]

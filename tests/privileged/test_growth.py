@@ -53,7 +53,7 @@ class Site:
             RootVerifiedCampaignFiles(12, str(folder)).record_file_in_ledger(ledger)
             for number in range(self._arrays[0]):
                 ledger.record_array(number + 1, "beta", self.tasks(number))
-                ledger.record_job_id(number + 1, str(number + 1))
+                ledger.record_job_id_of_array(number + 1, str(number + 1))
 
     @staticmethod
     def tasks(number: int) -> str:
@@ -80,9 +80,9 @@ class Site:
         number = self._arrays[place] + 1
         assert ledger.arrays_with_same_tasks(number, self.tasks(number - 1)) == []
         ledger.record_array(number, "beta", self.tasks(number - 1))
-        ledger.record_job_id(number, str(number))
+        ledger.record_job_id_of_array(number, str(number))
         array = CampaignArrayId("alpha", 12, number)
-        assert content.spec(array, content.tasks(place), "alice").tasks == SIZE
+        assert content.array_job_spec(array, content.script_tasks_of_array(place), "alice").tasks == SIZE
 
 
 @pytest.mark.parametrize("arrays", [1, 10])

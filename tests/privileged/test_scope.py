@@ -116,7 +116,7 @@ def test_switching_to_a_user_limits_the_number_of_processes(monkeypatch: pytest.
 def test_ending_a_scope_kills_every_process(held: Held, wait: Callable[[], object]) -> None:
     made = held.run(lambda: (hide(held), wait()))
     assert held.heard() == b"hidden"
-    made.end()
+    made.kill_scope_processes()
 
     assert held.heard() == b""
 
@@ -148,7 +148,7 @@ def test_a_fork_bomb_is_limited_and_killed(held: Held) -> None:
     count, until = 0, time.monotonic() + 2
     while time.monotonic() < until:
         count += len(held.heard()) if select.select([held.read], [], [], 0.5)[0] else 0
-    made.end()
+    made.kill_scope_processes()
     while more := held.heard():
         count += len(more)
 
@@ -208,7 +208,7 @@ def test_the_watcher_of_a_scope_inherits_no_lock(held: Held, tmp_path: Path) -> 
     made = held.run(lambda: (held.say(b"on"), signal.pause()))
     held.heard()
     opened = {os.readlink(f"/proc/{made.pid}/fd/{end}") for end in os.listdir(f"/proc/{made.pid}/fd")}
-    made.end()
+    made.kill_scope_processes()
     os.close(lock)
 
     assert str(tmp_path / "lock") not in opened

@@ -52,11 +52,11 @@ class Cluster:
         self._note(f"act:{job}:{is_repeated:d}")
         return ""
 
-    def spec(self, array: object, _tasks: object, _person: str) -> str:
+    def array_job_spec(self, array: object, _tasks: object, _person: str) -> str:
         """Return the submitted name, in place of a job specification."""
         return str(array)
 
-    def tasks(self, _place: int) -> None:
+    def script_tasks_of_array(self, _place: int) -> None:
         """Return nothing."""
 
     def _note(self, word: str) -> None:
@@ -81,11 +81,11 @@ def send(cluster: Cluster, count: int = MANY) -> list[ArraySendProgress]:
     words = (f"{number} {number}:1" for number in range(1, count + 1))
     asked = AsUserArrayArguments(f"send-arrays c.12 beta {' '.join(words)}".split())
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
-        ledger.require_campaign_file(os.getuid(), "digest")
+        ledger.record_or_verify_campaign_file(os.getuid(), "digest")
         one = CampaignArraySender(asked, ledger, cast("VerifiedCampaignTasks", cluster))
         sent = one.submit_held_arrays()
         one.release_submitted_arrays(sent)
-        one._worker.scope.end()  # it has the ledger, too; after a call its process ends with us
+        one._worker.scope.kill_scope_processes()  # it has the ledger, too; after a call its process ends with us
         os.waitpid(one._worker.scope.pid, 0)
     return sent
 
@@ -107,10 +107,10 @@ def test_one_call_syncs_the_disk_twice_for_any_number_of_arrays(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
-        ledger.require_campaign_file(os.getuid(), "digest")
+        ledger.record_or_verify_campaign_file(os.getuid(), "digest")
     waits = counted(monkeypatch)
 
-    assert [sent.line() for sent in send(cluster, count)] == [f"0 {101 + n} " for n in range(count)]
+    assert [sent.printed_result_line() for sent in send(cluster, count)] == [f"0 {101 + n} " for n in range(count)]
     assert len(waits) == 2
 
 
@@ -125,7 +125,7 @@ def test_an_array_beyond_the_time_limit_leaves_no_intent(cluster: Cluster, monke
         late.setattr(send_arrays, "BEGINS_S", -1.0)
         assert len(send(cluster, 3)) == 1
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
-        assert [row[0] for row in ledger.list_arrays()] == ["1"]
+        assert [row[0] for row in ledger.list_submitted_arrays()] == ["1"]
     send(cluster, 3)
 
     assert [word for word, _, _ in cluster.asked()[2:]] == [*("submit", "submit"), *("release:102,103", "act:101:0")]
@@ -142,7 +142,7 @@ def test_arrays_stay_held_while_the_disk_has_no_room_for_their_ids(
 
     with monkeypatch.context() as disk:
         disk.setattr(os, "write", full)
-        told = [sent.line() for sent in send(cluster, 2)]
+        told = [sent.printed_result_line() for sent in send(cluster, 2)]
     assert [line.partition("No space")[0] for line in told] == ["1 0 "] * 2
     assert [word for word, _, _ in cluster.asked()] == ["submit", "submit"]
     cluster.held = "101"
@@ -156,14 +156,14 @@ def test_an_intent_that_cannot_be_written_prevents_the_submission(
 ) -> None:
     write = os.write
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
-        ledger.require_campaign_file(os.getuid(), "digest")
+        ledger.record_or_verify_campaign_file(os.getuid(), "digest")
 
     def full(end: int, data: bytes) -> int:
         return write(end, data[:7] if data.startswith(b"array ") else data)
 
     monkeypatch.setattr(os, "write", full)
 
-    assert all("No space" in sent.line() for sent in send(cluster, 2))
+    assert all("No space" in sent.printed_result_line() for sent in send(cluster, 2))
     assert cluster.asked() == []
     assert "array" not in cluster.ledger.read_text()
 
@@ -171,5 +171,5 @@ def test_an_intent_that_cannot_be_written_prevents_the_submission(
 def test_a_refused_array_does_not_stop_other_arrays(cluster: Cluster) -> None:
     cluster.refused = "gc.alpha.12.2"
 
-    assert [sent.line() for sent in send(cluster, 3)] == ["0 101 ", "1 0 not this one", "0 103 "]
+    assert [sent.printed_result_line() for sent in send(cluster, 3)] == ["0 101 ", "1 0 not this one", "0 103 "]
     assert cluster.asked()[-1] == ("release:101,103", 3, 2)

@@ -25,7 +25,7 @@ def test_a_forgotten_subject_begins_with_the_first_pause() -> None:
     backoff.may_try("x")
     backoff.may_try("y")
 
-    backoff.forget("x")
+    backoff.forget_failed_tries("x")
 
     assert (backoff.may_try("x"), backoff.may_try("y")) == (True, False)
 

@@ -33,7 +33,7 @@ class Program:
     def open_cycle(self) -> AbstractContextManager[object]:
         return nullcontext(self)
 
-    def has_news(self) -> bool:
+    def should_start_cycle_early(self) -> bool:
         return False
 
     def recover(self) -> None:
@@ -101,8 +101,8 @@ def test_only_a_moved_attempt_makes_a_cycle_urgent(outcome: TaskAttemptOutcome) 
     """Urgent cycles after frequent outcomes would leave no pause between cycles."""
     plan = CampaignCyclePlan(ended=(attempt(TaskAttemptOutcome.SUCCESS), attempt(outcome)))
 
-    assert plan.is_urgent == (outcome is TaskAttemptOutcome.MOVED)
-    assert not CampaignCyclePlan().is_urgent
+    assert plan.starts_next_cycle_at_once == (outcome is TaskAttemptOutcome.MOVED)
+    assert not CampaignCyclePlan().starts_next_cycle_at_once
 
 
 def a_daemon(*requests: int, is_urgent: bool = False) -> CampaignRunnerDaemon:
@@ -110,13 +110,13 @@ def a_daemon(*requests: int, is_urgent: bool = False) -> CampaignRunnerDaemon:
     daemon = CampaignRunnerDaemon.__new__(CampaignRunnerDaemon)
     daemon.runner = CampaignRunnerCycle.__new__(CampaignRunnerCycle)
     daemon.runner.is_urgent = is_urgent
-    vars(daemon.runner).update(process_inbox=iter(requests).__next__, list_unprocessed_files=list)
+    vars(daemon.runner).update(process_inbox=iter(requests).__next__, list_unprocessed_inbox_files=list)
     return daemon
 
 
 @pytest.mark.parametrize("is_urgent", [True, False])
 def test_an_urgent_cycle_is_followed_at_once(is_urgent: bool) -> None:
-    assert a_daemon(0, is_urgent=is_urgent).has_news() is is_urgent
+    assert a_daemon(0, is_urgent=is_urgent).should_start_cycle_early() is is_urgent
 
 
 def test_a_user_request_begins_a_cycle_after_a_pause() -> None:
@@ -125,16 +125,16 @@ def test_a_user_request_begins_a_cycle_after_a_pause() -> None:
     daemon = a_daemon(1, 1, 0, 0)
     vars(daemon).update(_is_dry=True, _clock=Clock(lambda: 0.0, lambda: now_s[0]))
 
-    assert daemon.has_news()  # nothing was asked of clusters just now
+    assert daemon.should_start_cycle_early()  # nothing was asked of clusters just now
     with daemon.open_cycle():
         now_s[0] += 3.0
     begins = []
     for _ in range(2):
         now_s[0] += 3.0
-        begins.append(daemon.has_news())
+        begins.append(daemon.should_start_cycle_early())
     with daemon.open_cycle():
         pass
     now_s[0] += 9.0
 
     assert begins == [False, True]
-    assert not daemon.has_news()
+    assert not daemon.should_start_cycle_early()

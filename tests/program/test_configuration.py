@@ -175,7 +175,7 @@ def test_a_restarted_service_keeps_the_accounts_of_its_remote_jobs(
     site.configuration = ReloadableConfiguration(Clock(), str(site.path))
     earlier = configuration_in_force.read_config_saved_by_service(NOW, str(kept))
     assert earlier
-    site.configuration.keep_earlier(earlier, lambda _: away)
+    site.configuration.keep_earlier_configuration(earlier, lambda _: away)
 
     assert site.configuration.policy.clusters["delta"].users == {"alice": account}
     assert len(site.refused) == len(away)
@@ -380,4 +380,4 @@ def test_the_configuration_of_an_embedded_site_may_be_writable(tmp_path: Path, m
     path.write_text('[site]\ncluster = "a"\n[cluster.a]\nkind = "embedded"\nfolder = "/a"\n')
     path.chmod(0o666)
 
-    assert ReloadableConfiguration(Clock(), str(path)).policy.is_personal
+    assert ReloadableConfiguration(Clock(), str(path)).policy.is_single_user_site

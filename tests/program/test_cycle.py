@@ -67,7 +67,7 @@ class Balance:
     def open_cycle(self) -> Iterator["Balance"]:
         yield self
 
-    def has_news(self) -> bool:
+    def should_start_cycle_early(self) -> bool:
         return self.news.pop() if self.news else False
 
     def recover(self) -> None:
@@ -90,15 +90,15 @@ class Waiting:
         self.lived: list[str] = []
         self.clock = Clock(lambda: self.now_s, lambda: self.now_s)
 
-    def wait(self, limit_s: float) -> bool:
+    def wait_for_signal(self, limit_s: float) -> bool:
         self.waits.append(limit_s)
         self.now_s += limit_s
         return False
 
-    def beat(self) -> None:
+    def send_heartbeat(self) -> None:
         """Do nothing."""
 
-    def begin(self) -> None:
+    def announce_long_step(self) -> None:
         self.lived.append("begin")
 
 
@@ -280,7 +280,7 @@ def test_a_thread_or_process_that_cannot_start_does_not_end_the_program(capfd: p
 class Losing(Stopping):
     """A balance that fails to look for news after its first cycle."""
 
-    def has_news(self) -> bool:
+    def should_start_cycle_early(self) -> bool:
         self.done.append("look")
         if self.done.count("look") == 1:
             raise UNREACHED

@@ -135,5 +135,5 @@ def test_the_tmpdirs_of_transfer_queues_are_queried_at_home(tmp_path: Path) -> N
     workers = OwnerThreadPools()
     tmpdirs = service_disk_space.StarterTmpdirQuery(policy, workers, lambda: 0.0)
 
-    assert until(tmpdirs.folders, "the answer") == {"/var/tmp/sge"}
-    workers.dismiss()
+    assert until(tmpdirs.queried_tmpdir_folders, "the answer") == {"/var/tmp/sge"}
+    workers.shut_down_threads()

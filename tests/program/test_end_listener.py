@@ -14,9 +14,9 @@ def test_a_listener_without_a_thread_starts_later() -> None:
 
     def act(give_room: Callable[[], None]) -> None:
         listener = OarJobEndListener("gamma", ends, 10, time.monotonic)
-        assert listener.ended() == frozenset()
+        assert listener.take_ended_job_ids() == frozenset()
         give_room()
 
-        assert poll_until(lambda: listener.ended() == {7}, 10)
+        assert poll_until(lambda: listener.take_ended_job_ids() == {7}, 10)
 
     without_room(act)

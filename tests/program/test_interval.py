@@ -41,7 +41,7 @@ def test_an_unexpected_exception_is_trouble_of_its_cluster_only(monkeypatch: pyt
 
     monkeypatch.setattr(status, "query_cluster_snapshot", fault)
     observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
-    observer.ask_if_due(frozenset)
+    observer.start_query_if_due(frozenset)
 
     assert _answer(observer).trouble == "IndexError: list index out of range"
 
@@ -49,7 +49,7 @@ def test_an_unexpected_exception_is_trouble_of_its_cluster_only(monkeypatch: pyt
 def test_a_query_without_a_thread_is_trouble_of_its_cluster_only() -> None:
     def ask(_: object) -> None:
         observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
-        observer.ask_if_due(frozenset)
+        observer.start_query_if_due(frozenset)
 
         assert "can't start new thread" in _answer(observer).trouble
 
@@ -57,7 +57,7 @@ def test_a_query_without_a_thread_is_trouble_of_its_cluster_only() -> None:
 
 
 def _answer(observer: ClusterObserver) -> ClusterQueryResult:
-    return until(observer.answer, "the answer")
+    return until(observer.take_query_result, "the answer")
 
 
 class Sleepy:
@@ -68,7 +68,7 @@ class Sleepy:
         self.asked_at: list[float] = []
         self.words_asked_at: list[float] = []
         monkeypatch.setattr(status, "query_cluster_snapshot", self.snapshot)
-        monkeypatch.setattr(status, "query_request_vocabulary", self.vocabulary)
+        monkeypatch.setattr(status, "query_requestable_names", self.vocabulary)
         clock = Clock(lambda: self.now_s, lambda: self.now_s)
         self.observer = ClusterObserver("beta", NOWHERE, PollerSection(interval_s=60), clock)
 
@@ -83,7 +83,7 @@ class Sleepy:
     def ask_until(self, end_s: float) -> None:
         """Advance the clock second by second, and query whenever a query is due."""
         while self.now_s < end_s:
-            self.observer.ask_if_due(frozenset)
+            self.observer.start_query_if_due(frozenset)
             if self.observer._asked:
                 _answer(self.observer)
             self.now_s += 1
@@ -95,7 +95,7 @@ def test_a_changed_interval_counts_from_the_last_query(
 ) -> None:
     sleepy = Sleepy(monkeypatch)
     sleepy.ask_until(10)
-    sleepy.observer.follow(NOWHERE, PollerSection(interval_s=interval_s, stale_s=300), ())
+    sleepy.observer.use_changed_configuration(NOWHERE, PollerSection(interval_s=interval_s, stale_s=300), ())
     sleepy.ask_until(60 + interval_s / 2)
 
     assert sleepy.asked_at == asked_at
@@ -104,9 +104,9 @@ def test_a_changed_interval_counts_from_the_last_query(
 def test_a_changed_configuration_queries_the_vocabulary_again_at_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = PollerSection(interval_s=60, vocabulary_s=600)
     sleepy = Sleepy(monkeypatch)
-    sleepy.observer.follow(NOWHERE, slow, ())
+    sleepy.observer.use_changed_configuration(NOWHERE, slow, ())
     sleepy.ask_until(200)
-    sleepy.observer.follow(NOWHERE, slow, ())
+    sleepy.observer.use_changed_configuration(NOWHERE, slow, ())
     sleepy.ask_until(400)
 
     assert sleepy.words_asked_at == [0, 240]
@@ -122,7 +122,9 @@ def test_arrays_of_campaigns_are_queried_with_the_cluster(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(status, "query_cluster_snapshot", note)
     observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
-    observer.ask_if_due(lambda: frozenset({1}), {"beta": CampaignJobsAtCluster(jobs=frozenset({7}))}.__getitem__)
+    observer.start_query_if_due(
+        lambda: frozenset({1}), {"beta": CampaignJobsAtCluster(jobs=frozenset({7}))}.__getitem__
+    )
     _answer(observer)
 
     assert told == [(NOWHERE, "beta", frozenset({1, 7}), (), frozenset({7}))]
@@ -135,7 +137,7 @@ def _observed(monkeypatch: pytest.MonkeyPatch, sent: CampaignJobsAtCluster, **se
     answer = ClusterSnapshot(**known | seen), 0.5
     monkeypatch.setattr(status, "query_cluster_snapshot", lambda *_: answer)
     observer = ClusterObserver("beta", NOWHERE, PollerSection(interval_s=5), Clock())
-    observer.ask_if_due(lambda: frozenset({1}), lambda _: sent)
+    observer.start_query_if_due(lambda: frozenset({1}), lambda _: sent)
     return _answer(observer)
 
 

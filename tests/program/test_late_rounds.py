@@ -74,11 +74,11 @@ def test_a_failed_round_stays_open_unless_a_user_started_it(
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
     with (
         pytest.raises(ZeroDivisionError),
-        rebalance_round_runner._publishing_round(RebalanceRoundKind.TASKS, is_asked=is_asked),
+        rebalance_round_runner._publish_round_begin_and_end(RebalanceRoundKind.TASKS, is_asked=is_asked),
     ):
         raise ZeroDivisionError
     failed = published_json.read_published_rebalance_round(RebalanceRoundKind.TASKS)
-    with rebalance_round_runner._publishing_round(RebalanceRoundKind.TASKS):
+    with rebalance_round_runner._publish_round_begin_and_end(RebalanceRoundKind.TASKS):
         pass
     last = published_json.read_published_rebalance_round(RebalanceRoundKind.TASKS)
 

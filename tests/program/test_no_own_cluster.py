@@ -138,12 +138,12 @@ def _site(tmp_path: Path) -> Iterator[Site]:
 
 def test_a_campaign_runs_to_its_end_without_a_local_cluster(site: Site) -> None:
     site.bring(2 * SLOTS)
-    assert site.policy.local is None
+    assert site.policy.home_cluster_section is None
 
     site.run_cycles(3)
 
     assert {cluster for cluster, _ in site.sent()} == {"beta", "gamma"}
-    assert site.campaigns.open_arrays() == ()
+    assert site.campaigns.query_open_arrays() == ()
     assert site.counts() == (CampaignState.TERMINATED, 2 * SLOTS, 2)
 
 
@@ -250,5 +250,5 @@ def test_a_silent_cluster_is_an_event_with_its_error(site: Site) -> None:
 
     site.run_cycles()
 
-    (event,) = EventAndSuccessRecordRows(site.campaigns.database).open_events()
+    (event,) = EventAndSuccessRecordRows(site.campaigns.database).query_open_events()
     assert (event.code, event.cluster, event.why) == (*(CampaignEventCode.GET_JOBS, "gamma"), "ssh: no route to host")

@@ -29,9 +29,9 @@ def clock() -> SimpleNamespace:
 def push(tmp_path: Path, clock: SimpleNamespace, fp: FakeProcess) -> Iterator[QeventJobEndReceiver]:
     fp.keep_last_process(True)
     argv = client_commands.end_watcher_command(CELL)
-    one = QeventJobEndReceiver(argv, CELL.environment(), LIMIT_PER_S, str(tmp_path), lambda: clock.now_s)
+    one = QeventJobEndReceiver(argv, CELL.command_environment(), LIMIT_PER_S, str(tmp_path), lambda: clock.now_s)
     yield one
-    one.stop()
+    one.stop_receiving_job_ends()
 
 
 def runs(fp: FakeProcess) -> None:
@@ -43,7 +43,7 @@ def runs(fp: FakeProcess) -> None:
 def test_qevent_is_started_once(push: QeventJobEndReceiver, fp: FakeProcess, clock: SimpleNamespace) -> None:
     runs(fp)
     for _ in range(3):
-        push.ended()
+        push.take_ended_job_ids()
         clock.now_s += AGAIN_S
 
     (call,) = fp.calls
@@ -61,7 +61,7 @@ def test_an_ended_qevent_is_restarted_after_a_pause(
     started = []
     for now_s in (0.0, AGAIN_S / 2, AGAIN_S, AGAIN_S + 1):
         clock.now_s = now_s
-        push.ended()
+        push.take_ended_job_ids()
         started.append(len(fp.calls))
 
     assert started == [1, 1, 2, 2]
@@ -78,7 +78,7 @@ def test_pushed_job_ends_are_read(
     runs(fp)
     (tmp_path / ENDS).write_bytes(ends)
 
-    assert push.ended() == expected
+    assert push.take_ended_job_ids() == expected
 
 
 def test_job_ends_above_the_rate_are_left_to_polling(
@@ -87,8 +87,8 @@ def test_job_ends_above_the_rate_are_left_to_polling(
     runs(fp)
     many = int(LIMIT_PER_S * WINDOW_S) + 1
     (tmp_path / ENDS).write_text("".join(f"{number}\n" for number in range(1, many + 1)))
-    flood = push.ended()
+    flood = push.take_ended_job_ids()
     clock.now_s += 2 * WINDOW_S
     (tmp_path / ENDS).write_bytes(b"99\n")
 
-    assert (flood, push.ended()) == (frozenset(), {99})
+    assert (flood, push.take_ended_job_ids()) == (frozenset(), {99})

@@ -32,10 +32,12 @@ class Site:
 
     def put(self, seen: ClusterSnapshot | None = SEEN, sent: CampaignJobsAtCluster = SENT, **other: object) -> None:
         known = {"every_s": 0.0, "location": "there", "trouble": ""} | other
-        self.sharing.put("beta", cluster_observer.query_result_to_share(seen, sent, now=self.clock.now(), **known))  # type: ignore[arg-type]
+        self.sharing.share_query_result(
+            "beta", cluster_observer.query_result_to_share(seen, sent, now=self.clock.now(), **known)
+        )  # type: ignore[arg-type]
 
     def find(self, *released: str, location: str = "there") -> cluster_observer.SharedClusterSnapshot | None:
-        return self.sharing.find("beta", location, frozenset(released), LIMIT_S)
+        return self.sharing.find_recent_snapshot("beta", location, frozenset(released), LIMIT_S)
 
 
 @pytest.fixture(name="site")
@@ -84,13 +86,13 @@ def test_a_shared_failure_is_no_empty_job_list(site: Site) -> None:
 
 def test_an_unreadable_shared_answer_is_not_used(site: Site) -> None:
     odd = LastClusterQueryResult(place="there", asked_at=NOON, every_s=0, covers=SENT.released, content=b"no such form")
-    site.sharing.put("beta", odd)
+    site.sharing.share_query_result("beta", odd)
 
     assert site.find("3.1") is None
 
 
 def test_a_dry_run_shares_no_answer(site: Site) -> None:
-    cluster_observer.ClusterSnapshotSharing(site.database, site.clock, is_dry=True).put(
+    cluster_observer.ClusterSnapshotSharing(site.database, site.clock, is_dry=True).share_query_result(
         "beta", cluster_observer.query_result_to_share(SEEN, SENT, "there", NOON)
     )
 
@@ -125,7 +127,9 @@ def test_a_query_is_identified_by_all_of_its_parameters() -> None:
 def test_an_answer_is_shared_between_two_programs(site: Site) -> None:
     site.put()
     other = StateFile.open(site.path)
-    found = cluster_observer.ClusterSnapshotSharing(other, site.clock).find("beta", "there", SENT.released, LIMIT_S)
+    found = cluster_observer.ClusterSnapshotSharing(other, site.clock).find_recent_snapshot(
+        "beta", "there", SENT.released, LIMIT_S
+    )
     other.close()
 
     assert found == cluster_observer.SharedClusterSnapshot(snapshot=replace(SEEN))

@@ -67,7 +67,7 @@ def test_running_threads_continue_while_no_thread_can_start() -> None:
 def test_work_for_an_owner_fails_without_a_thread() -> None:
     def act(_: Callable[[], None]) -> None:
         with pytest.raises(threads_and_backoff.ThreadNotStarted):
-            threads_and_backoff.OwnerThreadPools().do("alice", int, "1").result(5)
+            threads_and_backoff.OwnerThreadPools().run_call_in_thread("alice", int, "1").result(5)
 
     without_room(act)
 

@@ -31,4 +31,4 @@ def test_setpriv_is_not_used_without_root(monkeypatch: pytest.MonkeyPatch) -> No
 def test_setpriv_drops_the_groups_of_root() -> None:
     done = run_program((*setpriv_command_prefix("nobody"), "/usr/bin/id", "-G"), ENVIRONMENT, 10)
 
-    assert b"0" not in done.checked().stdout.split()
+    assert b"0" not in done.require_success().stdout.split()

@@ -19,27 +19,27 @@ def test_a_clock_step_is_the_difference_to_steady_time(wall_s: float, expected_s
     walls, steady = iter([1000.0, wall_s, wall_s + 5]), iter([0.0, 10.0, 15.0])
     clock = Clock(lambda: next(walls), lambda: next(steady))
 
-    assert [clock.detect_step(), clock.detect_step()] == [timedelta(seconds=expected_s), timedelta()]
+    assert [clock.detect_clock_step(), clock.detect_clock_step()] == [timedelta(seconds=expected_s), timedelta()]
 
 
 def test_an_untouched_system_clock_has_no_step() -> None:
     clock = Clock()
 
-    assert clock.detect_step() == timedelta()
+    assert clock.detect_clock_step() == timedelta()
 
 
 def test_a_step_moves_recorded_times_and_drops_unreferenced_records() -> None:
     walls = [0.0]
     clock = Clock(lambda: walls[0], lambda: 0.0)
-    kept, lost = clock.shifted_dictionary(operator.add), clock.shifted_dictionary(operator.add)
+    kept, lost = clock.make_clock_shifted_dictionary(operator.add), clock.make_clock_shifted_dictionary(operator.add)
     kept["begun"] = NOON
     del lost
     walls[0] = 60.0
-    clock.detect_step()
+    clock.detect_clock_step()
 
     assert kept == {"begun": NOON + timedelta(minutes=1)}
     assert len(clock._dated) == 2
-    clock.shifted_dictionary(operator.add)
+    clock.make_clock_shifted_dictionary(operator.add)
     assert len(clock._dated) == 1 + 1
 
 

@@ -199,8 +199,8 @@ def test_a_closed_port_is_reported_without_an_errno() -> None:
         with pytest.raises(HostNotReached) as failed:
             ssh.run_over_ssh(far, ("true",), {}, LIMIT_S)
 
-    assert "Unable to connect to port" in failed.value.words
-    assert "Errno" not in failed.value.words
+    assert "Unable to connect to port" in failed.value.failure_in_words
+    assert "Errno" not in failed.value.failure_in_words
 
 
 def test_a_huge_known_hosts_file_is_not_read(server: Server, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class Near(ssh.OpenSshClient):
     def __init__(self, home: Path) -> None:
         self.home = home
 
-    def carry(
+    def run_ssh_request(
         self, _login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
     ) -> tuple[CompletedProgram, bool]:
         del most_bytes
@@ -207,7 +207,7 @@ def test_the_account_folder_is_made_private(home: Path) -> None:
     ("stage_dir", "expected"), [("/scratch/gb", "/scratch/gb/al"), ("stage", "stage"), ("", ".gridbridge/stage")]
 )
 def test_a_stage_dir_outside_the_home_has_a_folder_per_account(stage_dir: str, expected: str) -> None:
-    assert remote_stage_folder.remote_stage_parent(stage_dir, "al") == expected
+    assert remote_stage_folder.parent_of_remote_stage_folder(stage_dir, "al") == expected
 
 
 @pytest.mark.parametrize("place", [".", "", "/", "docs", f"{NAME}/..", f"../{NAME}", f"a/../{NAME}", f"{NAME}/"])
@@ -223,7 +223,7 @@ def test_a_path_that_is_no_transfer_folder_is_refused(place: str) -> None:
 )
 def test_a_transfer_record_can_remove_only_its_own_folder(login: SshLogin | None, place: str) -> None:
     with pytest.raises(ParseError):
-        remote_stage_folder.remove_remote_transfer_folder(login, place, NAME, LIMIT_S)
+        remote_stage_folder.remove_stage_folder_of_record(login, place, NAME, LIMIT_S)
 
 
 def test_an_unmounted_filesystem_is_not_an_empty_stage_folder(home: Path) -> None:

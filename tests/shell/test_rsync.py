@@ -73,17 +73,17 @@ def test_the_cause_of_an_rsync_failure_is_reported_without_consequences(
     with pytest.raises(CommandFailed) as failed:
         rsync.rsync_files_to_host(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False)
 
-    assert failed.value.words == why
+    assert failed.value.failure_in_words == why
 
 
 def test_a_limited_copy_uses_bwlimit_and_inplace() -> None:
     """The program rsync refuses --inplace together with --partial-dir."""
-    options = RsyncLimitAndProgress(tell=told, kib_per_s=7).options()
+    options = RsyncLimitAndProgress(tell=told, kib_per_s=7).rsync_options()
 
     assert "--bwlimit=7" in options
     assert "--inplace" in options
     assert not any("partial" in option for option in options)
-    assert not any("bwlimit" in option for option in RsyncLimitAndProgress(tell=told).options())
+    assert not any("bwlimit" in option for option in RsyncLimitAndProgress(tell=told).rsync_options())
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ def test_the_last_progress_line_is_reported(said: bytes, line: str) -> None:
     ours, theirs = program_runs.open_output_pipes()
     os.write(theirs[0], said)
     heard = RsyncProgressAndErrors(*ours)
-    heard.take_rest()
-    program_runs.close_files([*ours, *theirs])
+    heard.read_rest_of_rsync_output()
+    program_runs.close_file_descriptors([*ours, *theirs])
 
-    assert line == heard.progress()
+    assert line == heard.rsync_progress_line()
 
 
 @pytest.mark.parametrize("pace", [None, RsyncLimitAndProgress(tell=told)], ids=["words", "progress"])

@@ -26,7 +26,7 @@ def test_a_signal_before_the_wait_ends_the_wait(signals: StopAndReloadSignals) -
     began_s = time.monotonic()
     for number in (signal.SIGHUP, signal.SIGTERM):
         os.kill(os.getpid(), number)
-        signals.wait(LONG_S)
+        signals.wait_for_signal(LONG_S)
 
     assert time.monotonic() - began_s < LONG_S
 
@@ -35,7 +35,7 @@ def test_a_signal_before_the_wait_ends_the_wait(signals: StopAndReloadSignals) -
 def test_sigterm_and_sigint_stop_the_service(signals: StopAndReloadSignals, number: signal.Signals) -> None:
     before = signals.is_stopped
     os.kill(os.getpid(), number)
-    signals.wait(LONG_S)
+    signals.wait_for_signal(LONG_S)
 
     assert (before, signals.is_stopped, signals.has_sighup_come()) == (False, True, False)
 
@@ -45,13 +45,13 @@ def test_several_hangups_are_reported_as_one(signals: StopAndReloadSignals) -> N
     for times in (2, 0, 1):
         for _ in range(times):
             os.kill(os.getpid(), signal.SIGHUP)
-        signals.wait(0)
+        signals.wait_for_signal(0)
         told.append(signals.has_sighup_come())
 
     assert (told, signals.is_stopped) == ([False, True, False, True], False)
 
 
 def test_a_wait_without_a_signal_times_out(signals: StopAndReloadSignals) -> None:
-    signals.wait(0.001)
+    signals.wait_for_signal(0.001)
 
     assert not signals.has_sighup_come()

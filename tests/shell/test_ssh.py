@@ -278,7 +278,7 @@ def test_a_temporary_ssh_failure_has_no_advice() -> None:
 )
 def test_the_message_of_a_refusing_login_shell_is_reported(shell: str, said: str) -> None:
     class Obstinate(ssh.OpenSshClient):
-        def carry(self, *_: object) -> tuple[CompletedProgram, bool]:
+        def run_ssh_request(self, *_: object) -> tuple[CompletedProgram, bool]:
             done = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False)
             return CompletedProgram(("ssh",), done.returncode, done.stdout, done.stderr), False
 

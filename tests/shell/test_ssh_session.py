@@ -28,14 +28,14 @@ SHORT_S = 0.3
 def line() -> Iterator[SshClientProcess]:
     line = SshClientProcess(FAR)
     yield line
-    line.end()
+    line.kill_ssh_client()
 
 
 def ask(line: SshClientProcess, token: str, script: str, stdin: bytes = b"") -> CompletedProgram:
     request = ssh.encode_ssh_request(token, ("/bin/sh", "-c", script), {}, LIMIT_S, stdin)
     exchange = SshSessionRequest(line, token, request)
-    assert exchange.is_done_by(time.monotonic() + LIMIT_S)
-    done = ssh.decode_ssh_answer(token, FAR, exchange.answer())
+    assert exchange.exchange_messages_until(time.monotonic() + LIMIT_S)
+    done = ssh.decode_ssh_answer(token, FAR, exchange.partial_ssh_answer())
     assert done
     return done
 
@@ -59,8 +59,8 @@ def test_a_request_larger_than_a_pipe_buffer_arrives_complete(line: SshClientPro
 def ask_lost_client(script: str, limit_s: float) -> tuple[SshSessionRequest, bool, int]:
     line = SshClientProcess(("/bin/sh", "-c", script))
     exchange = SshSessionRequest(line, TOKENS[0], ssh.encode_ssh_request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x"))
-    is_done, unread_bytes = exchange.is_done_by(time.monotonic() + limit_s), line.unread_bytes()
-    line.end()
+    is_done, unread_bytes = exchange.exchange_messages_until(time.monotonic() + limit_s), line.unread_input_bytes()
+    line.kill_ssh_client()
     return exchange, is_done, unread_bytes
 
 
@@ -77,7 +77,7 @@ def test_a_client_that_ends_after_reading_gives_no_answer() -> None:
 
     assert not is_done
     assert unread_bytes < exchange.written
-    assert (exchange.answer().stdout, exchange.answer().stderr) == (b"half\n", b"why\n")
+    assert (exchange.partial_ssh_answer().stdout, exchange.partial_ssh_answer().stderr) == (b"half\n", b"why\n")
 
 
 def test_a_missing_ssh_client_fails_with_status_127() -> None:
@@ -86,7 +86,7 @@ def test_a_missing_ssh_client_fails_with_status_127() -> None:
         SshClientProcess(("/no/ssh",))
 
     assert failed.value.status == 127
-    assert failed.value.words == "/no/ssh: No such file or directory"
+    assert failed.value.failure_in_words == "/no/ssh: No such file or directory"
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -107,7 +107,7 @@ def test_threads_share_the_login_that_was_begun_first(logins: Path) -> None:
     """A login costs both hosts more than a request."""
     login, pool = SshLogin(host="far"), IdleSshSessions()
 
-    pool.begin(login)
+    pool.begin_ssh_login(login)
 
     def ask(text: str) -> bytes:
         return ssh.run_over_ssh(login, ("echo", text), {}, LIMIT_S, carrier=pool).stdout
@@ -147,7 +147,7 @@ def test_root_gets_an_error_for_an_unknown_local_account(monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     login, pool = SshLogin(host="far", person="nobody-of-this-name"), IdleSshSessions()
 
-    pool.begin(login)
+    pool.begin_ssh_login(login)
 
     with pytest.raises(HostNotReached, match="no account nobody-of-this-name here"):
         ssh.run_over_ssh(login, ("/bin/true",), {}, LIMIT_S, carrier=pool)

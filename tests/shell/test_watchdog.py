@@ -38,10 +38,10 @@ def heard(end: socket.socket) -> set[str]:
 def test_systemd_gets_start_ready_and_watchdog_messages(path: str, listener: tuple[str, socket.socket]) -> None:
     name, end = listener
     life_sign = ServiceHeartbeat(path, {"NOTIFY_SOCKET": name})
-    life_sign.begin()
+    life_sign.announce_long_step()
     begun = heard(end)
-    life_sign.beat()
-    life_sign.beat()  # too soon to be told again
+    life_sign.send_heartbeat()
+    life_sign.send_heartbeat()  # too soon to be told again
     beaten = heard(end)
     end.setblocking(False)
 
@@ -59,7 +59,12 @@ def test_each_begin_extends_the_systemd_watchdog_until_the_next_beat(tmp_path: P
         end.bind(name)
         end.settimeout(5)
         told = []
-        for sign in (life_sign.begin, life_sign.beat, life_sign.begin, life_sign.beat):
+        for sign in (
+            life_sign.announce_long_step,
+            life_sign.send_heartbeat,
+            life_sign.announce_long_step,
+            life_sign.send_heartbeat,
+        ):
             sign()
             told += [one for one in heard(end) if one.startswith("WATCHDOG_USEC=")]
 
@@ -69,9 +74,9 @@ def test_each_begin_extends_the_systemd_watchdog_until_the_next_beat(tmp_path: P
 def test_begin_sets_the_lock_file_time_ahead_and_beat_to_now(path: str) -> None:
     before = program_lock_file.last_lock_file_heartbeat(path)
     life_sign = ServiceHeartbeat(path, {})
-    life_sign.begin()
+    life_sign.announce_long_step()
     begun = program_lock_file.last_lock_file_heartbeat(path)
-    life_sign.beat()
+    life_sign.send_heartbeat()
 
     assert before == 1
     assert abs(begun - time.time() - BEGIN_S) < 5
@@ -80,7 +85,7 @@ def test_begin_sets_the_lock_file_time_ahead_and_beat_to_now(path: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "vsock:2:1234", "/nobody/listens/here"])
 def test_a_heartbeat_without_a_listener_updates_the_lock_file(path: str, name: str) -> None:
-    ServiceHeartbeat(path, {"NOTIFY_SOCKET": name}).beat()
+    ServiceHeartbeat(path, {"NOTIFY_SOCKET": name}).send_heartbeat()
 
     assert program_lock_file.last_lock_file_heartbeat(path) > 1
 
@@ -89,12 +94,12 @@ def test_a_full_notify_socket_does_not_block_the_heartbeat(tmp_path: Path, path:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind(f"{tmp_path}/full")
         for _ in range(1000):
-            ServiceHeartbeat(path, {"NOTIFY_SOCKET": f"{tmp_path}/full"}).beat()
+            ServiceHeartbeat(path, {"NOTIFY_SOCKET": f"{tmp_path}/full"}).send_heartbeat()
 
     assert program_lock_file.last_lock_file_heartbeat(path) > 1
 
 
 def test_a_heartbeat_without_a_lock_file_is_no_error(tmp_path: Path) -> None:
-    ServiceHeartbeat(str(tmp_path / "none"), {}).beat()
+    ServiceHeartbeat(str(tmp_path / "none"), {}).send_heartbeat()
 
     assert program_lock_file.last_lock_file_heartbeat(str(tmp_path / "none")) == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.site.account_and_file_findings import misowned_account_folders
+from gridbridge.decisions.site.account_and_file_findings import account_folders_with_wrong_owner
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site_configuration import Policy
@@ -37,7 +37,7 @@ def test_misowned_account_folders_are_parsed_from_a_listing() -> None:
         "",
     )
 
-    assert misowned_account_folders(lines) == {"carol": "bob", "dora": "carol", f"carol.{WORD}": "bob"}
+    assert account_folders_with_wrong_owner(lines) == {"carol": "bob", "dora": "carol", f"carol.{WORD}": "bob"}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")

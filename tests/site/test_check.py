@@ -22,7 +22,7 @@ from tests.site.test_queue_order_setup import policy as brokerage_policy
 def test_check_prints_no_control_characters() -> None:
     """Words of a ProxyCommand reach the table through the standard error of ssh."""
     words = "\x1b]0;mine\x07\x1b[2Jall is well\nok"
-    (item,) = _check_report_of_findings((CheckFinding.warning("key", words, hint=words),), None).items
+    (item,) = _check_report_of_findings((CheckFinding.warning_finding("key", words, hint=words),), None).items
 
     assert (item.found.isprintable(), item.hint.isprintable()) == (True, True)
     assert "all is well" in item.found

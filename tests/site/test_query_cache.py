@@ -87,7 +87,7 @@ class LocalShell(ssh.OpenSshClient):
     def __init__(self) -> None:
         self.requests = 0
 
-    def carry(
+    def run_ssh_request(
         self, login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
         self.requests += 1

@@ -44,4 +44,4 @@ def test_an_unreadable_record_of_former_settings_is_an_error(notes: str) -> None
 
 def test_a_failed_setup_edit_reports_standard_error() -> None:
     with pytest.raises(CommandFailed, match="no such thing"):
-        setup_edits.run_setup_edit(SetupEdit.shell("echo no such thing >&2; exit 3"), None)
+        setup_edits.run_setup_edit(SetupEdit.shell_command_edit("echo no such thing >&2; exit 3"), None)

@@ -69,24 +69,24 @@ def test_a_cluster_snapshot_is_equal_after_encoding_and_decoding() -> None:
 
 def test_the_last_query_result_of_each_cluster_is_stored(answers: LastClusterQueryRows) -> None:
     covers = frozenset({"3.1", "3.12"})
-    answers.store_result("beta", answer(b"old"))
-    answers.store_result("beta", answer(covers=covers))
-    answers.store_result("gamma", answer(b"", trouble="refused: é"))
+    answers.store_last_query_result("beta", answer(b"old"))
+    answers.store_last_query_result("beta", answer(covers=covers))
+    answers.store_last_query_result("gamma", answer(b"", trouble="refused: é"))
 
-    assert answers.find_result("beta") == answer(covers=covers)
-    assert answers.find_result("gamma") == answer(b"", trouble="refused: é")
-    assert answers.find_result("delta") is None
+    assert answers.find_last_query_result("beta") == answer(covers=covers)
+    assert answers.find_last_query_result("gamma") == answer(b"", trouble="refused: é")
+    assert answers.find_last_query_result("delta") is None
 
 
 def test_unchanged_content_of_a_query_result_is_not_written_again(
     answers: LastClusterQueryRows, tmp_path: Path
 ) -> None:
-    answers.store_result("beta", answer())
+    answers.store_last_query_result("beta", answer())
     with sqlite3.connect(tmp_path / "state.db") as file:
         file.execute("UPDATE answer_contents SET content = ?", (b"untouched",))
-    answers.store_result("beta", answer(every_s=9.0))
+    answers.store_last_query_result("beta", answer(every_s=9.0))
 
-    assert answers.find_result("beta") == answer(b"untouched", every_s=9.0)
+    assert answers.find_last_query_result("beta") == answer(b"untouched", every_s=9.0)
 
 
 def test_storing_a_query_result_of_100_000_tasks_takes_less_than_half_a_second(answers: LastClusterQueryRows) -> None:
@@ -94,9 +94,9 @@ def test_storing_a_query_result_of_100_000_tasks_takes_less_than_half_a_second(a
     rows = tuple(replace(RUNNING, tasks=(range(n, n + 1),)) for n in range(1, MANY + 1))
     content = encode_cluster_snapshot(replace(SEEN, jobs={7: rows}), {7})
     began = time.process_time()
-    answers.store_result("beta", answer(content))
+    answers.store_last_query_result("beta", answer(content))
     took_s = time.process_time() - began
-    found = answers.find_result("beta")
+    found = answers.find_last_query_result("beta")
 
     assert len(decode_cluster_snapshot(found.content, "beta", NOON).jobs[7]) == MANY
     assert len(content) < 20 * MANY

@@ -63,7 +63,7 @@ def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @given(TRANSFER)
 def test_every_field_of_a_stored_transfer_is_read_unchanged(shared: TransferRows, transfer: Transfer) -> None:
-    shared.put_transfer(transfer)
+    shared.insert_or_update_transfer(transfer)
 
     assert shared.find_transfer(transfer.name, transfer.uid) == transfer
 
@@ -73,13 +73,13 @@ def test_every_field_of_a_stored_transfer_event_is_read_unchanged(
     shared: TransferRows, at: datetime, text: str
 ) -> None:
     written = TransferEvent(name="gb.alpha.1.0.1", uid=2**32 - 2, at=at, text=text)
-    shared.add_event(written)
+    shared.add_transfer_event(written)
 
     assert shared.events_of_transfer(written.name, written.uid)[-1] == written
 
 
 def test_stored_times_are_returned_in_utc(transfers: TransferRows, a_transfer: Build) -> None:
-    transfers.put_transfer(a_transfer(since=datetime(2026, 3, 1, 13, tzinfo=timezone(HOUR))))
+    transfers.insert_or_update_transfer(a_transfer(since=datetime(2026, 3, 1, 13, tzinfo=timezone(HOUR))))
 
     found = transfers.find_transfer("gb.alpha.7.0.1", 1001)
     assert (found.since, found.since.tzinfo) == (NOON, UTC)
@@ -98,7 +98,7 @@ def test_an_invalid_transfer_is_not_stored(
     transfers: TransferRows, a_transfer: Build, wrong: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises((StateError, ParseError), match=reason):
-        transfers.put_transfer(a_transfer(**wrong))
+        transfers.insert_or_update_transfer(a_transfer(**wrong))
 
     assert transfers.open_transfers() == ()
 
@@ -106,15 +106,15 @@ def test_an_invalid_transfer_is_not_stored(
 def test_a_stored_verdict_longer_than_a_spool_message_can_be_read(transfers: TransferRows, a_transfer: Build) -> None:
     """A verdict that could be written but not read would stop the service."""
     long = a_transfer(verdict=TransferMessage(outcome=TransferOutcome.ERROR, reason="x" * 10_000))
-    transfers.put_transfer(long)
+    transfers.insert_or_update_transfer(long)
 
     assert transfers.open_transfers() == (long,)
 
 
 def test_transfers_of_one_name_and_two_users_are_stored_apart(transfers: TransferRows, a_transfer: Build) -> None:
     hers, his = a_transfer(uid=1001, wake="hers"), a_transfer(uid=1002, wake="his")
-    transfers.put_transfer(hers)
-    transfers.put_transfer(his)
+    transfers.insert_or_update_transfer(hers)
+    transfers.insert_or_update_transfer(his)
 
     assert transfers.find_transfer(hers.name, 1001) == hers
     assert transfers.find_transfer(his.name, 1002) == his
@@ -122,17 +122,19 @@ def test_transfers_of_one_name_and_two_users_are_stored_apart(transfers: Transfe
 
 
 def test_storing_a_transfer_again_replaces_every_field(transfers: TransferRows, a_transfer: Build) -> None:
-    transfers.put_transfer(a_transfer(since=NOON, verdict=TransferMessage(exit_status="1"), reason="first"))
+    transfers.insert_or_update_transfer(
+        a_transfer(since=NOON, verdict=TransferMessage(exit_status="1"), reason="first")
+    )
     second = a_transfer(remote_id=12)
-    transfers.put_transfer(second)
+    transfers.insert_or_update_transfer(second)
 
     assert transfers.open_transfers() == (second,)
 
 
 def test_the_attempts_of_a_task_are_returned_in_numeric_order(transfers: TransferRows, a_transfer: Build) -> None:
     for name in ("7.0.10", "7.0.2", "7.1.1", "70.0.1"):
-        transfers.put_transfer(a_transfer(name=f"gb.alpha.{name}"))
-    transfers.put_transfer(a_transfer(name="gb.beta.7.0.1"))
+        transfers.insert_or_update_transfer(a_transfer(name=f"gb.alpha.{name}"))
+    transfers.insert_or_update_transfer(a_transfer(name="gb.beta.7.0.1"))
 
     assert [one.name for one in transfers.transfers_of_task("alpha", 7, 0)] == ["gb.alpha.7.0.2", "gb.alpha.7.0.10"]
 
@@ -142,7 +144,7 @@ def test_open_and_closed_transfers_are_returned_by_separate_queries(transfers: T
     before = a_transfer(name="gb.alpha.2.0.1", closed_at=NOON - HOUR)
     after = a_transfer(name="gb.alpha.3.0.1", closed_at=NOON)
     for one in (living, before, after):
-        transfers.put_transfer(one)
+        transfers.insert_or_update_transfer(one)
 
     assert transfers.open_transfers() == (living,)
     assert transfers.transfers_closed_since(NOON) == (after,)
@@ -173,7 +175,7 @@ def test_stored_transfers_are_in_the_state_file_when_a_program_opens_the_file_ag
     state_url: str, a_transfer: Build
 ) -> None:
     first = StateFile.open(state_url)
-    TransferRows(first).put_transfer(a_transfer())
+    TransferRows(first).insert_or_update_transfer(a_transfer())
     first.close()
 
     again = StateFile.open(state_url)
@@ -187,7 +189,7 @@ def test_a_lost_database_connection_is_an_error_once_and_is_then_renewed(postgre
     url = postgresql.new()
     database = StateFile.open(url)
     transfers = TransferRows(database)
-    transfers.put_transfer(a_transfer())
+    transfers.insert_or_update_transfer(a_transfer())
     postgresql.disconnect(url)
 
     with pytest.raises(StateError, match=r"^postgresql://"):
@@ -201,8 +203,8 @@ def test_a_transaction_stores_all_its_changes_or_none(
     database: StateFile, transfers: TransferRows, a_transfer: Build, is_failing: bool
 ) -> None:
     with suppress(KeyError), database.transaction():
-        transfers.put_transfer(a_transfer())
-        transfers.add_event(TransferEvent(name="gb.alpha.7.0.1", uid=1001, at=NOON, text="sent"))
+        transfers.insert_or_update_transfer(a_transfer())
+        transfers.add_transfer_event(TransferEvent(name="gb.alpha.7.0.1", uid=1001, at=NOON, text="sent"))
         assert len(transfers.open_transfers()) == 1
         if is_failing:
             raise KeyError
@@ -210,7 +212,7 @@ def test_a_transaction_stores_all_its_changes_or_none(
     assert (
         len(transfers.open_transfers()) == len(transfers.events_of_transfer("gb.alpha.7.0.1", 1001)) == (not is_failing)
     )
-    transfers.put_transfer(a_transfer(uid=1002))
+    transfers.insert_or_update_transfer(a_transfer(uid=1002))
     assert len(transfers.open_transfers()) == 2 - is_failing
 
 
@@ -219,11 +221,11 @@ def test_a_failed_change_undoes_the_transaction_even_if_the_caller_ignores_the_e
 ) -> None:
     def change() -> None:
         with database.transaction():
-            transfers.put_transfer(a_transfer())
+            transfers.insert_or_update_transfer(a_transfer())
             with pytest.raises(StateError, match=r"too large|out of range"):
-                transfers.put_transfer(a_transfer(remote_id=2**63))
+                transfers.insert_or_update_transfer(a_transfer(remote_id=2**63))
             with pytest.raises(StateError, match="nothing was stored"):
-                transfers.put_transfer(a_transfer(uid=1002))
+                transfers.insert_or_update_transfer(a_transfer(uid=1002))
 
     with pytest.raises(StateError, match="nothing was stored"):
         change()
@@ -233,9 +235,9 @@ def test_a_failed_change_undoes_the_transaction_even_if_the_caller_ignores_the_e
 def test_deleting_old_transfers_keeps_open_and_recent_transfers(transfers: TransferRows, a_transfer: Build) -> None:
     for number, closed_at in enumerate((None, NOON - HOUR, NOON)):
         name = f"gb.alpha.{number}.0.1"
-        transfers.put_transfer(a_transfer(name=name, closed_at=closed_at))
-        transfers.add_event(TransferEvent(name=name, uid=1001, at=NOON - HOUR * 9, text="early"))
-        transfers.add_event(TransferEvent(name=name, uid=1001, at=NOON + HOUR, text="late"))
+        transfers.insert_or_update_transfer(a_transfer(name=name, closed_at=closed_at))
+        transfers.add_transfer_event(TransferEvent(name=name, uid=1001, at=NOON - HOUR * 9, text="early"))
+        transfers.add_transfer_event(TransferEvent(name=name, uid=1001, at=NOON + HOUR, text="late"))
 
     forgotten = transfers.delete_closed_transfers(NOON)
 
@@ -250,8 +252,8 @@ def test_deleting_old_rows_includes_events_without_transfer_queries_and_decision
     transfers, decisions = TransferRows(state_file), DecisionJournal(state_file)
     snapshots = ClusterQueryLog(state_file)
     for at in (NOON - HOUR, NOON):
-        transfers.add_event(TransferEvent(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer"))
-        decisions.store_entry(DecisionJournalEntry(at=at, program="poller", sentence="1 open", inputs={"open": 1}))
+        transfers.add_transfer_event(TransferEvent(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer"))
+        decisions.store_decision(DecisionJournalEntry(at=at, program="poller", sentence="1 open", inputs={"open": 1}))
         snapshots.record_query(
             cluster="beta", taken_at=at, ok=False, took=HOUR, summary={"error": "no answer", "at": at}
         )
@@ -290,7 +292,7 @@ def test_a_journal_entry_is_converted_to_text_before_the_state_file_is_locked(tm
     decisions = DecisionJournal(state_file)
 
     rows = {"seen": Slow(tmp_path / "state.db")}
-    decisions.store_entry(DecisionJournalEntry(at=NOON, program="runner", sentence="sent", inputs=rows))
+    decisions.store_decision(DecisionJournalEntry(at=NOON, program="runner", sentence="sent", inputs=rows))
 
     assert [one.inputs for one in decisions.last_decisions(9)] == [{"seen": "they could"}]
     state_file.close()
@@ -311,10 +313,10 @@ def a_record(**values: object) -> jobs_and_accounting.RemoteJobRunAccounting:
 
 def test_a_usage_record_that_arrives_twice_is_stored_once(accounting: RemoteUsageRows) -> None:
     for record in (a_record(), a_record(), a_record(mark="01", failed=25)):
-        accounting.put_record(record, NOON)
+        accounting.store_usage_record(record, NOON)
 
-    assert accounting.records_of("alpha", 7, 0) == (a_record(), a_record(mark="01", failed=25))
-    assert accounting.records_of("alpha", 7, 1) == ()
+    assert accounting.usage_records_of_task("alpha", 7, 0) == (a_record(), a_record(mark="01", failed=25))
+    assert accounting.usage_records_of_task("alpha", 7, 1) == ()
 
 
 def test_records_of_many_jobs_under_one_account_are_limited_and_hide_no_record_of_the_owner(
@@ -322,22 +324,22 @@ def test_records_of_many_jobs_under_one_account_are_limited_and_hide_no_record_o
 ) -> None:
     """Anybody may submit jobs to the remote cluster under any account."""
     for mark in range(jobs_and_accounting.PER_TRANSFER + 5):
-        known = accounting.put_record(a_record(mark=str(mark), owner="bob"), NOON)
+        known = accounting.store_usage_record(a_record(mark=str(mark), owner="bob"), NOON)
 
     assert len(known) == jobs_and_accounting.PER_TRANSFER
-    assert len(accounting.records_of("alpha", 7, 0)) == jobs_and_accounting.PER_TRANSFER
-    accounting.put_record(a_record(mark="own"), NOON)
-    assert "own" in [record.mark for record in accounting.records_of("alpha", 7, 0)]
+    assert len(accounting.usage_records_of_task("alpha", 7, 0)) == jobs_and_accounting.PER_TRANSFER
+    accounting.store_usage_record(a_record(mark="own"), NOON)
+    assert "own" in [record.mark for record in accounting.usage_records_of_task("alpha", 7, 0)]
 
 
 def test_old_usage_records_are_deleted(accounting: RemoteUsageRows) -> None:
-    accounting.put_record(a_record(), NOON)
-    accounting.put_record(a_record(transfer="gb.alpha.8.0.1"), NOON + HOUR)
+    accounting.store_usage_record(a_record(), NOON)
+    accounting.store_usage_record(a_record(transfer="gb.alpha.8.0.1"), NOON + HOUR)
 
-    accounting.delete_records(NOON + HOUR)
+    accounting.delete_old_usage_records(NOON + HOUR)
 
-    assert accounting.records_of("alpha", 7, 0) == ()
-    assert len(accounting.records_of("alpha", 8, 0)) == 1
+    assert accounting.usage_records_of_task("alpha", 7, 0) == ()
+    assert len(accounting.usage_records_of_task("alpha", 8, 0)) == 1
 
 
 def test_storing_an_accounting_position_replaces_the_clusters_last_position(accounting: RemoteUsageRows) -> None:
@@ -345,6 +347,6 @@ def test_storing_an_accounting_position_replaces_the_clusters_last_position(acco
         cursor = jobs_and_accounting.ClusterAccountingProgress(
             cluster="beta", path="/a", place=jobs_and_accounting.AccountingFilePosition(offset=offset, inode=2**64 - 1)
         )
-        accounting.put_cursor(cursor)
+        accounting.store_accounting_cursor(cursor)
 
-    assert accounting.cursors() == (cursor,)
+    assert accounting.accounting_cursors() == (cursor,)

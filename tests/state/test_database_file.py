@@ -80,7 +80,7 @@ def test_a_new_state_file_belongs_to_its_owner_alone(tmp_path: Path, a_transfer:
         (tmp_path / "state.db").touch(0o600)
     before = os.umask(0)
     try:
-        transfers_in(tmp_path / "state.db").put_transfer(a_transfer())
+        transfers_in(tmp_path / "state.db").insert_or_update_transfer(a_transfer())
     finally:
         os.umask(before)
 
@@ -90,7 +90,7 @@ def test_a_new_state_file_belongs_to_its_owner_alone(tmp_path: Path, a_transfer:
 
 @pytest.fixture
 def earlier(tmp_path: Path, a_transfer: Build) -> Path:
-    transfers_in(tmp_path / "state.db").put_transfer(a_transfer())
+    transfers_in(tmp_path / "state.db").insert_or_update_transfer(a_transfer())
     return tmp_path / "state.db"
 
 
@@ -184,14 +184,14 @@ def test_a_state_file_opened_as_unchanged_is_read_and_neither_created_nor_writte
     url = f"sqlite:///{path}".replace("?", "%3F").replace("#", "%23")
     with pytest.raises(StateError, match=r"no state file yet$"):
         StateFile.open(url, is_unchanged=True)
-    TransferRows(StateFile.open(url)).put_transfer(a_transfer())
+    TransferRows(StateFile.open(url)).insert_or_update_transfer(a_transfer())
     before = {each: each.read_bytes() for each in tmp_path.iterdir()}
 
     transfers = TransferRows(StateFile.open(url, is_unchanged=True))
 
     assert len(transfers.open_transfers()) == 1
     with pytest.raises(StateError, match="readonly database"):
-        transfers.put_transfer(a_transfer())
+        transfers.insert_or_update_transfer(a_transfer())
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
@@ -201,7 +201,7 @@ def test_a_database_opened_as_unchanged_refuses_changes(state_url: str) -> None:
 
     assert unchanged.all_campaigns() == campaigns.all_campaigns()
     with pytest.raises(StateError, match=r"read-?only"):
-        unchanged.drop_unsent_tasks(1)
+        unchanged.remove_all_unsent_tasks(1)
 
 
 def make_bookmarks(path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_kill_during_a_transaction_leaves_the_old_state(earlier: Path, a_trans
         """
 with db.transaction():
     for uid in range(2000):
-        transfers.put_transfer(one.but(uid=uid, reason="x" * 4000))
+        transfers.insert_or_update_transfer(one.with_changes(uid=uid, reason="x" * 4000))
     print("written", flush=True)
     sys.stdin.read()
 """,
@@ -280,8 +280,8 @@ def test_a_kill_at_any_moment_leaves_only_complete_transactions(tmp_path: Path) 
 last = max((one.remote_id for one in transfers.open_transfers()), default=0)
 for number in range(last + 1, 1000000):
     with db.transaction():
-        transfers.put_transfer(one.but(remote_id=number))
-        transfers.put_transfer(one.but(uid=1002, remote_id=number))
+        transfers.insert_or_update_transfer(one.with_changes(remote_id=number))
+        transfers.insert_or_update_transfer(one.with_changes(uid=1002, remote_id=number))
     print(number, flush=True)
 """
     for _ in range(8):
@@ -303,7 +303,7 @@ def test_two_processes_that_write_at_once_lose_no_change(tmp_path: Path) -> None
 for _ in range(100):
     with db.transaction():
         seen = transfers.find_transfer(one.name, one.uid) or one
-        transfers.put_transfer(seen.but(missed_polls=seen.missed_polls + 1))
+        transfers.insert_or_update_transfer(seen.with_changes(missed_polls=seen.missed_polls + 1))
 """
     children = [run(code, path) for _ in range(2)]  # both processes also try to create the file
 

@@ -54,13 +54,13 @@ def test_a_transaction_on_a_full_disk_fails_without_losing_stored_transfers(
     def change() -> None:
         with database.transaction():
             for uid in range(500):
-                TransferRows(database).put_transfer(a_transfer(uid=uid, reason="y" * 4000))
+                TransferRows(database).insert_or_update_transfer(a_transfer(uid=uid, reason="y" * 4000))
 
     with pytest.raises(StateError, match="database or disk is full"):
         change()
     assert TransferRows(database).open_transfers() == kept
     ballast.unlink()
-    TransferRows(database).put_transfer(a_transfer(uid=9999, reason="z" * 4000))
+    TransferRows(database).insert_or_update_transfer(a_transfer(uid=9999, reason="z" * 4000))
 
     assert [one.uid for one in TransferRows(database).open_transfers()] == [*range(len(kept)), 9999]
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -68,7 +68,7 @@ def test_a_transaction_on_a_full_disk_fails_without_losing_stored_transfers(
 
 def test_a_state_file_on_a_full_disk_is_readable_and_a_new_one_is_refused(small_disk: Path, a_transfer: Build) -> None:
     url, new = url_of(small_disk / "state.db"), url_of(small_disk / "new.db")
-    TransferRows(StateFile.open(url)).put_transfer(a_transfer())
+    TransferRows(StateFile.open(url)).insert_or_update_transfer(a_transfer())
     (small_disk / "ballast").write_bytes(b"x" * shutil.disk_usage(small_disk).free)
 
     assert TransferRows(StateFile.open(url)).open_transfers() == (a_transfer(),)
@@ -83,7 +83,7 @@ def fill(database: StateFile, a_transfer: Build) -> tuple[Transfer, ...]:
     while True:
         one = a_transfer(uid=len(kept), reason="x" * 4000)
         try:
-            TransferRows(database).put_transfer(one)
+            TransferRows(database).insert_or_update_transfer(one)
         except StateError as error:
             if str(error).endswith("state.db: database or disk is full"):
                 return tuple(kept)

@@ -334,7 +334,7 @@ def test_a_sweep_examines_a_limited_number_of_fifos(folder: Path, monkeypatch: p
     monkeypatch.setattr(inbox, "_waking", ResumableFolderScan(3))
 
     for removed, is_amid in ((3, True), (3, True), (1, False)):
-        assert [inbox.remove_old_fifos(frozenset()), inbox.is_amid_fifo_sweep] == [removed, is_amid]
+        assert [inbox.remove_old_fifos(frozenset()), inbox.is_fifo_sweep_unfinished] == [removed, is_amid]
     spool.create_starter_wake_fifo(str(folder))
     assert inbox.remove_old_fifos(frozenset()) == 1
 
@@ -364,7 +364,7 @@ def test_the_spools_mark_keeps_its_time_and_is_replaced_only_after_a_deletion(
     for change in (lambda: None, lambda: None, mark.unlink):
         change()
         assert inbox.read_new_messages() == ()
-        inbox.restore_loss_mark()
+        inbox.restore_spool_loss_mark()
         seen.append(mark.stat().st_ino)
         os.utime(mark, (1e9, 1e9)) if len(seen) == 1 else None
 
@@ -384,7 +384,7 @@ def test_a_mark_with_a_future_time_or_another_owner_is_replaced(
     os.utime(mark, (time.time() + (HOUR_S if whose == os.geteuid() else -HOUR_S),) * 2)
     os.chown(mark, whose, -1)
     inbox.read_new_messages()
-    inbox.restore_loss_mark()
+    inbox.restore_spool_loss_mark()
 
     age_s = time.time() - mark.stat().st_mtime
     assert (mark.stat().st_uid, -1 < age_s < HOUR_S / 2) == (os.geteuid(), True)

@@ -17,7 +17,7 @@ from gridbridge.state.spool_inbox import NAMES_A_SCAN, StarterMessageInbox
 
 SERVICE, ALICE, MALLORY = 10000, 10001, 10002
 MESSAGE = TransferMessage(kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
-FORGED = MESSAGE.but(reason="forged")
+FORGED = MESSAGE.with_changes(reason="forged")
 FLOOD = 100_000
 SCANS = FLOOD // NAMES_A_SCAN + 1  # number of scans that examine all files
 
@@ -154,9 +154,9 @@ def test_a_message_that_the_service_can_not_open_is_removed(
 
 def test_messages_of_two_users_are_returned_alternately(spool_folder: Path, as_user: AsUser, acting_as: Acting) -> None:
     for at in ("1", "2", "3"):
-        as_user(MALLORY, lambda at=at: spool.send_spool_message(MESSAGE.but(at=at), str(spool_folder)))
+        as_user(MALLORY, lambda at=at: spool.send_spool_message(MESSAGE.with_changes(at=at), str(spool_folder)))
     for at in ("8", "9"):
-        as_user(ALICE, lambda at=at: spool.send_spool_message(MESSAGE.but(at=at), str(spool_folder)))
+        as_user(ALICE, lambda at=at: spool.send_spool_message(MESSAGE.with_changes(at=at), str(spool_folder)))
 
     with acting_as(SERVICE):
         letters = StarterMessageInbox(str(spool_folder), 10, Clock()).read_new_messages()

@@ -51,10 +51,10 @@ class Restored:
     def take_over(self, refused: CampaignArray, portions: int = 99) -> int:
         """Recover lost arrays, until a kill after `portions` portions; return the number of all portions."""
         found = plan_recovery_from_root_ledger(
-            1, self.tries.read_stored_campaign(1), LEDGER, NOON, refused=refused, most=AN_ARRAY
+            1, self.tries.query_campaign_for_ledger_recovery(1), LEDGER, NOON, refused=refused, most=AN_ARRAY
         )
         for one in found[:portions]:
-            self.tries.import_recovery_step(one)
+            self.tries.import_arrays_from_root_ledger(one)
         return len(found)
 
     def waiting(self) -> list[tuple[int, int]]:
@@ -126,9 +126,9 @@ def test_a_recovered_attempt_of_an_ended_task_is_not_counted_twice(restored: Res
 
 def test_a_recovered_attempt_of_a_cancelled_task_is_marked_for_deletion(restored: Restored) -> None:
     """The owner cancelled the task while the state file listed the task as waiting."""
-    undone = plan_recovery_from_root_ledger(1, restored.tries.read_stored_campaign(1), (LEDGER[0],), NOON)
+    undone = plan_recovery_from_root_ledger(1, restored.tries.query_campaign_for_ledger_recovery(1), (LEDGER[0],), NOON)
     for one in undone:
-        restored.tries.import_recovery_step(one)
+        restored.tries.import_arrays_from_root_ledger(one)
     assert CampaignTaskRows(restored.database).cancel_waiting_task(1, 6)
 
     restored.take_over(restored.array(1))

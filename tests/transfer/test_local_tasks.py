@@ -61,10 +61,11 @@ def clients(tmp_path: Path) -> Clients:
 
 
 def test_a_query_of_several_jobs_leaves_out_unlisted_jobs(clients: Clients) -> None:
-    kept = clients.home.query_requests((ALTERED, GONE, DEFERRED))
+    kept = clients.home.query_local_job_requests((ALTERED, GONE, DEFERRED))
 
     facts = {
-        job: (request.owner, request.hard, request.own_queues, request.is_deferred) for job, request in kept.items()
+        job: (request.owner, request.hard, request.owner_requested_queues, request.is_deferred)
+        for job, request in kept.items()
     }
     assert facts == {ALTERED: ("alice", (("arch", "none"),), "", False), DEFERRED: ("alice", (), "", True)}
     assert clients.asked("qstat") == [f" -j {ALTERED},{GONE},{DEFERRED} -xml"]
@@ -87,9 +88,9 @@ def test_each_guard_is_removed_and_restored_with_a_note_by_its_own_qalter_calls(
 ) -> None:
     clients.show(_one(DEFERRED))
 
-    clients.home.remove_guard(act(guard))
+    clients.home.remove_task_start_guard(act(guard))
     first = clients.asked()
-    clients.home.set_guard(act(guard))
+    clients.home.set_task_start_guard(act(guard))
 
     assert (first, clients.asked()[len(first) :]) == (removed, restored)
 
@@ -110,7 +111,7 @@ def test_removing_a_guard_restores_the_start_time_of_the_job_owner(
     job = _one(DEFERRED).replace(OURS, start)
     clients.show(job if is_noted else NOTE.sub(b"", job))
 
-    clients.home.remove_guard(act(HomeStartGuard.START))
+    clients.home.remove_task_start_guard(act(HomeStartGuard.START))
 
     expected = [f"UTC -a {asked} -dc gridbridge_start,gridbridge_job {DEFERRED}"] if asked else []
     assert clients.asked() == expected
@@ -122,8 +123,8 @@ def test_an_invalid_noted_start_time_lets_the_job_start_at_once(
 ) -> None:
     clients.show(_one(DEFERRED).replace(b"1767225600", own.encode()))
 
-    clients.home.remove_guard(act(HomeStartGuard.START))
-    clients.home.set_guard(act(HomeStartGuard.START))
+    clients.home.remove_task_start_guard(act(HomeStartGuard.START))
+    clients.home.set_task_start_guard(act(HomeStartGuard.START))
 
     assert clients.asked() == [
         f"UTC -a 197001020000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}",
@@ -151,7 +152,7 @@ def test_a_job_whose_noted_queues_are_unknown_may_start_in_any_queue(
 def test_a_start_time_set_by_a_person_is_noted_before_the_guard(clients: Clients) -> None:
     clients.show(_one(DEFERRED).replace(OURS, b"<JB_execution_time>1798761600</JB_execution_time>"))
 
-    clients.home.set_guard(act(HomeStartGuard.START))
+    clients.home.set_task_start_guard(act(HomeStartGuard.START))
 
     assert clients.asked() == [f"{FAR} -ac gridbridge_start=1798761600 {NOTED}"]
 
@@ -161,7 +162,7 @@ def test_an_invalid_job_number_in_the_guard_note_counts_as_0(clients: Clients, n
     pair = b"<VA_variable>gridbridge_job</VA_variable><VA_value>%s</VA_value></JB_context>" % note
     clients.show(_one(DEFERRED).replace(b"</JB_context>", pair))
 
-    assert clients.home.query_requests((DEFERRED,))[DEFERRED].deferred_job == original
+    assert clients.home.query_local_job_requests((DEFERRED,))[DEFERRED].job_number_if_deferred == original
 
 
 def test_one_query_lists_all_jobs_that_wait_for_their_start_time_or_fails(clients: Clients) -> None:
@@ -192,6 +193,6 @@ def _one(job: int) -> bytes:
 @pytest.mark.parametrize("clusters", [{"alpha": ClusterSection(kind=ClusterKind.OAR)}, {}], ids=["OAR", "none"])
 def test_local_acts_need_a_grid_engine_home(clusters: dict[str, ClusterSection]) -> None:
     tasks = LocalTaskActs(Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={}))
-    for act in (lambda: tasks.query_requests((7,)), lambda: tasks.remove_copied_guard(7)):
+    for act in (lambda: tasks.query_local_job_requests((7,)), lambda: tasks.remove_guard_copied_by_qresub(7)):
         with pytest.raises(ConfigError, match="needs a Grid Engine home"):
             act()

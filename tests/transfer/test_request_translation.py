@@ -62,7 +62,7 @@ def test_translation_covers_resources_and_project_and_queues_and_slots() -> None
 
 def test_a_pinned_job_is_translated_with_its_own_queue_list_and_stays_unchanged() -> None:
     pinned = asking(CONTEXT)
-    pinned = pinned.but(request=pinned.request.but(queues="transfer-beta"))
+    pinned = pinned.with_changes(request=pinned.request.with_changes(queues="transfer-beta"))
     hard, project = pinned.request.hard, pinned.request.project
     there, _ = translate_request_for_cluster(pinned, RULES, None, "beta", ("transfer-beta",))
 

@@ -37,7 +37,7 @@ def main() -> int:
     arguments = _build_argument_parser().parse_args()
     try:
         database = EmbeddedJobStore(arguments.folder, create=arguments.verb == "create")
-        for job in database.settle_lost_jobs():
+        for job in database.end_or_requeue_lost_jobs():
             embedded_job_keeper.remove_embedded_job_folder(database.folder, job)
         answer = _carry_out_verb(database, arguments)
     except NoSuchEmbeddedJob as error:
@@ -61,7 +61,7 @@ def _print_error(error: Exception, status: int) -> int:
 
 def _carry_out_verb(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes:
     if arguments.verb == "create":
-        database.own_slots = arguments.slots
+        database.local_slots = arguments.slots
     elif arguments.verb == "queue":
         names = ("name", "slots", "methods", "remote", "pending_limit")
         database.save_transfer_queue(EmbeddedTransferQueue(**{name: getattr(arguments, name) for name in names}))
@@ -114,7 +114,7 @@ def _encode_cluster_and_jobs(database: EmbeddedJobStore, number: int, name: str)
     with database.read_transaction():
         cluster = PrintedEmbeddedCluster(
             host=socket.gethostname(),
-            slots=str(database.own_slots),
+            slots=str(database.local_slots),
             used=str(database.used_slots()),
             waiting=str(database.waiting_job_count),
             yielding=str(database.preemptible_slots),
@@ -134,7 +134,7 @@ def _embedded_job_in_printed_form(database: EmbeddedJobStore, job: EmbeddedJob) 
         account=job.account,
         owner=job.owner,
         facts=" ".join(job.facts),
-        state=job.letters,
+        state=job.state_letters,
         slots=str(job.slots),
         since=f"{job.started_at or job.submitted_at:.3f}",
         error=job.error,

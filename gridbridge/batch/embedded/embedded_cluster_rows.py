@@ -50,7 +50,7 @@ class EmbeddedJob(NamedTuple):
         return tuple(fact for fact, holds in candidates if holds)
 
     @property
-    def letters(self) -> str:
+    def state_letters(self) -> str:
         """The job's state in qstat's letters."""
         return render_job_state_letters(self.facts)
 

@@ -73,8 +73,8 @@ def keep_embedded_job_home(database: EmbeddedJobStore, number: int, reason: str)
     """Restrict a job to the queue `embedded`, and record the reason."""
     with database.write_transaction():
         job = database.live_job(number)
-        if job.slots > database.own_slots:
-            raise EmbeddedRequestRefusal(f"job {number}: {job.slots} slots requested, {OWN} has {database.own_slots}")
+        if job.slots > database.local_slots:
+            raise EmbeddedRequestRefusal(f"job {number}: {job.slots} slots requested, {OWN} has {database.local_slots}")
         database.update_job(job.id, wanted=OWN, reason=reason)
 
 
@@ -124,7 +124,7 @@ LOOK_S = 1.0
 WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # values of JobKillReason
 
 
-class EmbeddedWalltimeAndPreemption:
+class EmbeddedJobTimeLimitEnforcer:
     """Enforces the walltime and the preemption of one running job."""
 
     def __init__(self, database: EmbeddedJobStore, job: EmbeddedJob, pid: int) -> None:
@@ -135,14 +135,14 @@ class EmbeddedWalltimeAndPreemption:
         self._killed_for = ""
 
     @property
-    def seconds_to_check(self) -> float | None:
+    def seconds_until_kill_check(self) -> float | None:
         """The seconds until the next check; None if the job has no limit."""
         left_s = max(0.0, self._until_s - time.monotonic())
         if self._job.yields:
             return min(LOOK_S, left_s)
         return None if left_s == inf else left_s
 
-    def kill_if_due(self) -> None:
+    def kill_job_if_due(self) -> None:
         """Kill the job after its walltime, or PATIENCE_S after its preemption.
 
         A locked database delays only the kill of a preempted job.
@@ -154,7 +154,7 @@ class EmbeddedWalltimeAndPreemption:
             if self._job.yields and self._is_kill_after_preemption_due():
                 self._kill_job(PLACE)
 
-    def add_kill_reason(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
+    def add_kill_reason_to_job_end(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
         """Return the job's end with the reason of a kill: walltime, preemption or deletion."""
         if end.signal is None:
             return end
@@ -178,12 +178,12 @@ def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
     A task gets an announcing signal and the checkpoint signal, and SIGKILL after PATIENCE_S.
     """
     first = database.first_waiting_job()
-    if first is None or first.yields or first.slots <= database.own_slots - database.used_slots():
+    if first is None or first.yields or first.slots <= database.local_slots - database.used_slots():
         return
     with database.write_transaction():
         first = database.first_waiting_job()
         if first and not first.yields:
-            for job in _choose_tasks_to_preempt(database, first.slots - (database.own_slots - database.used_slots())):
+            for job in _choose_tasks_to_preempt(database, first.slots - (database.local_slots - database.used_slots())):
                 database.update_job(job.id, way_at=time.time())
                 _announce_preemption_to_job(job)
 

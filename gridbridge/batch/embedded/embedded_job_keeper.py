@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from gridbridge.batch.embedded import embedded_job_control, embedded_job_processes, embedded_job_start
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
-from gridbridge.batch.embedded.embedded_job_control import EmbeddedWalltimeAndPreemption
+from gridbridge.batch.embedded.embedded_job_control import EmbeddedJobTimeLimitEnforcer
 from gridbridge.batch.embedded.embedded_job_start import (
     SCRIPT,
     TMPDIR,
@@ -38,7 +38,7 @@ def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
     for number in SPARED:
         signal.signal(number, signal.SIG_IGN)
     while True:
-        opened = embedded_job_start.open_embedded_transfer_queues(database)
+        opened = embedded_job_start.find_open_embedded_transfer_queues(database)
         if not database.next_startable_job(opened):
             return
         if started := _start_next_job(database, opened):
@@ -49,7 +49,7 @@ def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
 def start_embedded_keeper_if_needed(database: EmbeddedJobStore) -> None:
     """Start a keeper if a job could start; preempt tasks if a job needs slots; ignore failures."""
     with suppress(OSError, sqlite3.OperationalError):
-        if database.next_startable_job() or embedded_job_start.open_embedded_transfer_queues(database):
+        if database.next_startable_job() or embedded_job_start.find_open_embedded_transfer_queues(database):
             embedded_job_processes.start_embedded_daemon(database.folder, "keep")
         embedded_job_control.preempt_embedded_tasks(database)
 
@@ -69,7 +69,7 @@ def _start_next_job(
             child = _prepare_first_process_of_job(database, job) if job else None
     except BaseException:
         if child:
-            child.end_without_job()
+            child.end_process_without_job()
         raise
     if not (job and child):
         return None
@@ -113,7 +113,7 @@ def _supervise_job_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child
 
     The process is reaped in the transaction, so that no other process gets the pid while the job counts as running.
     """
-    limits = EmbeddedWalltimeAndPreemption(database, job, child.pid)
+    limits = EmbeddedJobTimeLimitEnforcer(database, job, child.pid)
     _await_job_end(database, job, child, limits)
     embedded_job_start.run_embedded_queue_method(database, job, "epilog")
     end = None
@@ -122,7 +122,7 @@ def _supervise_job_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child
             with database.write_transaction():
                 end = end or _kill_job_group_and_reap_first_process(child)
                 now = database.live_job(job.id)
-                is_over = _account_or_requeue_job(database, now, limits.add_kill_reason(now, end))
+                is_over = _account_or_requeue_job(database, now, limits.add_kill_reason_to_job_end(now, end))
             break
         except sqlite3.OperationalError as error:
             if not database.has_database_file():
@@ -135,13 +135,13 @@ def _supervise_job_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child
 
 
 def _await_job_end(
-    database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, limits: EmbeddedWalltimeAndPreemption
+    database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, limits: EmbeddedJobTimeLimitEnforcer
 ) -> None:
     """Wait until a job's first process has ended, without reaping the process.
 
     Meanwhile a transfer queue's load sensor runs: it starts a missing poller, which reports the remote job's end.
     """
-    wait_s = LOAD_REPORT_S if job.at else limits.seconds_to_check
+    wait_s = LOAD_REPORT_S if job.at else limits.seconds_until_kill_check
     end = os.pidfd_open(child.pid)
     poll = select.poll()
     poll.register(end, select.POLLIN)
@@ -149,8 +149,8 @@ def _await_job_end(
         if job.at:
             embedded_job_start.call_embedded_load_sensor(database, job)
         else:
-            limits.kill_if_due()
-            wait_s = limits.seconds_to_check
+            limits.kill_job_if_due()
+            wait_s = limits.seconds_until_kill_check
     os.close(end)
 
 

@@ -45,7 +45,7 @@ class EmbeddedJobFirstProcess:
         os.close(news_write)
         message = self._await_first_process_readiness()
         if message != READY:
-            self.end_without_job()
+            self.end_process_without_job()
             raise EmbeddedJobStartFailure(message.decode("utf-8", "replace") or "the first process was killed")
         self.birth = embedded_job_processes.unique_process_id(self.pid)
 
@@ -57,7 +57,7 @@ class EmbeddedJobFirstProcess:
         os.kill(self.pid, signal.SIGKILL)
         return f"the first process is not ready after {READY_LIMIT_S} s: does a filesystem hang?".encode()
 
-    def end_without_job(self) -> None:
+    def end_process_without_job(self) -> None:
         os.close(self._line)
         os.close(self._news)
         os.waitpid(self.pid, os.WNOHANG)
@@ -192,7 +192,7 @@ def read_embedded_starter_error(private: str) -> str:
         return NO_REASON
 
 
-def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
+def find_open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
     """Return the open transfer queues that have a job to start; without load values all are closed."""
     queues = [queue for queue in database.transfer_queues() if database.next_job_of_queue(queue)]
     values = _call_transfer_queue_load_sensor(queues[0].methods) if queues else {}

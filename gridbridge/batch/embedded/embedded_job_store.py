@@ -159,12 +159,12 @@ class EmbeddedJobStore:
             self._db.execute("ROLLBACK")
 
     @property
-    def own_slots(self) -> int:
+    def local_slots(self) -> int:
         """The number of slots of queue `embedded`."""
         return self._select_number("SELECT slots FROM cluster")
 
-    @own_slots.setter
-    def own_slots(self, slots: int) -> None:
+    @local_slots.setter
+    def local_slots(self, slots: int) -> None:
         if not 0 <= slots <= MOST:
             raise EmbeddedRequestRefusal(f"{slots} slots; expected 0 to {MOST}")
         with self.write_transaction():
@@ -234,7 +234,7 @@ class EmbeddedJobStore:
 
     def slots_by_queue(self, queue: str) -> dict[str, int]:
         """Return the number of slots of each queue; raise EmbeddedRequestRefusal if `queue` does not exist."""
-        has = {OWN: self.own_slots} | {transfers.name: transfers.slots for transfers in self.transfer_queues()}
+        has = {OWN: self.local_slots} | {transfers.name: transfers.slots for transfers in self.transfer_queues()}
         if queue and queue not in has:
             raise EmbeddedRequestRefusal(f"queue {queue} does not exist; expected one of {', '.join(has)}")
         return has
@@ -259,7 +259,7 @@ class EmbeddedJobStore:
         last. Only the transfer queues in `opened` start jobs.
         """
         queues = (queue for queue in self.transfer_queues() if queue.name in opened)
-        own_job = self._first_waiting_job_that_fits(OWN, self.own_slots)
+        own_job = self._first_waiting_job_that_fits(OWN, self.local_slots)
         return own_job or next(filter(None, map(self.next_job_of_queue, queues)), None)
 
     def next_job_of_queue(self, queue: EmbeddedTransferQueue) -> EmbeddedJob | None:
@@ -322,7 +322,7 @@ class EmbeddedJobStore:
             EmbeddedArrayTaskEnd(account, place, run_s, EmbeddedJobEnd(*end)) for account, place, run_s, *end in rows
         ]
 
-    def lost_jobs(self) -> list[EmbeddedJob]:
+    def find_jobs_without_processes(self) -> list[EmbeddedJob]:
         """Return the jobs recorded as running although their keeper process and first process have ended."""
         return [
             job
@@ -330,15 +330,15 @@ class EmbeddedJobStore:
             if not self.keepers.is_job_locked(job.id) and embedded_job_processes.unique_process_id(job.pid) != job.birth
         ]
 
-    def settle_lost_jobs(self) -> Iterable[int]:
+    def end_or_requeue_lost_jobs(self) -> Iterable[int]:
         """Write the accounting of jobs whose keeper and first process are gone; return the job ids.
 
         A transfer queue's job is requeued unless a user deleted it: the next starter takes over a living remote job.
         """
-        if not self.lost_jobs():
+        if not self.find_jobs_without_processes():
             return ()
         with self.write_transaction():
-            lost = self.lost_jobs()
+            lost = self.find_jobs_without_processes()
             for job in lost:
                 if job.at and not job.deleting:
                     self.requeue_job(job)

@@ -42,7 +42,7 @@ def run_embedded_program(
     folder: EmbeddedClusterAccess, *words: str, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
     argv = embedded_program_command(folder, *words)
-    return run_program(argv, folder.environment(), folder.timeout_s, most_bytes=most_bytes)
+    return run_program(argv, folder.command_environment(), folder.timeout_s, most_bytes=most_bytes)
 
 
 def explain_request_refusal(request: JobRequest, *, is_array: bool = False) -> str:
@@ -63,7 +63,7 @@ WHOLE = b".\n"
 BETWEEN = b"\n"
 
 
-class PrintedEmbeddedLines:
+class PrintedKeyValueBlock:
     """A block of key-value lines that an embedded cluster prints; missing fields are empty."""
 
     def __init__(self, **values: str) -> None:
@@ -76,7 +76,7 @@ class PrintedEmbeddedLines:
         return cls(**transfer_messages_in_spool.decode_key_value_lines(block, tuple(cls.__annotations__)))
 
 
-class PrintedEmbeddedCluster(PrintedEmbeddedLines):
+class PrintedEmbeddedCluster(PrintedKeyValueBlock):
     """The state of an embedded cluster as printed by verb `list`; all fields are text."""
 
     host: str
@@ -87,7 +87,7 @@ class PrintedEmbeddedCluster(PrintedEmbeddedLines):
     queues: str  # transfer queues, as `NAME=USED/SLOTS` separated by blanks
 
 
-class PrintedEmbeddedJob(PrintedEmbeddedLines):
+class PrintedEmbeddedJob(PrintedKeyValueBlock):
     """A waiting or running embedded job as printed by verb `list`; all fields are text."""
 
     id: str
@@ -106,7 +106,7 @@ class PrintedEmbeddedJob(PrintedEmbeddedLines):
     place: str  # array index
 
 
-class PrintedEmbeddedJobEnd(PrintedEmbeddedLines):
+class PrintedEmbeddedJobEnd(PrintedKeyValueBlock):
     """A job's end as verb `ended` prints it, all text; without exit_status and signal if the keeper died."""
 
     account: str
@@ -121,7 +121,7 @@ class PrintedEmbeddedJobEnd(PrintedEmbeddedLines):
     place: str  # array index; empty: not an array task
 
 
-def encode_embedded_answer(*blocks: PrintedEmbeddedLines) -> bytes:
+def encode_embedded_answer(*blocks: PrintedKeyValueBlock) -> bytes:
     """Encode an answer as blocks of key-value lines, followed by a line with a dot."""
     return BETWEEN.join(transfer_messages_in_spool.encode_key_value_lines(vars(block)) for block in blocks) + WHOLE
 

@@ -11,19 +11,19 @@ from gridbridge.model.transfer_name import TransferAttemptId
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 
 
-def remove_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
+def allow_task_restart(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
     """Release a task from the hold that guards it."""
-    submit.release_job(folder, local.local)
+    submit.release_job(folder, local.local_job_or_task_id)
 
 
-def release_into_queue(folder: EmbeddedClusterAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
-    pin_job_to_queue(folder, local.local, queue)
-    remove_task_guard(folder, local, guard)
+def pin_and_release_task(folder: EmbeddedClusterAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
+    pin_job_to_queue(folder, local.local_job_or_task_id, queue)
+    allow_task_restart(folder, local, guard)
 
 
-def set_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
+def prevent_task_restart(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
     """Hold a task, so that it does not start again."""
-    submit.hold_job(folder, local.local)
+    submit.hold_job(folder, local.local_job_or_task_id)
 
 
 def query_job_requests(folder: EmbeddedClusterAccess, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
@@ -45,17 +45,17 @@ def keep_job_off_queues(
 
 def restore_queue_list(folder: EmbeddedClusterAccess, local: TransferAttemptId) -> None:
     """Lift the restriction of a job to one queue."""
-    pin_job_to_queue(folder, local.local, "")
+    pin_job_to_queue(folder, local.local_job_or_task_id, "")
 
 
-def require_runnable_variant(
+def require_runnable_at_home(
     folder: EmbeddedClusterAccess, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
     """Raise GridbridgeError: an embedded cluster recalls no jobs."""
     raise GridbridgeError(f"job {local.job} is not recalled, because embedded clusters recall no jobs")
 
 
-def query_job_rerun(
+def query_rerun_setting(
     folder: EmbeddedClusterAccess,
     local: TransferAttemptId,
     transfer_queues: Collection[str],
@@ -73,9 +73,9 @@ def keep_refused_job_home(
 ) -> bool:
     """Restrict a refused job to the queue `embedded`; return False if the queue has too few slots."""
     answer = run_embedded_program(folder, "stay", job, f"--reason={reason}")
-    return answer.status != os.EX_DATAERR and bool(answer.checked())
+    return answer.status != os.EX_DATAERR and bool(answer.require_success())
 
 
 def pin_job_to_queue(folder: EmbeddedClusterAccess, job: str, queue: str) -> None:
     """Restrict a job to one queue; an empty queue lifts the restriction."""
-    run_embedded_program(folder, "pin", job, f"--queue={queue}").checked()
+    run_embedded_program(folder, "pin", job, f"--queue={queue}").require_success()

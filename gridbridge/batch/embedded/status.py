@@ -56,7 +56,7 @@ def query_cluster_snapshot(
         queues=(queue, *transfer_queue_instances),
         jobs={number: tuple(statuses) for number, statuses in rows.items()},
         pending=int(whole.waiting),
-        free_slots=0 if QUEUE in transfer_queues else queue.free_for_others,
+        free_slots=0 if QUEUE in transfer_queues else queue.slots_free_for_ordinary_jobs,
         besteffort_slots=queue.free_slots,
     )
     return snapshot, took_s
@@ -140,7 +140,7 @@ def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAc
     )
 
 
-def query_request_vocabulary(_folder: EmbeddedClusterAccess) -> None:
+def query_requestable_names(_folder: EmbeddedClusterAccess) -> None:
     """Return None: an embedded cluster checks resource names at submission."""
 
 
@@ -167,4 +167,4 @@ def _job_list_row_of_embedded_job(job: PrintedEmbeddedJob, host: str) -> Cluster
 
 
 def _run_embedded_program_for_output(folder: EmbeddedClusterAccess, *words: str) -> bytes:
-    return run_embedded_program(folder, *words, most_bytes=LIST_BYTES).checked().stdout
+    return run_embedded_program(folder, *words, most_bytes=LIST_BYTES).require_success().stdout

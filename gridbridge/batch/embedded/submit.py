@@ -34,7 +34,7 @@ def submit_held_job(folder: EmbeddedClusterAccess, spec: JobSpec) -> JobSubmissi
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
     argv = embedded_program_calls.submit_held_job_command(folder, spec)
     try:
-        answer = run_program(argv, folder.environment(), folder.timeout_s, spec.script)
+        answer = run_program(argv, folder.command_environment(), folder.timeout_s, spec.script)
     except CommandFailed as error:
         return failed_submission_result(error)
     return _parse_submit_answer(answer)
@@ -45,7 +45,9 @@ def _parse_submit_answer(answer: CompletedProgram) -> JobSubmissionResult:
     if answer.status == 0 and number.isdigit():
         return JobSubmissionResult(JobSubmissionOutcome.ACCEPTED, remote_id=number.decode())
     result = ANSWERS.get(answer.status, JobSubmissionOutcome.UNSURE)
-    return JobSubmissionResult(result, reason=CommandFailed(answer.argv, answer.status, b"", answer.stderr).reason)
+    return JobSubmissionResult(
+        result, reason=CommandFailed(answer.argv, answer.status, b"", answer.stderr).program_and_failure
+    )
 
 
 def find_held_job(folder: EmbeddedClusterAccess, transfer: str, owner: str) -> str:
@@ -89,12 +91,12 @@ def query_job_state(folder: EmbeddedClusterAccess, job: str) -> "JobState":
 
 
 def rename_and_release(folder: EmbeddedClusterAccess, job: str, name: str) -> None:
-    run_embedded_program(folder, "release", job, f"--name={name}").checked()
+    run_embedded_program(folder, "release", job, f"--name={name}").require_success()
 
 
 def release_arrays(folder: EmbeddedClusterAccess, arrays: tuple[str, ...], name: str) -> None:
     for array in arrays:
-        run_embedded_program(folder, "release-array", array, f"--name={name}").checked()
+        run_embedded_program(folder, "release-array", array, f"--name={name}").require_success()
 
 
 def delete_array(folder: EmbeddedClusterAccess, array: str) -> None:
@@ -133,11 +135,11 @@ def _array_tasks_at_indices(
 
 
 def hold_job(folder: EmbeddedClusterAccess, job: str) -> None:
-    run_embedded_program(folder, "hold", job).checked()
+    run_embedded_program(folder, "hold", job).require_success()
 
 
 def release_job(folder: EmbeddedClusterAccess, job: str) -> None:
-    run_embedded_program(folder, "release", job).checked()
+    run_embedded_program(folder, "release", job).require_success()
 
 
 def defer_restart(folder: EmbeddedClusterAccess, job: str, request: JobRequest) -> None:
@@ -178,10 +180,10 @@ def query_queue_limit(_folder: EmbeddedClusterAccess, _queue: str, _name: str, _
 
 
 def _query_embedded_jobs(folder: EmbeddedClusterAccess, *selection: str) -> list[PrintedEmbeddedJob]:
-    return parse_embedded_cluster_and_jobs(run_embedded_program(folder, "list", *selection).checked().stdout)[1]
+    return parse_embedded_cluster_and_jobs(run_embedded_program(folder, "list", *selection).require_success().stdout)[1]
 
 
 def _run_verb_ignoring_missing_job(folder: EmbeddedClusterAccess, *words: str) -> None:
     answer = run_embedded_program(folder, *words)
     if answer.status != os.EX_NOINPUT:
-        answer.checked()
+        answer.require_success()

@@ -71,7 +71,7 @@ def parse_accounting_line(line: str) -> dict[str, str]:
     if line.startswith("{"):
         return _parse_json_accounting_record(line)
     fields = line.split(":", len(FRONT))
-    match = _match_accounting_record_end(fields)
+    match = _match_last_accounting_fields(fields)
     if match is None or len(fields) <= len(FRONT):
         raise ParseError(f"accounting: {line[:60]!r} has an unknown format")
     return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": match["pe_taskid"]}
@@ -102,14 +102,14 @@ def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
     after = data[end : data.find(b"\n", end) if end < len(data) else end]
     if line.startswith(JSON):
         return not all(beside.startswith(OF_OBJECTS) for beside in (before, after) if beside)
-    match = _match_accounting_record_end(line.decode("utf-8", "replace").split(":", len(FRONT)))
+    match = _match_last_accounting_fields(line.decode("utf-8", "replace").split(":", len(FRONT)))
     if match is None:
         return True
     goes_on = before and not before.startswith(b"#") and not ENDS[match.re].search(before)
     return bool(goes_on or (after and not after.startswith(b"#") and not HEAD.match(after)))
 
 
-def _match_accounting_record_end(fields: list[str]) -> re.Match[str] | None:
+def _match_last_accounting_fields(fields: list[str]) -> re.Match[str] | None:
     """Match the last fields of an accounting line with the known formats.
 
     Univa's format goes first for times in milliseconds: its last field, a command, may look like another format.
@@ -181,7 +181,7 @@ def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tupl
     return tuple(_accounting_record(fields, zone) for fields in records)
 
 
-def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
+def parse_lines_with_account_prefix(data: bytes, prefix: str) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
     """Parse the complete lines of jobs whose account string begins with `prefix`.
 
     Returns (line, record) pairs, and the number of malformed lines and lines inside another record.

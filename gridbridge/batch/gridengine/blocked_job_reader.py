@@ -40,10 +40,10 @@ def query_blocked_jobs(cell: GridEngineCellAccess) -> CellRequestsAndResources:
     table = ConsumableTable(qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc")).values())
     shown = ",".join((*table.names, "remote", BEST_EFFORT))
     argv = client_commands.list_jobs_command(cell, "-F", shown, "-r", "-u", "*", "-xml")
-    return parse_blocked_jobs(run_client_in_utc(cell, argv).checked().stdout, table)
+    return parse_blocked_jobs(run_client_in_utc(cell, argv).require_success().stdout, table)
 
 
-def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalRequest) -> frozenset[str]:
+def query_instances_able_to_run_job(cell: GridEngineCellAccess, shortage: WaitingLocalRequest) -> frozenset[str]:
     """Return the queue instances that could run a job if all consumables were free.
 
     Returns none if the job's start time is in the future, or if its array runs its maximal number of tasks.
@@ -88,7 +88,7 @@ class ConsumableTable:
             if name in self._counted and (amount := parse_consumable_amount(text)) is not None
         }
 
-    def unrequested_amounts(self, pairs: Pairs, slots: int) -> Amounts:
+    def amounts_used_without_request(self, pairs: Pairs, slots: int) -> Amounts:
         """Return the amounts of consumables that a job uses without a request."""
         requested = {name for name, _ in pairs}
         rows = (row for name, row in self._counted.items() if name not in requested)
@@ -96,7 +96,7 @@ class ConsumableTable:
         defaults = ((name, text) for name, text in defaults if text.upper() not in NOTHING)
         return self.requested_amounts(tuple(defaults), slots)
 
-    def other_requests(self, pairs: Pairs) -> Pairs:
+    def requests_without_consumables(self, pairs: Pairs) -> Pairs:
         consumables = self._counted.keys() | self.alone
         return tuple(pair for pair in pairs if pair[0] not in consumables)
 
@@ -161,7 +161,7 @@ def _running_job_with_resources(
         task=_first_task_index(leafs),
         host="",
         since=qstat_xml_parser.parse_printed_time(leafs.get("JAT_start_time", ""), UTC) if state.has_begun else None,
-        amounts={**table.unrequested_amounts(pairs, slots), **table.requested_amounts(pairs, slots)},
+        amounts={**table.amounts_used_without_request(pairs, slots), **table.requested_amounts(pairs, slots)},
         alone=table.requested_exclusive_resources(pairs),
         is_deleting=state.is_deleting,
     )
@@ -174,9 +174,9 @@ def _waiting_job_request(leafs: Mapping[str, str], pairs: Pairs, table: Consumab
         task=_first_task_index(leafs),
         slots=slots,
         amounts=table.requested_amounts(pairs, slots),
-        defaults=table.unrequested_amounts(pairs, slots),
+        defaults=table.amounts_used_without_request(pairs, slots),
         alone=table.requested_exclusive_resources(pairs),
-        others=table.other_requests(pairs),
+        others=table.requests_without_consumables(pairs),
     )
 
 

@@ -86,20 +86,20 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
         CAPS: {str(job): most for job, most in sorted(_query_array_concurrency_limits(cell, qstat).items())},
         PROMISED: dict(query_advance_reserved_slots(cell)),
     }
-    table |= _query_access_lists(cell, _cell_configuration_of_table(table), qstat)
+    table |= _query_job_identities(cell, _cell_configuration_of_table(table), qstat)
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
 
 
-def _query_access_lists(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
+def _query_job_identities(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
     """Query each access-checked job's project, group and checkpointing environment (only in `qstat -j`)."""
-    accesses, answers = laid_out.accesses, dict[str, object]()
+    accesses, answers = laid_out.all_access_lists, dict[str, object]()
     names_groups = False
     if lists := sorted({name for access in accesses for name in (*access.users, *access.barred_users)}):
         user_lists = {name: query_qconf_object_settings(cell, "-su", name) for name in lists}
         shown = ("type", "entries")
         answers[USER_LISTS] = {n: {key: user_list.get(key, "") for key in shown} for n, user_list in user_lists.items()}
         names_groups = any(GROUP in user_list.get("entries", "") for user_list in user_lists.values())
-    if any(access.names_projects for access in accesses):
+    if any(access.depends_on_job_project for access in accesses):
         answers[PROJECTS] = _query_projects_by_job(cell)
     if names_groups or query_qconf_names(cell, "-sckptl"):
         judged = _query_job_groups_and_checkpointing(cell, qstat)
@@ -124,7 +124,7 @@ def _query_job_details_in_portions(cell: GridEngineCellAccess, jobs: Sequence[st
 
 def _query_projects_by_job(cell: GridEngineCellAccess) -> dict[str, str]:
     argv = (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
-    answer = run_client(cell, argv, most_bytes=LIST_BYTES).checked().stdout
+    answer = run_client(cell, argv, most_bytes=LIST_BYTES).require_success().stdout
     return qstat_xml_parser.parse_projects_of_jobs(answer)
 
 
@@ -303,7 +303,9 @@ def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int
         raise
     ids = [
         element.text or ""
-        for element in qstat_xml_parser.parse_short_xml(listed.checked().stdout, "qrstat").iterfind("ar_summary/id")
+        for element in qstat_xml_parser.parse_short_xml(listed.require_success().stdout, "qrstat").iterfind(
+            "ar_summary/id"
+        )
     ]
     slots = Counter[str]()
     for start in range(0, len(ids), RESERVATIONS_AT_ONCE):
@@ -311,7 +313,7 @@ def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int
         answer = run_client(cell, (program, "-ar", portion, "-xml"))
         if answer.status and GONE in answer.stdout + answer.stderr:
             continue
-        slots.update(parse_advance_reserved_slots(answer.checked().stdout))
+        slots.update(parse_advance_reserved_slots(answer.require_success().stdout))
     return dict(slots)
 
 

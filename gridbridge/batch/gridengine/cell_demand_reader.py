@@ -41,12 +41,14 @@ UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qho
 def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramOutputs, str]:
     """Return the outputs of qstat, qhost and qconf, with times in UTC, and the qmaster's host name."""
     qstat = (
-        run_client_in_utc(cell, client_commands.list_jobs_command(cell, "-u", "*", "-xml", "-f", "-r")).checked().stdout
+        run_client_in_utc(cell, client_commands.list_jobs_command(cell, "-u", "*", "-xml", "-f", "-r"))
+        .require_success()
+        .stdout
     )
     table = cell_configuration_reader.query_cell_configuration(cell, qstat)
     resources = cell_configuration_reader.host_resources_to_query(qstat, table)
     shown = ("-F", ",".join(resources)) if resources else ()
-    qhost = run_client_in_utc(cell, (f"{cell.binaries}/qhost", *shown, "-xml")).checked().stdout
+    qhost = run_client_in_utc(cell, (f"{cell.binaries}/qhost", *shown, "-xml")).require_success().stdout
     master = query_qconf_object(cell, "-sss").decode("utf-8", "replace").strip()
     return SavedBatchProgramOutputs(qstat=qstat, qhost=qhost, qconf=table), master
 
@@ -60,7 +62,7 @@ def parse_cell_demand(
     listed = {instance.host for instance in rows.instances}
     if listed and not hosts:
         raise ParseError("qhost: no hosts printed, but qstat printed queue instances")
-    if not listed and any(short_host_name(host.name) in laid_out.placed for host in hosts):
+    if not listed and any(short_host_name(host.name) in laid_out.hosts_with_queue for host in hosts):
         raise ParseError("qstat: no queue on any host, but qconf prints queues with hosts")
     of_all = next((host for host in hosts if host.name == GLOBAL), CellExecutionHost(name=GLOBAL))
     return GridEngineCellSnapshot(
@@ -76,7 +78,7 @@ def parse_cell_demand(
     )
 
 
-class _WaitingJobCollection:
+class _EqualWaitingJobs:
     """The waiting jobs that have the same owner, request and state."""
 
     def __init__(self, submitted: str) -> None:
@@ -108,14 +110,14 @@ class _QstatRowCollector:
         self._laid_out = laid_out
         rows = laid_out.resources.values()
         self._exclusive = {row.name for row in rows if row.relation is RequestedValueComparison.EXCLUSIVE}
-        self._has_owner_lists = any(access.names_users for access in laid_out.accesses)
-        by_project = any(access.names_projects for access in laid_out.accesses)
+        self._has_owner_lists = any(access.depends_on_job_owner for access in laid_out.all_access_lists)
+        by_project = any(access.depends_on_job_project for access in laid_out.all_access_lists)
         self._projects = laid_out.projects if by_project else None
         self._running: list[int] = []  # slots of each running task read since the last queue instance
         self._slots_of: Counter[tuple[str, str, str]] = Counter()  # used slots by owner, job name and start time
         self._is_taken = False  # whether a task uses the whole host
         self._begun = defaultdict[int, set[str]](set)  # running tasks of arrays with a task limit (qsub -tc)
-        self._groups: dict[_WaitingJobGroupKey, _WaitingJobCollection] = {}
+        self._groups: dict[_WaitingJobGroupKey, _EqualWaitingJobs] = {}
         for element in qstat_xml_parser.iterate_job_list(document):
             self._read_qstat_row(element)
 
@@ -123,7 +125,7 @@ class _QstatRowCollector:
     def waiting_groups(self) -> tuple[WaitingJobGroup, ...]:
         return tuple(self._waiting_job_group(key, group) for key, group in self._groups.items())
 
-    def _waiting_job_group(self, key: _WaitingJobGroupKey, group: _WaitingJobCollection) -> WaitingJobGroup:
+    def _waiting_job_group(self, key: _WaitingJobGroupKey, group: _EqualWaitingJobs) -> WaitingJobGroup:
         tasks, job = group.kinds.total(), group.jobs[0]
         most = self._laid_out.caps.get(job)
         capped = max(0, tasks + len(self._begun[job]) - most) if most else 0
@@ -167,7 +169,7 @@ class _QstatRowCollector:
             self._begun[int(leafs["JB_job_number"])].add(leafs.get("tasks", ""))
         if self._exclusive and "hard_request" in leafs:
             names = (child.get("name") or "" for child in element.iterfind("hard_request"))
-            self._is_taken |= any(self._laid_out.long_name(name) in self._exclusive for name in names)
+            self._is_taken |= any(self._laid_out.full_resource_name(name) in self._exclusive for name in names)
 
     def _queue_instance_of_row(self, leafs: Mapping[str, str]) -> CellQueueInstance:
         queue, _, host = leafs["name"].partition("@")
@@ -199,14 +201,14 @@ class _QstatRowCollector:
             "predecessor_jobs" in leafs,
             is_campaign_job_name(leafs.get("JB_name", "")),
             _parse_resource_requests(
-                element, leafs, self._laid_out.long_name, self._access_identity_of_job(job, owner)
+                element, leafs, self._laid_out.full_resource_name, self._access_identity_of_job(job, owner)
             ),
         )
         if job in self._laid_out.caps:
             key = key._replace(shape=replace(key.shape, array=job))
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _WaitingJobCollection(submitted)
+            group = self._groups[key] = _EqualWaitingJobs(submitted)
         group.add_job(
             job,
             qstat_xml_parser.count_tasks_in_ranges(leafs.get("tasks", "")),

@@ -110,11 +110,11 @@ def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettin
     return CellQconfSettings(master=read_acting_qmaster(cell), complexes=complexes, **settings)
 
 
-def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
+def read_besteffort_queue_setup(cell: GridEngineCellAccess) -> BestEffortCellFacts:
     complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     slots: dict[str, dict[str, int]] = {}
     for instance in query_queue_instances(cell, ""):
-        slots.setdefault(instance.queue, {})[instance.host] = instance.slots_total
+        slots.setdefault(instance.queue_name, {})[instance.host_name] = instance.slots_total
     return BestEffortCellFacts(
         complexes=complexes,
         queues=query_queue_settings(cell),
@@ -139,9 +139,11 @@ def query_queue_instances(cell: GridEngineCellAccess, cluster: str) -> tuple[Que
     return query_cluster_snapshot(cell, cluster, ())[0].queues
 
 
-def count_slots_on_host(cell: GridEngineCellAccess, name: str) -> Mapping[str, int]:
+def count_queue_slots_on_host(cell: GridEngineCellAccess, name: str) -> Mapping[str, int]:
     instances = query_queue_instances(cell, "")
-    return {instance.queue: instance.slots_total for instance in instances if is_same_host(instance.host, name)}
+    return {
+        instance.queue_name: instance.slots_total for instance in instances if is_same_host(instance.host_name, name)
+    }
 
 
 def query_qmaster_clock_offset_s(cell: GridEngineCellAccess, now: float) -> float | None:
@@ -172,7 +174,7 @@ def read_acting_qmaster(cell: GridEngineCellAccess) -> str:
     """Return the host on which the qmaster runs (bootstrap(5): act_qmaster)."""
     path = f"{cell.root}/{cell.cell}/common/act_qmaster"
     if cell.login:
-        return run_client(cell, ("/bin/cat", path)).checked().stdout.decode("ascii", "replace").strip()
+        return run_client(cell, ("/bin/cat", path)).require_success().stdout.decode("ascii", "replace").strip()
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.readline().strip()
@@ -194,7 +196,7 @@ def _query_local_configuration_of_host(cell: GridEngineCellAccess, name: str) ->
     answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-sconf", name))
     if answer.status and any(words in answer.stdout + answer.stderr for words in UNDEFINED):
         return None
-    return qconf_parser_and_edits.parse_object_attributes(answer.checked().stdout)
+    return qconf_parser_and_edits.parse_object_attributes(answer.require_success().stdout)
 
 
 def _query_exec_host_settings(cell: GridEngineCellAccess, of_host: str) -> Mapping[str, QconfSettings]:
@@ -216,7 +218,7 @@ def query_unrequested_consumables(
     """Return consumables that jobs use by default, each with its hosts; `global` is the whole cell."""
     names = [row.name for row in complexes if _is_consumable_used_without_request(row)]
     argv = (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
-    answer = run_client(cell, argv).checked()
+    answer = run_client(cell, argv).require_success()
     return parse_hosts_of_consumables(answer.stdout, names)
 
 

@@ -132,7 +132,7 @@ def search_accounting_command(cell: GridEngineCellAccess, accounts: list[str]) -
     return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_grep_options_for_accounts(accounts))
 
 
-def search_rotated_files_command(cell: GridEngineCellAccess, accounts: list[str], since_s: int) -> Argv:
+def search_rotated_accounting_command(cell: GridEngineCellAccess, accounts: list[str], since_s: int) -> Argv:
     """Build the command that also searches accounting files rotated since an epoch time."""
     folder = f"{cell.root}/{cell.cell}/common"
     return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_grep_options_for_accounts(accounts))
@@ -234,7 +234,7 @@ def _is_expressible(name: str, value: str) -> bool:
 
 def replace_preemptible_by_lowest_priority(spec: job_request.JobSpec) -> job_request.JobSpec:
     """Return a preemptible job as one of lowest priority, for cells without best-effort queues."""
-    return spec.but(request=spec.request.but(types=(), priority=LAST))
+    return spec.with_changes(request=spec.request.with_changes(types=(), priority=LAST))
 
 
 def preview_submission_command(cell: GridEngineCellAccess, words: Argv) -> Argv:

@@ -86,11 +86,11 @@ def query_host_queue_instances(cell: GridEngineCellAccess, host: str) -> tuple[H
     answer = run_client(cell, host_queue_instances_command(cell, [host]))
     if answer.status == NONE_LEFT and not (answer.stdout + answer.stderr).strip():
         return ()
-    return parse_host_queue_instances(answer.checked().stdout)
+    return parse_host_queue_instances(answer.require_success().stdout)
 
 
 def is_execd_up(cell: GridEngineCellAccess, host: str) -> bool:
-    return has_execd_reported_load(run_client(cell, (f"{cell.binaries}/qhost", "-xml")).checked().stdout, host)
+    return has_execd_reported_load(run_client(cell, (f"{cell.binaries}/qhost", "-xml")).require_success().stdout, host)
 
 
 def list_execution_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def add_execution_host(cell: GridEngineCellAccess, host: str) -> None:
     if host not in list_execution_hosts(cell):
         lines = "".join(f"{name} NONE\n" for name in ATTRIBUTES)
         text = f"hostname {host}\n{lines}".encode()
-        run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-Ae", "/dev/stdin"), text).checked()
+        run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-Ae", "/dev/stdin"), text).require_success()
 
 
 def set_host_complex_values(cell: GridEngineCellAccess, host: str, values: tuple[tuple[str, str], ...]) -> None:
@@ -173,7 +173,7 @@ def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[
     queue_instances = query_host_queue_instances(cell, host)
     for instance in queue_instances:
         if instance.is_best_effort and instance.is_suspended:
-            run_client(cell, (f"{cell.binaries}/qmod", "-usq", f"{instance.queue}@{host}")).checked()
+            run_client(cell, (f"{cell.binaries}/qmod", "-usq", f"{instance.queue}@{host}")).require_success()
     _enable_or_disable_host_queues(cell, host, "-e", is_disabled=False, but=closed)
     return tuple(instance.queue for instance in queue_instances if instance.is_disabled and instance.queue in closed)
 
@@ -192,14 +192,14 @@ def _enable_or_disable_host_queues(
         return
     targets = [f"{queue}@{host}" for queue in queues] if but else [f"*@{host}"]
     argv = (f"{cell.binaries}/qmod", option, *targets)
-    answer = run_client(cell, argv).checked()
+    answer = run_client(cell, argv).require_success()
     if wrong():
         raise CommandFailed(argv, answer.status, b"", b"qmod did not change the state of a queue instance")
 
 
 def suspend_queue_instance(cell: GridEngineCellAccess, host: str, queue: str) -> None:
     """Suspend a queue instance, which preempts its tasks."""
-    run_client(cell, (f"{cell.binaries}/qmod", "-sq", f"{queue}@{host}")).checked()
+    run_client(cell, (f"{cell.binaries}/qmod", "-sq", f"{queue}@{host}")).require_success()
 
 
 def reschedule_instance_tasks(cell: GridEngineCellAccess, host: str, queue: str) -> None:
@@ -240,7 +240,7 @@ def remove_execution_host(cell: GridEngineCellAccess, host: str) -> str:
         message = answer.stdout + answer.stderr
         if answer.status and REFERENCED in message:
             return " ".join(message.decode("utf-8", "replace").split())
-        answer.checked()
+        answer.require_success()
     if host in query_qconf_names(cell, "-sconfl"):
         _run_qconf(cell, "-dconf", host)
     return f"{host} is still an execution host" if host in list_execution_hosts(cell) else ""
@@ -251,7 +251,7 @@ def _query_host_group_members(cell: GridEngineCellAccess, group: str) -> tuple[s
 
 
 def _run_qconf(cell: GridEngineCellAccess, *options: str) -> None:
-    run_client(cell, qconf_parser_and_edits.qconf_command(cell, *options)).checked()
+    run_client(cell, qconf_parser_and_edits.qconf_command(cell, *options)).require_success()
 
 
 NAME = "gb_tags"
@@ -262,7 +262,9 @@ VALUES = "complex_values"
 
 def query_host_tags(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
     """Return all hosts' tags (complex gb_tags), kept while a host is off and deleted with the host."""
-    return parse_cell_host_tags(run_client(cell, (f"{cell.binaries}/qhost", "-F", NAME, "-xml")).checked().stdout)
+    return parse_cell_host_tags(
+        run_client(cell, (f"{cell.binaries}/qhost", "-F", NAME, "-xml")).require_success().stdout
+    )
 
 
 def parse_cell_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:

@@ -23,15 +23,17 @@ def keep_refused_job_home(
 ) -> bool:
     """Mark a refused job, which then stays at home; return False if no local queue could run the job."""
     for hard, queues in variants:
-        if could_run_at_home(cell, request_with_replaced_lists(own, hard, queues)):
-            run_client(cell, mark_refused_job_command(cell, job, hard=hard, queues=queues, reason=reason)).checked()
+        if could_run_at_home(cell, replace_resources_and_queues(own, hard, queues)):
+            run_client(
+                cell, mark_refused_job_command(cell, job, hard=hard, queues=queues, reason=reason)
+            ).require_success()
             return True
     return False
 
 
-def request_with_replaced_lists(own: JobRequest, hard: Pairs | None, queues: str | None) -> JobRequest:
+def replace_resources_and_queues(own: JobRequest, hard: Pairs | None, queues: str | None) -> JobRequest:
     conditions = {"hard": own.hard if hard is None else hard}
-    return own.but(queues=own.queues if queues is None else queues, **conditions)
+    return own.with_changes(queues=own.queues if queues is None else queues, **conditions)
 
 
 def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
@@ -41,16 +43,16 @@ def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
     if FOUND in words:
         return True
     if answer.status < 0 or answer.status == TRY_LATER or any(s in words.lower() for s in NOT_REACHED):
-        answer.checked()
+        answer.require_success()
     name = words.partition(UNKNOWN)[2].partition(b")")[0].decode("utf-8", "replace")
     conditions = tuple(pair for pair in request.hard if pair[0] != name)
     if conditions == request.hard:
         return False
     among = ("-q", request.queues) if request.queues else ()
-    reported = run_client(cell, (f"{cell.binaries}/qstat", "-F", name, "-u", "root", *among)).checked().stdout
+    reported = run_client(cell, (f"{cell.binaries}/qstat", "-F", name, "-u", "root", *among)).require_success().stdout
     if f"hl:{name}=".encode() not in reported:
         return False
-    return could_run_at_home(cell, request.but(hard=conditions))
+    return could_run_at_home(cell, request.with_changes(hard=conditions))
 
 
 def verify_request_command(cell: GridEngineCellAccess, request: JobRequest) -> Argv:

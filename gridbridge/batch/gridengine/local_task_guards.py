@@ -19,36 +19,36 @@ from gridbridge.model.transfer_route import GridEngineCellAccess
 _log = logging.getLogger(__name__)
 
 
-def remove_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
+def allow_task_restart(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
     if guard == HomeStartGuard.START:
         odd = submit.restore_start_time(cell, str(local.job))
         _log_overwritten_context(local, OWN_START, odd, "not a start time: the job may start at once")
     elif guard == HomeStartGuard.HOLD:
-        submit.release_job(cell, local.local)
+        submit.release_job(cell, local.local_job_or_task_id)
 
 
-def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
+def pin_and_release_task(cell: GridEngineCellAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
     """Restrict a job to a transfer queue, save its queue list in its context, and release the task."""
     job = str(local.job)
     request = submit.query_job_request(cell, job)
-    own = request.own_queues or ANY_QUEUE
+    own = request.owner_requested_queues or ANY_QUEUE
     hard = (
         claim_and_guard.drop_remote_request(request.hard)
         if claim_and_guard.does_job_request_home(request.hard)
         else None
     )
     submit.pin_job_to_queue(cell, job, queue, remember=own, hard=hard)
-    remove_task_guard(cell, local, guard)
+    allow_task_restart(cell, local, guard)
 
 
-def set_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
+def prevent_task_restart(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
     """Guard a task by a far start time, or by a hold that the job's context notes for the starter."""
     job = str(local.job)
     if guard == HomeStartGuard.START:
         submit.defer_restart(cell, job, submit.query_job_request(cell, job))
     elif guard == HomeStartGuard.HOLD:
         submit.alter_job(cell, job, ("-ac", f"{OWN_HOLD}=1"))
-        submit.hold_job(cell, local.local)
+        submit.hold_job(cell, local.local_job_or_task_id)
 
 
 def keep_job_off_queues(
@@ -56,12 +56,12 @@ def keep_job_off_queues(
 ) -> None:
     job = str(local.job)
     own = submit.query_job_request(cell, job)
-    queues = other_queues(own.own_queues)
+    queues = other_queues(own.owner_requested_queues)
     if not queues or not home_job_runnability_check.could_run_at_home(
-        cell, home_job_runnability_check.request_with_replaced_lists(own, None, queues)
+        cell, home_job_runnability_check.replace_resources_and_queues(own, None, queues)
     ):
         raise GridbridgeError("no other queue could run the job")
-    submit.pin_job_to_queue(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
+    submit.pin_job_to_queue(cell, job, queues, remember=own.owner_requested_queues or ANY_QUEUE)
 
 
 def restore_queue_list(cell: GridEngineCellAccess, local: TransferAttemptId) -> None:
@@ -74,18 +74,18 @@ def restore_queue_list(cell: GridEngineCellAccess, local: TransferAttemptId) -> 
         _log_overwritten_context(local, OWN_QUEUES, odd, "the queues do not exist: the job may start in any queue")
 
 
-def require_runnable_variant(
+def require_runnable_at_home(
     cell: GridEngineCellAccess, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
     own = submit.query_job_request(cell, str(local.job))
     requests = (
-        home_job_runnability_check.request_with_replaced_lists(own, hard, queues) for hard, queues in variants(own)
+        home_job_runnability_check.replace_resources_and_queues(own, hard, queues) for hard, queues in variants(own)
     )
     if not any(home_job_runnability_check.could_run_at_home(cell, request) for request in requests):
         raise GridbridgeError("no queue of the home cluster could run the job")
 
 
-def query_job_rerun(
+def query_rerun_setting(
     cell: GridEngineCellAccess,
     local: TransferAttemptId,
     transfer_queues: Collection[str],
@@ -98,4 +98,10 @@ def query_job_rerun(
 
 def _log_overwritten_context(local: TransferAttemptId, name: str, value: str, why: str) -> None:
     if value:
-        _log.warning("event=bad_context job=%s %s=%a why=%r", local.local, name, shorten_reason_for_storage(value), why)
+        _log.warning(
+            "event=bad_context job=%s %s=%a why=%r",
+            local.local_job_or_task_id,
+            name,
+            shorten_reason_for_storage(value),
+            why,
+        )

@@ -36,12 +36,12 @@ def parse_repaired_xml(data: bytes, read: Callable[[bytes], _Value], program: st
     if b"<!" in data:  # a DTD, which qstat never prints; its entities could expand to anything
         raise ParseError(f"{program}: the XML contains a DTD; expected none")
     try:
-        return _read_with_parse_errors(data, read, program)
+        return _read_or_raise_parse_error(data, read, program)
     except etree.XMLSyntaxError as broken:
         if not data.lstrip().startswith(b"<"):
             raise ParseError(_message_about_output_without_xml(data, program)) from broken
     try:
-        return _read_with_parse_errors(_repair_xml(data), read, program)
+        return _read_or_raise_parse_error(_repair_xml(data), read, program)
     except etree.XMLSyntaxError as broken:
         raise ParseError(f"{program}: broken XML: {broken.msg}") from broken
 
@@ -58,7 +58,7 @@ def with_qstat_xml_repair(
     return parse
 
 
-def _read_with_parse_errors(document: bytes, read: Callable[[bytes], _Value], program: str) -> _Value:
+def _read_or_raise_parse_error(document: bytes, read: Callable[[bytes], _Value], program: str) -> _Value:
     try:
         return read(document)
     except KeyError as missing:
@@ -172,8 +172,8 @@ def parse_cluster_snapshot(
             tasks_in_state[leafs["state"]] += count_tasks_in_ranges(leafs.get("tasks", ""))
         if job_id in job_ids or leafs["JB_name"].startswith(_OURS):
             row = _job_list_row_of_leafs(leafs, _queue_instance_of_job(element, leafs), zone)
-            jobs[job_id] = _add_job_row(jobs.get(job_id, ()), row)
-    own = (queue for queue in queues if not queue.sends_away and queue.queue not in transfer_queues)
+            jobs[job_id] = _add_or_merge_job_row(jobs.get(job_id, ()), row)
+    own = (queue for queue in queues if not queue.sends_away and queue.queue_name not in transfer_queues)
     free_besteffort = [queue.free_slots for queue in queues if queue.is_besteffort]
     return ClusterSnapshot(
         cluster=cluster,
@@ -181,12 +181,12 @@ def parse_cluster_snapshot(
         queues=tuple(queues),
         jobs=jobs,
         pending=sum(n for text, n in tasks_in_state.items() if parse_job_state_log_unknown(text).can_start),
-        free_slots=sum(queue.free_for_others for queue in own),
+        free_slots=sum(queue.slots_free_for_ordinary_jobs for queue in own),
         besteffort_slots=sum(free_besteffort) if free_besteffort else None,
     )
 
 
-def _add_job_row(rows: tuple[ClusterJobListRow, ...], row: ClusterJobListRow) -> tuple[ClusterJobListRow, ...]:
+def _add_or_merge_job_row(rows: tuple[ClusterJobListRow, ...], row: ClusterJobListRow) -> tuple[ClusterJobListRow, ...]:
     """Add a job's row; merge a parallel job's rows, one for each host, into one row with all slots."""
     parts = [earlier for earlier in rows if earlier.tasks == row.tasks and earlier.state.is_running]
     if not (parts and row.state.is_running):
@@ -262,7 +262,7 @@ _Leafs = dict[str, list[str]]
 
 
 @with_qstat_xml_repair
-def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
+def parse_job_accounts_and_errors(data: bytes) -> tuple[JobAccountAndErrors, ...]:
     """Parse each job in `qstat -j JOB -xml` (maybe a pattern); the result is empty for an unknown job.
 
     Only leaf elements are read, in order, because enclosing elements vary by version and the job's history.

@@ -15,8 +15,10 @@ from gridbridge.batch.gridengine.accounting_record_parser import (
     parse_accounting_records,
     parse_array_task_records,
 )
-from gridbridge.batch.gridengine.accounting_record_parser import read_accounting_lines as read_accounting_lines
-from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_job_detail
+from gridbridge.batch.gridengine.accounting_record_parser import (
+    parse_lines_with_account_prefix as parse_lines_with_account_prefix,
+)
+from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_job_accounts_and_errors
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed, ConflictingRemoteJobEnds
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
@@ -54,7 +56,7 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot, dated before the query, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = run_client_in_utc(cell, client_commands.show_cell_status_command(cell)).checked()
+    answer = run_client_in_utc(cell, client_commands.show_cell_status_command(cell)).require_success()
     took_s = time.monotonic() - began
     snapshot = parse_cluster_snapshot(
         answer.stdout,
@@ -88,7 +90,7 @@ def query_array_ends(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]
     """
     answer = _search_accounting_files(cell, arrays)
     if answer.status not in (NO_LINE, NOT_READ):
-        answer.checked()
+        answer.require_success()
     by_array = dict[str, list[JobRunAccounting]]()
     for record in parse_array_task_records(answer.stdout, arrays):
         by_array.setdefault(record.account, []).append(record)
@@ -110,10 +112,10 @@ def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -
     """Return the indices of each array's running tasks; `qstat -j` shows no waiting tasks."""
     answer = run_client_in_utc(
         cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))
-    ).checked()
+    ).require_success()
     return {
         detail.job_id: frozenset(detail.begun)
-        for detail in parse_job_detail(answer.stdout)
+        for detail in parse_job_accounts_and_errors(answer.stdout)
         if arrays.get(detail.job_id) == detail.account
     }
 
@@ -144,10 +146,10 @@ def _parse_accounting_flush_s(reporting: str) -> float:
 def query_job_details(cell: GridEngineCellAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the qmaster's data about a job; empty for an unknown job."""
     answer = run_client_in_utc(cell, client_commands.show_job_detail_command(cell, str(job_id)))
-    return parse_job_detail(answer.checked().stdout)
+    return parse_job_accounts_and_errors(answer.require_success().stdout)
 
 
-def query_request_vocabulary(cell: GridEngineCellAccess) -> NamesOfferedByCluster:
+def query_requestable_names(cell: GridEngineCellAccess) -> NamesOfferedByCluster:
     table = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc")).values()
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
     environments = frozenset(query_qconf_names(cell, "-spl"))
@@ -176,7 +178,7 @@ def _query_allocation_rules(cell: GridEngineCellAccess, environments: frozenset[
 
 
 def query_qconf_object(cell: GridEngineCellAccess, *options: str) -> bytes:
-    return run_client(cell, qconf_parser_and_edits.qconf_command(cell, *options)).checked().stdout
+    return run_client(cell, qconf_parser_and_edits.qconf_command(cell, *options)).require_success().stdout
 
 
 def query_qconf_object_settings(cell: GridEngineCellAccess, *options: str) -> QconfSettings:
@@ -187,7 +189,7 @@ def query_all_queue_settings(cell: GridEngineCellAccess) -> tuple[QconfSettings,
     answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-sq", "*"))
     if answer.status and not query_qconf_names(cell, "-sql"):
         return ()
-    shown = map(qconf_parser_and_edits.parse_object_attributes, answer.checked().stdout.split(b"\n\n"))
+    shown = map(qconf_parser_and_edits.parse_object_attributes, answer.require_success().stdout.split(b"\n\n"))
     return tuple(settings for settings in shown if "qname" in settings)
 
 
@@ -197,7 +199,7 @@ def query_qconf_names(cell: GridEngineCellAccess, option: str) -> tuple[str, ...
     message = answer.stdout + answer.stderr
     if message.startswith(b"no ") and b"defined" in message:
         return ()
-    return qconf_parser_and_edits.parse_name_list(answer.checked().stdout)
+    return qconf_parser_and_edits.parse_name_list(answer.require_success().stdout)
 
 
 def run_client_in_utc(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedProgram:
@@ -236,7 +238,7 @@ def decide_past_or_future_job_end(records: Records, now: datetime) -> tuple[JobE
         end = ends[-1] if len(_statuses_and_signals_of_ends(ends)) == 1 else None
         return FutureDatedJobEnd(ended_at=last.ended_at, host=last.host, end=end), False
     ends = [job_end_of_accounting_record(record) for record in past]
-    observed = [end for end in ends if not end.is_unseen] or ends
+    observed = [end for end in ends if not end.is_end_unknown] or ends
     if len(_statuses_and_signals_of_ends(observed)) > 1:
         return None, True
     # of several equal ends the end with the longest wallclock time, so that a forged record can't shorten a job's usage
@@ -253,14 +255,14 @@ def query_accounting_records(cell: GridEngineCellAccess, job_id: int) -> tuple[J
     is_empty = b"no jobs running since startup" in answer.stdout
     if b"not found" in answer.stderr or (is_empty and not UNREADABLE.search(answer.stderr)):
         return ()
-    return parse_accounting_records(answer.checked().stdout, zone=UTC)
+    return parse_accounting_records(answer.require_success().stdout, zone=UTC)
 
 
 def _search_accounting_files(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):
         try:
-            argv = client_commands.search_rotated_files_command(cell, accounts, int(since.timestamp()))
+            argv = client_commands.search_rotated_accounting_command(cell, accounts, int(since.timestamp()))
             return run_client(cell, argv, most_bytes=LIST_BYTES)
         except CommandFailed as error:
             _log.warning("event=not_all_accounting_read cell=%s why=%r", cell.cell, str(error))

@@ -116,7 +116,7 @@ def _find_jobs_by_submission_name(cell: GridEngineCellAccess, transfer: str, own
     Only the user's jobs are queried: other users' jobs could make the output of `qstat -j NAME` too large.
     A renamed array is found by a variable SGE_O_*, which qalter can't remove (measured: 8.1.9).
     """
-    listed = run_client(cell, client_commands.list_jobs_command(cell, "-u", owner, "-xml")).checked().stdout
+    listed = run_client(cell, client_commands.list_jobs_command(cell, "-u", owner, "-xml")).require_success().stdout
     shown = query_job_details_xml(cell, job_request_parser.parse_job_ids_by_name(listed, transfer, owner))
     jobs = {number for number, job in shown if job_request_parser.parse_owner_and_account(job) == (owner, transfer)}
     if transfer.startswith(OF_ARRAY):
@@ -189,12 +189,12 @@ def query_job_details_xml(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> 
 
 
 def query_job_xml(cell: GridEngineCellAccess, job: str) -> bytes:
-    return run_client(cell, client_commands.show_job_detail_command(cell, job)).checked().stdout
+    return run_client(cell, client_commands.show_job_detail_command(cell, job)).require_success().stdout
 
 
 def query_deferred_jobs(cell: GridEngineCellAccess) -> frozenset[int]:
     """Return the ids of jobs that wait for their start time; raise ParseError for a truncated answer."""
-    xml = run_client(cell, (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")).checked().stdout
+    xml = run_client(cell, (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")).require_success().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -s ha: the answer is truncated")
     numbers = (part.partition(b"<")[0] for part in xml.split(JOB_NUMBER)[1:])
@@ -210,15 +210,19 @@ def release_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False
 
 
 def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> None:
-    run_client(cell, client_commands.defer_restart_command(cell, job, request.own_start), zone=UTC).checked()
+    run_client(
+        cell, client_commands.defer_restart_command(cell, job, request.owner_requested_start), zone=UTC
+    ).require_success()
 
 
 def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
     """Restore the saved start time unless a user set another; return the saved text if it is no time."""
     request = query_job_request(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
-        run_client(cell, client_commands.restore_start_time_command(cell, job, request.own_start), zone=UTC).checked()
-    return request.odd_start
+        run_client(
+            cell, client_commands.restore_start_time_command(cell, job, request.owner_requested_start), zone=UTC
+        ).require_success()
+    return request.invalid_start_time
 
 
 def rename_and_release(cell: GridEngineCellAccess, job: str, name: str) -> None:
@@ -244,16 +248,16 @@ def pin_job_to_queue(
     cell: GridEngineCellAccess, job: str, queue: str, remember: str, hard: Pairs | None = None
 ) -> None:
     """Restrict a whole job to one queue; Grid Engine can't restrict a single task."""
-    run_client(cell, client_commands.pin_to_queue_command(cell, job, queue, remember, hard)).checked()
+    run_client(cell, client_commands.pin_to_queue_command(cell, job, queue, remember, hard)).require_success()
 
 
 def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> str:
     """Restore a job's queue list; if a queue of it is gone, allow any queue and return the list."""
     answer = run_client(cell, client_commands.restore_queue_list_command(cell, job, queues, hard))
     if answer.status and any(sign in answer.stdout + answer.stderr for sign in NO_QUEUES):
-        run_client(cell, client_commands.restore_queue_list_command(cell, job, ANY_QUEUE, hard)).checked()
+        run_client(cell, client_commands.restore_queue_list_command(cell, job, ANY_QUEUE, hard)).require_success()
         return queues
-    answer.checked()
+    answer.require_success()
     return ""
 
 
@@ -272,7 +276,7 @@ def delete_waiting_job(cell: GridEngineCellAccess, job: str) -> bool | None:
     words = answer.stdout + answer.stderr
     if any(sign in words for sign in DENIED_UNKNOWN):
         return None
-    answer.checked()
+    answer.require_success()
     return DELETED in words
 
 
@@ -320,7 +324,7 @@ def query_job_state(cell: GridEngineCellAccess, job: str) -> "JobState":
 
 def query_queue_limit(cell: GridEngineCellAccess, queue: str, name: str, host: str) -> str:
     """Return the value of a queue's limit, such as h_rt, on a host (queue_conf(5))."""
-    lines = run_client(cell, (f"{cell.binaries}/qconf", "-sq", queue)).checked().stdout.decode().splitlines()
+    lines = run_client(cell, (f"{cell.binaries}/qconf", "-sq", queue)).require_success().stdout.decode().splitlines()
     values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
     general, _, special = values.partition(",[")
     own = special.partition(f"{host}=")[2]
@@ -328,14 +332,14 @@ def query_queue_limit(cell: GridEngineCellAccess, queue: str, name: str, host: s
 
 
 def _query_own_jobs_xml(cell: GridEngineCellAccess) -> bytes:
-    return run_client(cell, client_commands.list_jobs_command(cell, "-xml")).checked().stdout
+    return run_client(cell, client_commands.list_jobs_command(cell, "-xml")).require_success().stdout
 
 
 def _run_client_or_raise(cell: GridEngineCellAccess, program: str, *words: str, gone_is_fine: bool = False) -> None:
     answer = run_client(cell, (f"{cell.binaries}/{program}", *words))
     is_gone = any(sign in answer.stdout + answer.stderr for sign in DENIED_UNKNOWN)
     if answer.status and not (gone_is_fine and is_gone):
-        answer.checked()
+        answer.require_success()
 
 
 def run_client(
@@ -350,7 +354,7 @@ def run_client(
 
     The program prints times in time zone `zone`; qsub records the text `mark` in the submitted job.
     """
-    env = cell.environment() | ({"TZ": zone} if zone else {}) | ({MARK: mark} if mark else {})
+    env = cell.command_environment() | ({"TZ": zone} if zone else {}) | ({MARK: mark} if mark else {})
     if cell.login is None:
         return run_program(argv, env, cell.timeout_s, stdin, most_bytes)
     from gridbridge.shell import ssh

@@ -30,7 +30,7 @@ class RunningHostTask:
     state: str
 
     @property
-    def is_stopped(self) -> bool:
+    def is_suspended_or_held(self) -> bool:
         """Whether the task is suspended or held, so that another host would not run the task."""
         return "d" not in self.state and not STOPPED.isdisjoint(self.state)
 
@@ -101,7 +101,9 @@ def query_reschedulable_tasks(
     free = query_reschedulable_jobs(cell, {task.job for tasks in by_host.values() for task in tasks}, now_s)
     return {
         host: tuple(
-            replace(free[task.job], slots=task.slots) for task in tasks if task.job in free and not task.is_stopped
+            replace(free[task.job], slots=task.slots)
+            for task in tasks
+            if task.job in free and not task.is_suspended_or_held
         )
         for host, tasks in by_host.items()
     }
@@ -114,11 +116,11 @@ def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -
     """
     tasks = query_tasks_on_hosts(cell, [host]).get(host, ())
     free = query_reschedulable_jobs(cell, {task.job for task in tasks}, now_s)
-    if any(task.job not in free or task.is_stopped for task in tasks):
+    if any(task.job not in free or task.is_suspended_or_held for task in tasks):
         return False
     for task in tasks:
         if task.state in PUSHED:
-            run_client(cell, (f"{cell.binaries}/qmod", "-rj", task.qmod_task_id)).checked()
+            run_client(cell, (f"{cell.binaries}/qmod", "-rj", task.qmod_task_id)).require_success()
     return True
 
 
@@ -126,7 +128,7 @@ def query_tasks_on_hosts(cell: GridEngineCellAccess, hosts: list[str]) -> Mappin
     by_host = dict[str, tuple[RunningHostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):
         answer = run_client(cell, host_queue_instances_command(cell, hosts[at : at + AT_ONCE]))
-        by_host |= parse_tasks_on_hosts(answer.checked().stdout)
+        by_host |= parse_tasks_on_hosts(answer.require_success().stdout)
     return by_host
 
 
@@ -138,5 +140,5 @@ def query_reschedulable_jobs(
     for at in range(0, len(numbers), AT_ONCE):
         named = ",".join(numbers[at : at + AT_ONCE])
         argv = (f"{cell.binaries}/qstat", "-xml", "-j", named)
-        shapes |= parse_reschedulable_jobs(run_client(cell, argv).checked().stdout, now_s)
+        shapes |= parse_reschedulable_jobs(run_client(cell, argv).require_success().stdout, now_s)
     return shapes

@@ -7,7 +7,7 @@ from html import escape
 
 from gridbridge.batch.gridengine import client_commands, job_request_parser
 from gridbridge.batch.gridengine.client_commands import Argv
-from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_job_detail
+from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_job_accounts_and_errors
 from gridbridge.batch.gridengine.status import query_qconf_object_settings
 from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, query_job_xml, run_client
 from gridbridge.batch.gridengine.submit import alter_job as alter_job
@@ -38,9 +38,9 @@ def query_job_states_and_wait_reasons(cell: GridEngineCellAccess, job: int) -> L
     answer = run_client(cell, client_commands.show_job_detail_command(cell, str(job)))
     if UNKNOWN_JOB in answer.stdout:  # some versions of qstat also exit with status 1
         return None
-    detail = parse_job_detail(answer.checked().stdout)[0]
+    detail = parse_job_accounts_and_errors(answer.require_success().stdout)[0]
     argv = client_commands.list_jobs_command(cell, "-u", detail.owner, "-xml")
-    listed = run_client(cell, argv, zone="UTC").checked().stdout
+    listed = run_client(cell, argv, zone="UTC").require_success().stdout
     taken_at = datetime.now(UTC)
     snapshot = parse_cluster_snapshot(listed, cluster="", taken_at=taken_at, job_ids=(job,), zone=UTC)
     rows = snapshot.jobs.get(job, ())
@@ -84,7 +84,7 @@ def _value_on_single_host(hosts: tuple[str, ...], value: QconfValuesByHost) -> s
     if len(hosts) != 1 or hosts[0].startswith(GROUP):
         return None
     is_by_group = any(name.startswith(GROUP) for name in names)
-    return None if is_by_group and hosts[0].lower() not in names else value.on(hosts[0], ())
+    return None if is_by_group and hosts[0].lower() not in names else value.value_at_host(hosts[0], ())
 
 
 def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -> JobRequestAndSubmitOptions:

@@ -50,7 +50,9 @@ HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
 def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutputs, str]:
     """Return the outputs of oarnodes and oarstat, the reachable halted nodes, and this server's name."""
     answer = (
-        run_client(server, oar_server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
+        run_client(server, oar_server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES)
+        .require_success()
+        .stdout
     )
     resources = oar_output_parser.parse_oar_resources(oar_output_parser.split_combined_oar_answer(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
@@ -99,7 +101,7 @@ def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapsho
     )
     shapes = [shape for row in waiting for shape in (row.shape, *row.shape.others)]
     parts = [part for shape in shapes for part in (shape, *shape.groups)]
-    return cell, _configuration_of_two_queues(queue, {part.pe for part in parts if part.pe})
+    return cell, _configuration_of_oar_queues(queue, {part.pe for part in parts if part.pe})
 
 
 def _living_resources_by_host(
@@ -170,7 +172,7 @@ def _queue_instances_of_nodes(
     for job in jobs:
         kind = oar_output_parser.BEST_EFFORT if job.is_besteffort else queue
         slots_on = Counter(where[resource_id] for resource_id in job.resources - shared[kind] if resource_id in where)
-        if job.is_active:
+        if job.has_or_gets_resources:
             shared[kind] |= job.resources
             for host, slots in slots_on.items():
                 since = datetime.fromtimestamp(job.started_at, UTC) if job.started_at else None
@@ -279,7 +281,7 @@ def _requests_of_slot_distribution(
     )
 
 
-def _configuration_of_two_queues(queue: str, environments: Iterable[str]) -> CellConfiguration:
+def _configuration_of_oar_queues(queue: str, environments: Iterable[str]) -> CellConfiguration:
     parallel_environments = {name: _parallel_environment_by_name(name) for name in sorted(environments)}
     usual = CellQueue(name=queue, environments=tuple(parallel_environments))
     besteffort = CellQueue(name=oar_output_parser.BEST_EFFORT, is_best_effort=True)

@@ -111,12 +111,12 @@ class OarJob:
         return self.state in WAITING
 
     @property
-    def is_starting(self) -> bool:
+    def is_waiting_or_starting(self) -> bool:
         """Whether the job waits or is starting, so that the job's state will soon change."""
         return self.state in (*WAITING, *STARTED)
 
     @property
-    def is_active(self) -> bool:
+    def has_or_gets_resources(self) -> bool:
         """Whether the job has resources or gets resources soon."""
         return not (self.has_ended or self.is_waiting or self.is_held)
 

@@ -96,7 +96,7 @@ def query_cluster_snapshot(
         jobs=rows,
         copies=tuple(map(_job_list_row_of_oar_job, copies)),
         pending=sum(line.is_waiting for line in lines),
-        free_slots=0 if is_shut else sum(queue.free_for_others for queue in queues),
+        free_slots=0 if is_shut else sum(queue.slots_free_for_ordinary_jobs for queue in queues),
         besteffort_slots=sum(queue.free_slots for queue in queues),
     )
     return snapshot, took_s
@@ -122,7 +122,7 @@ def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
 def read_remote_setup(server: OarServerAccess, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
     """Return an OAR server's set-up; a job of any parallel environment gets slots of one node."""
     _oar_version(server)
-    return CellQconfSettings.bare(_host_of_oar_clients(server), home.environments)
+    return CellQconfSettings.settings_with_only_master(_host_of_oar_clients(server), home.environments)
 
 
 def _host_of_oar_clients(server: OarServerAccess) -> str:
@@ -132,12 +132,12 @@ def _host_of_oar_clients(server: OarServerAccess) -> str:
 def _oar_version(server: OarServerAccess) -> str:
     """Return the version of OAR's client programs, for example `OAR 2.5.9`; the query needs no database."""
     argv = oar_commands.time_limited_oar_command(server, "oarstat", "-V")
-    text = run_client(server, argv).checked().stdout.decode("utf-8", "replace")
+    text = run_client(server, argv).require_success().stdout.decode("utf-8", "replace")
     return f"OAR {text.partition(':')[2].split('(')[0].strip()}" if ":" in text else text.strip()
 
 
 def _query_client_host_clock_s(server: OarServerAccess) -> float:
-    text = run_client(server, ("/bin/date", "+%s.%N")).checked().stdout.decode("utf-8", "replace").strip()
+    text = run_client(server, ("/bin/date", "+%s.%N")).require_success().stdout.decode("utf-8", "replace").strip()
     try:
         return float(text)
     except ValueError as error:
@@ -324,7 +324,7 @@ def _kill_event_text(job: OarJob) -> str:
     return next(filter(None, map(job.first_event_text, KILLS)), "")
 
 
-def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
+def query_requestable_names(server: OarServerAccess) -> NamesOfferedByCluster:
     """Return an OAR server's property names, and the nodes that run jobs or can be woken.
 
     Suspected nodes are included, because OAR accepts requests for them and most return soon.
@@ -344,7 +344,7 @@ def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
 
 def _run_oar_query_for_output(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
     """Return a program's output; raise ParseError if stderr shows a failed database query (DBI(3))."""
-    answer = run_client(server, argv, most_bytes=LIST_BYTES).checked()
+    answer = run_client(server, argv, most_bytes=LIST_BYTES).require_success()
     if QUERY_FAILED in answer.stderr:
         raise ParseError(f"OAR: {answer.stderr.decode('utf-8', 'replace').strip()}")
     return answer.stdout

@@ -86,7 +86,7 @@ def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
     if not held:
         return ""
     answer = run_client(server, oar_commands.oar_frontend_script_command(server, "ls", "."))
-    scripts = answer.checked().stdout.decode().split()
+    scripts = answer.require_success().stdout.decode().split()
     return next((job for job, script in held.items() if script in scripts), "")
 
 
@@ -119,7 +119,7 @@ def query_job_state(server: OarServerAccess, job: str) -> "JobState":
 
 def rename_and_release(server: OarServerAccess, job: str, _name: str) -> None:
     """Release a held job; the job keeps its submission name, because OAR can't rename jobs."""
-    _run_oar_program(server, "oarresume", job).checked()
+    _run_oar_program(server, "oarresume", job).require_success()
 
 
 def release_arrays(server: OarServerAccess, arrays: tuple[str, ...], _name: str) -> None:
@@ -127,7 +127,7 @@ def release_arrays(server: OarServerAccess, arrays: tuple[str, ...], _name: str)
     answer = _run_oar_program(server, "oarresume", "--array", *arrays)
     lines = answer.stderr.splitlines()
     if not (lines and all(NOT_HELD in line for line in lines)):
-        answer.checked()
+        answer.require_success()
 
 
 def delete_array(server: OarServerAccess, array: str) -> None:
@@ -180,7 +180,7 @@ def _tasks_at_indices(jobs: "list[OarJob]", account: str, indices: "Iterable[ran
 def _run_oardel(server: OarServerAccess, verb: str, about: str, *words: str) -> None:
     answer = run_client(server, _oardel_command(server, verb, about, *words))
     if answer.status not in (0, KILLED_BEFORE):
-        answer.checked()
+        answer.require_success()
 
 
 def _oardel_command(server: OarServerAccess, verb: str, about: str, *words: str) -> oar_commands.Argv:
@@ -193,13 +193,13 @@ def hold_job(server: OarServerAccess, job: str) -> None:
     answer = _run_oar_program(server, "oarhold", job)
     oar_job = _wait_for_job_state(server, job, lambda current: not current.is_waiting)
     if answer.status and (oar_job is None or not oar_job.is_held):
-        answer.checked()
+        answer.require_success()
 
 
 def release_job(server: OarServerAccess, job: str) -> None:
     answer = _run_oar_program(server, "oarresume", job)
     if NOT_HELD not in answer.stderr:
-        answer.checked()
+        answer.require_success()
 
 
 def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
@@ -219,8 +219,8 @@ def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
     oar_job = _query_live_job(server, job)
     if oar_job and oar_job.is_waiting:
         _run_oar_program(server, "oarhold", job)  # oarhold rejects a job that has just started
-    if oar_job and oar_job.is_starting:
-        oar_job = _wait_for_job_state(server, job, lambda current: not current.is_starting)
+    if oar_job and oar_job.is_waiting_or_starting:
+        oar_job = _wait_for_job_state(server, job, lambda current: not current.is_waiting_or_starting)
     if oar_job and oar_job.is_running and not oar_job.is_suspended:
         _signal_job(server, job, oar_commands.SUSPEND)
 
@@ -249,7 +249,7 @@ def _run_unless_job_ended(server: OarServerAccess, job: str, argv: oar_commands.
     """Run a command about a job, and say whether the command succeeded; an ended job is no error."""
     answer = run_client(server, argv)
     if answer.status not in (0, fine) and _query_live_job(server, job):
-        answer.checked()
+        answer.require_success()
     return answer.status == 0
 
 
@@ -286,7 +286,7 @@ def _query_live_job(server: OarServerAccess, job: str) -> "OarJob | None":
 def _query_oar_jobs(server: OarServerAccess, argv: oar_commands.Argv) -> "list[OarJob]":
     from gridbridge.batch.oar.oar_output_parser import parse_oarstat_jobs  # imports json, which submissions do not need
 
-    return parse_oarstat_jobs(run_client(server, argv).checked().stdout)
+    return parse_oarstat_jobs(run_client(server, argv).require_success().stdout)
 
 
 def _run_oar_program(server: OarServerAccess, program: str, *words: str) -> CompletedProgram:
@@ -296,5 +296,5 @@ def _run_oar_program(server: OarServerAccess, program: str, *words: str) -> Comp
 def run_client(
     server: OarServerAccess, argv: oar_commands.Argv, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
-    environment, limit_s = server.environment(), server.timeout_s
+    environment, limit_s = server.command_environment(), server.timeout_s
     return ssh.run_over_ssh(server.login, argv, environment, limit_s, stdin, most_bytes=most_bytes)

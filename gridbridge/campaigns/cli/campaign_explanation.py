@@ -149,7 +149,7 @@ def _explain_waiting_from_last_cycle(
         about = [event for event in events if clusters is None or event.cluster in clusters]
         sentences = (head, state, *(() if is_good else _describe_open_events(campaign, about)))
         return CampaignExplanation(campaign=campaign, task=task, sentences=tuple(filter(None, sentences)))
-    last = published_campaign_files.read_published_campaign_file(PublishedTaskSendExplanations, folder)
+    last = published_campaign_files.read_published_campaign_value(PublishedTaskSendExplanations, folder)
     published = last.reasons if last else ()
     reasons = tuple(reason for reason in published if reason.campaign == campaign.number)
     sentences = (head, *_describe_reasons_of_waiting_tasks(reasons, events), *_describe_open_events(campaign, events))

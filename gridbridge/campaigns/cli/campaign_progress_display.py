@@ -20,7 +20,7 @@ from rich.text import Text
 
 from gridbridge.campaigns.cli.campaign_table import LETTERS, cigri_campaign_line
 from gridbridge.cli import output_and_errors, plot_files
-from gridbridge.cli.plot_files import label_local_time_axis, time_axis_position
+from gridbridge.cli.plot_files import convert_time_to_axis_number, label_local_time_axis
 from gridbridge.model.campaigns.published_campaigns_and_tasks import CampaignTaskEndCounts, PublishedCampaign
 from gridbridge.model.published_status_and_reports import replace_control_characters
 
@@ -44,9 +44,9 @@ def watch_campaigns_until_end(
     with ExitStack() as stack:
         is_terminal = sys.stdout.isatty() and not print_line
         show = (
-            stack.enter_context(_CampaignProgressBars()).show
+            stack.enter_context(_CampaignProgressBars()).show_campaign_progress
             if is_terminal
-            else _ChangedCampaignLines(print_line or _print_and_flush_line).show
+            else _ChangedCampaignLines(print_line or _print_and_flush_line).show_campaign_progress
         )
         while True:
             campaigns = read_campaigns()
@@ -64,7 +64,7 @@ class _CampaignProgressBars(Progress):
         self._hidden = 0
         super().__init__(*COLUMNS, console=Console(), transient=False)
 
-    def show(self, campaigns: Sequence[PublishedCampaign]) -> None:
+    def show_campaign_progress(self, campaigns: Sequence[PublishedCampaign]) -> None:
         chosen = _choose_campaigns_fitting_terminal_height(campaigns, self.console.height)
         for campaign in campaigns:
             if campaign.number not in self._known:
@@ -111,7 +111,7 @@ class _ChangedCampaignLines:
         self._print_line = print_line
         self._before: dict[int, str] = {}
 
-    def show(self, campaigns: Sequence[PublishedCampaign]) -> None:
+    def show_campaign_progress(self, campaigns: Sequence[PublishedCampaign]) -> None:
         for campaign in campaigns:
             if self._before.get(campaign.number) != (line := cigri_campaign_line(campaign)):
                 self._print_line(line)
@@ -158,7 +158,7 @@ def _draw_ended_tasks_by_cluster(
     shown = (moments[-1] - campaign.submitted_at) * SEEN  # length of the last step, so that the step can be seen
     last = now if campaign.ended < campaign.tasks and now > moments[-1] else moments[-1] + shown
     times = [campaign.submitted_at, *moments, last]
-    at = list(map(time_axis_position, times))
+    at = list(map(convert_time_to_axis_number, times))
     clusters = sorted({end.cluster for end in ends})
     stacks = [_cumulate_ended_tasks(times, [end for end in ends if end.cluster == name]) for name in clusters]
     colours = [COLOURS[n % len(COLOURS)] for n in range(len(clusters))]
@@ -180,7 +180,7 @@ def _cumulate_ended_tasks(times: Sequence[datetime], ends: Sequence[CampaignTask
 def _draw_axes_and_legend(axes: Axes, campaign: PublishedCampaign) -> None:
     axes.axhline(campaign.tasks, color="0.4", linewidth=0.8)
     axes.set_ylim(0, campaign.tasks * 1.05 or 1)
-    axes.set_xlim(left=time_axis_position(campaign.submitted_at))
+    axes.set_xlim(left=convert_time_to_axis_number(campaign.submitted_at))
     axes.set_ylabel("tasks that have ended")
     name = replace_control_characters(campaign.name)[:60]
     title = f"campaign {campaign.number}, {name}: {campaign.ended} of {campaign.tasks}"

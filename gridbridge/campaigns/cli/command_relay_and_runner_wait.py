@@ -156,7 +156,7 @@ def report_late_runner_answer(
             timer.cancel()
 
 
-def exit_status_of_request(program: str, request: Callable[[], int]) -> int:
+def send_request_and_report_answer(program: str, request: Callable[[], int]) -> int:
     """Send a request to the runner, report a late or missing answer, and return the exit status."""
     try:
         with report_late_runner_answer(program):

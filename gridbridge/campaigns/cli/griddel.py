@@ -87,7 +87,7 @@ def griddel(
     if job is not None:
         campaign, task = parse_campaign_dot_task(job)
     campaigns = _parse_campaign_ids(words) if job is None else (campaign,)
-    return command_relay_and_runner_wait.exit_status_of_request(
+    return command_relay_and_runner_wait.send_request_and_report_answer(
         "griddel", lambda: _request_change_of_campaigns(verb, campaigns, task, job)
     )
 

@@ -93,7 +93,7 @@ def gridevents(
         return 0
     if is_fix or is_again:
         verb = CampaignOwnerRequestVerb.RESUBMIT if is_again else CampaignOwnerRequestVerb.FIX
-        return command_relay_and_runner_wait.exit_status_of_request(
+        return command_relay_and_runner_wait.send_request_and_report_answer(
             "gridevents", lambda: _request_closing_of_events(events, verb)
         )
     states = {shown.number: shown.state for shown in campaign_client.published_campaigns(folder)}

@@ -60,7 +60,7 @@ def gridnotify(
     chosen = [(way, text) for way, text in identities if text is not None]
     if len(chosen) + is_list != 1:
         raise click.UsageError("give one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l")
-    return command_relay_and_runner_wait.exit_status_of_request(
+    return command_relay_and_runner_wait.send_request_and_report_answer(
         "gridnotify",
         lambda: (
             _print_own_subscriptions(is_json)

@@ -244,7 +244,7 @@ def _send_campaign_to_runner(admitted: ParsedJdl) -> int:
 def _add_tasks_to_campaign(
     typed: CampaignSourceOptions, number: int, file: str | None, text: str | None, options: list[str]
 ) -> int:
-    if not typed.is_nothing or (file is None) == (text is None):
+    if not typed.has_no_campaign_options or (file is None) == (text is None):
         raise click.UsageError(gridsub_campaign_source.USAGE)
     if transfer_host := command_relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
         words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]

@@ -139,7 +139,7 @@ class CampaignSourceOptions:
     type_: str | None = None  # campaign's type; None if not given
 
     @property
-    def is_nothing(self) -> bool:
+    def has_no_campaign_options(self) -> bool:
         """Whether the command line has no option that chooses the campaign's source or properties."""
         return not self.words and self._count_source_options == 0 and self.wishes == CampaignWithoutJdlOptions()
 
@@ -149,7 +149,7 @@ class CampaignSourceOptions:
         return sum(option is not None for option in options)
 
     @property
-    def _is_campaign_of_command(self) -> bool:
+    def _is_campaign_from_command_line(self) -> bool:
         return self.numbers is not None or self.lines is not None
 
     def retry_options_to_relay(self) -> list[str]:
@@ -163,8 +163,8 @@ class CampaignSourceOptions:
     def read_campaign(self) -> ParsedJdl:
         """Read the campaign; raises click.UsageError if the options do not name exactly one source."""
         self._require_single_campaign_source()
-        if self._is_campaign_of_command:
-            return self._campaign_of_command()
+        if self._is_campaign_from_command_line:
+            return self._campaign_from_command_line()
         if self.words and self.words[0] != STANDARD_INPUT:
             file = self.words[0]
             text = read_jdl_or_script(file)
@@ -184,10 +184,10 @@ class CampaignSourceOptions:
         return read_jdl(source, text, self.wishes.type_)
 
     def _require_single_campaign_source(self) -> None:
-        if self._count_source_options + (bool(self.words) and not self._is_campaign_of_command) != 1:
+        if self._count_source_options + (bool(self.words) and not self._is_campaign_from_command_line) != 1:
             raise click.UsageError(SOURCES)
 
-    def _campaign_of_command(self) -> ParsedJdl:
+    def _campaign_from_command_line(self) -> ParsedJdl:
         if not self.words:
             option = "--array 1-9" if self.numbers is not None else f"--each-line {self.lines}"
             raise click.UsageError(f"no command stands after --; expected gridsub {option} -- CMD {{}}")

@@ -72,7 +72,7 @@ def preview_tasks_by_cluster(
     is_test = admission.jdl.type is CampaignType.TEST
     tasks = min(tasks, len(admission.jdl.clusters)) if is_test else tasks
     requests = admission.jdl.clusters.items()
-    last = published_campaign_files.read_published_campaign_file(PublishedTaskSendExplanations, folder)
+    last = published_campaign_files.read_published_campaign_value(PublishedTaskSendExplanations, folder)
     free = {name: _published_free_slots(name, folder, request.is_besteffort, last) for name, request in requests}
     drained, stressed = drains.list_drained_clusters(folder), last.stressed if last else ()
     slots = {cluster.name: cluster.slots or 0 for cluster in campaign_client.published_campaign_clusters(folder)}
@@ -120,7 +120,7 @@ def _requested_objects_not_offered(request: JdlSettingsAtCluster, cluster: str, 
     queue = "" if has_own else request.queue
     missing = list_names_not_offered(offered, pe=request.environment, project=request.project, queue=queue)
     per_host = request.slots // max(1, request.nodes)
-    if request.environment or request.slots == 1 or offered.environment(request.nodes, per_host):
+    if request.environment or request.slots == 1 or offered.find_parallel_environment(request.nodes, per_host):
         return missing
     return (*missing, names_offered_by_cluster.missing_parallel_env_reason(request.nodes, per_host).removeprefix("no "))
 
@@ -182,7 +182,7 @@ def print_submission_check(parsed: ParsedJdl) -> int:
             output_and_errors.print_line(SPREAD.format(cluster.cluster))
     waiting = previewed.tasks - sum(cluster.tasks for cluster in previewed.there)
     if waiting:
-        output_and_errors.print_line(f"{waiting} would wait {_what_unsent_tasks_await(previewed.there)}")
+        output_and_errors.print_line(f"{waiting} would wait {_describe_wait_of_unsent_tasks(previewed.there)}")
     if previewed.before:
         before = number_with_noun(previewed.before, "task")
         verbs = "waits as well, and goes" if previewed.before == 1 else "wait as well, and go"
@@ -190,7 +190,7 @@ def print_submission_check(parsed: ParsedJdl) -> int:
     return 0
 
 
-def _what_unsent_tasks_await(clusters: Sequence[CampaignPreviewAtCluster]) -> str:
+def _describe_wait_of_unsent_tasks(clusters: Sequence[CampaignPreviewAtCluster]) -> str:
     if all(cluster.lacks for cluster in clusters):
         return "for ever: no cluster of the campaign is large enough for a task"
     return NOWHERE if all(cluster.lacks or cluster.unknown for cluster in clusters) else "for free slots"

@@ -230,7 +230,7 @@ def _read_output_tails_at_cluster(
 ) -> dict[int, str]:
     names = (task_output_file_name(task, stream) for task in tasks)
     argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)
-    result = ssh.run_over_ssh(source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES).checked()
+    result = ssh.run_over_ssh(source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES).require_success()
     texts = result.stdout.decode("utf-8", "replace").split("\0")
     pairs = zip(tasks, texts, strict=False)
     return {task.number: text.removeprefix("+") for task, text in pairs if text}

@@ -57,9 +57,9 @@ def campaign_tasks_in_snapshots(
         campaign = campaigns.get(array.campaign)
         if campaign is None:
             continue
-        of_array = marks.get(array.key, {})
+        of_array = marks.get(array.campaign_and_array_number, {})
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
-            is_kept = row.state.is_waiting and array.key in steps
+            is_kept = row.state.is_waiting and array.campaign_and_array_number in steps
             if not is_kept and (since := _time_since_tasks_wait_or_run(array, row, campaign)):
                 since = shift_past_time_by_clock_jumps(since, jumps)
                 yield from _split_job_list_row_by_deletion_mark(array, campaign, row, since, of_array)
@@ -149,7 +149,7 @@ class BlockedLocalJobFinder:
                 self._ours[array.cluster][array.job_id] = deletions.CampaignArrayJob(
                     campaign=array.campaign,
                     array=array.number,
-                    ending=frozenset(marks.get(array.key, ())),
+                    ending=frozenset(marks.get(array.campaign_and_array_number, ())),
                     is_ending=array.campaign in cancelled,
                 )
         now = self._clock.now()
@@ -168,7 +168,7 @@ class BlockedLocalJobFinder:
             where = configured_cluster_address(self._policy, cluster)
             shows = batch_adapter_of_cluster(where).shows_crowd
             try:
-                names = shows.query_possible_instances(where, request.asked) if shows else frozenset()
+                names = shows.query_instances_able_to_run_job(where, request.asked) if shows else frozenset()
             except GridbridgeError as error:
                 _log.warning("event=no_requests cluster=%s why=%r", cluster, str(error))
                 continue

@@ -30,8 +30,8 @@ from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns import nikita_deletion_planning
 from gridbridge.decisions.campaigns.preemption_for_local_jobs import (
+    is_preemption_of_request,
     preemption_deletions_by_array,
-    was_preempted_for_request,
 )
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
 from gridbridge.errors import GridbridgeError
@@ -101,7 +101,9 @@ class NikitaDeletionCycle:
         return replace(situation, contests=contests)
 
     def _query_clusters_for_situation(self, limit_s: float) -> NikitaSituation:
-        released = [array for array in self._campaigns.open_arrays() if array.state is ArraySubmissionState.RELEASED]
+        released = [
+            array for array in self._campaigns.query_open_arrays() if array.state is ArraySubmissionState.RELEASED
+        ]
         clusters = {array.cluster for array in released}
         self._answers = self._asking.fetch_snapshots(clusters, released, limit_s)
         return self.situation_from_snapshots(released, self._answers)
@@ -113,16 +115,18 @@ class NikitaDeletionCycle:
         campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished_campaigns()}
         self._cancelled = killed = {n for n, campaign in campaigns.items() if campaign.state is CampaignState.CANCELLED}
         marks, leaps = self._marks.deletion_marks(), self._watch.detect_clock_jumps()
-        going = (campaign for n, campaign in campaigns.items() if n not in killed or campaign.is_winding_up)
+        going = (
+            campaign for n, campaign in campaigns.items() if n not in killed or campaign.awaits_epilogues_after_cancel
+        )
         steps = self._tries.last_prologues_and_epilogues(going)
         epilogues = {(step.campaign, step.array) for step in steps if step.campaign in killed and step.step == EPILOGUE}
         to_go = {key for key, of_array in marks.items() if any(mark.wiped_for in TO_GO for mark in of_array.values())}
         self._arrays = {
-            array.key: array
+            array.campaign_and_array_number: array
             for array in released
             if array.cluster in slots
-            and (slots[array.cluster] or array.campaign in killed or array.key in to_go)
-            and array.key not in epilogues
+            and (slots[array.cluster] or array.campaign in killed or array.campaign_and_array_number in to_go)
+            and array.campaign_and_array_number not in epilogues
         }
         kept_steps = {(step.campaign, step.array) for step in steps if step.campaign not in killed}
         parts = campaign_tasks_in_snapshots(self._arrays.values(), answers, campaigns, marks, leaps, kept_steps)
@@ -149,12 +153,12 @@ class NikitaDeletionCycle:
     def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:
         """Mark tasks, then delete them; a task without a mark would count as deleted by its owner."""
         del situation
-        self._turns.start_cycle()
+        self._turns.reset_owner_call_times()
         self._watch.save_clock_readings()
         for wipe in plan.spared:
-            self._marks.remove_marks(wipe)
+            self._marks.remove_deletion_marks(wipe)
         for wipe in (*plan.wipes, *plan.repeated):
-            self._marks.mark_tasks(wipe)
+            self._marks.mark_tasks_for_deletion(wipe)
         for wipe in (*plan.wipes, *plan.repeated, *plan.moved, *plan.cancelled):
             self._delete_tasks_of_array(wipe)
         for way in plan.ways:
@@ -164,7 +168,7 @@ class NikitaDeletionCycle:
     def _preempt_tasks_for_local_job(self, way: TasksPreemptedForRequest) -> None:
         self._ways.record_preemption(way, self._clock.now())
         for wipe in preemption_deletions_by_array(way):
-            self._marks.mark_tasks(wipe)
+            self._marks.mark_tasks_for_deletion(wipe)
             self._delete_tasks_of_array(wipe)
         job = f"{way.job}.{way.task}" if way.task else way.job
         words = "event=made_way cluster=%s job=%s tasks=%s for=%s"
@@ -187,10 +191,10 @@ class NikitaDeletionCycle:
         """Delete and mark tasks that have not started; remove the marks of tasks that have started."""
         begun = self._turns.run_owner_call(array, lambda: self._acts.delete_waiting_array_tasks(array, wipe.places))
         if begun:
-            self._marks.remove_marks(replace(wipe, places=begun))
+            self._marks.remove_deletion_marks(replace(wipe, places=begun))
         if waiting := _array_index_ranges_without(wipe.places, begun):
             held = NikitaDeletionReason.LEFT if wipe.wiped_for in REASONS_OF_MOVES else NikitaDeletionReason.NEVER_BEGAN
-            self._marks.mark_tasks(replace(wipe, places=waiting, wiped_for=held))
+            self._marks.mark_tasks_for_deletion(replace(wipe, places=waiting, wiped_for=held))
 
 
 def _array_index_ranges_without(ranges: tuple[range, ...], excluded: tuple[range, ...]) -> tuple[range, ...]:
@@ -216,7 +220,7 @@ class NikitaDaemon:
             execute_cancel_requests(self._nikita.database, self._clock)
         yield self._nikita
 
-    def has_news(self) -> bool:
+    def should_start_cycle_early(self) -> bool:
         """Return False, because nikita always pauses between two cycles."""
         return False
 
@@ -239,7 +243,7 @@ def nikita_journal_entry(
     decisive = tuple(
         request
         for request in situation.contests
-        if any(request.cluster == way.cluster and was_preempted_for_request(request.asked, way) for way in plan.ways)
+        if any(request.cluster == way.cluster and is_preemption_of_request(request.asked, way) for way in plan.ways)
     )
     seen = model_value_to_json(replace(situation, contests=decisive))
     return make_journal_entry(NIKITA_PROGRAM, now, {"seen": seen}, sentences)

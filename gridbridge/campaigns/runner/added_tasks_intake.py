@@ -36,25 +36,25 @@ class AddedTasksIntake:
         self._folder = folder
         self._grown: set[int] = set()
 
-    def take_grown_campaigns(self) -> frozenset[int]:
+    def take_campaigns_with_added_tasks(self) -> frozenset[int]:
         """Return the numbers of the campaigns to which tasks were added since the last call."""
         grown, self._grown = frozenset(self._grown), set()
         return grown
 
     def store_added_tasks(self, new_file: NewCampaignOrAddedTasksFile) -> AdditionalCampaignTasks | str:
         """Store a file of added tasks as a part of the campaign; return the part, or why it is refused."""
-        campaign = self._campaigns.find_campaign(new_file.adds_to or 0)
-        if part := self._parts.added_tasks_of_token(new_file.token):
+        campaign = self._campaigns.find_campaign(new_file.extended_campaign_number or 0)
+        if part := self._parts.find_added_tasks_by_file_token(new_file.token):
             is_same = campaign and (campaign.uid, part.digest) == (new_file.uid, new_file.digest)
             return part if is_same else ANOTHER
         if not campaign or (problem := self._refusal_of_added_tasks(new_file, campaign)):
-            return problem if campaign else f"no campaign {new_file.adds_to}"
+            return problem if campaign else f"no campaign {new_file.extended_campaign_number}"
         return self._store_added_part(new_file, campaign)
 
     def restore_lost_added_tasks(self) -> tuple[int, ...]:
         """Store again the added tasks that a restored state file lacks; return their campaigns' numbers."""
         for part, uid in self._parts.all_added_tasks():
-            self._given.register_file(part.campaign, uid, part.digest, part.number)
+            self._given.register_campaign_file(part.campaign, uid, part.digest, part.number)
         recovered: dict[int, None] = {}
         for campaign in self._campaigns.all_campaigns():
             while new_file := self._read_lost_file_of_added_tasks(campaign):
@@ -68,9 +68,9 @@ class AddedTasksIntake:
         if campaign.state in (CampaignState.CANCELLED, CampaignState.PURGED):
             return None
         new_file = campaign_files_of_owners.read_numbered_campaign_file(campaign.number, self._folder, part)
-        if not new_file or (new_file.adds_to, new_file.uid) != (campaign.number, campaign.uid):
+        if not new_file or (new_file.extended_campaign_number, new_file.uid) != (campaign.number, campaign.uid):
             return None
-        is_given = self._given.has_file(campaign.number, new_file.uid, new_file.digest, part)
+        is_given = self._given.has_campaign_file(campaign.number, new_file.uid, new_file.digest, part)
         return replace(new_file, token=safe_files.random_file_name()) if is_given else None
 
     def _store_added_part(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> AdditionalCampaignTasks:

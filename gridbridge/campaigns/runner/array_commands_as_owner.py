@@ -153,7 +153,7 @@ def _run_gridbridge_as_user(refusals: Container[int], *words: str) -> bytes:
     result = privileged_helper_calls.run_gridbridge_as_user(*words)
     if result.status in refusals:
         raise ERRORS[result.status](privileged_helper_calls.gridbridge_as_user_error_text(result))
-    return result.checked().stdout
+    return result.require_success().stdout
 
 
 def snapshot_without_foreign_jobs(

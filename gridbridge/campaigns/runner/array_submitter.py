@@ -80,7 +80,7 @@ class OwnerCallTimeBudget:
         self._paused_until_s: dict[Pair, float] = {}
         self._owners: dict[int, int] = {}
 
-    def start_cycle(self) -> None:
+    def reset_owner_call_times(self) -> None:
         """Start a new cycle: forget the time that each owner's calls took."""
         self._taken_s.clear()
 
@@ -152,7 +152,7 @@ class CampaignArraySubmitter:
         begun: dict[tuple[int, str, bool], list[CampaignArray]] = {}
         for array in arrays:
             if array.state is ArraySubmissionState.INTENDED:
-                self._campaigns.mark_array_repeated(array)
+                self._campaigns.record_possible_second_submission(array)
                 if not self._campaigns.unfinished_attempts(array):
                     self._campaigns.set_array_state(array, ArraySubmissionState.RELEASED)
                     continue

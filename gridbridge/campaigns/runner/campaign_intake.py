@@ -92,12 +92,12 @@ class CampaignAndRequestIntake:
     def process_inbox_files(self) -> int:
         """Accept new campaign files and answer owners' requests; return the number of these files."""
         listed = campaign_inbox.list_inbox_files_of_all_users(self._folder)
-        self._quota.tell_left_out(_log)
+        self._quota.log_omitted_line_counts(_log)
         intake_count = 0
         for token, new_file in campaign_files_of_owners.take_new_campaign_files(listed, self._folder):
             with self._handle_inbox_file_failure(token):
                 intake_count += self._accept_campaign_file(token, new_file)
-        self.requests.start_time_limit()
+        self.requests.begin_request_time_limit()
         for request in campaign_files_of_owners.take_owner_requests(listed, self._folder):
             with self._handle_inbox_file_failure(request.token):
                 intake_count += execute_owner_request(request, self._does, self._folder, self._published)
@@ -116,7 +116,7 @@ class CampaignAndRequestIntake:
             _log.exception("event=not_taken token=%s", token)
             campaign_files_of_owners.remove_refused_inbox_file(token, self._folder)
 
-    def list_unprocessed_files(self) -> list[str]:
+    def list_unprocessed_inbox_files(self) -> list[str]:
         """Return the names of the inbox files that `process_inbox_files` would process."""
         listed = campaign_inbox.list_inbox_files_of_all_users(self._folder)
         return campaign_files_of_owners.list_unprocessed_inbox_files(listed, self._folder)
@@ -125,7 +125,7 @@ class CampaignAndRequestIntake:
         """Create campaigns and added tasks that a restored state file lacks, and pause these campaigns."""
         campaigns = self._campaigns.all_campaigns()
         for campaign in campaigns:
-            self._given.register_file(campaign.number, campaign.uid, campaign.digest)
+            self._given.register_campaign_file(campaign.number, campaign.uid, campaign.digest)
         for number in sorted({*self._given.campaign_numbers()} - {campaign.number for campaign in campaigns}):
             self._restore_lost_campaign(number)
         with self._database.transaction():
@@ -137,7 +137,7 @@ class CampaignAndRequestIntake:
     def _open_events_of_lost_retries(self) -> None:
         """Open an event for each campaign with a retry that a restored state file lacks."""
         since_s = (self._clock.now() - KEPT).timestamp()
-        for number, token in self._given.retries_since(since_s):
+        for number, token in self._given.retry_requests_since(since_s):
             campaign = self._campaigns.find_campaign(number)
             is_purged = not campaign or campaign.state is CampaignState.PURGED
             if not is_purged and not self._campaigns.has_executed_request(token, number):
@@ -148,7 +148,7 @@ class CampaignAndRequestIntake:
 
     def _restore_lost_campaign(self, number: int) -> None:
         new_file = campaign_files_of_owners.read_numbered_campaign_file(number, self._folder)
-        if not new_file or not self._given.has_file(number, new_file.uid, new_file.digest):
+        if not new_file or not self._given.has_campaign_file(number, new_file.uid, new_file.digest):
             return
         # a paused campaign runs nothing as its owner, so the uid may stand in for an unknown user name
         new_file = replace(new_file, owner=new_file.owner or str(new_file.uid))
@@ -191,13 +191,13 @@ class CampaignAndRequestIntake:
 
     def _accept_campaign_file(self, token: str, new_file: NewCampaignOrAddedTasksFile | str) -> bool:
         """Store a new campaign, publish the answer, then rename the file; each step may run twice."""
-        existing = self._campaigns.campaign_of_token(token)
+        existing = self._campaigns.find_campaign_by_file_token(token)
         if isinstance(new_file, str):
             self._refuse_campaign_file(token, ANOTHER if existing else new_file, NOBODY)
             return False
         if not new_file.owner:
             raise GridbridgeError(f"uid {new_file.uid} has no account")
-        if new_file.adds_to is not None:
+        if new_file.extended_campaign_number is not None:
             return self._accept_added_tasks_file(new_file)
         campaign = existing or self._campaign_file_limit_violation(new_file) or self._new_campaign_or_refusal(new_file)
         if existing and (existing.uid, existing.digest) != (new_file.uid, new_file.digest):
@@ -208,7 +208,7 @@ class CampaignAndRequestIntake:
         if not existing:
             campaign = replace(campaign, number=self._unused_campaign_number())
             self._campaigns.insert_campaign(campaign, token)
-        self._given.register_file(campaign.number, campaign.uid, campaign.digest)
+        self._given.register_campaign_file(campaign.number, campaign.uid, campaign.digest)
         campaign_files_of_owners.publish_answer_to_sender(token, {"campaign": campaign.number}, self._published)
         campaign_files_of_owners.rename_file_to_campaign_number(token, campaign.number, self._folder)
         return not existing
@@ -218,7 +218,7 @@ class CampaignAndRequestIntake:
         if isinstance(part, str):
             self._refuse_campaign_file(new_file.token, part, new_file.uid)
             return False
-        self._given.register_file(part.campaign, new_file.uid, part.digest, part.number)
+        self._given.register_campaign_file(part.campaign, new_file.uid, part.digest, part.number)
         reply = {"campaign": part.campaign, "tasks": part.tasks}
         campaign_files_of_owners.publish_answer_to_sender(new_file.token, reply, self._published)
         token, number = new_file.token, part.number
@@ -233,14 +233,14 @@ class CampaignAndRequestIntake:
         return number
 
     def _refuse_campaign_file(self, token: str, problem: str, uid: int) -> None:
-        if self._quota.allows(uid):
+        if self._quota.may_write_log_line(uid):
             _log.warning("event=no_campaign token=%s uid=%d why=%r", token, uid, shorten_reason_for_storage(problem))
         message = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
         campaign_files_of_owners.publish_answer_to_sender(token, {"refused": message}, self._published)
         campaign_files_of_owners.remove_refused_inbox_file(token, self._folder)
 
     def _campaign_file_limit_violation(self, new_file: NewCampaignOrAddedTasksFile) -> str:
-        parts = self._kept_parts.list_files_of_person(new_file.uid)
+        parts = self._kept_parts.list_campaign_files_of_person(new_file.uid)
         held, size = campaign_files_of_owners.measure_person_campaign_files(parts, new_file.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
         if held < most and size + new_file.size <= most_mb * MB:

@@ -69,9 +69,9 @@ def _run_campaign_program(
     signals, clock = StopAndReloadSignals(), Clock()
     configuration = ReloadableConfiguration(clock)
     policy = configuration.policy
-    if not policy.is_personal:
+    if not policy.is_single_user_site:
         switch_process_to_account(policy.site.service_account)
-    privileged_helper_calls.choose_sudo_or_personal_call(policy)
+    privileged_helper_calls.choose_sudo_or_direct_user_call(policy)
     service_cycle.start_service_log_on_stderr(policy)
     if not is_dry:
         service_cycle.take_program_lock(lock, name, ANOTHER_RUNS)
@@ -94,7 +94,7 @@ def run_cycles_until_signal(
     daemon: CycleDaemon[Any, Any], signals: StopAndReloadSignals, life_sign: ServiceHeartbeat, clock: Clock
 ) -> None:
     """Run cycles until a signal arrives; the end of each call to a cluster resets the watchdog."""
-    program_runs.call_after_each_program_end(life_sign.beat)
+    program_runs.call_after_each_program_end(life_sign.send_heartbeat)
     service_cycle.run_cycles_forever(daemon, signals, life_sign, clock, log_cycle_sentence)
     daemon.release()
 

@@ -46,7 +46,7 @@ class CampaignPublisher:
     def publish_campaigns(self, opened: Iterable[CampaignEvent]) -> None:
         waiting = self._campaigns.count_unsent_tasks()
         open_clusters = defaultdict[int, set[str]](set)
-        for array in self._campaigns.open_arrays():
+        for array in self._campaigns.query_open_arrays():
             open_clusters[array.campaign].add(array.cluster)
         events, sinks = _count_open_events(opened, open_clusters), defaultdict[int, list[str]](list)
         for number, cluster in self._events.list_black_holes():
@@ -61,12 +61,12 @@ class CampaignPublisher:
                     open_clusters=open_clusters[campaign.number],
                 )
             )
-            for campaign in self._campaigns.campaigns_with_outlines(self._outlines)
+            for campaign in self._campaigns.query_campaigns_with_jdl_outlines(self._outlines)
             if campaign.state is not CampaignState.PURGED
         )
         errors = self._forecasts.published_forecast_accuracy()
         whole = publications.PublishedCampaignList(at=self._clock.now(), campaigns=shown, errors=errors)
-        published_campaign_files.publish_campaign_file(whole, self._folder)
+        published_campaign_files.publish_campaign_value(whole, self._folder)
 
     def publish_send_explanations(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Publish the free slots that a cycle found, and the reasons of the cycle's decisions."""
@@ -74,11 +74,11 @@ class CampaignPublisher:
         cycle = PublishedTaskSendExplanations(
             at=self._clock.now(),
             free_slots={name: capacity.free_slots for name, capacity in room},
-            besteffort_slots={name: capacity.free_for_besteffort for name, capacity in room},
+            besteffort_slots={name: capacity.free_besteffort_slots for name, capacity in room},
             reasons=task_send_explanation.explain_campaign_task_sends(situation, plan),
             stressed=tuple(name for name, capacity in room if capacity.is_stressed),
         )
-        published_campaign_files.publish_campaign_file(cycle, self._folder)
+        published_campaign_files.publish_campaign_value(cycle, self._folder)
 
     def mark_campaigns_before_change(self, campaigns: Iterable[int]) -> None:
         """Record which campaigns a cycle may change; after a kill all their tasks are published again."""
@@ -182,8 +182,8 @@ class EventAndCapacityPublisher:
     def publish_events(self) -> tuple[CampaignEvent, ...]:
         """Publish open and recently closed events; return the open events."""
         now = self._clock.now()
-        events = self._events.events_to_show(now - CLOSED_SHOWN)
-        published_campaign_files.publish_campaign_file(PublishedCampaignEvents(at=now, events=events), self._folder)
+        events = self._events.query_events_to_publish(now - CLOSED_SHOWN)
+        published_campaign_files.publish_campaign_value(PublishedCampaignEvents(at=now, events=events), self._folder)
         return tuple(event for event in events if not event.closed_at)
 
     def publish_cluster_slots(
@@ -192,7 +192,7 @@ class EventAndCapacityPublisher:
         """Publish the slots of clusters; `other_snapshots` are of clusters that this cycle did not query."""
         shown = tuple(self._clusters_for_publication(situation, other_snapshots or {}))
         grid = publications.PublishedClusterSlotsList(at=self._clock.now(), clusters=shown)
-        published_campaign_files.publish_campaign_file(grid, self._folder)
+        published_campaign_files.publish_campaign_value(grid, self._folder)
 
     def _clusters_for_publication(
         self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot]
@@ -214,7 +214,7 @@ class EventAndCapacityPublisher:
                 answered_at=moments.get(name),
                 slots=room.slots if room else None,
                 used=room.used if room else None,
-                free=room.free_for_besteffort if room else None,
+                free=room.free_besteffort_slots if room else None,
                 free_for_normal=room.free_slots if room else None,
                 waiting=waiting,
                 running=sum(view.listed for view in views) - waiting,

@@ -54,7 +54,7 @@ def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = 
         before = safe_files.read_file_only_owner_writes(path, 1 << 10)[0].decode("ascii", "replace")
     if before == name:
         return
-    if before and campaigns.open_arrays():
+    if before and campaigns.query_open_arrays():
         restore = f'campaign tasks are at clusters under the name "{before}"; restore that name'
         raise ConfigError(
             (f'{CONFIG}: [site] cluster = "{name}": {restore}, and rename the site when no task is left',)
@@ -109,13 +109,13 @@ class CampaignRunnerCycle:
             self._publication.mark_campaigns_before_change(attempt.campaign for attempt in touched)
             self._publication.publish_changed_tasks(touched, are_asked=True)
         if intake_count:
-            self._forecasts.drop_forecasts(self._intake.parts.take_grown_campaigns())
+            self._forecasts.drop_forecasts(self._intake.parts.take_campaigns_with_added_tasks())
             self._publication.publish_campaigns(self._showing.publish_events())
         return intake_count
 
-    def list_unprocessed_files(self) -> list[str]:
+    def list_unprocessed_inbox_files(self) -> list[str]:
         """Return the names of the inbox files that `process_inbox` would process."""
-        return self._intake.list_unprocessed_files()
+        return self._intake.list_unprocessed_inbox_files()
 
     def gather(self) -> CampaignCycleSituation:
         self.is_urgent = False
@@ -133,7 +133,7 @@ class CampaignRunnerCycle:
         """Carry out the plan, then publish campaigns, tasks and events."""
         for answer in self._situation_gatherer.list_unpublished_snapshots():
             # submissions read the list of queues, so the list is published before the plan is carried out
-            cluster_observer.publish_local_only_queues(answer, self._policy.queues_at(answer.cluster))
+            cluster_observer.publish_local_only_queues(answer, self._policy.transfer_queues_of_cluster(answer.cluster))
         self._shares.add_usage_of_ended_tasks(situation, plan)
         self._publication.mark_campaigns_before_change(campaign.number for campaign in situation.campaigns)
         self._actions.execute_plan(plan)
@@ -144,7 +144,7 @@ class CampaignRunnerCycle:
         self._publication.publish_campaigns(self._showing.publish_events())
         self._showing.publish_cluster_slots(situation, self._situation_gatherer.others)
         self._notifier.send_due_notifications()
-        self.is_urgent = plan.is_urgent
+        self.is_urgent = plan.starts_next_cycle_at_once
 
     def finish_notifications_and_close(self) -> None:
         with suppress(GridbridgeError):  # a later cycle sends the notifications again
@@ -195,15 +195,15 @@ class CampaignRunnerDaemon:
     def open_cycle(self) -> Iterator[CampaignRunnerCycle]:
         """Process the inbox, then provide the runner for one cycle."""
         if not self._is_dry:
-            process_inbox_before_cycle(self.runner.process_inbox, self.runner.list_unprocessed_files, self._clock)
-        elif untaken := self.runner.list_unprocessed_files():
+            process_inbox_before_cycle(self.runner.process_inbox, self.runner.list_unprocessed_inbox_files, self._clock)
+        elif untaken := self.runner.list_unprocessed_inbox_files():
             message = f"{len(untaken)} inbox files would be processed first, and are ignored in a dry run"
             print(message)  # noqa: T201 - a dry run prints to the caller
         self._has_taken = False
         yield self.runner
         self._ended_s = self._clock.steady_s()
 
-    def has_news(self) -> bool:
+    def should_start_cycle_early(self) -> bool:
         """Process the inbox; return whether the next cycle starts before the usual pause is over."""
         self._has_taken |= self.runner.process_inbox() > 0
         # after a request the next cycle starts 5 s after the last cycle, because a cycle queries clusters
@@ -298,7 +298,7 @@ def campaign_cycle_journal_entry(
     sentences = campaign_cycle_planning.describe_campaign_cycle_plan(plan)
     if not sentences:
         return None
-    campaigns = tuple(replace(campaign, jdl=campaign.jdl.outline) for campaign in situation.campaigns)
+    campaigns = tuple(replace(campaign, jdl=campaign.jdl.jdl_without_shell_lines) for campaign in situation.campaigns)
     row = {"seen": model_value_to_json(replace(situation, campaigns=campaigns))}
     return make_journal_entry(RUNNER_PROGRAM, now, row, sentences)
 

@@ -23,7 +23,7 @@ from gridbridge.campaigns.store.campaign_task_rows import (
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.decisions.campaigns import task_attempt_outcomes
-from gridbridge.decisions.campaigns.campaign_event_rules import select_clusters_declared_lost
+from gridbridge.decisions.campaigns.campaign_event_rules import select_removed_clusters_declared_lost
 from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempts_by_task
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -98,7 +98,7 @@ class CampaignSituationGatherer:
         return [snapshot for name, snapshot in self.answers.items() if name not in self._asking.polled]
 
     def gather_situation(self) -> CampaignCycleSituation:
-        campaigns, arrays = self._campaigns.unfinished_campaigns(), self._campaigns.open_arrays()
+        campaigns, arrays = self._campaigns.unfinished_campaigns(), self._campaigns.query_open_arrays()
         waiting, used = self._campaigns.count_unsent_tasks(), _clusters_of_campaigns(campaigns, arrays)
         limit_s, unused = self._policy.poller.interval_s, self._policy.clusters.keys() - used
         self.answers = answers = self._asking.fetch_snapshots(used, arrays, limit_s)
@@ -111,7 +111,7 @@ class CampaignSituationGatherer:
             array for array in arrays if array.state is ArraySubmissionState.RELEASED and array.cluster in answers
         ]
         of_steps = {(step.campaign, step.array) for step in steps}
-        of_tasks = [array for array in released if array.key not in of_steps]
+        of_tasks = [array for array in released if array.campaign_and_array_number not in of_steps]
         extra = earlier_live_attempt_positions(rivals)
         self.elapsed = queries.elapsed_seconds_of_running_tasks(of_tasks, answers, extra)
         situation = CampaignCycleSituation(
@@ -121,14 +121,14 @@ class CampaignSituationGatherer:
             arrays=arrays,
             room={},
             max_tasks=self._policy.runner.max_tasks,
-            tried={number: self._tries.clusters_of_campaign(number) for number in tests},
+            tried={number: self._tries.query_clusters_with_task_attempts(number) for number in tests},
             ratios=self._predictions.read_job_ratios(numbers),
             wiped=_find_deleted_waiting_tasks(arrays, marks),
             asked=frozenset(used & self._policy.clusters.keys()),
             silent={cluster: one_line_error_message(error) for cluster, error in self._asking.troubles.items()},
             back_at=self._events.recovery_times_of_clusters(),
             dropped=frozenset(used - self._policy.clusters.keys()),
-            events=self._events.open_events(),
+            events=self._events.query_open_events(),
             records=self._events.success_records(numbers),
             failures=self._policy.failures,
             rivals=rivals,
@@ -147,7 +147,7 @@ class CampaignSituationGatherer:
         marks: DeletionMarksByArray,
     ) -> CampaignCycleSituation:
         campaigns, arrays, events = situation.campaigns, situation.arrays, situation.events
-        lost_clusters = select_clusters_declared_lost(events, situation.dropped)
+        lost_clusters = select_removed_clusters_declared_lost(events, situation.dropped)
         lost = tuple(array for array in arrays if array.cluster in lost_clusters)
         judge = task_attempt_outcomes.MissingAttemptOutcomeDecider(
             campaigns, events, marks, self._policy.runner.forgotten_s
@@ -168,10 +168,12 @@ class CampaignSituationGatherer:
             missed=tuple(self._missing.changed),
             at=now,
             earlier=self._tries.earlier_outcomes(ended, by_task),
-            tails=self._tails.find_late_tasks(campaigns, arrays, self.answers, by_task, now),
+            tails=self._tails.find_long_running_attempts(campaigns, arrays, self.answers, by_task, now),
             stepped=tuple(attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)),
             last_arrays={
-                one.number: last_arrays(one.number, one.jdl.clusters) for one in campaigns if one.jdl.has_steps
+                one.number: last_arrays(one.number, one.jdl.clusters)
+                for one in campaigns
+                if one.jdl.has_prologue_or_epilogue
             },
             behind=self._restored.campaigns_behind_root_ledger(campaigns, events),
         )
@@ -193,7 +195,7 @@ class CampaignSituationGatherer:
         judge: task_attempt_outcomes.MissingAttemptOutcomeDecider,
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
         self._missing.load_missing_tasks()
-        self._restored.start_cycle()
+        self._restored.forget_ledger_comparisons()
         looks = [*filter(None, (self._find_unlisted_attempts(array, answers[array.cluster]) for array in arrays))]
         by_array = {look.array: look for look in looks}
         indices = self._indices_of_missing_tasks_to_query(looks, judge)
@@ -299,7 +301,7 @@ class CampaignSituationGatherer:
         self, arrays: Iterable[CampaignArray], marks: DeletionMarksByArray
     ) -> Iterator[TaskAttempt]:
         for array in arrays:
-            of_array = marks.get(array.key, task_attempt_outcomes.NO_CANCELLATION_MARKS)
+            of_array = marks.get(array.campaign_and_array_number, task_attempt_outcomes.NO_CANCELLATION_MARKS)
             yield from task_attempt_outcomes.close_attempts_without_end(
                 self._campaigns.unfinished_attempts(array), TaskAttemptOutcome.SITE_FAULT, of_array
             )
@@ -314,7 +316,7 @@ class CampaignSituationGatherer:
                 _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, attempt.place)
 
     def _log_future_ends(self, cluster: str, ends: task_attempt_outcomes.ReportedEnds) -> None:
-        for end in task_attempt_outcomes.select_future_ends(ends):
+        for end in task_attempt_outcomes.select_job_ends_in_future(ends):
             if (key := (cluster, end.host)) not in self._fast:
                 self._fast.add(key)
                 ahead_s = (end.ended_at - self._clock.now()).total_seconds()
@@ -332,4 +334,4 @@ def _find_deleted_waiting_tasks(
 ) -> frozenset[tuple[int, str]]:
     reasons = {key: {mark.wiped_for for mark in marked.values()} for key, marked in marks.items()}
     waiting = {key for key, of_array in reasons.items() if of_array & {*REASONS_OF_WAITING}}
-    return frozenset((array.campaign, array.cluster) for array in arrays if array.key in waiting)
+    return frozenset((array.campaign, array.cluster) for array in arrays if array.campaign_and_array_number in waiting)

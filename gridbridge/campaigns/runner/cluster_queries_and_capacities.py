@@ -87,8 +87,13 @@ class ClusterSnapshotFetcher:
     ) -> dict[str, SharedClusterSnapshot]:
         answers = {}
         for name, jobs in sent.items() if limit_s else ():
-            where, queues = configured_cluster_address(self._policy, name), self._policy.queues_at(name)
-            if answer := self._sharing.find(name, identify_cluster_query(where, queues), jobs.released, limit_s):
+            where, queues = (
+                configured_cluster_address(self._policy, name),
+                self._policy.transfer_queues_of_cluster(name),
+            )
+            if answer := self._sharing.find_recent_snapshot(
+                name, identify_cluster_query(where, queues), jobs.released, limit_s
+            ):
                 answers[name] = answer
         return answers
 
@@ -97,13 +102,13 @@ class ClusterSnapshotFetcher:
             answers = dict(zip(sent, threads.map(self._query_cluster_snapshot, sent, sent.values()), strict=True))
         with self._database.transaction():
             for name, (_, shared) in answers.items():
-                self._sharing.put(name, shared)
+                self._sharing.share_query_result(name, shared)
         return {name: answer for name, (answer, _) in answers.items()}
 
     def _query_cluster_snapshot(
         self, name: str, sent: CampaignJobsAtCluster
     ) -> tuple[SharedClusterSnapshot, LastClusterQueryResult]:
-        where, queues = configured_cluster_address(self._policy, name), self._policy.queues_at(name)
+        where, queues = configured_cluster_address(self._policy, name), self._policy.transfer_queues_of_cluster(name)
         try:
             query = cluster_status_reader(where).query_cluster_snapshot
             answer = SharedClusterSnapshot(snapshot=query(where, name, sent.jobs, queues, sent.jobs)[0])
@@ -210,7 +215,9 @@ Answers = Mapping[str, ClusterSnapshot]
 def clusters_accepting_campaign_tasks(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> frozenset[str]:
     """Return the clusters that may get unsent tasks or speculative attempts."""
     going = (campaign for campaign in campaigns if campaign.state is CampaignState.IN_TREATMENT)
-    open_ones = (campaign for campaign in going if waiting.get(campaign.number) or campaign.jdl.may_be_copied)
+    open_ones = (
+        campaign for campaign in going if waiting.get(campaign.number) or campaign.jdl.allows_speculative_attempts
+    )
     return frozenset(name for campaign in open_ones for name in campaign.jdl.clusters)
 
 
@@ -244,7 +251,7 @@ def campaign_capacity_by_cluster(
 
 def count_usable_slots(snapshot: ClusterSnapshot) -> int:
     """Count slots that accept jobs, except slots of transfer queues and best-effort queues."""
-    queues = (queue for queue in snapshot.queues if queue.takes_work)
+    queues = (queue for queue in snapshot.queues if queue.can_start_batch_jobs)
     return sum(queue.slots_total for queue in queues if not queue.sends_away and not queue.is_besteffort)
 
 
@@ -260,7 +267,7 @@ def task_indices_in_snapshot(
 
 def arrays_with_all_tasks_waiting(arrays: Iterable[CampaignArray], answers: Answers) -> frozenset[tuple[int, int]]:
     """Return (campaign, array) of each array whose tasks in the job list all wait."""
-    rows = {array.key: answers[array.cluster].jobs.get(array.job_id, ()) for array in arrays}
+    rows = {array.campaign_and_array_number: answers[array.cluster].jobs.get(array.job_id, ()) for array in arrays}
     return frozenset(key for key, listed in rows.items() if listed and all(row.state.is_waiting for row in listed))
 
 
@@ -289,7 +296,9 @@ def elapsed_seconds_of_running_tasks(
         times += (
             max(0.0, (snapshot.taken_at - row.since).total_seconds())
             for row in snapshot.jobs.get(array.job_id, ())
-            if row.since and row.state.has_begun and (array.campaign, array.number, row.task) not in besides
+            if row.since
+            and row.state.has_begun
+            and (array.campaign, array.number, row.single_task_number) not in besides
         )
     return {pair: tuple(times) for pair, times in durations.items()}
 

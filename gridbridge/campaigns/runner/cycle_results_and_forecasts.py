@@ -13,7 +13,7 @@ from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.campaign_cycle_planning import split_cycle_plan_by_transaction
 from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
     forecast_campaign_end,
-    forecast_error_share,
+    relative_error_of_forecast,
     summarize_forecast_errors,
 )
 from gridbridge.decisions.campaigns.task_attempt_outcomes import NO_CANCELLATION_MARKS, close_attempts_without_end
@@ -57,9 +57,9 @@ class CycleStatisticsRecorder:
         ended = campaign_model.pair_attempts_with_clusters(select_final_task_ends(plan.ended, plan.again), plan.arrays)
         counted = Counter((attempt.campaign, cluster) for attempt, cluster in ended if cluster)
         for (campaign, cluster), tasks in counted.items():
-            self._predictions.add_ended_tasks(campaign, cluster, tasks, now)
+            self._predictions.add_count_of_ended_tasks(campaign, cluster, tasks, now)
         for number in plan.finished:
-            self._predictions.store_end_of_forecast(number, now)
+            self._predictions.store_campaign_end_with_forecast(number, now)
 
     def store_ratios_and_missing_tasks(self, plan: CampaignCyclePlan) -> None:
         """Store job ratios and missing tasks in small transactions, between which other programs can write."""
@@ -138,12 +138,14 @@ class TaskAndCampaignEndRecorder:
 
     def abandon_arrays_of_campaign(self, campaign: int) -> tuple[campaign_model.CampaignArray, ...]:
         """Mark all arrays of a campaign as ended, even if tasks still run; return the arrays."""
-        arrays = tuple(array for array in self._campaigns.open_arrays() if array.campaign == campaign)
+        arrays = tuple(array for array in self._campaigns.query_open_arrays() if array.campaign == campaign)
         for array in arrays:
-            self.close_array(array, campaign_model.TaskAttemptOutcome.CANCELLED)
+            self.end_array_with_outcome(array, campaign_model.TaskAttemptOutcome.CANCELLED)
         return arrays
 
-    def close_array(self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome) -> None:
+    def end_array_with_outcome(
+        self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
+    ) -> None:
         """Record this outcome for all unfinished tasks of an array, and mark the array as ended."""
         with self._database.transaction():
             self.record_planned_ends(self.plan_end_of_unfinished_attempts(array, outcome))
@@ -152,7 +154,7 @@ class TaskAndCampaignEndRecorder:
         self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
     ) -> CampaignCyclePlan:
         """Return a plan that ends unfinished attempts: with `outcome`, or COPY if another attempt is live."""
-        marks = self._marks.deletion_marks().get(array.key, NO_CANCELLATION_MARKS)
+        marks = self._marks.deletion_marks().get(array.campaign_and_array_number, NO_CANCELLATION_MARKS)
         attempts = close_attempts_without_end(self._campaigns.unfinished_attempts(array), outcome, marks)
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
         return CampaignCyclePlan(
@@ -227,7 +229,7 @@ class CampaignCompletionForecasts:
         stored = self._kept.get(shown.number)
         if shown.state is not campaign_model.CampaignState.IN_TREATMENT or latest is None:
             self._made.pop(shown.number, None)
-            error = forecast_error_share(stored) if stored else None
+            error = relative_error_of_forecast(stored) if stored else None
             return replace(shown, forecast_error=error, at=self._campaign_progress_by_cluster(shown, ()))
         forecast = latest.forecast
         return replace(

@@ -73,7 +73,7 @@ class MissingAttemptTracker:
             self._of.setdefault(position[:2], set()).add(position)
 
     def record_listed_tasks(self, array: CampaignArray, listed: Set[int], running: Set[int]) -> None:
-        of = array.key
+        of = array.campaign_and_array_number
         _set_or_delete_key(self._ran, of, (self._ran.get(of, frozenset()) - listed) | running)
         if since_s := self._since_s.get(of):
             since_s = {position: at for position, at in since_s.items() if position[2] not in listed}
@@ -84,13 +84,13 @@ class MissingAttemptTracker:
 
     def indices_of_started_tasks(self, array: CampaignArray) -> Set[int]:
         """Return the array indices of tasks that had started when the job list last showed them."""
-        return self._ran.get(array.key, frozenset())
+        return self._ran.get(array.campaign_and_array_number, frozenset())
 
     def save_started_tasks(self, arrays: Iterable[CampaignArray]) -> None:
         """Save which tasks of arrays had started, for the next process of the runner."""
         if self._is_dry:
             return
-        of = {array.key for array in arrays}
+        of = {array.campaign_and_array_number for array in arrays}
         self._ran = {key: indices for key, indices in self._ran.items() if key in of}
         ran = {
             f"{campaign}.{array}": format_array_index_ranges(group_into_ranges(indices))
@@ -164,7 +164,7 @@ class CampaignStragglerFinder:
         self._tries = TaskAttemptRows(campaigns.database, campaigns)
         self._limits = limits
 
-    def find_late_tasks(
+    def find_long_running_attempts(
         self,
         campaigns: Iterable[Campaign],
         arrays: Sequence[CampaignArray],
@@ -174,7 +174,7 @@ class CampaignStragglerFinder:
     ) -> tuple[CampaignLateTasks, ...]:
         """Return the long-running attempts of each campaign that is near its end."""
         going = (campaign for campaign in campaigns if campaign.state is CampaignState.IN_TREATMENT)
-        able = [campaign for campaign in going if self._limits.copies and campaign.jdl.may_be_copied]
+        able = [campaign for campaign in going if self._limits.copies and campaign.jdl.allows_speculative_attempts]
         waiting = self._campaigns.count_unsent_tasks() if able else {}
         of: dict[int, list[CampaignArray]] = {campaign.number: [] for campaign in able}
         for array in arrays:
@@ -186,10 +186,10 @@ class CampaignStragglerFinder:
             snapshots = [answers[name] for name in campaign.jdl.clusters if name in answers]
             free = sum(max(snapshot.free_slots, snapshot.besteffort_slots or 0) for snapshot in snapshots)
             if ours and is_campaign_near_end(left, unsent, free, _seconds_since_last_array(ours, now), self._limits):
-                tails.append(self._late_tasks_of_campaign(campaign, ours, answers, rivals, now))
+                tails.append(self._long_running_attempts_of_campaign(campaign, ours, answers, rivals, now))
         return tuple(tail for tail in tails if tail.live)
 
-    def _late_tasks_of_campaign(
+    def _long_running_attempts_of_campaign(
         self,
         campaign: Campaign,
         arrays: Iterable[CampaignArray],
@@ -268,7 +268,7 @@ def _elapsed_seconds_of_task(array: CampaignArray, index: int, answers: Answers,
     snapshot = answers.get(array.cluster)
     if array.state is not ArraySubmissionState.RELEASED or not snapshot:
         return next((elapsed_s for at, elapsed_s in _elapsed_seconds_of_array(array, answers, now) if at == index), 0.0)
-    row = snapshot.find(array.job_id, index)
+    row = snapshot.find_job_list_row(array.job_id, index)
     is_running = row is not None and row.state.has_begun and not row.state.is_deleting
     return (snapshot.taken_at - row.since).total_seconds() if row and row.since and is_running else 0.0
 

@@ -119,7 +119,7 @@ class CampaignOwnerRequestHandler:
         self._until_s = float("inf")
         self._reached: dict[tuple[str, int], int] = {}  # {(request token, event): last retried task}
 
-    def start_time_limit(self) -> None:
+    def begin_request_time_limit(self) -> None:
         """Start the time limit of a cycle, after which unfinished requests wait for the next cycle."""
         self._until_s = self._clock.steady_s() + AGAIN_S
 
@@ -179,7 +179,7 @@ class CampaignOwnerRequestHandler:
             except GridbridgeError as error:
                 _log.warning("event=not_taken_up campaign=%d why=%r", number, str(error))
                 return False
-            self._campaigns.record_end_in_ledger(number, is_noted=False)
+            self._campaigns.record_ledger_has_campaign_end(number, is_noted=False)
         return True
 
     def take_changed_attempts(self) -> tuple[TaskAttempt, ...]:
@@ -208,7 +208,9 @@ class CampaignOwnerRequestHandler:
             return self._cancel_task(campaign, request.task)
         if request.verb is CampaignOwnerRequestVerb.ABANDON:
             return self._mark_campaign_as_abandoned(campaign, request.uid)
-        if request.verb is CampaignOwnerRequestVerb.CANCEL and (campaign.state.is_alive or campaign.is_winding_up):
+        if request.verb is CampaignOwnerRequestVerb.CANCEL and (
+            campaign.state.is_alive or campaign.awaits_epilogues_after_cancel
+        ):
             return self._cancel_campaign(campaign)
         match campaign.state, request.verb:
             case CampaignState.IN_TREATMENT, CampaignOwnerRequestVerb.PAUSE:
@@ -222,9 +224,9 @@ class CampaignOwnerRequestHandler:
     def _cancel_campaign(self, campaign: Campaign) -> CampaignOwnerRequestReply:
         """Cancel a campaign and drop its unsent tasks; epilogues still run until a second cancellation."""
         now = self._clock.now()
-        is_over = campaign.is_winding_up or not campaign.jdl.has_epilogue
+        is_over = campaign.awaits_epilogues_after_cancel or not campaign.jdl.has_epilogue
         self._campaigns.set_campaign_state(campaign.number, CampaignState.CANCELLED, now if is_over else None)
-        self._campaigns.drop_unsent_tasks(campaign.number)
+        self._campaigns.remove_all_unsent_tasks(campaign.number)
         self._events.close_events_of_campaign(campaign.number, now)
         return CampaignOwnerRequestReply.DONE
 
@@ -305,7 +307,7 @@ class CampaignOwnerRequestHandler:
             self._events.store_events([replace(event, closed_at=self._clock.now())])
             self._events.record_closing_request(number, request.token)
             self._let_campaign_trust_cluster_again(event)
-            self._tries.mark_failed_attempts_past(event, _attempt_outcomes_of_event(event))
+            self._tries.mark_event_failures_as_past(event, _attempt_outcomes_of_event(event))
         return CampaignOwnerRequestReply.DONE
 
     def _execute_request_for_closed_event(
@@ -349,7 +351,7 @@ class CampaignOwnerRequestHandler:
             failed = [attempt for attempt in portion if attempt.task not in waits]
             last = self._tries.last_attempt_numbers(event.campaign, [attempt.task for attempt in failed])
             with self._database.transaction():
-                self._tries.set_attempts_past(event.campaign, [*last])
+                self._tries.set_past_mark_of_attempts(event.campaign, [*last])
                 self._campaigns.add_unsent_tasks(event.campaign, *_group_retries_into_ranges(last))
                 self._campaigns.add_to_task_counts(event.campaign, -len(failed), -len(failed))
             self._touched += failed

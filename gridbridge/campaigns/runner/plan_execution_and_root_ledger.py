@@ -68,7 +68,7 @@ class RootLedgerCampaignCloser:
                 if isinstance(error, CampaignFileUnreadable):
                     continue
                 return
-            self._campaigns.record_end_in_ledger(campaign)
+            self._campaigns.record_ledger_has_campaign_end(campaign)
         self._last = campaigns[-1] if len(campaigns) == AT_ONCE else 0
 
 
@@ -81,14 +81,14 @@ class RootLedgerStateComparison:
         self._waits: dict[int, bool] = {}  # for each campaign, whether task ends are recorded only in a later cycle
         self.behind: list[int] = []  # campaigns with arrays in root's ledger that the state file lacks
 
-    def start_cycle(self) -> None:
+    def forget_ledger_comparisons(self) -> None:
         """Start a new cycle, in which each campaign's state is compared with root's ledger again."""
         self._waits, self.behind = {}, []
 
     def may_record_task_ends(self, campaign: int) -> bool:
         """Return whether task ends may be recorded: only if the state file has all arrays of the campaign."""
         if campaign not in self._waits:
-            self._waits[campaign] = self._is_state_file_behind(campaign)
+            self._waits[campaign] = self._is_state_file_behind_ledger(campaign)
         return not self._waits[campaign]
 
     def campaigns_behind_root_ledger(
@@ -101,7 +101,7 @@ class RootLedgerStateComparison:
                 self.may_record_task_ends(campaign.number)
         return tuple(self.behind)
 
-    def _is_state_file_behind(self, campaign: int) -> bool:
+    def _is_state_file_behind_ledger(self, campaign: int) -> bool:
         try:
             ledger_arrays = self._ledger_arrays(campaign)
         except RootLedgerUnreadable:
@@ -149,7 +149,7 @@ class CampaignPlanExecutor:
 
     def execute_plan(self, plan: CampaignCyclePlan) -> None:
         """Record ends, delete arrays, resume interrupted submissions, then submit new tasks."""
-        self._turns.start_cycle()
+        self._turns.reset_owner_call_times()
         plan = self._import_ledger_arrays(plan)
         for array in plan.over:
             if array.is_repeated:
@@ -189,7 +189,7 @@ class CampaignPlanExecutor:
             self._submissions.submit_new_arrays([self._copies.create_speculative_array(copies, self._clock.now())])
 
     def _mark_array_unneeded(self, array: CampaignArray) -> None:
-        self._marks.mark_tasks(
+        self._marks.mark_tasks_for_deletion(
             ArrayTaskDeletion(
                 campaign=array.campaign,
                 array=array.number,
@@ -223,7 +223,7 @@ class CampaignPlanExecutor:
         if job_id:  # root has submitted the array, so the next cycle queries the ends of the array's tasks
             self._campaigns.set_array_state(array, ArraySubmissionState.RELEASED, job_id)
         else:
-            self._noting.close_array(array, unsent)
+            self._noting.end_array_with_outcome(array, unsent)
 
     def _delete_jobs_of_array(self, array: CampaignArray) -> int | None:
         """Delete all jobs with an array's name; return the job id, 0 if no job exists, None after a failure."""

@@ -31,12 +31,12 @@ def run_cluster_stress_scripts(clusters: Mapping[str, ClusterCampaignsSection]) 
 
 def _run_stress_script_of_cluster(script: str, cluster: str) -> float:
     try:
-        result = run_program((script, cluster), ENVIRONMENT, TIMEOUT_S).checked()
+        result = run_program((script, cluster), ENVIRONMENT, TIMEOUT_S).require_success()
         with suppress(ValueError):
             factor = float(result.stdout)
             if not math.isnan(factor):
                 return factor
-        reason = CommandFailed(result.argv, result.status, result.stdout, result.stderr).reason
+        reason = CommandFailed(result.argv, result.status, result.stdout, result.stderr).program_and_failure
         why = f"the script printed no number: {reason}"
     except CommandFailed as error:
         why = str(error)
@@ -54,7 +54,7 @@ def deliver_notification(message: CampaignNotification, policy: NotificationsSec
     subscription = message.subscription
     if subscription.way is NotificationChannel.PROGRAM:
         words = ("notify-owner", f"{WISH}{subscription.token}", *message.words)
-        privileged_helper_calls.run_gridbridge_as_user(*words).checked()
+        privileged_helper_calls.run_gridbridge_as_user(*words).require_success()
         return
     if subscription.way is NotificationChannel.MAIL:
         # -i: a line with only a dot does not end the mail
@@ -64,7 +64,7 @@ def deliver_notification(message: CampaignNotification, policy: NotificationsSec
         argv = (policy.command, subscription.identity)
         text = "".join(f"{line}\n" for line in (message.subject, *message.lines)).encode()
     environment = {**ENVIRONMENT, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
-    run_program(argv, environment, 30.0, text, MOST_BYTES).checked()
+    run_program(argv, environment, 30.0, text, MOST_BYTES).require_success()
 
 
 def notification_email(message: CampaignNotification) -> bytes:

@@ -162,7 +162,7 @@ class ArraySubmissionResultRecorder:
             none = self._noting.plan_end_of_unfinished_attempts(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
             again, book = (
                 self._plan_attempt_retries(array, none.ended),
-                OpenCampaignEventsInCycle(self._events.open_events()),
+                OpenCampaignEventsInCycle(self._events.query_open_events()),
             )
             retried = {(retry.campaign, retry.task) for retry in again}
             ended = [(attempt, array.cluster) for attempt in none.ended]
@@ -186,10 +186,10 @@ class ArraySubmissionResultRecorder:
         with self._database.transaction():
             retried = self._tries.delete_unfinished_retries(array, EVENT_OF_OUTCOME)
             self._noting.noted += retried
-            self._noting.close_array(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
+            self._noting.end_array_with_outcome(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
             failed = self._campaigns.count_unsent_tasks().get(array.campaign, 0) + len(retried)
             self._tries.unmark_past_attempts(array.campaign)
-            self._campaigns.drop_unsent_tasks(array.campaign)
+            self._campaigns.remove_all_unsent_tasks(array.campaign)
             self._campaigns.add_to_task_counts(array.campaign, failed, failed)
             refusal = self._campaign_event(
                 CampaignEventCode.FILE_REFUSED, array.campaign, one_line_error_message(error)
@@ -204,9 +204,9 @@ class ArraySubmissionResultRecorder:
             if not has_ended:
                 cancelled = campaign_model.CampaignState.CANCELLED
                 self._campaigns.set_campaign_state(array.campaign, cancelled, self._clock.now())
-            self._noting.close_array(array, campaign_model.TaskAttemptOutcome.CANCELLED)
+            self._noting.end_array_with_outcome(array, campaign_model.TaskAttemptOutcome.CANCELLED)
             if not has_ended:
-                self._campaigns.drop_unsent_tasks(array.campaign)
+                self._campaigns.remove_all_unsent_tasks(array.campaign)
                 self._events.open_event_once(self._campaign_event(CampaignEventCode.RESTORED, array.campaign))
 
     def _campaign_event(self, code: CampaignEventCode, campaign: int, why: str = "") -> CampaignEvent:
@@ -222,15 +222,15 @@ class ArraySubmissionResultRecorder:
             _log.warning("event=no_ledger of=%s why=%r", of, str(error))
             return
         event = self._campaign_event(CampaignEventCode.RESTORED, campaign)
-        stored_campaign = self._tries.read_stored_campaign(campaign)
+        stored_campaign = self._tries.query_campaign_for_ledger_recovery(campaign)
         steps = plan_recovery_from_root_ledger(
             campaign, stored_campaign, ledger_arrays, event.opened_at, refused=refused
         )
         for step in steps[:-1]:
-            self._tries.import_recovery_step(step)
+            self._tries.import_arrays_from_root_ledger(step)
         with self._database.transaction():
             for step in steps[-1:]:
-                self._tries.import_recovery_step(step)
+                self._tries.import_arrays_from_root_ledger(step)
             self._events.store_events([event])
         self._noting.noted += (attempt for step in steps for attempt in step.attempts)
         arrays, tasks = (sum(len(step.arrays) for step in steps), sum(len(step.attempts) for step in steps))

@@ -45,28 +45,28 @@ class CampaignRows:
         return int(self.database.rows(select(func.max(CAMPAIGNS.c.number).label("number")))[0]["number"] or 0)
 
     def find_campaign(self, number: int) -> Campaign | None:
-        return next(iter(self.database.read(Campaign, BY_NUMBER.where(CAMPAIGNS.c.number == number))), None)
+        return next(iter(self.database.query_rows_as(Campaign, BY_NUMBER.where(CAMPAIGNS.c.number == number))), None)
 
-    def campaign_of_token(self, token: str) -> Campaign | None:
+    def find_campaign_by_file_token(self, token: str) -> Campaign | None:
         """Return the campaign whose file has this token; None if the campaign does not exist."""
-        return next(iter(self.database.read(Campaign, BY_NUMBER.where(CAMPAIGNS.c.token == token))), None)
+        return next(iter(self.database.query_rows_as(Campaign, BY_NUMBER.where(CAMPAIGNS.c.token == token))), None)
 
     def all_campaigns(self) -> tuple[Campaign, ...]:
         """Return every campaign, ordered by number."""
-        return self.database.read(Campaign, BY_NUMBER)
+        return self.database.query_rows_as(Campaign, BY_NUMBER)
 
-    def campaigns_with_outlines(self, outlines: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
+    def query_campaigns_with_jdl_outlines(self, outlines: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
         """Return all campaigns, ordered by number, with outlines of JDLs; `outlines` caches the outlines."""
         rows = self.database.rows(BRIEFLY)
         new = [row["number"] for row in rows if row["number"] not in outlines]
         for begin in range(0, len(new), AT_A_TIME):
             for row in self.database.rows(JDLS, numbers=new[begin : begin + AT_A_TIME]):
-                outlines[row["number"]] = row["jdl"].outline
+                outlines[row["number"]] = row["jdl"].jdl_without_shell_lines
         return tuple(Campaign(**row, jdl=outlines[row["number"]]) for row in rows)
 
     def unfinished_campaigns(self) -> tuple[Campaign, ...]:
         """Return campaigns that have not ended or still have arrays at clusters, ordered by number."""
-        return self.database.read(Campaign, BY_NUMBER.where(_IS_UNFINISHED))
+        return self.database.query_rows_as(Campaign, BY_NUMBER.where(_IS_UNFINISHED))
 
     def is_campaign_unfinished(self, number: int) -> bool:
         """Return whether a campaign has not ended or still has arrays at clusters."""
@@ -85,14 +85,14 @@ class CampaignRows:
             by_campaign[row["campaign"]] = (*by_campaign.get(row["campaign"], ()), kind)
         return by_campaign
 
-    def open_arrays(self) -> tuple[CampaignArray, ...]:
+    def query_open_arrays(self) -> tuple[CampaignArray, ...]:
         """Return arrays whose tasks may still wait or run at a cluster, the oldest first in each campaign."""
-        return self.database.read(
+        return self.database.query_rows_as(
             CampaignArray, select(ARRAYS).where(IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
         )
 
     def arrays_of_campaign(self, campaign: int) -> tuple[CampaignArray, ...]:
-        return self.database.read(CampaignArray, select(ARRAYS).where(ARRAYS.c.campaign == campaign))
+        return self.database.query_rows_as(CampaignArray, select(ARRAYS).where(ARRAYS.c.campaign == campaign))
 
     def list_unsent_tasks(self, campaign: int) -> tuple[WaitingTaskRange, ...]:
         """Return the unsent tasks of a campaign, the most urgent first."""
@@ -107,7 +107,7 @@ class CampaignRows:
 
     def unfinished_attempts(self, array: CampaignArray) -> tuple[TaskAttempt, ...]:
         """Return the unfinished attempts of an array, ordered by index."""
-        return self.database.read(TaskAttempt, PENDING, campaign=array.campaign, array=array.number)
+        return self.database.query_rows_as(TaskAttempt, PENDING, campaign=array.campaign, array=array.number)
 
     def create_array(
         self, campaign: int, cluster: str, tasks: int, at: datetime, kept_off: Sequence[TaskCountByExclusions] = ()
@@ -151,7 +151,7 @@ class CampaignRows:
         """Record an array's state, and its job id unless the id is 0."""
         self._update_array_row(array, state=state, **({"job_id": job_id} if job_id else {}))
 
-    def mark_array_repeated(self, array: CampaignArray) -> None:
+    def record_possible_second_submission(self, array: CampaignArray) -> None:
         """Record that an array may have been submitted twice."""
         self._update_array_row(array, is_repeated=True)
 
@@ -173,7 +173,7 @@ class CampaignRows:
         if rows := [{"of_campaign": campaign, "of_first": batch.first} for batch in waiting]:
             self.database.execute(TAKEN, rows)
 
-    def drop_unsent_tasks(self, campaign: int) -> None:
+    def remove_all_unsent_tasks(self, campaign: int) -> None:
         self.database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))
 
     def add_to_task_counts(self, campaign: int, ended: int, failed: int, cancelled: int = 0) -> None:
@@ -201,7 +201,7 @@ class CampaignRows:
         query = UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
         return tuple(row["number"] for row in self.database.rows(query))
 
-    def record_end_in_ledger(self, campaign: int, *, is_noted: bool = True) -> None:
+    def record_ledger_has_campaign_end(self, campaign: int, *, is_noted: bool = True) -> None:
         """Record in the state file whether root's ledger of submitted tasks has a campaign's end."""
         self._update_campaign_row(campaign, {"is_end_noted": is_noted})
 
@@ -254,9 +254,11 @@ class AddedTaskRows:
         self._database = database
         self._campaigns = campaigns
 
-    def added_tasks_of_token(self, token: str) -> AdditionalCampaignTasks | None:
+    def find_added_tasks_by_file_token(self, token: str) -> AdditionalCampaignTasks | None:
         """Return the added tasks of the file with this token; None if the file is unknown."""
-        return next(iter(self._database.read(AdditionalCampaignTasks, _PART.where(PARTS.c.token == token))), None)
+        return next(
+            iter(self._database.query_rows_as(AdditionalCampaignTasks, _PART.where(PARTS.c.token == token))), None
+        )
 
     def all_added_tasks(self) -> tuple[tuple[AdditionalCampaignTasks, int], ...]:
         """Return all added tasks, each with the uid of the campaign's owner."""
@@ -264,7 +266,7 @@ class AddedTaskRows:
         rows = (dict(row) for row in self._database.rows(query))
         return tuple((AdditionalCampaignTasks(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
-    def list_files_of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
+    def list_campaign_files_of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
         """Return (campaign, part) of each file of a person's unpurged campaigns; part 0 is the first file."""
         parts = select(CAMPAIGNS.c.number, PARTS.c.number.label("part")).outerjoin(
             PARTS, CAMPAIGNS.c.number == PARTS.c.campaign

@@ -180,13 +180,13 @@ def require_published_files(folder: str = PUBLISHED) -> None:
 
 def published_campaigns(folder: str = PUBLISHED) -> tuple[PublishedCampaign, ...]:
     """Return all published campaigns, sorted by number."""
-    shown = published_campaign_files.read_published_campaign_file(PublishedCampaignList, folder)
+    shown = published_campaign_files.read_published_campaign_value(PublishedCampaignList, folder)
     return shown.campaigns if shown else ()
 
 
 def published_forecast_errors(folder: str = PUBLISHED) -> PublishedForecastErrors | None:
     """Return the errors of forecasts for ended campaigns; None if no campaign has ended."""
-    shown = published_campaign_files.read_published_campaign_file(PublishedCampaignList, folder)
+    shown = published_campaign_files.read_published_campaign_value(PublishedCampaignList, folder)
     return shown.errors if shown else None
 
 
@@ -223,7 +223,7 @@ TAIL_BYTES, TAIL_LINES = 4096, 5  # at most this many last bytes and lines of a 
 
 def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
     """Return all published events, sorted by number."""
-    shown = published_campaign_files.read_published_campaign_file(PublishedCampaignEvents, folder)
+    shown = published_campaign_files.read_published_campaign_value(PublishedCampaignEvents, folder)
     return shown.events if shown else ()
 
 
@@ -234,7 +234,7 @@ def describe_event_to_user(event: CampaignEvent, states: Mapping[int, CampaignSt
 
 def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[PublishedClusterSlots, ...]:
     """Return the clusters that campaigns may use; slots unknown to the runner come from the poller."""
-    grid = published_campaign_files.read_published_campaign_file(PublishedClusterSlotsList, folder)
+    grid = published_campaign_files.read_published_campaign_value(PublishedClusterSlotsList, folder)
     clusters = list[PublishedClusterSlots]()
     for cluster in grid.clusters if grid else ():
         path = f"{folder}/{published_json.CLUSTERS}/{cluster.name}.json"

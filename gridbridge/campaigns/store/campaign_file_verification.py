@@ -39,13 +39,13 @@ class RootVerifiedCampaignFiles:
     def record_file_in_ledger(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
         """Record owner and first file in root's ledger; raise CampaignFileChanged for a replaced file."""
         digest = _sha256_digest(self._whole)
-        if not ledger.has_file:
+        if not ledger.has_campaign_file:
             self._require_registered_file(digest)
-        ledger.require_campaign_file(self.uid, digest)
+        ledger.record_or_verify_campaign_file(self.uid, digest)
 
     def record_unregistered_file(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
         """Record owner and file of a campaign without submitted tasks, without a check of the register."""
-        ledger.require_campaign_file(self.uid, _sha256_digest(self._whole))
+        ledger.record_or_verify_campaign_file(self.uid, _sha256_digest(self._whole))
 
     def header_line(self) -> bytes:
         """Return the file's first line, which describes the campaign as JSON."""
@@ -80,12 +80,12 @@ class RootVerifiedCampaignFiles:
         digest = _sha256_digest(whole)
         if ledger.count_tasks_of_part(part) is None:
             self._require_registered_file(digest, part)
-        ledger.require_added_tasks_file(part, digest, _count_task_lines(whole))
+        ledger.record_or_verify_added_tasks_file(part, digest, _count_task_lines(whole))
         return whole
 
     def _require_registered_file(self, digest: str, part: int = 0) -> None:
         register = CampaignNumberRegister(self._folder, os.stat(self._folder).st_uid)
-        if register.has_other_file(self._campaign, self.uid, digest, part):
+        if register.has_different_campaign_file(self._campaign, self.uid, digest, part):
             name = campaign_file_name(self._campaign, part)
             raise CampaignFileChanged(f"{name}: the file has changed since the service accepted it")
 
@@ -97,7 +97,7 @@ class RootVerifiedCampaignFiles:
         return whole, facts.st_uid
 
 
-def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | None:
+def owner_uid_of_invalid_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | None:
     """Return the owner's uid if a campaign file is invalid; None if the file is missing or valid."""
     path = f"{folder}/{campaign_file_name(campaign)}"
     try:
@@ -173,16 +173,16 @@ class CampaignNumberRegister:
         """Yield all registered campaign numbers in ascending order."""
         return (campaign for campaign, part in sorted(self._known) if not part)
 
-    def has_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
+    def has_campaign_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
         """Return whether the register has exactly this file for the campaign and part."""
         return self._known.get((campaign, part)) == (uid, digest)
 
-    def has_other_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
+    def has_different_campaign_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
         """Return whether the register has a different file for the campaign and part."""
         recorded = self._known.get((campaign, part))
         return recorded is not None and recorded != (uid, digest)
 
-    def register_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
+    def register_campaign_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
         """Register a file before its renaming; keep an existing entry; raise StateError on a full disk."""
         if (campaign, part) in self._known:
             return
@@ -193,7 +193,7 @@ class CampaignNumberRegister:
         self._append_line_to_register(f"{campaign_file_name(campaign)} {AGAIN} {token} {at_s}\n")
         self._again[campaign, token] = at_s
 
-    def retries_since(self, at_s: float) -> Iterator[tuple[int, str]]:
+    def retry_requests_since(self, at_s: float) -> Iterator[tuple[int, str]]:
         return (pair for pair, noted_s in self._again.items() if noted_s >= at_s)
 
     def _append_line_to_register(self, line: str) -> None:

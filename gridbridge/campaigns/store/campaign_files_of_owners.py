@@ -46,7 +46,7 @@ class NewCampaignOrAddedTasksFile:
     size: int = 0  # size in bytes
 
     @property
-    def adds_to(self) -> int | None:
+    def extended_campaign_number(self) -> int | None:
         """The number of the campaign to which the file adds tasks; None for a new campaign."""
         number = self.header.get(ADDS_TO) if isinstance(self.header, dict) else None
         return min(number, HIGHEST) if isinstance(number, int) else None

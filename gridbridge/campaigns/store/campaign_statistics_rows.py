@@ -61,14 +61,14 @@ class CampaignStatisticsRows:
         self._database = database
 
     def read_job_ratios(self, campaigns: Iterable[int]) -> tuple[JobRatio, ...]:
-        return self._database.read(JobRatio, _RATIOS, campaigns=list(campaigns))
+        return self._database.query_rows_as(JobRatio, _RATIOS, campaigns=list(campaigns))
 
     def store_job_ratios(self, predicted: Iterable[JobRatioUpdate]) -> None:
         names = ("campaign", "cluster", "ratio", "submitted")
         rows = [{name: getattr(update, name) for name in names} | {"free": update.terms.free} for update in predicted]
-        self._database.execute_each(self._database.upsert(RATIOS), rows)
+        self._database.execute_for_each_row(self._database.upsert(RATIOS), rows)
 
-    def add_ended_tasks(self, campaign: int, cluster: str, tasks: int, at: datetime) -> None:
+    def add_count_of_ended_tasks(self, campaign: int, cluster: str, tasks: int, at: datetime) -> None:
         """Count tasks that ended at a cluster in the minute of `at`."""
         key = {"campaign": campaign, "cluster": cluster, "minute": at.replace(second=0, microsecond=0)}
         with self._database.transaction():
@@ -95,12 +95,12 @@ class CampaignStatisticsRows:
 
     def read_forecasts(self) -> tuple[HalfwayForecast, ...]:
         """Return the stored forecast of each campaign, ordered by campaign."""
-        return self._database.read(HalfwayForecast, select(FORECASTS).order_by(FORECASTS.c.campaign))
+        return self._database.query_rows_as(HalfwayForecast, select(FORECASTS).order_by(FORECASTS.c.campaign))
 
     def store_forecast(self, forecast: HalfwayForecast) -> None:
         self._database.execute(self._database.upsert(FORECASTS), asdict(forecast))
 
-    def store_end_of_forecast(self, campaign: int, at: datetime) -> None:
+    def store_campaign_end_with_forecast(self, campaign: int, at: datetime) -> None:
         """Store the time of a campaign's end with the campaign's forecast; later ends are ignored."""
         of = and_(FORECASTS.c.campaign == campaign, FORECASTS.c.ended_at.is_(None))
         self._database.execute(update(FORECASTS).where(of).values(ended_at=at))
@@ -111,11 +111,11 @@ class CampaignSlotUsageRows:
         self._database = database
 
     def read_slot_usage(self) -> tuple[DecayedCampaignUsage, ...]:
-        return self._database.read(DecayedCampaignUsage, select(USAGE))
+        return self._database.query_rows_as(DecayedCampaignUsage, select(USAGE))
 
     def store_slot_usage(self, usages: Iterable[DecayedCampaignUsage]) -> None:
         with self._database.transaction():
-            self._database.execute_each(self._database.upsert(USAGE), [*map(asdict, usages)])
+            self._database.execute_for_each_row(self._database.upsert(USAGE), [*map(asdict, usages)])
 
     def delete_slot_usage(self, usages: Iterable[DecayedCampaignUsage]) -> None:
         with self._database.transaction():

@@ -37,7 +37,7 @@ MARKS = Table(
     "campaign_marks",
     column_types.METADATA,
     *column_types.integer_key_columns(*PLACE),
-    Column("wiped_for", column_types.WordColumn(deletions.NikitaDeletionReason), nullable=False),
+    Column("wiped_for", column_types.EnumWordColumn(deletions.NikitaDeletionReason), nullable=False),
 )
 
 WAYS = Table(
@@ -72,11 +72,11 @@ class TaskDeletionMarkRows:
             of_array[row["place"]] = deletions.TaskDeletionMark(wiped_for=row["wiped_for"])
         return marks
 
-    def mark_tasks(self, wipe: deletions.ArrayTaskDeletion) -> None:
+    def mark_tasks_for_deletion(self, wipe: deletions.ArrayTaskDeletion) -> None:
         """Mark tasks for deletion; an owner's mark stays, and a reason for waiting tasks replaces no mark."""
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _mark_keys_of_deletion(wipe)]
         unless = true() if wipe.wiped_for in deletions.REASONS_IF_STILL_WAITING else _UNWANTED
-        self._database.execute_each(self._database.upsert(MARKS, unless), rows)
+        self._database.execute_for_each_row(self._database.upsert(MARKS, unless), rows)
 
     def mark_task_cancelled(self, campaign: int, task: int) -> int:
         """Mark all unfinished attempts of a task as cancelled by the owner; return the number of attempts."""
@@ -85,10 +85,10 @@ class TaskDeletionMarkRows:
         with self._database.transaction():
             rows = self._database.rows(query.where(*of, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING))
             marks = [dict(row) | {"wiped_for": deletions.NikitaDeletionReason.UNWANTED} for row in rows]
-            self._database.execute_each(self._database.upsert(MARKS), marks)
+            self._database.execute_for_each_row(self._database.upsert(MARKS), marks)
         return len(rows)
 
-    def remove_marks(self, wipe: deletions.ArrayTaskDeletion) -> None:
+    def remove_deletion_marks(self, wipe: deletions.ArrayTaskDeletion) -> None:
         """Remove the deletion marks of these tasks, except of tasks that the owner cancelled."""
         delete_rows_of_attempts(self._database, MARKS, _mark_keys_of_deletion(wipe), not_(_UNWANTED))
 
@@ -110,7 +110,7 @@ class LocalJobPreemptionRows:
         columns = {"cluster": way.cluster, "job": way.job, "task": way.task, "at": at, "lacked": ",".join(way.lacked)}
         rows = [{name: getattr(task, name) for name in PLACE} | columns for task in way.tasks]
         with self._database.transaction():
-            self._database.execute_each(self._database.upsert(WAYS), rows)
+            self._database.execute_for_each_row(self._database.upsert(WAYS), rows)
 
     def preemption_times_by_job(self, since: datetime) -> deletions.PreemptionHistory:
         times: dict[deletions.LocalRequestId, tuple[datetime, ...]] = {}
@@ -141,7 +141,7 @@ class TaskMissingAtClusterRows:
         """Store newly missing tasks; delete the rows of tasks that were listed again or have ended."""
         changes = [*map(asdict, missed)]
         missing = [change for change in changes if change["since"]]
-        self._database.execute_each(self._database.upsert(MISSING), missing)
+        self._database.execute_for_each_row(self._database.upsert(MISSING), missing)
         listed = [change for change in changes if not change["since"]]
         delete_rows_of_attempts(self._database, MISSING, listed)
         delete_rows_of_ended_attempts(self._database, MISSING)

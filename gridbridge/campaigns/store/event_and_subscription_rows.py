@@ -27,8 +27,8 @@ EVENTS = sa.Table(
     "campaign_events",
     column_types.METADATA,
     column_types.row_number_column("number"),
-    sa.Column("kind", column_types.WordColumn(CampaignEventSubject), nullable=False),
-    sa.Column("code", column_types.WordColumn(CampaignEventCode), nullable=False),
+    sa.Column("kind", column_types.EnumWordColumn(CampaignEventSubject), nullable=False),
+    sa.Column("code", column_types.EnumWordColumn(CampaignEventCode), nullable=False),
     *column_types.integer_columns("campaign"),
     *column_types.text_columns("cluster"),
     *column_types.integer_columns("exit_status", nullable=True),
@@ -78,22 +78,22 @@ class EventAndSuccessRecordRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def open_events(self) -> tuple[CampaignEvent, ...]:
+    def query_open_events(self) -> tuple[CampaignEvent, ...]:
         """Return all open events, ordered by number."""
-        return self._database.read(CampaignEvent, _OPEN)
+        return self._database.query_rows_as(CampaignEvent, _OPEN)
 
-    def events_to_show(self, since: datetime) -> tuple[CampaignEvent, ...]:
+    def query_events_to_publish(self, since: datetime) -> tuple[CampaignEvent, ...]:
         """Return events that are open, closed since a time, or about a black hole that no owner has cleared."""
-        return self._database.read(CampaignEvent, _SHOWN, since=since)
+        return self._database.query_rows_as(CampaignEvent, _SHOWN, since=since)
 
     def events_opened_since(self, since: datetime) -> tuple[CampaignEvent, ...]:
-        return self._database.read(CampaignEvent, _EVERY.where(EVENTS.c.opened_at > since))
+        return self._database.query_rows_as(CampaignEvent, _EVERY.where(EVENTS.c.opened_at > since))
 
     def find_event(self, number: int) -> CampaignEvent | None:
-        return next(iter(self._database.read(CampaignEvent, _EVERY.where(EVENTS.c.number == number))), None)
+        return next(iter(self._database.query_rows_as(CampaignEvent, _EVERY.where(EVENTS.c.number == number))), None)
 
     def find_open_event(self, code: CampaignEventCode, campaign: int, cluster: str) -> CampaignEvent | None:
-        events = self._database.read(CampaignEvent, _WHAT, code=code, campaign=campaign, cluster=cluster)
+        events = self._database.query_rows_as(CampaignEvent, _WHAT, code=code, campaign=campaign, cluster=cluster)
         return next((event for event in events if not event.closed_at), None)
 
     def list_black_holes(self) -> tuple[tuple[int, str], ...]:
@@ -129,7 +129,9 @@ class EventAndSuccessRecordRows:
 
     def _number_of_same_event(self, event: CampaignEvent) -> int:
         code, campaign, cluster, _ = event.identity
-        stored_events = self._database.read(CampaignEvent, _WHAT, code=code, campaign=campaign, cluster=cluster)
+        stored_events = self._database.query_rows_as(
+            CampaignEvent, _WHAT, code=code, campaign=campaign, cluster=cluster
+        )
         return next((stored.number for stored in stored_events if stored.identity == event.identity), 0)
 
     def close_events_of_campaign(self, campaign: int, at: datetime) -> None:
@@ -161,7 +163,7 @@ class EventAndSuccessRecordRows:
         return tuple(CampaignSuccessAtCluster(**row | {"durations_s": tuple(row["durations_s"])}) for row in rows)
 
     def store_success_records(self, records: Iterable[CampaignSuccessAtCluster]) -> None:
-        self._database.execute_each(self._database.upsert(RECORDS), [*map(asdict, records)])
+        self._database.execute_for_each_row(self._database.upsert(RECORDS), [*map(asdict, records)])
 
 
 SUBSCRIPTIONS = sa.Table(
@@ -170,9 +172,9 @@ SUBSCRIPTIONS = sa.Table(
     column_types.row_number_column("number"),
     *column_types.integer_columns("uid"),
     *column_types.text_columns("owner"),
-    sa.Column("way", column_types.WordColumn(NotificationChannel), nullable=False),
+    sa.Column("way", column_types.EnumWordColumn(NotificationChannel), nullable=False),
     *column_types.text_columns("identity"),
-    sa.Column("severity", column_types.WordColumn(NotificationSeverity), nullable=False),
+    sa.Column("severity", column_types.EnumWordColumn(NotificationSeverity), nullable=False),
     *column_types.text_columns("token"),
     *column_types.time_columns("told_until"),
     *column_types.integer_columns("tries"),
@@ -187,7 +189,9 @@ class NotificationSubscriptionRows:
 
     def all_subscriptions(self) -> tuple[NotificationSubscription, ...]:
         """Return every subscription, the oldest first."""
-        return self._database.read(NotificationSubscription, sa.select(SUBSCRIPTIONS).order_by(SUBSCRIPTIONS.c.number))
+        return self._database.query_rows_as(
+            NotificationSubscription, sa.select(SUBSCRIPTIONS).order_by(SUBSCRIPTIONS.c.number)
+        )
 
     def subscriptions_of_user(self, uid: int) -> tuple[NotificationSubscription, ...]:
         return tuple(subscription for subscription in self.all_subscriptions() if subscription.uid == uid)

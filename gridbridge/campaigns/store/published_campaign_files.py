@@ -39,14 +39,14 @@ TOUCHING = "campaigns/touching"
 NONE = "-"
 
 
-def publish_campaign_file(value: object, folder: str = PUBLISHED) -> None:
+def publish_campaign_value(value: object, folder: str = PUBLISHED) -> None:
     """Publish a value in the file for the value's class, such as `campaigns.json`."""
     safe_files.replace_file_atomically(
         f"{folder}/{NAMES[type(value)]}", published_json.encode_published_value(value), durable=False
     )
 
 
-def read_published_campaign_file(kind: type[T], folder: str = PUBLISHED) -> T | None:
+def read_published_campaign_value(kind: type[T], folder: str = PUBLISHED) -> T | None:
     """Read the published value of a class; None if the class's file does not exist."""
     return published_json.read_published_value(f"{folder}/{NAMES[kind]}", kind)
 

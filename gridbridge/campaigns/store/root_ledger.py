@@ -32,7 +32,7 @@ class SubmittedTaskIndex:
         self._runs: dict[int, list[Run]] = {}
         self._reach: dict[int, list[int]] = {}  # by attempt number, for each run: highest task number up to this run
         for array, tasks in arrays:
-            for attempt, run in _parse_task_runs(array, tasks):
+            for attempt, run in _parse_consecutive_task_ranges(array, tasks):
                 self._runs.setdefault(attempt, []).append(run)
         for attempt, runs in self._runs.items():
             runs.sort()
@@ -41,7 +41,7 @@ class SubmittedTaskIndex:
                 reach.append(max(run[1], reach[-1]) if reach else run[1])
 
     def add_array_tasks(self, array: int, tasks: str) -> None:
-        for attempt, run in _parse_task_runs(array, tasks):
+        for attempt, run in _parse_consecutive_task_ranges(array, tasks):
             runs, reach = self._runs.setdefault(attempt, []), self._reach.setdefault(attempt, [])
             at = bisect_left(runs, run)
             insort(runs, run)
@@ -50,7 +50,7 @@ class SubmittedTaskIndex:
     def has_any_attempt(self, tasks: str) -> bool:
         return any(
             any(self._runs_overlapping_tasks(attempt, first, last))
-            for attempt, (first, last, *_) in _parse_task_runs(0, tasks)
+            for attempt, (first, last, *_) in _parse_consecutive_task_ranges(0, tasks)
         )
 
     def has_task(self, task: int) -> bool:
@@ -59,7 +59,7 @@ class SubmittedTaskIndex:
     def array_indices_of_tasks(self, tasks: str) -> dict[int, list[int]]:
         """Return {array number: array indices} for all attempts of the listed tasks."""
         indices: dict[int, set[int]] = {}
-        for _, (first, last, *_) in _parse_task_runs(0, tasks):
+        for _, (first, last, *_) in _parse_consecutive_task_ranges(0, tasks):
             for attempt in self._runs:
                 for begin, end, before, array in self._runs_overlapping_tasks(attempt, first, last):
                     shared = range(max(first, begin), min(last, end) + 1)
@@ -75,7 +75,7 @@ class SubmittedTaskIndex:
             at -= 1
 
 
-def _parse_task_runs(array: int, tasks: str) -> "Iterator[tuple[int, Run]]":
+def _parse_consecutive_task_ranges(array: int, tasks: str) -> "Iterator[tuple[int, Run]]":
     before = 0
     for part in tasks.split(","):
         numbers, _, attempt = part.partition(":")
@@ -164,7 +164,7 @@ class RootLedgerOfSubmittedTasks:
         return int(self._file[1]) if self._file else 0
 
     @property
-    def has_file(self) -> bool:
+    def has_campaign_file(self) -> bool:
         """Whether the ledger has the campaign's file, which is recorded before the first submission."""
         return bool(self._file)
 
@@ -184,7 +184,7 @@ class RootLedgerOfSubmittedTasks:
         if self.has_ended:
             raise errors.CampaignEndInRootLedger(f"{self._path}: the campaign has ended")
 
-    def require_campaign_file(self, uid: int, digest: str) -> None:
+    def record_or_verify_campaign_file(self, uid: int, digest: str) -> None:
         """Record owner and digest of the campaign's file; raise CampaignFileChanged for another file."""
         now = [FILE, str(uid), digest]
         if not self._file:
@@ -204,7 +204,7 @@ class RootLedgerOfSubmittedTasks:
                     f"{self._path}: the campaign's file already belongs to {target}"
                 ) from None
 
-    def require_added_tasks_file(self, part: int, digest: str, tasks: int) -> None:
+    def record_or_verify_added_tasks_file(self, part: int, digest: str, tasks: int) -> None:
         """Record digest and task count of a file of added tasks; raise CampaignFileChanged for another file."""
         now = [PART, str(part), digest, str(tasks)]
         if now == self._parts.get(str(part)):
@@ -288,12 +288,12 @@ class RootLedgerOfSubmittedTasks:
         """Return whether an array may have been submitted twice because an answer was lost."""
         return str(array) in self._again
 
-    def list_arrays(self) -> tuple[tuple[str, ...], ...]:
+    def list_submitted_arrays(self) -> tuple[tuple[str, ...], ...]:
         """Return each array's number, cluster, tasks, job id or "", and `copies` if it is speculative."""
         rows = self._arrays.values()
         return tuple((*row[1:4], self.job_id_of_array(int(row[1])), *row[4:]) for row in rows)
 
-    def record_job_id(self, array: int, job: str) -> None:
+    def record_job_id_of_array(self, array: int, job: str) -> None:
         self._add_ledger_row([JOB, str(array), job])
 
     def withdraw_array(self, array: int) -> None:

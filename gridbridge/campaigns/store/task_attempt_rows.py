@@ -134,7 +134,9 @@ class TaskAttemptRows:
         of = {"of_campaign": array.campaign, "of_array": array.number}
         portions = _split_task_numbers_into_portions(sorted(indices))
         return tuple(
-            row for places in portions for row in self._database.read(TaskAttempt, _AT_PLACES, **of, places=places)
+            row
+            for places in portions
+            for row in self._database.query_rows_as(TaskAttempt, _AT_PLACES, **of, places=places)
         )
 
     def earlier_outcomes(
@@ -152,7 +154,9 @@ class TaskAttemptRows:
             outcome
             for campaign, numbers in tasks.items()
             for portion in _split_task_numbers_into_portions(numbers)
-            for outcome in self._database.read(AttemptOutcomeAtCluster, _TRIED, of_campaign=campaign, tasks=portion)
+            for outcome in self._database.query_rows_as(
+                AttemptOutcomeAtCluster, _TRIED, of_campaign=campaign, tasks=portion
+            )
         )
 
     def failed_attempts_of_event(
@@ -160,9 +164,9 @@ class TaskAttemptRows:
     ) -> tuple[TaskAttempt, ...]:
         """Return failed last attempts of an event's tasks above number `after`, at most `most` attempts."""
         of = _query_parameters_of_event(event, outcomes)
-        return self._database.read(TaskAttempt, _FAILED, **of, after=after, most=most)
+        return self._database.query_rows_as(TaskAttempt, _FAILED, **of, after=after, most=most)
 
-    def mark_failed_attempts_past(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
+    def mark_event_failures_as_past(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
         """Mark an event's failed attempts as past, so that no event counts them again; skip waiting tasks."""
         self._database.execute(_CLOSED, _query_parameters_of_event(event, outcomes))
 
@@ -178,9 +182,9 @@ class TaskAttemptRows:
         )
         retried = sa.select(ATTEMPTS).where(_OF_ARRAY, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK, had_ended)
         of = {"of_campaign": array.campaign, "of_array": array.number}
-        attempts = self._database.read(TaskAttempt, retried.order_by(ATTEMPTS.c.place), **of)
+        attempts = self._database.query_rows_as(TaskAttempt, retried.order_by(ATTEMPTS.c.place), **of)
         delete_rows_of_attempts(self._database, ATTEMPTS, map(asdict, attempts))
-        self.set_attempts_past(array.campaign, [attempt.task for attempt in attempts], is_past=False)
+        self.set_past_mark_of_attempts(array.campaign, [attempt.task for attempt in attempts], is_past=False)
         return attempts
 
     def unmark_past_attempts(self, campaign: int) -> None:
@@ -188,14 +192,18 @@ class TaskAttemptRows:
         these = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.is_past, _WAITS)
         self._database.execute(sa.update(ATTEMPTS).values(is_past=False).where(*these))
 
-    def set_attempts_past(self, campaign: int, tasks: Sequence[int], *, is_past: bool = True) -> None:
+    def set_past_mark_of_attempts(self, campaign: int, tasks: Sequence[int], *, is_past: bool = True) -> None:
         """Mark attempts as past, so that decisions ignore the attempts; `is_past=False` removes the marks."""
         these = sa.update(ATTEMPTS).values(is_past=is_past).where(ATTEMPTS.c.campaign == campaign)
         for portion in _split_task_numbers_into_portions(tasks):
             self._database.execute(these.where(ATTEMPTS.c.task.in_(portion)))
 
     def last_prologues_and_epilogues(self, campaigns: Iterable[Campaign]) -> tuple[LastPrologueOrEpilogueAttempt, ...]:
-        clusters = {campaign.number: campaign.jdl.clusters.keys() for campaign in campaigns if campaign.jdl.has_steps}
+        clusters = {
+            campaign.number: campaign.jdl.clusters.keys()
+            for campaign in campaigns
+            if campaign.jdl.has_prologue_or_epilogue
+        }
         results: dict[tuple[int, int], LastPrologueOrEpilogueAttempt] = {}
         for row in map(dict, self._database.rows(_STEPS, campaigns=list(clusters))):
             number, task = row["campaign"], row.pop("task")
@@ -203,7 +211,7 @@ class TaskAttemptRows:
             results[number, task] = LastPrologueOrEpilogueAttempt(**row, step=step, cluster=cluster)
         return tuple(results.values())
 
-    def clusters_of_campaign(self, campaign: int) -> frozenset[str]:
+    def query_clusters_with_task_attempts(self, campaign: int) -> frozenset[str]:
         has_tasks = sa.exists().where(_WHERE, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK)
         query = sa.select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == campaign, has_tasks).distinct()
         return frozenset(row["cluster"] for row in self._database.rows(query))
@@ -230,10 +238,10 @@ class TaskAttemptRows:
         )
         return {row["task"]: row["attempt"] for rows in portions for row in rows}
 
-    def read_stored_campaign(self, campaign: int) -> CampaignTasksInStateFile:
+    def query_campaign_for_ledger_recovery(self, campaign: int) -> CampaignTasksInStateFile:
         pending = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING)
         query = sa.select(ATTEMPTS).where(*pending).order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
-        attempts = self._database.read(TaskAttempt, query)
+        attempts = self._database.query_rows_as(TaskAttempt, query)
         stored_campaign = self._campaigns.find_campaign(campaign)
         return CampaignTasksInStateFile(
             waiting=self._campaigns.list_unsent_tasks(campaign),
@@ -243,7 +251,7 @@ class TaskAttemptRows:
             clusters=frozenset(stored_campaign.jdl.clusters if stored_campaign else ()),
         )
 
-    def import_recovery_step(self, adoption: LedgerRecoveryStep) -> None:
+    def import_arrays_from_root_ledger(self, adoption: LedgerRecoveryStep) -> None:
         """Import some arrays and attempts of a campaign from root's ledger of submitted tasks."""
         campaign = adoption.campaign
         with self._database.transaction():
@@ -335,7 +343,7 @@ class SpeculativeAttemptRows:
 
     def competing_attempts(self, campaigns: Iterable[int]) -> tuple[CompetingAttempt, ...]:
         """Return all attempts of tasks that have a speculative attempt and an unfinished attempt."""
-        return self._database.read(CompetingAttempt, _RIVALS, campaigns=list(campaigns))
+        return self._database.query_rows_as(CompetingAttempt, _RIVALS, campaigns=list(campaigns))
 
     def create_speculative_array(self, copies: SpeculativeAttemptsAtCluster, at: datetime) -> CampaignArray | None:
         """Create an array of speculative attempts of unfinished tasks; None if every task has ended."""

@@ -197,7 +197,7 @@ def _make_campaign_from_options(
     locations |= {"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {}
     reader = jdl_reader.JdlReader(COMMAND_LINE, text, ".", places=locations)
     try:
-        parsed = reader.read(typed.type_, parameters)
+        parsed = reader.parse_whole_jdl(typed.type_, parameters)
     except ConfigError as error:
         is_of_script = any(locations.get(key) in of_script for key in reader.wrong)
         raise (ConfigError if is_of_script else CommandLineMistake)(error.problems) from error

@@ -49,7 +49,7 @@ def parse_jdl(
     A relative `param_file` starts at `folder`; the file is not read if `parameters` are given. If
     `site_clusters` are given, other clusters are refused.
     """
-    return JdlReader(path, text, folder, known=site_clusters).read(type_, parameters)
+    return JdlReader(path, text, folder, known=site_clusters).parse_whole_jdl(type_, parameters)
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class JdlReader:
     wrong: set[str] = field(default_factory=set)  # keys with a mistake; a wrong cluster name is a mistake of `clusters`
     known: tuple[str, ...] = ()  # the site's clusters; empty if this host does not know the clusters
 
-    def read(self, type_: CampaignType, parameters: tuple[str, ...] = ()) -> ParsedJdl:
+    def parse_whole_jdl(self, type_: CampaignType, parameters: tuple[str, ...] = ()) -> ParsedJdl:
         """Parse the whole JDL; raises ConfigError with all mistakes."""
         table = self._lower_case_jdl_keys(self._parse_json_or_toml())
         self.is_typed = bool(parameters)

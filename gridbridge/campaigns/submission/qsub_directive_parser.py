@@ -176,7 +176,7 @@ class JobScriptParser:
                 self._parse_qsub_option(f"{self.path}:{number}", words.pop(0), words)
 
     def _parse_qsub_option(self, location: str, option: str, words: list[str]) -> None:
-        count = _count_option_values(option, words)
+        count = _count_words_of_qsub_option(option, words)
         values, words[:] = words[:count], words[count:]
         text = " ".join((option, *values))
         if option not in READ and option not in IDLE and option not in LATER:
@@ -205,7 +205,7 @@ class JobScriptParser:
         self.warnings += [f"{location}: {option} {note}" for note in notes or ()]
 
 
-def _count_option_values(option: str, words: list[str]) -> int:
+def _count_words_of_qsub_option(option: str, words: list[str]) -> int:
     if option == "-pe" or (option == "-binding" and words[:1] and words[0] in PLACES):
         return 2
     if option in READ:

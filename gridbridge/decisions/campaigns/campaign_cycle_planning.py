@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from gridbridge.decisions.campaigns import tasks_per_free_slot_predictor
-from gridbridge.decisions.campaigns.campaign_event_rules import update_events_and_successes
+from gridbridge.decisions.campaigns.campaign_event_rules import update_events_and_success_records
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     OpenCampaignEventsInCycle,
     derive_cluster_blacklist,
@@ -66,20 +66,20 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
     steps, situation = ends.steps, ends.seen
     at_end = _list_campaigns_that_end(ends)
     finished, after = steps.end_campaigns_or_start_epilogues(at_end)
-    winding_up = (campaign.number for campaign in situation.campaigns if campaign.is_winding_up)
+    winding_up = (campaign.number for campaign in situation.campaigns if campaign.awaits_epilogues_after_cancel)
     wound_up, epilogues = steps.end_campaigns_or_start_epilogues(
         number for number in winding_up if number not in ends.busy
     )
-    book = steps.note_failed_steps(OpenCampaignEventsInCycle(situation.events))
-    book, records = update_events_and_successes(situation, ends.again, (*finished, *wound_up), book)
+    book = steps.update_prologue_and_epilogue_events(OpenCampaignEventsInCycle(situation.events))
+    book, records = update_events_and_success_records(situation, ends.again, (*finished, *wound_up), book)
     unsent = tuple(array for array in steps.unsubmitted_unneeded_prologues(at_end) if array in ends.reached)
     sending = _plan_task_sends(ends, book, unsent)
-    deleted = tuple(array for array in ends.reached if not steps.is_array_wanted(array))
+    deleted = tuple(array for array in ends.reached if not steps.must_array_still_run(array))
     ending = {(attempt.campaign, attempt.array) for attempt in situation.ended}
     return replace(
         sending,
         ended=situation.ended,
-        arrays=tuple(array for array in situation.arrays if array.key in ending),
+        arrays=tuple(array for array in situation.arrays if array.campaign_and_array_number in ending),
         again=ends.again,
         over=situation.over,
         finished=finished,
@@ -99,11 +99,11 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
 
 def _decide_outcomes_and_retries(situation: CampaignCycleSituation) -> _EndedTasksAndRetries:
     rivals, steps = group_attempts_by_task(situation.rivals), PrologueAndEpilogueProgress(situation)
-    lasting, alive = situation.unfinished_arrays, situation.uncancelled
-    tasks = steps.arrays_of_tasks(situation.arrays)
+    lasting, alive = situation.unfinished_arrays, situation.uncancelled_campaigns
+    tasks = steps.exclude_prologue_and_epilogue_arrays(situation.arrays)
     situation = replace(situation, ended=mark_ended_attempts_as_copies(situation.ended, rivals), arrays=tasks)
     reached = tuple(array for array in lasting if array.cluster in situation.room)
-    living = (array for array in steps.arrays_of_tasks(reached) if array.campaign in alive)
+    living = (array for array in steps.exclude_prologue_and_epilogue_arrays(reached) if array.campaign in alive)
     again = assign_retry_numbers_above_attempts(_plan_retries_of_ended_tasks(situation, alive), rivals)
     return _EndedTasksAndRetries(
         seen=situation,
@@ -112,7 +112,7 @@ def _decide_outcomes_and_retries(situation: CampaignCycleSituation) -> _EndedTas
         again=again,
         over=Counter(attempt.campaign for attempt in select_final_task_ends(situation.ended, again)),
         reached=reached,
-        busy=frozenset(array.campaign for array in steps.arrays_of_tasks(lasting)),
+        busy=frozenset(array.campaign for array in steps.exclude_prologue_and_epilogue_arrays(lasting)),
         lost=find_superseded_attempts(situation.ended, rivals, living),
     )
 
@@ -123,13 +123,13 @@ def _plan_task_sends(
     situation, steps = ends.seen, ends.steps
     barred = derive_cluster_blacklist(book.open_events, situation.at, situation.failures)
     predicted = tasks_per_free_slot_predictor.predict_job_ratios(situation)
-    reachable = hide_blacklisted_clusters(situation, barred | steps.clusters_with_unfinished_steps())
+    reachable = hide_blacklisted_clusters(situation, barred | steps.clusters_running_prologue_or_epilogue())
     resumed = tuple(
         array
         for array in _list_interrupted_submissions_to_resume(ends)
         if array not in unsent and may_retry_array_submission(array, book.open_events, situation.at, situation.failures)
     )
-    begun = steps.arrays_of_tasks(resumed)
+    begun = steps.exclude_prologue_and_epilogue_arrays(resumed)
     allotted = distribute_slots_to_campaigns(reachable, predicted, situation.campaigns, begun, barred)
     record_cluster_probes(allotted, situation, barred, book)
     sent, before = steps.split_sends_by_prologue(allotted)
@@ -148,10 +148,10 @@ def _list_interrupted_submissions_to_resume(ends: _EndedTasksAndRetries) -> Iter
     situation = ends.seen
     paused = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.PAUSED}
     closed = {name for name, room in situation.room.items() if room.is_closed}
-    dropped = {loser.array.key for loser in ends.lost if is_unreleased_array_unwanted(loser)}
+    dropped = {loser.array.campaign_and_array_number for loser in ends.lost if is_unreleased_array_unwanted(loser)}
     for array in ends.reached:
-        is_wanted = ends.steps.is_array_wanted(array) and array.key not in dropped
-        is_begin = array.state is INTENDED and not ends.steps.is_epilogue(array)
+        is_wanted = ends.steps.must_array_still_run(array) and array.campaign_and_array_number not in dropped
+        is_begin = array.state is INTENDED and not ends.steps.is_epilogue_array(array)
         is_held_back = is_begin and (array.campaign in paused or array.cluster in closed)
         if is_wanted and array.state in BEGUN and not is_held_back:
             yield array
@@ -171,25 +171,25 @@ def _list_campaigns_that_end(ends: _EndedTasksAndRetries) -> tuple[int, ...]:
 
 
 def _count_arrays_without_listed_tasks(arrays: Iterable[CampaignArray], situation: CampaignCycleSituation) -> int:
-    listed = {view.pair for view in situation.there}
+    listed = {view.campaign_and_cluster for view in situation.there}
     steps = {(phase.campaign, phase.array) for phase in situation.steps}
     return sum(
         array.state is ArraySubmissionState.RELEASED
         and array.cluster in situation.room
         and (array.campaign, array.cluster) not in listed
-        and array.key not in steps
+        and array.campaign_and_array_number not in steps
         for array in arrays
     )
 
 
 def _plan_retries_of_ended_tasks(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRetry, ...]:
     """Return the tasks to retry; a lost task may still run, and is retried only if that does no harm."""
-    twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.may_be_copied}
+    twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.allows_speculative_attempts}
     clusters = {
         campaign.number: {
             name
             for name, request in campaign.jdl.clusters.items()
-            if name not in situation.room or not situation.room[name].is_too_small(request.slots)
+            if name not in situation.room or not situation.room[name].has_too_few_slots(request.slots)
         }
         for campaign in situation.campaigns
         if campaign.number in alive and campaign.jdl.type is not CampaignType.TEST

@@ -50,14 +50,14 @@ EVENT_OF_OUTCOME = {
 }
 
 
-def update_events_and_successes(
+def update_events_and_success_records(
     situation: CampaignCycleSituation,
     again: Iterable[TaskRetry],
     finished: Iterable[int],
     book: OpenCampaignEventsInCycle,
 ) -> tuple[OpenCampaignEventsInCycle, tuple[CampaignSuccessAtCluster, ...]]:
     """Add a cycle's changes to the events in `book`; return `book` and the changed success records."""
-    alive = situation.uncancelled
+    alive = situation.uncancelled_campaigns
     ended_alive = (attempt for attempt in situation.ended if attempt.campaign in alive)
     ended = pair_attempts_with_clusters(ended_alive, situation.arrays)
     _update_silent_cluster_events(book, situation)
@@ -67,7 +67,7 @@ def update_events_and_successes(
     _update_failed_start_events(book, ended, situation)
     records = update_success_records(situation.records, ended, select_arrays_sent_before_outage(situation))
     all_records = {(record.campaign, record.cluster): record for record in (*situation.records, *records)}
-    _open_blacklist_and_sink_events(book, tuple(all_records.values()), situation)
+    _open_failure_and_black_hole_events(book, tuple(all_records.values()), situation)
     _update_campaigns_without_cluster_events(book, situation, frozenset(finished))
     return book, records
 
@@ -103,7 +103,7 @@ def record_failed_task_events(
 def _update_failed_start_events(
     book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], situation: CampaignCycleSituation
 ) -> None:
-    sent_at = {array.key: array.intended_at for array in situation.arrays}
+    sent_at = {array.campaign_and_array_number: array.intended_at for array in situation.arrays}
     code = CampaignEventCode.SETUP_ERROR
     for attempt, cluster in ended:
         pair, is_started = (attempt.campaign, cluster), attempt.outcome in STARTED_OUTCOMES
@@ -116,7 +116,7 @@ def _update_failed_start_events(
             book.close_event(event, situation.at)
 
 
-def _open_blacklist_and_sink_events(
+def _open_failure_and_black_hole_events(
     book: OpenCampaignEventsInCycle, records: tuple[CampaignSuccessAtCluster, ...], situation: CampaignCycleSituation
 ) -> None:
     black_holes = find_black_hole_clusters(records)
@@ -183,7 +183,7 @@ def _update_removed_cluster_events(book: OpenCampaignEventsInCycle, situation: C
             book.close_event(event, situation.at)
 
 
-def select_clusters_declared_lost(events: Iterable[CampaignEvent], dropped: Set[str]) -> frozenset[str]:
+def select_removed_clusters_declared_lost(events: Iterable[CampaignEvent], dropped: Set[str]) -> frozenset[str]:
     """Return the clusters that were removed from gridbridge.toml and whose tasks root declared lost."""
     confirmed = (event.cluster for event in events if event.code is CampaignEventCode.DROPPED and event.until)
     return frozenset(confirmed) & dropped

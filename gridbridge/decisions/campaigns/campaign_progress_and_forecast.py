@@ -36,23 +36,23 @@ class RunTimeSurvivalCurve:
     count: int
 
     @property
-    def mean(self) -> float:
+    def mean_run_time(self) -> float:
         """The mean run time in seconds."""
         return sum(share * length for share, length in self._shares_and_lengths_of_curve_steps())
 
     @property
-    def variation(self) -> float:
+    def time_variation(self) -> float:
         """The standard deviation of the run times divided by their mean; near 1 if few tasks have ended."""
-        return sqrt((self.squared_variation_of_ended_tasks * self.count + 2) / (self.count + 2))
+        return sqrt((self.squared_time_variation * self.count + 2) / (self.count + 2))
 
     @property
-    def squared_variation_of_ended_tasks(self) -> float:
+    def squared_time_variation(self) -> float:
         """The variance of run times, divided by the square of the mean."""
         square, reached = 0.0, 0.0
         for share, length in self._shares_and_lengths_of_curve_steps():
             square += share * ((reached + length) ** 2 - reached**2)
             reached += length
-        mean = self.mean
+        mean = self.mean_run_time
         return max(0.0, square / mean**2 - 1) if mean > INSTANT_S else 0.0
 
     def mean_remaining_run_time(self, elapsed: float) -> float:
@@ -119,7 +119,7 @@ def _extend_survival_curve(times: list[float], shares: list[float], count: int, 
     beyond = 2 / (count + 2)
     last, last_share = (times[-1], shares[-1]) if times else (0.0, 1.0)
     curve = RunTimeSurvivalCurve(tuple(times), tuple(shares), count)
-    spread = max(INSTANT_S, young_s if last_share > beyond or count < 2 else curve.variation * curve.mean)
+    spread = max(INSTANT_S, young_s if last_share > beyond or count < 2 else curve.time_variation * curve.mean_run_time)
     last_share = max(last_share, beyond)
     return RunTimeSurvivalCurve(
         (*times, *(last - spread * log(part) for part in TAIL), last + 4 * spread),
@@ -145,19 +145,19 @@ def forecast_campaign_end(progress: CampaignProgressForForecast) -> CampaignFore
     services = [throughput for throughput in progress.services if throughput.elapsed_s or throughput.durations_s]
     if not any(throughput.durations_s for throughput in services):
         return CampaignForecast()
-    likely, late = (_campaign_completion_chance(progress, services, caution) for caution in (0.0, CAUTION))
+    likely, late = (_campaign_end_probability(progress, services, caution) for caution in (0.0, CAUTION))
     if not (likely and late):
         return CampaignForecast()
     pause_s = progress.pause_s if progress.left else progress.pause_s / 2
-    p50_s, p90_s = likely.time_until_probability(0.5) + pause_s, late.time_until_probability(0.9) + pause_s
+    p50_s, p90_s = likely.seconds_until_probable_end(0.5) + pause_s, late.seconds_until_probable_end(0.9) + pause_s
     if p90_s > LONGEST_S:
         return CampaignForecast(throughput=likely.rate)
     return CampaignForecast(throughput=likely.rate, p50_s=p50_s, p90_s=max(p50_s, p90_s))
 
 
-def _campaign_completion_chance(
+def _campaign_end_probability(
     progress: CampaignProgressForForecast, services: Sequence[CampaignRunTimesAtCluster], caution: float
-) -> "_CompletionChance | None":
+) -> "_CampaignEndProbability | None":
     pooled = [time for throughput in services for time in throughput.durations_s]
     whole = estimate_survival_curve(pooled, [time for throughput in services for time in throughput.elapsed_s], caution)
     curves = [
@@ -166,15 +166,15 @@ def _campaign_completion_chance(
         else estimate_survival_curve(throughput.durations_s, throughput.elapsed_s, caution)
         for throughput in services
     ]
-    rates = list(map(_rate_of_ended_tasks, services, curves))
+    rates = list(map(_task_ends_per_second, services, curves))
     rate = sum(rates)
     if not rate or not any(throughput.elapsed_s for throughput in services):
         return None
     tasks = [task for pair in zip(services, curves, strict=True) for task in _sample_running_tasks(*pair)]
-    return _CompletionChance(tasks, _mix_survival_curves(zip(curves, rates, strict=True)), progress.left, rate)
+    return _CampaignEndProbability(tasks, _mix_survival_curves(zip(curves, rates, strict=True)), progress.left, rate)
 
 
-def forecast_error_share(stored: HalfwayForecast) -> float | None:
+def relative_error_of_forecast(stored: HalfwayForecast) -> float | None:
     """Return (end - P50) / (end - time of the forecast); None if the campaign has not ended."""
     if stored.ended_at is None:
         return None
@@ -184,7 +184,7 @@ def forecast_error_share(stored: HalfwayForecast) -> float | None:
 
 
 def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> PublishedForecastErrors | None:
-    with_errors = [(forecast, forecast_error_share(forecast)) for forecast in forecasts]
+    with_errors = [(forecast, relative_error_of_forecast(forecast)) for forecast in forecasts]
     errors = [abs(error) for _, error in with_errors if error is not None]
     if not errors:
         return None
@@ -196,12 +196,12 @@ def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> Published
     return PublishedForecastErrors(forecasts=len(errors), p90_held=sum(held), median_error=median(errors))
 
 
-class _CompletionChance:
+class _CampaignEndProbability:
     """The probability that all tasks of a campaign have ended, as a function of time."""
 
     def __init__(self, running: Sequence[Weighed], curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> None:
         self.rate = rate  # number of tasks that end per second
-        self._ahead_s = _running_tasks_delay_s(running, rate)
+        self._ahead_s = _end_delay_by_running_tasks_s(running, rate)
         self._running = [
             (curve_of_task, at, curve_of_task.share_running_longer(at), many) for curve_of_task, at, many in running
         ]
@@ -210,7 +210,7 @@ class _CompletionChance:
         spread = _log_deviation_of_last_task_start(curve, max(1, waiting), rate)
         self._rates = [rate * exp(deviation * spread) for deviation in NORMAL]
 
-    def time_until_probability(self, chance: float) -> float:
+    def seconds_until_probable_end(self, chance: float) -> float:
         """Return after how many seconds all tasks have ended with probability `chance`."""
         ahead_s = max(0.0, self._ahead_s)
         low, high = 0.0, ahead_s + self._curve.times[-1] + self._waiting / self._rates[0]
@@ -252,25 +252,25 @@ class _CompletionChance:
 
 def _log_deviation_of_last_task_start(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
     """Return the standard deviation of the logarithm of the time at which the last unsent task starts."""
-    by_chance = curve.variation**2 * (1 / waiting + 2 / max(1, curve.count))
-    round_s = curve.mean * max(0.0, 1 - sqrt(curve.squared_variation_of_ended_tasks))
+    by_chance = curve.time_variation**2 * (1 / waiting + 2 / max(1, curve.count))
+    round_s = curve.mean_run_time * max(0.0, 1 - sqrt(curve.squared_time_variation))
     return sqrt(log1p(by_chance + (round_s * rate / waiting) ** 2 / 12))
 
 
-def _running_tasks_delay_s(running: Iterable[Weighed], rate: float) -> float:
+def _end_delay_by_running_tasks_s(running: Iterable[Weighed], rate: float) -> float:
     """Return how many seconds later running tasks end than tasks with evenly spread starts."""
     late = sum(
-        many * (curve.mean_remaining_run_time(elapsed) / curve.mean - (1 + curve.squared_variation_of_ended_tasks) / 2)
+        many * (curve.mean_remaining_run_time(elapsed) / curve.mean_run_time - (1 + curve.squared_time_variation) / 2)
         for curve, elapsed, many in running
-        if curve.mean
+        if curve.mean_run_time
     )
     return late / rate
 
 
-def _rate_of_ended_tasks(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> float:
-    if throughput.ended >= RATED and throughput.watched_s >= WATCHED * curve.mean:
+def _task_ends_per_second(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> float:
+    if throughput.ended >= RATED and throughput.watched_s >= WATCHED * curve.mean_run_time:
         return throughput.ended / throughput.watched_s
-    return len(throughput.elapsed_s) / curve.mean if curve.mean else 0.0
+    return len(throughput.elapsed_s) / curve.mean_run_time if curve.mean_run_time else 0.0
 
 
 def _sample_running_tasks(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> Iterable[Weighed]:
@@ -300,7 +300,7 @@ def add_ended_task_counts_to_campaign(
     return replace(
         campaign,
         at=tuple(_ended_task_counts_by_cluster(campaign, sums, per_h)),
-        mean_s=total[0].mean_s if total else None,
+        mean_s=total[0].mean_run_time_s if total else None,
         ended_per_h=campaign.ended_per_h if campaign.state.is_alive else sum(per_h.values()) or None,
     )
 
@@ -318,5 +318,5 @@ def _ended_task_counts_by_cluster(
             ended=end.tasks,
             failed=end.failed,
             ended_per_h=per_h.get(cluster, at.ended_per_h),
-            mean_s=end.mean_s if cluster in sums else at.mean_s,
+            mean_s=end.mean_run_time_s if cluster in sums else at.mean_s,
         )

@@ -192,7 +192,7 @@ def _is_black_hole(record: CampaignSuccessAtCluster, of_campaign: Iterable[Campa
 
 def count_starved_tasks_by_cluster(situation: CampaignCycleSituation) -> Mapping[CampaignCluster, int]:
     """Count the tasks that waited in vain at each cluster where no task of the campaign runs."""
-    running = {view.pair for view in situation.there if view.listed > view.waiting}
+    running = {view.campaign_and_cluster for view in situation.there if view.listed > view.waiting}
     waited = {(record.campaign, record.cluster): record.wiped_in_row for record in situation.records}
     return {pair: tasks for pair, tasks in waited.items() if tasks and pair not in running}
 
@@ -215,7 +215,7 @@ def select_arrays_sent_before_outage(situation: CampaignCycleSituation) -> froze
     now_back = (event.cluster for event in situation.events if event.code is CampaignEventCode.GET_JOBS)
     back_at = dict(situation.back_at) | {name: situation.at for name in now_back if name in situation.room}
     sent_at = ((array, back_at.get(array.cluster, array.intended_at)) for array in situation.arrays)
-    return frozenset(array.key for array, at in sent_at if array.intended_at < at)
+    return frozenset(array.campaign_and_array_number for array, at in sent_at if array.intended_at < at)
 
 
 def update_success_records(

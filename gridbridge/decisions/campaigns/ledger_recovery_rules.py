@@ -79,7 +79,7 @@ def plan_recovery_from_root_ledger(
         )
         for group in _group_arrays_by_transaction(lost, most)
         for alive in [_last_attempts_of_arrays(group, first)]
-        for copied in [_tasks_with_live_copies(group, first) - lost_first]
+        for copied in [_tasks_with_live_speculative_attempts(group, first) - lost_first]
         for no_longer, parts in [_replace_waiting_task_ranges(waiting, alive.keys() | copied)]
     ]
     return (*undone_steps, *steps)
@@ -131,7 +131,7 @@ def _tasks_of_arrays_given_up(
             yield WaitingTaskRange(first=task, last=task, attempt=attempt + 1)
 
 
-def _tasks_with_live_copies(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Set[int]:
+def _tasks_with_live_speculative_attempts(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Set[int]:
     return {
         task
         for array in arrays

@@ -46,7 +46,7 @@ def find_blocked_local_requests(
     tasks = tuple(_list_preemptible_tasks(cell, ours))
     strangers = [holder for holder in cell.holders if not _is_preemptible_campaign_job(holder, ours)]
     shut = {holder.host for holder in strangers if holder.alone}
-    hosts = tuple(host for host in cell.places if host.host not in shut)
+    hosts = tuple(host for host in cell.places if host.host_name not in shut)
     others = frozenset(holder.host for holder in strangers)
     candidates = (
         LocalRequestBlockedByCampaigns(
@@ -103,7 +103,7 @@ def plan_preemptions(requests: Iterable[LocalRequestBlockedByCampaigns]) -> tupl
                 cluster=request.cluster,
                 job=request.asked.job,
                 task=request.asked.task,
-                host=host.host,
+                host=host.host_name,
                 lacked=list_lacking_resources(request, host),
                 tasks=tasks,
             )
@@ -117,7 +117,7 @@ def describe_preemption(way: TasksPreemptedForRequest) -> str:
     return f"ended: {of}, for job {job}, which lacked {', '.join(way.lacked)}"
 
 
-def was_preempted_for_request(shortage: WaitingLocalRequest, way: TasksPreemptedForRequest) -> bool:
+def is_preemption_of_request(shortage: WaitingLocalRequest, way: TasksPreemptedForRequest) -> bool:
     return (shortage.job, shortage.task) == (way.job, way.task)
 
 
@@ -125,8 +125,8 @@ def recompute_preemption(
     way: TasksPreemptedForRequest, cell: CellRequestsAndResources, ours: ArrayJobsById
 ) -> TasksPreemptedForRequest | None:
     """Compute a preemption again; None if it would preempt no task now, or a task not chosen before."""
-    shortages = tuple(shortage for shortage in cell.asked if was_preempted_for_request(shortage, way))
-    hosts = tuple(host for host in cell.places if host.host == way.host)
+    shortages = tuple(shortage for shortage in cell.asked if is_preemption_of_request(shortage, way))
+    hosts = tuple(host for host in cell.places if host.host_name == way.host)
     now = plan_preemptions(find_blocked_local_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
     keys = {_key_of_preemptible_task(task) for task in way.tasks}
     return next((current for current in now if keys.issuperset(map(_key_of_preemptible_task, current.tasks))), None)
@@ -219,16 +219,16 @@ def _tasks_to_clear_from_host(
     request: LocalRequestBlockedByCampaigns, host: FreeQueueInstanceResources, tasks: _PreemptibleTasksByHost
 ) -> list[PreemptibleTask] | None:
     """Return the tasks that must end because of exclusive use of the host; None if that is not enough."""
-    on_host, alone = tasks.on[host.host], request.asked.alone
+    on_host, alone = tasks.on[host.host_name], request.asked.alone
     if not alone:
         return [task for task in on_host if task.alone]
-    return on_host if alone <= host.alone and host.host not in request.others else None
+    return on_host if alone <= host.alone and host.host_name not in request.others else None
 
 
 def _resources_freed_by_task(
     task: PreemptibleTask, host: FreeQueueInstanceResources, names: Iterable[str]
 ) -> ResourceAmounts:
-    given = names if task.host == host.host else (name for name in names if name not in host.free)
+    given = names if task.host == host.host_name else (name for name in names if name not in host.free)
     return {name: task.amounts[name] for name in given if task.amounts.get(name, 0) > 0}
 
 
@@ -242,8 +242,8 @@ def _choose_tasks_to_preempt(
     for task in barring:
         _subtract_resources_freed_by_task(task, host, lacking)
     is_everywhere = not missing.keys() <= host.free.keys()
-    candidates = tasks.every if is_everywhere else tasks.on[host.host]
-    for task in (task for task in candidates if task.host != host.host or task not in barring):
+    candidates = tasks.every if is_everywhere else tasks.on[host.host_name]
+    for task in (task for task in candidates if task.host != host.host_name or task not in barring):
         if not _is_any_resource_missing(lacking):
             break
         if any(lacking[name] > 0 for name in _resources_freed_by_task(task, host, lacking)):

@@ -54,25 +54,27 @@ class PrologueAndEpilogueProgress:
         self._last = {(phase.campaign, phase.cluster, phase.step): phase for phase in self._now}
         self._arrays = {(phase.campaign, phase.array) for phase in situation.steps}
         self._just = ended.keys()
-        self._alive = situation.uncancelled
-        self._winding_up = {campaign.number for campaign in situation.campaigns if campaign.is_winding_up}
+        self._alive = situation.uncancelled_campaigns
+        self._winding_up = {
+            campaign.number for campaign in situation.campaigns if campaign.awaits_epilogues_after_cancel
+        }
         self._over = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.TERMINATED}
         self._of_epilogues = {(phase.campaign, phase.array) for phase in situation.steps if phase.step == EPILOGUE}
 
-    def arrays_of_tasks(self, arrays: Iterable[CampaignArray]) -> tuple[CampaignArray, ...]:
+    def exclude_prologue_and_epilogue_arrays(self, arrays: Iterable[CampaignArray]) -> tuple[CampaignArray, ...]:
         """Return the arrays that hold tasks; arrays of prologues and epilogues are left out."""
-        return tuple(array for array in arrays if array.key not in self._arrays)
+        return tuple(array for array in arrays if array.campaign_and_array_number not in self._arrays)
 
-    def is_array_wanted(self, array: CampaignArray) -> bool:
+    def must_array_still_run(self, array: CampaignArray) -> bool:
         """Say whether an array must still run; a cancelled campaign needs only its epilogues."""
-        return array.campaign in self._alive or (array.campaign in self._winding_up and self.is_epilogue(array))
+        return array.campaign in self._alive or (array.campaign in self._winding_up and self.is_epilogue_array(array))
 
-    def is_epilogue(self, array: CampaignArray) -> bool:
-        return array.key in self._of_epilogues
+    def is_epilogue_array(self, array: CampaignArray) -> bool:
+        return array.campaign_and_array_number in self._of_epilogues
 
-    def clusters_with_unfinished_steps(self) -> dict[CampaignCluster, ClusterClosureOrProbe]:
+    def clusters_running_prologue_or_epilogue(self) -> dict[CampaignCluster, ClusterClosureOrProbe]:
         return {
-            phase.pair: ClusterClosureOrProbe.CLOSED
+            phase.campaign_and_cluster: ClusterClosureOrProbe.CLOSED
             for phase in self._now
             if phase.outcome is TaskAttemptOutcome.PENDING
         }
@@ -96,7 +98,7 @@ class PrologueAndEpilogueProgress:
         self, campaigns: Iterable[int]
     ) -> tuple[tuple[int, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
         """Return which campaigns end now, and which epilogues start first; running prologues are awaited."""
-        ending, steps, preparing = [], [], self.clusters_with_unfinished_steps()
+        ending, steps, preparing = [], [], self.clusters_running_prologue_or_epilogue()
         for number in campaigns:
             unfinished = [
                 name for name in self._clusters_that_need_epilogue(number) if not self._is_epilogue_over(number, name)
@@ -111,7 +113,9 @@ class PrologueAndEpilogueProgress:
 
     def waiting_unneeded_prologues(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
         return tuple(
-            array for array in self._list_unneeded_prologues(campaigns) if array.key in self._situation.idle_steps
+            array
+            for array in self._list_unneeded_prologues(campaigns)
+            if array.campaign_and_array_number in self._situation.idle_steps
         )
 
     def unsubmitted_unneeded_prologues(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
@@ -126,9 +130,9 @@ class PrologueAndEpilogueProgress:
             for phase in self._now
             if phase.step == PROLOGUE and phase.outcome is TaskAttemptOutcome.PENDING and phase.campaign in ended
         }
-        return (array for array in self._situation.arrays if array.key in pending)
+        return (array for array in self._situation.arrays if array.campaign_and_array_number in pending)
 
-    def note_failed_steps(self, book: OpenCampaignEventsInCycle) -> OpenCampaignEventsInCycle:
+    def update_prologue_and_epilogue_events(self, book: OpenCampaignEventsInCycle) -> OpenCampaignEventsInCycle:
         """Open an event for each failed prologue or epilogue; a successful prologue closes its event."""
         campaigns = self._winding_up.union(
             campaign.number for campaign in self._situation.campaigns if campaign.state.is_alive
@@ -144,7 +148,7 @@ class PrologueAndEpilogueProgress:
                 and _is_prologue_or_epilogue_over(phase)
             ):
                 code, at = CampaignEventCode.EPILOG_EXIT_ERROR, self._situation.at
-                event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *phase.pair, at)
+                event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *phase.campaign_and_cluster, at)
                 why = ENDED_BY_CLUSTER.get(phase.outcome, "")
                 book.put_event(replace(event, exit_status=phase.exit_status, why=why))
         return book
@@ -153,11 +157,13 @@ class PrologueAndEpilogueProgress:
         self, book: OpenCampaignEventsInCycle, phase: LastPrologueOrEpilogueAttempt
     ) -> None:
         code, at = CampaignEventCode.SETUP_ERROR, self._situation.at
-        event = book.find_event(code, *phase.pair)
+        event = book.find_event(code, *phase.campaign_and_cluster)
         if phase.outcome is TaskAttemptOutcome.SUCCESS:
             book.close_event(event, at)
         elif phase.outcome not in ENDED_BY_CLUSTER:
-            begun = event or repeat_event_with_longer_pause(None, code, phase.pair, at, self._situation.failures)
+            begun = event or repeat_event_with_longer_pause(
+                None, code, phase.campaign_and_cluster, at, self._situation.failures
+            )
             book.put_event(replace(begun, last_at=at))
 
     def _has_prologue_succeeded(self, campaign: int, cluster: str) -> bool:

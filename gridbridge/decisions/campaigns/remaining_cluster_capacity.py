@@ -24,7 +24,7 @@ class FreeClusterSlots:
 
     def __init__(self, room: Mapping[str, ClusterCapacityForCampaigns]) -> None:
         self._ordinary = {name: cluster_room.free_slots for name, cluster_room in room.items()}
-        self._besteffort = {name: cluster_room.free_for_besteffort for name, cluster_room in room.items()}
+        self._besteffort = {name: cluster_room.free_besteffort_slots for name, cluster_room in room.items()}
 
     def free_slots_for_request(self, cluster: str, request: JdlSettingsAtCluster) -> int:
         """Return a cluster's free slots for a request; 0 without an answer, below 0 if too many were taken."""
@@ -113,18 +113,18 @@ def remaining_capacity_of_clusters(
     closed_to_wide = {name for name, room in situation.room.items() if room.is_closed}
     tests, unkept = situation.test_campaigns, dict[CampaignCluster, int]()
     for view in (view for view in situation.there if view.cluster in may_wait):
-        request = requests.get(view.pair, UNKNOWN_REQUEST)
-        free.take_slots(view.cluster, request, view.startable - view.old)
-        unkept[view.pair] = (view.held + view.old) * request.slots
-        counts = view.startable - (view.old if view.campaign in tests else 0)
+        request = requests.get(view.campaign_and_cluster, UNKNOWN_REQUEST)
+        free.take_slots(view.cluster, request, view.startable_task_count - view.old)
+        unkept[view.campaign_and_cluster] = (view.held + view.old) * request.slots
+        counts = view.startable_task_count - (view.old if view.campaign in tests else 0)
         may_wait[view.cluster] -= counts
         if counts and request.slots > 1:
             closed_to_wide.add(view.cluster)
     arrays = RemainingArraysByCluster(situation.room, situation.unfinished_arrays, situation.campaigns)
-    stuck = frozenset(view.pair for view in situation.there if view.is_stuck)
+    stuck = frozenset(view.campaign_and_cluster for view in situation.there if view.have_tasks_waited_too_long)
     return RemainingClusterCapacity(free, may_wait, arrays, closed_to_wide, stuck, unkept)
 
 
-def max_array_tasks(situation: CampaignCycleSituation, cluster: str) -> int:
+def max_tasks_per_array(situation: CampaignCycleSituation, cluster: str) -> int:
     room = situation.room.get(cluster)
     return min(situation.max_tasks, room.limits.tasks) if room and room.limits.tasks else situation.max_tasks

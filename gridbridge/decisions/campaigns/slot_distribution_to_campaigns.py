@@ -16,7 +16,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     count_starved_tasks_by_cluster,
 )
-from gridbridge.decisions.campaigns.tasks_offered_to_schedulers import SchedulerTaskCounter
+from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounter
 from gridbridge.decisions.campaigns.unsent_task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
@@ -82,15 +82,15 @@ class TaskAllotmentToClusters:
             return
         for campaign, clusters in turn:
             for cluster in self._sort_clusters_best_first(campaign, clusters):
-                self._give_tasks_free_slots(campaign, cluster, self._matching.tasks_to_start(campaign, cluster))
+                self._give_tasks_free_slots(campaign, cluster, self._matching.count_startable_tasks(campaign, cluster))
 
     def send_tasks_to_wait(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
         """Send tasks of one group to wait; no multi-slot task waits before an earlier campaign's tasks."""
         for campaign, clusters in turn:
             for cluster in self._sort_clusters_best_first(campaign, clusters):
                 allotted = self.given[campaign.number, cluster]
-                tasks = self._matching.tasks_to_wait(campaign, cluster, allotted)
-                self._matching.count_tasks_sent_to_wait(
+                tasks = self._matching.count_additional_waiting_tasks(campaign, cluster, allotted)
+                self._matching.record_tasks_sent_to_wait(
                     campaign, cluster, self._allot_tasks_within_limits(campaign, cluster, tasks)
                 )
             if campaign.jdl.type is not CampaignType.TEST and self._situation.sharing.by is FairShareUnit.NONE:
@@ -98,7 +98,7 @@ class TaskAllotmentToClusters:
                     name
                     for name in clusters
                     if self._unsent.count_tasks_for_cluster(campaign.number, name)
-                    and self._matching.wants_more_tasks(campaign, name, self.given[campaign.number, name])
+                    and self._matching.may_cluster_get_more_tasks(campaign, name, self.given[campaign.number, name])
                 )
 
     def _share_free_slots_among_campaigns(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
@@ -139,7 +139,7 @@ class TaskAllotmentToClusters:
             claimant=fair_share_claimant(campaign, self._situation.sharing),
             tasks=min(
                 self._unsent.count_tasks_for_cluster(campaign.number, cluster),
-                self._matching.tasks_to_start(campaign, cluster),
+                self._matching.count_startable_tasks(campaign, cluster),
             ),
             slots=campaign.jdl.clusters[cluster].slots,
             first=max(0, self._situation.sharing.first_tasks - sent),
@@ -159,7 +159,7 @@ class TaskAllotmentToClusters:
         if tasks_taken:
             self._unsent.take_unsent_tasks(*pair, tasks_taken)
             self.given[pair] += tasks_taken
-            self._matching.take_arrays(campaign, cluster, self.given[pair])
+            self._matching.take_arrays_for_allotted_tasks(campaign, cluster, self.given[pair])
         return tasks_taken
 
     def _sort_clusters_best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ from math import ceil, inf
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import count_starved_tasks_by_cluster
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     RemainingClusterCapacity,
-    max_array_tasks,
+    max_tasks_per_array,
     remaining_capacity_of_clusters,
 )
 from gridbridge.decisions.campaigns.task_retries_and_copies import AttemptsByTask
@@ -98,7 +98,9 @@ class _TaskCountsForSpeculation:
         self.unsent = Counter(situation.waiting)
         self.ended = defaultdict[int, list[TaskAttempt]](list)
         self.made = defaultdict[int, dict[int, int]](dict)  # campaign: task: number of its speculative attempts
-        self.there = Counter({view.pair: view.listed for view in situation.there})  # tasks that are listed or sent
+        self.there = Counter(
+            {view.campaign_and_cluster: view.listed for view in situation.there}
+        )  # tasks that are listed or sent
         self.in_vain = count_starved_tasks_by_cluster(situation)
         for send in sends:
             self.unsent[send.campaign] -= send.tasks
@@ -132,11 +134,11 @@ def plan_speculative_attempts(
     for send in sends:
         remaining.free.take_slots(send.cluster, campaigns[send.campaign].jdl.clusters[send.cluster], send.tasks)
         remaining.arrays.take_accepted_arrays(
-            send.campaign, send.cluster, -(-send.tasks // max_array_tasks(situation, send.cluster))
+            send.campaign, send.cluster, -(-send.tasks // max_tasks_per_array(situation, send.cluster))
         )
     for tail in situation.tails:
         campaign = campaigns[tail.campaign]
-        if not campaign.jdl.may_be_copied:
+        if not campaign.jdl.allows_speculative_attempts:
             continue
         free = _count_fitting_tasks_by_cluster(campaign, situation, barred, remaining, counted)
         end = _make_campaign_near_end(campaign, tail, counted, free, over, situation.finalize)
@@ -185,7 +187,7 @@ def _count_fitting_tasks_by_cluster(
     room = dict[str, int]()
     for name, request in campaign.jdl.clusters.items():
         if name in situation.room and (number, name) not in barred and remaining.arrays.remaining_arrays(number, name):
-            most = max_array_tasks(situation, name)
+            most = max_tasks_per_array(situation, name)
             if request.max_jobs:
                 most = min(most, request.max_jobs - counted.there[number, name])
             room[name] = min(remaining.free.free_slots_for_request(name, request) // request.slots, most)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from gridbridge.decisions.campaigns.campaign_event_rules import find_given_up_conflicting_ends
-from gridbridge.decisions.wrapper_end import was_job_preempted, why_job_not_started, wrapper_exit_status
+from gridbridge.decisions.wrapper_end_interpretation import was_job_preempted, why_job_not_started, wrapper_exit_status
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
@@ -40,7 +40,7 @@ def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
         return TaskAttemptOutcome.PREEMPTED
     if why_job_not_started(end):
         return TaskAttemptOutcome.SETUP_ERROR
-    if end.is_unseen:
+    if end.is_end_unknown:
         return TaskAttemptOutcome.SITE_FAULT
     if end.signal is not None and wrapper_exit_status(end) is None:
         is_late = end.wallclock_s is not None and end.wallclock_s >= walltime_s
@@ -50,7 +50,7 @@ def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
     return RESUBMIT_OUTCOMES.get(status or 0, TaskAttemptOutcome.PROGRAM_ERROR)
 
 
-def outcome_of_task_nikita_deleted(
+def outcome_of_task_deleted_by_nikita(
     end: JobEnd, outcome: TaskAttemptOutcome, wiped_for: NikitaDeletionReason
 ) -> TaskAttemptOutcome:
     """Return the outcome of a task marked for deletion by nikita; `outcome` is from the accounting.
@@ -211,7 +211,7 @@ def mark_future_ends_as_disputed(missing: Mapping[TaskAttempt, float], ends: Rep
     }
 
 
-def select_future_ends(ends: ReportedEnds) -> tuple[FutureDatedJobEnd, ...]:
+def select_job_ends_in_future(ends: ReportedEnds) -> tuple[FutureDatedJobEnd, ...]:
     return tuple(end for end in ends.values() if isinstance(end, FutureDatedJobEnd))
 
 
@@ -241,7 +241,7 @@ def outcomes_of_missing_attempts(
             outcome, mark = classify_job_end(end, walltime_s), marks.get(attempt.place)
             ended_attempt = replace(
                 attempt,
-                outcome=outcome_of_task_nikita_deleted(end, outcome, mark.wiped_for) if mark else outcome,
+                outcome=outcome_of_task_deleted_by_nikita(end, outcome, mark.wiped_for) if mark else outcome,
                 exit_status=wrapper_exit_status(end),
                 wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
                 host=end.host,

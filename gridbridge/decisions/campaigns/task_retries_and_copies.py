@@ -183,7 +183,7 @@ def find_superseded_attempts(
     ended: Iterable[TaskAttempt], rivals: AttemptsByTask, arrays: Iterable[CampaignArray]
 ) -> tuple[SupersededAttempts, ...]:
     """Return for each array the attempts that still run although their task has succeeded."""
-    by_number = {array.key: array for array in arrays}
+    by_number = {array.campaign_and_array_number: array for array in arrays}
     now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended}
     live = Counter[tuple[int, int]]()  # (campaign, array): number of live attempts
     lost = defaultdict[tuple[int, int], list[int]](list)

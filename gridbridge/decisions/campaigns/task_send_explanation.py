@@ -11,7 +11,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
 )
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
-from gridbridge.decisions.campaigns.tasks_offered_to_schedulers import SchedulerTaskCounter
+from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounter
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
 from gridbridge.decisions.campaigns.unsent_task_backlog import UnsentTaskBacklog
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
@@ -41,10 +41,10 @@ class _TaskSendExplainer:
         self._free = FreeClusterSlots(situation.room)
         self._predicted = predict_job_ratios(situation)
         self._matching = SchedulerTaskCounter(situation, self._predicted)
-        self._views = {view.pair: view for view in situation.there}
+        self._views = {view.campaign_and_cluster: view for view in situation.there}
         self._waiting = Counter[str]()
         for view in situation.there:
-            self._waiting[view.cluster] += view.startable
+            self._waiting[view.cluster] += view.startable_task_count
         self._sent = {(send.campaign, send.cluster): send.tasks for send in plan.sends}
         self._to_send = Counter(situation.waiting)
         self._served = defaultdict[str, list[Campaign]](list)
@@ -56,8 +56,8 @@ class _TaskSendExplainer:
         events = [event for event in by_identity.values() if not event.closed_at]
         self._bars = derive_cluster_blacklist(events, situation.at, situation.failures)
         self._unsent = UnsentTaskBacklog(situation, self._bars)
-        self._barring = _longest_closing_events(events)
-        self._preparing = PrologueAndEpilogueProgress(situation).clusters_with_unfinished_steps().keys() | {
+        self._barring = _events_closing_clusters_longest(events)
+        self._preparing = PrologueAndEpilogueProgress(situation).clusters_running_prologue_or_epilogue().keys() | {
             (step.campaign, step.cluster) for step in plan.steps
         }
 
@@ -121,7 +121,7 @@ class _TaskSendExplainer:
             (reason.free_slots < reason.slots, cause.FULL),
             (self._to_send[campaign.number] <= 0, cause.ELSEWHERE),
             (matching.left.free.free_slots_for_request(cluster, request) < reason.slots, cause.WAITING_THERE),
-            (not matching.tasks_to_start(campaign, cluster), cause.JOB_RATIO),
+            (not matching.count_startable_tasks(campaign, cluster), cause.JOB_RATIO),
         )
         return next((why for is_so, why in causes if is_so), cause.OTHERS_FIRST)
 
@@ -135,7 +135,7 @@ class _TaskSendExplainer:
         return replace(reason, before=before, order=why, own=own, theirs=theirs)
 
 
-def _longest_closing_events(events: Iterable[CampaignEvent]) -> Mapping[CampaignCluster, CampaignEvent]:
+def _events_closing_clusters_longest(events: Iterable[CampaignEvent]) -> Mapping[CampaignCluster, CampaignEvent]:
     closing: dict[CampaignCluster, CampaignEvent] = {}
     for event in events:
         last = closing.setdefault((event.campaign, event.cluster), event) if event.code in BLACKLISTING_EVENTS else None

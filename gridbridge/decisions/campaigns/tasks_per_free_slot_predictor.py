@@ -52,7 +52,7 @@ def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
     return max(low, min(high, new)) / terms.slots
 
 
-def is_known_if_sent_tasks_start(terms: JobRatioInputs) -> bool:
+def can_last_sent_tasks_be_judged(terms: JobRatioInputs) -> bool:
     """Say whether the last sent tasks can be judged: all had time to start, or too many wait."""
     return terms.waiting > terms.allowed or not terms.fresh
 
@@ -151,12 +151,12 @@ class _JobRatioPredictor:
         self._situation = situation
         self._free = FreeClusterSlots(situation.room)
         self._ratios = {(ratio.campaign, ratio.cluster): ratio for ratio in situation.ratios}
-        self._views = {view.pair: view for view in situation.there}
+        self._views = {view.campaign_and_cluster: view for view in situation.there}
         self._settled: Counter[str] = Counter()
         tests = situation.test_campaigns
         for view in situation.there:
             if view.campaign not in tests:
-                self._settled[view.cluster] += view.startable - view.fresh
+                self._settled[view.cluster] += view.startable_task_count - view.fresh
         ended = pair_attempts_with_clusters(situation.ended, situation.arrays)
         self._ended = Counter(
             (attempt.campaign, cluster) for attempt, cluster in ended if attempt.outcome in STARTED_OUTCOMES
@@ -165,7 +165,7 @@ class _JobRatioPredictor:
     def predict_job_ratio(self, pair: CampaignCluster, request: JdlSettingsAtCluster) -> JobRatioUpdate:
         room, before, view = self._situation.room[pair[1]], self._ratios.get(pair), self._views.get(pair, NO_TASKS)
         slots = view.slots if room.law is JobRatioRule.MEASURED and view.slots else float(request.slots)
-        waiting = view.startable - view.fresh
+        waiting = view.startable_task_count - view.fresh
         waiting_of_others = self._settled[pair[1]] - waiting
         terms = JobRatioInputs(
             old=before.ratio if before else initial_job_ratio(room.law, slots, room.max_slots),
@@ -187,7 +187,7 @@ class _JobRatioPredictor:
             law=room.law,
             terms=terms,
             ratio=next_job_ratio(room.law, terms) if before else terms.old,
-            submitted=0 if is_known_if_sent_tasks_start(terms) else terms.submitted,
+            submitted=0 if can_last_sent_tasks_be_judged(terms) else terms.submitted,
         )
 
 

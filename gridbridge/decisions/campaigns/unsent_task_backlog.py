@@ -42,7 +42,7 @@ class UnsentTaskBacklog:
                 name
                 for name, request in campaign.jdl.clusters.items()
                 if name in situation.room
-                and situation.room[name].may_start(request.slots)
+                and situation.room[name].may_start_task_of_slots(request.slots)
                 and (campaign.number, name) not in barred
             ]
             for campaign in campaigns or situation.campaigns
@@ -113,10 +113,10 @@ def has_unplaceable_tasks(
     closed, taking = set[str](), set[str]()
     for name, request in campaign.jdl.clusters.items():
         room = situation.room.get(name)
-        is_unfit = room is not None and (room.is_drained or room.is_too_small(request.slots))
+        is_unfit = room is not None and (room.is_drained or room.has_too_few_slots(request.slots))
         if is_unfit or (campaign.number, name) in barred:
             closed.add(name)
-        elif room is not None and room.may_start(request.slots):
+        elif room is not None and room.may_start_task_of_slots(request.slots):
             taking.add(name)
     if any(campaign.jdl.clusters.keys() <= closed.union(kind.never) for kind in waiting):
         return True

@@ -37,21 +37,21 @@ def count_slots_and_startable_tasks(situation: BalanceSituation, queue: str) -> 
         nodes=len(nodes),
         running=sum(not node.state.is_coming for node in nodes),
         coming=sum(node.state.is_coming for node in nodes),
-        failed=sum(node.is_left_over for node in nodes),
+        failed=sum(node.is_failed_with_machine for node in nodes),
         leaving=sum(node.state.is_leaving for node in nodes),
         jobs=sum(len(row.jobs) for row in waiting),
-        wanted=sum(row.slots for row in waiting),
-        free=sum(instance.free for instance in usable),
+        wanted=sum(row.total_requested_slots for row in waiting),
+        free=sum(instance.free_slots for instance in usable),
         slots=sum(instance.total for instance in usable),
         slots_per_node=_most_frequent_slots_per_host(own, situation.master),
-        waited_s=max(0.0, elapsed_s(min(since), situation.now)) if since else 0.0,
-        unchanged_s=None if situation.last_change is None else elapsed_s(situation.last_change, situation.now),
+        waited_s=max(0.0, seconds_between(min(since), situation.now)) if since else 0.0,
+        unchanged_s=None if situation.last_change is None else seconds_between(situation.last_change, situation.now),
     )
 
 
 def startable_waiting_jobs(waiting: Iterable[WaitingJobGroup]) -> list[WaitingJobGroup]:
     """Return the waiting jobs that may start now, except best-effort jobs and campaign tasks."""
-    return [row for row in waiting if row.can_start and not row.fills_gaps]
+    return [row for row in waiting if row.can_start and not row.uses_only_spare_slots]
 
 
 def when_first_job_was_startable(row: WaitingJobGroup, situation: BalanceSituation) -> datetime | None:
@@ -78,7 +78,7 @@ def why_no_node_is_added_for_jobs(row: WaitingJobGroup) -> NodeAddOrRemoveRefusa
     state = row.state
     if row.is_inner and state.can_start:
         return NodeAddOrRemoveRefusalCause.INNER
-    if row.can_start and row.fills_gaps:
+    if row.can_start and row.uses_only_spare_slots:
         return NodeAddOrRemoveRefusalCause.CAMPAIGN if row.is_campaign else NodeAddOrRemoveRefusalCause.BEST_EFFORT
     if state.can_start:
         return NodeAddOrRemoveRefusalCause.FUTURE if row.is_deferred else None
@@ -97,7 +97,9 @@ def is_pause_after_node_change_over(figures: BalancePlanFigures, rules: BalanceS
 
 def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
     """Return all nodes and hosts of the cluster sorted by name, except powered-off standby hosts."""
-    nodes = sorted((node for node in situation.nodes if node.counts), key=lambda node: node.is_left_over)
+    nodes = sorted(
+        (node for node in situation.nodes if node.counts_towards_limits), key=lambda node: node.is_failed_with_machine
+    )
     asleep = {short_host_name(node.name) for node in situation.nodes if node.state is ElasticNodeState.STANDBY}
     listed = (host.name for host in situation.cell.hosts if short_host_name(host.name) not in asleep)
     hosts = [situation.master, *listed]
@@ -116,11 +118,11 @@ def hosts_with_known_tasks(situation: BalanceSituation) -> frozenset[str]:
     unlisted = {host.name for host in situation.cell.hosts} - listed
     if not unlisted or not situation.layout.queues:
         return listed
-    placed = situation.layout.placed
+    placed = situation.layout.hosts_with_queue
     return listed | {host for host in unlisted if short_host_name(host) not in placed}
 
 
-def elapsed_s(since: datetime, now: datetime) -> float:
+def seconds_between(since: datetime, now: datetime) -> float:
     return (now - since).total_seconds()
 
 

@@ -127,7 +127,7 @@ def _plan_sentence_words(plan: BalancePlan, rules: BalanceSection, demand: Deman
         "nodes": figures.nodes,
         "there": number_with_noun(figures.nodes, "node"),
         "cost": "costs" if figures.nodes == 1 else "cost",
-        "useful": figures.useful,
+        "useful": figures.useful_node_count,
         "staying": figures.nodes - figures.leaving,
         "leaving": f", {more} leaving" if figures.leaving else "",
         "queue": rules.queue,

@@ -15,7 +15,7 @@ Record = TypeVar("Record", BalancerOwnedNode, PoolFailureRecord, WaitingJobsHist
 TimeChange = Callable[[datetime], datetime]
 
 
-def shift_time(at: datetime, by: timedelta) -> datetime:
+def shift_time_by_clock_step(at: datetime, by: timedelta) -> datetime:
     """Return a time shifted by a clock step; if the result is out of range, return the time unchanged."""
     try:
         return at + by

@@ -58,7 +58,7 @@ class SimulatedFreeSlots:
     matched: set[str] = field(default_factory=set)  # names of the nodes on which tasks were placed
     new: int = 0
 
-    def put(self, slots: int, tasks: int) -> None:
+    def place_tasks_on_nodes(self, slots: int, tasks: int) -> None:
         """Place tasks that need `slots` slots each; add new nodes if too few slots are free."""
         if slots > self.new_slots:
             self._spread_task_over_nodes(slots * tasks)
@@ -100,11 +100,11 @@ def _pack_tasks_into_simulated_nodes(situation: BalanceSituation, new_slots: int
     ready = [instance for instance in situation.cell.instances if instance.is_usable]
     bins = SimulatedFreeSlots(
         names=[*(instance.host for instance in ready), *coming],
-        free=[*(instance.free for instance in ready), *(new_slots for _ in coming)],
+        free=[*(instance.free_slots for instance in ready), *(new_slots for _ in coming)],
         new_slots=new_slots,
     )
     for row in startable_waiting_jobs(situation.cell.waiting):
-        bins.put(row.shape.slots, row.tasks)
+        bins.place_tasks_on_nodes(row.shape.slots, row.tasks)
     return bins
 
 
@@ -114,8 +114,8 @@ def _count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalancePlanF
         nodes=len(situation.nodes),
         running=sum(not node.state.is_coming for node in situation.nodes),
         jobs=sum(len(row.jobs) for row in waiting),
-        wanted=sum(row.slots for row in waiting),
-        free=sum(instance.free for instance in situation.cell.instances),
+        wanted=sum(row.total_requested_slots for row in waiting),
+        free=sum(instance.free_slots for instance in situation.cell.instances),
         slots=sum(instance.total for instance in situation.cell.instances),
         slots_per_node=None,
         waited_s=0.0,
@@ -159,15 +159,15 @@ def _seconds_to_removal_of_idle_node(
     if way.rules is ComparedReplayRules.AZGE:
         yield IDLE_TIMEOUT_S - idle_s
     elif way.rules is ComparedReplayRules.STARCLUSTER:
-        yield _seconds_to_mark_in_billing_unit(way.balance.kill_after_min * MINUTE_S, up_s, HOUR_S)
+        yield _seconds_to_point_in_billing_unit(way.balance.kill_after_min * MINUTE_S, up_s, HOUR_S)
     elif way.rules in (ComparedReplayRules.DEMAND, ComparedReplayRules.SQUEEZE):
         yield way.demand.idle_timeout_s - idle_s
         unit_s = way.demand.billing_s
         if unit_s > MINUTE_S:
-            yield _seconds_to_mark_in_billing_unit(unit_s * (1 - way.demand.billing_window), up_s, unit_s)
+            yield _seconds_to_point_in_billing_unit(unit_s * (1 - way.demand.billing_window), up_s, unit_s)
 
 
-def _seconds_to_mark_in_billing_unit(mark_s: float, up_s: float, unit_s: float) -> float:
+def _seconds_to_point_in_billing_unit(mark_s: float, up_s: float, unit_s: float) -> float:
     """Return the seconds until a node's uptime reaches second `mark_s` of a billing unit."""
     return (mark_s - up_s) % unit_s or unit_s
 

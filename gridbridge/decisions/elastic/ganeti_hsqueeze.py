@@ -33,7 +33,7 @@ def plan_ganeti_power_changes(cluster: GanetiCluster, minimal: float, target: fl
         way = GanetiSqueezeAction.OFFLINE if chosen else GanetiSqueezeAction.NOTHING
     moves, after = tuple[GanetiInstanceMove, ...](), cluster
     if way is not GanetiSqueezeAction.NOTHING:
-        end = placement.switched(chosen, to_online=way is GanetiSqueezeAction.ONLINE)
+        end = placement.placement_with_nodes_switched(chosen, to_online=way is GanetiSqueezeAction.ONLINE)
         moves = balance_ganeti_instances(end)
         after = _ganeti_cluster_after_moves(cluster, end)
     return GanetiSqueezePlan(
@@ -75,7 +75,7 @@ def _ganeti_nodes_that_may_power_off(cluster: GanetiCluster) -> tuple[int, ...]:
         if not node.is_offline
         and not node.is_master
         and at not in seconds
-        and not any(cluster.instances[index].template.is_local for index in primaries[at])
+        and not any(cluster.instances[index].template.uses_disk_of_node for index in primaries[at])
     ]
     return tuple(sorted(fit, key=lambda at: -len(primaries[at])))
 
@@ -103,7 +103,7 @@ def _do_moves_leave_reserve(
     placement: GanetiInstancePlacement, nodes: tuple[int, ...], reserve: GanetiInstanceLoad, *, to_online: bool
 ) -> bool:
     """Say whether all instances can move to online nodes while each node keeps the reserve."""
-    tried = placement.switched(nodes, to_online=to_online)
+    tried = placement.placement_with_nodes_switched(nodes, to_online=to_online)
     if not _have_online_nodes_enough_memory(tried, reserve):
         return False
     balance_ganeti_instances(tried)
@@ -118,7 +118,7 @@ def _have_online_nodes_enough_memory(tried: GanetiInstancePlacement, reserve: Ga
         not tried.is_online[primary] and instance not in movable for instance, (primary, _) in enumerate(tried.homes)
     ):
         return False
-    online = [tried.hardware[node] for node in tried.online]
+    online = [tried.hardware[node] for node in tried.online_node_indices]
     live_mem = sum(load.live_mem for load in tried.loads)
     room = sum(hardware.room for hardware in online)
     return room - live_mem > len(online) * reserve.live_mem or not online
@@ -153,7 +153,7 @@ def ganeti_squeeze_shell_commands(plan: GanetiSqueezePlan, before: GanetiCluster
     """Return the shell commands of a squeeze; the caller's script must define a shell function `check`."""
     if plan.way is GanetiSqueezeAction.NOTHING:
         return "echo Nothing to do"
-    names = before.aliases
+    names = before.names_without_common_domain
     nodes = [names[before.nodes[at].name] for at in plan.nodes]
     moving = _ganeti_move_commands(plan, before)
     if plan.way is GanetiSqueezeAction.ONLINE:
@@ -165,7 +165,7 @@ def ganeti_squeeze_shell_commands(plan: GanetiSqueezePlan, before: GanetiCluster
 
 
 def _ganeti_move_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
-    names = before.aliases
+    names = before.names_without_common_domain
     nodes = [names[node.name] for node in before.nodes]
     instances = [(instance.name, "migrate" if instance.status.is_up else "failover") for instance in before.instances]
     lines: list[str] = []

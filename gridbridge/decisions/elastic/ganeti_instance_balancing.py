@@ -40,7 +40,7 @@ class GanetiMoveScoreSums:
 
     def __init__(self, at: GanetiInstancePlacement) -> None:
         self.at = at
-        self.online = at.online
+        self.online = at.online_node_indices
         count = len(self.online) or 1
         contributions = [at.contributions[node] for node in self.online]
         self.centre = [sum(contribution[k] for contribution in contributions) / count for k in STANDING]
@@ -59,7 +59,7 @@ class GanetiMoveScoreSums:
         offline = (load for load, is_online in zip(self.at.loads, self.at.is_online, strict=True) if not is_online)
         self.away = sum(map(_offline_node_penalty, offline))
         self.linear = self.away + sum(_summed_score_terms(contribution) for contribution in contributions)
-        self.terms = [self._weighted_spread(k, 0.0, 0.0) for k in STANDING]
+        self.terms = [self._weighted_standard_deviation(k, 0.0, 0.0) for k in STANDING]
         self.spread = sum(self.terms)
 
     def change_without_instance(self, node: int, burden: GanetiInstanceLoad) -> ScoreChange:
@@ -136,10 +136,10 @@ class GanetiMoveScoreSums:
                 sums[k] = a + by_sum, b + by_square
         value = self.linear + sum(change[0] for change in changes) + self.spread
         for k, (by_sum, by_square) in sums.items():
-            value += self._weighted_spread(k, by_sum, by_square) - self.terms[k]
+            value += self._weighted_standard_deviation(k, by_sum, by_square) - self.terms[k]
         return value
 
-    def _weighted_spread(self, k: int, by_sum: float, by_square: float) -> float:
+    def _weighted_standard_deviation(self, k: int, by_sum: float, by_square: float) -> float:
         count = len(self.online) or 1
         mean = (self.sums[k] + by_sum) / count
         variance = (self.squares[k] + by_square) / count - mean * mean
@@ -175,7 +175,7 @@ def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanc
     """Move Ganeti instances, the best move first, while the score improves; return the moves."""
     moves = []
     changes = GanetiMoveScoreSums(at)
-    now = at.score({})
+    now = at.imbalance_score_after_changes({})
     while best := _best_instance_move(at, changes, now):
         now, step, changed = best
         nodes = frozenset((*at.homes[step.instance], *step.home)) - {NO_NODE}
@@ -202,7 +202,7 @@ def _best_instance_move(
     least = now
     for step in _instance_moves_near_best_score(at, changes, now):
         changed = step.changed or ganeti_loads_after_unmirrored_move(at, step.instance, step.target)
-        value = at.score(changed)
+        value = at.imbalance_score_after_changes(changed)
         if value < least:
             least, best = value, (value, step, changed)
     return best
@@ -261,7 +261,7 @@ def _moves_of_instance(
             yield GanetiMoveWithEstimatedScore(nearly, instance, kind, target, (target, secondary), None)
         return
     for kind, target, home, changed in possible_ganeti_instance_moves(at, instance, changes.online):
-        nearly = at.score(changed) if at.has_pairs else changes.estimated_score(changed)
+        nearly = at.imbalance_score_after_changes(changed) if at.has_pairs else changes.estimated_score(changed)
         yield GanetiMoveWithEstimatedScore(nearly, instance, kind, target, home, changed)
 
 
@@ -281,5 +281,5 @@ def _target_nodes_near_best_score(
     ]
     if at.has_pairs:
         all_loads = ((ganeti_loads_after_unmirrored_move(at, instance, target), target) for target, _ in targets)
-        return [(at.score(changed), target) for changed, target in all_loads]
+        return [(at.imbalance_score_after_changes(changed), target) for changed, target in all_loads]
     return changes.targets_near_best_score(changes.change_without_instance(primary, burden), targets, least)

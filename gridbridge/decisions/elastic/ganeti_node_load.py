@@ -250,7 +250,7 @@ def _instance_memory_by_node(cluster: ganeti_cluster.GanetiCluster) -> list[int]
     """Return the memory of each node's primary instances, except those with one node for both copies."""
     used = [0] * len(cluster.nodes)
     for instance in cluster.instances:
-        if instance.status.takes_memory and instance.primary != instance.secondary:
+        if instance.status.uses_memory_of_node and instance.primary != instance.secondary:
             used[instance.primary] += instance.mem
     return used
 
@@ -312,12 +312,12 @@ def _load_of_ganeti_instance(
     is_on = instance.status is not ganeti_cluster.GanetiInstanceStatus.OFFLINE
     return GanetiInstanceLoad(
         mem=instance.mem,
-        live_mem=instance.mem if instance.status.takes_memory else 0,
+        live_mem=instance.mem if instance.status.uses_memory_of_node else 0,
         kept_mem=instance.mem if is_on and instance.is_balanced else 0,
         disk=instance.disk,
         vcpus=instance.vcpus if is_on else 0,
-        is_local=instance.template.is_local,
-        is_mirrored=instance.template.mirror is ganeti_cluster.GanetiDiskMirroring.INTERNAL,
+        is_local=instance.template.uses_disk_of_node,
+        is_mirrored=instance.template.disk_mirroring is ganeti_cluster.GanetiDiskMirroring.INTERNAL,
         spindle_use=instance.spindle_use,
         spindles=instance.spindles,
         tags=tuple(tag for tag in instance.tags if tag.startswith(apart)),

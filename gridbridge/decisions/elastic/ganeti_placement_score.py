@@ -125,11 +125,11 @@ class GanetiInstancePlacement:
     has_pairs: bool  # some instances have exclusion tags, and some nodes have locations
 
     @property
-    def online(self) -> tuple[int, ...]:
+    def online_node_indices(self) -> tuple[int, ...]:
         """The indices of the online nodes, which may take instances."""
         return tuple(node for node, is_on in enumerate(self.is_online) if is_on)
 
-    def switched(self, nodes: tuple[int, ...], *, to_online: bool) -> "GanetiInstancePlacement":
+    def placement_with_nodes_switched(self, nodes: tuple[int, ...], *, to_online: bool) -> "GanetiInstancePlacement":
         """Return a copy of the placement in which the given nodes are all online or all offline."""
         is_online = list(self.is_online)
         for node in nodes:
@@ -143,7 +143,7 @@ class GanetiInstancePlacement:
             is_online=is_online,
         )
 
-    def score(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
+    def imbalance_score_after_changes(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
         contributions, offline = [], []
         pairs: Counter[tuple[str, str]] = Counter()
         for node, is_online in enumerate(self.is_online):

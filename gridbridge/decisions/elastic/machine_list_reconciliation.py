@@ -33,7 +33,7 @@ class MachinesOfOwnedNodes:
             for machine in reversed(_machines_of_pool_owned_by_cluster(world, pool)):
                 self._by_id[pool, machine.id] = self._by_name[pool, machine.name] = machine
 
-    def of(self, node: BalancerOwnedNode) -> ProviderMachine | None:
+    def find_machine_of_node(self, node: BalancerOwnedNode) -> ProviderMachine | None:
         """Return a node's machine, found by id or, while the id is unknown, by name."""
         if node.machine:
             return self._by_id.get((node.pool, node.machine))
@@ -45,7 +45,7 @@ def _machines_of_pool_owned_by_cluster(world: BalancerNodesSnapshot, pool: str) 
     own = (
         machine
         for machine in world.machines.get(pool, ())
-        if machine.belongs_to(world.cluster)
+        if machine.has_owner_tag_of_cluster(world.cluster)
         and machine.pool == pool
         and machine.state is not ProviderMachineState.GONE
         and MASTER_TAG not in machine.tags
@@ -74,7 +74,7 @@ def machine_missing_since_by_node(
     for node in world.kept:
         since = before.get(unique_node_key(node))
         if node.pool in world.machines:
-            is_out = is_machine_missing_or_stopped(ours.of(node), node.pool, world)
+            is_out = is_machine_missing_or_stopped(ours.find_machine_of_node(node), node.pool, world)
             since = (since or world.now) if is_out else None
         if since is not None:
             out_since[unique_node_key(node)] = min(since, world.now)
@@ -115,7 +115,7 @@ def nodes_with_undeleted_machines(world: BalancerNodesSnapshot) -> tuple[Balance
         if node.pool not in world.switched
         and (node.state is failed or (node.state is removing and world.host_state(node.name) is None))
         and (world.now - node.since).total_seconds() > LISTED_S
-        and ours.of(node) is not None
+        and ours.find_machine_of_node(node) is not None
     )
 
 
@@ -183,7 +183,7 @@ def _node_by_name_of_unlisted_machines(world: BalancerNodesSnapshot) -> Mapping[
     """Return one node for each name whose nodes all lack a listed machine; failed nodes come last."""
     nodes = [node for node in world.kept if node.pool not in world.switched]
     ours = MachinesOfOwnedNodes(world)
-    listed = {node.name for node in nodes if ours.of(node) is not None}
+    listed = {node.name for node in nodes if ours.find_machine_of_node(node) is not None}
     without_machine = [node for node in nodes if node.name not in listed]
     without_machine.sort(key=lambda node: node.state is not ElasticNodeState.FAILED)
     return {node.name: node for node in without_machine}

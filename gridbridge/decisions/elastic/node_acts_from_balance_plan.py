@@ -88,7 +88,7 @@ def plan_due_node_acts(
             decided[node] = DueNodeAct(node=node, before=node)
     due = [*(act for act in first if act.before not in decided), *decided.values()]
     due = [replace(act, before=wished[act.before]) if act.before else act for act in due]
-    for name in unused_names_for_new_nodes(world, rules.prefix_at(world.cluster), plan.add):
+    for name in unused_names_for_new_nodes(world, rules.node_name_prefix(world.cluster), plan.add):
         node = BalancerOwnedNode(name=name, pool=plan.pool, state=ElasticNodeState.REQUESTED, since=world.now)
         due.append(DueNodeAct(node=node, act=BalancerNodeAct.CREATE))
     return tuple(due)
@@ -144,7 +144,7 @@ def elastic_nodes_for_policies(
 
     def is_reachable(node: BalancerOwnedNode) -> bool:
         is_on_its_way = node.state is not ElasticNodeState.READY
-        return node.pool in world.machines and (is_on_its_way or ours.of(node) is not None)
+        return node.pool in world.machines and (is_on_its_way or ours.find_machine_of_node(node) is not None)
 
     return tuple(replace(node_with_idle_time(node, world.now), is_unreachable=not is_reachable(node)) for node in nodes)
 
@@ -152,8 +152,8 @@ def elastic_nodes_for_policies(
 def node_with_idle_time(node: BalancerOwnedNode, now: datetime) -> ElasticNode:
     """Return the facts about a node; the idle time of a ready node starts now if none is recorded."""
     if node.state is not ElasticNodeState.READY:
-        return node.node
-    return replace(node.node, idle_since=node.idle_since or now)
+        return node.as_elastic_node
+    return replace(node.as_elastic_node, idle_since=node.idle_since or now)
 
 
 def fulfilled_administrator_requests(

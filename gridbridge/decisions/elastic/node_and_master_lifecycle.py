@@ -49,7 +49,7 @@ def _acts_of_known_nodes(world: BalancerNodesSnapshot, patience: NodeLifecycleTi
         (pool, machine.id)
         for pool, machines in world.machines.items()
         for machine in machines
-        if not machine.belongs_to(world.cluster)
+        if not machine.has_owner_tag_of_cluster(world.cluster)
     }
     for node in world.kept:
         if (node.pool, node.machine) in anothers:
@@ -61,8 +61,8 @@ def _acts_of_known_nodes(world: BalancerNodesSnapshot, patience: NodeLifecycleTi
             if not machine_list_reconciliation.is_machine_missing_briefly(node, world):
                 yield replace(machine_list_reconciliation.act_to_adopt_node(successors[node]), before=node)
         elif node.pool in world.machines:
-            case = _NodeLifecycleCase(node, ours.of(node), world, patience)
-            rule = _act_of_own_host if node.pool in world.switched else RULES.get(node.state)
+            case = _NodeLifecycleCase(node, ours.find_machine_of_node(node), world, patience)
+            rule = _act_of_site_owned_host if node.pool in world.switched else RULES.get(node.state)
             if rule is not None and (act := rule(case)):
                 yield replace(act, before=node)
 
@@ -75,33 +75,35 @@ class _NodeLifecycleCase:
     patience: NodeLifecycleTimeouts
 
     @property
-    def age_s(self) -> float:
+    def seconds_in_present_state(self) -> float:
         """The seconds since the node entered the present state."""
         return (self.world.now - self.node.since).total_seconds()
 
     @property
-    def was_late(self) -> bool:
+    def had_join_timed_out(self) -> bool:
         """Whether a node that joins the cell had already timed out in the last round."""
         last = self.world.last_round or self.node.since
         return (last - self.node.since).total_seconds() > self.patience.join_s
 
     @property
-    def host(self) -> BusyOrSilentHostState | None:
+    def host_state_in_cell(self) -> BusyOrSilentHostState | None:
         """The state of the node's host in the cell; None if the cell has no such host."""
         return self.world.host_state(self.node.name)
 
     @property
-    def is_out(self) -> bool:
+    def is_machine_unavailable(self) -> bool:
         """Whether the machine is stopped, or missing from the provider's list."""
         return machine_list_reconciliation.is_machine_missing_or_stopped(self.machine, self.node.pool, self.world)
 
     @property
-    def is_in_doubt(self) -> bool:
+    def may_unlisted_machine_run(self) -> bool:
         """Whether a machine may still run although the provider does not list the machine."""
-        return self.is_out and (is_host_reporting(self.host) or self.is_out_briefly)
+        return self.is_machine_unavailable and (
+            is_host_reporting(self.host_state_in_cell) or self.is_machine_only_briefly_missing
+        )
 
     @property
-    def is_out_briefly(self) -> bool:
+    def is_machine_only_briefly_missing(self) -> bool:
         """Whether the machine has been missing too briefly to be taken for gone."""
         return machine_list_reconciliation.is_machine_missing_briefly(self.node, self.world)
 
@@ -109,12 +111,12 @@ class _NodeLifecycleCase:
         return self.node.with_state(state, self.world.now, cause)
 
 
-def _act_of_own_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_site_owned_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
     act = site_host_power_lifecycle.due_act_of_powered_host(
         site_host_power_lifecycle.PowerManagedHostFacts(
             node=case.node,
             machine=case.machine,
-            host=case.host,
+            host=case.host_state_in_cell,
             now=case.world.now,
             is_any_closed=bool(case.world.closed),
             boot_s=case.patience.boot_s,
@@ -132,7 +134,7 @@ def _act_of_requested_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
         booting = case.node_in_state(ElasticNodeState.BOOTING)
         node = machine_list_reconciliation.update_node_from_machine(booting, case.machine, case.world)
         return _act_of_booting_node(replace(case, node=node))
-    if case.age_s > LISTED_S:
+    if case.seconds_in_present_state > LISTED_S:
         return DueNodeAct(node=case.node_in_state(ElasticNodeState.GONE, NodeStateCause.NOT_GRANTED), is_over=True)
     if case.node.cause is NodeStateCause.LATER:
         return DueNodeAct(node=replace(case.node, cause=NodeStateCause.NONE), act=BalancerNodeAct.CREATE)
@@ -142,7 +144,7 @@ def _act_of_requested_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
 def _act_of_booting_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Let a running machine join the cell; destroy a machine that does not boot in time."""
     if case.machine is None:
-        if case.is_in_doubt:
+        if case.may_unlisted_machine_run:
             return DueNodeAct(node=case.node)
         return DueNodeAct(node=case.node_in_state(ElasticNodeState.GONE, NodeStateCause.NOT_THERE), is_over=True)
     node = machine_list_reconciliation.update_node_from_machine(case.node, case.machine, case.world)
@@ -150,7 +152,7 @@ def _act_of_booting_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     if case.machine.state is ProviderMachineState.RUNNING and node.address and has_key:
         joining = replace(node, state=ElasticNodeState.JOINING, since=case.world.now)
         return DueNodeAct(node=joining, act=BalancerNodeAct.JOIN)
-    if case.age_s > case.patience.boot_s:
+    if case.seconds_in_present_state > case.patience.boot_s:
         failed = node.with_state(ElasticNodeState.FAILED, case.world.now, NodeStateCause.NEVER_BOOTED)
         return DueNodeAct(node=failed, act=BalancerNodeAct.DESTROY)
     return DueNodeAct(node=node)
@@ -161,12 +163,12 @@ def _act_of_joining_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
 
     A busy node never times out, because an earlier round may have stopped after the last step.
     """
-    if case.is_in_doubt:
+    if case.may_unlisted_machine_run:
         return None
-    if case.machine is None or case.is_out:
+    if case.machine is None or case.is_machine_unavailable:
         return _act_after_machine_loss(case)
-    is_busy = case.host is not None and case.host.is_busy
-    if case.was_late and not is_busy:
+    is_busy = case.host_state_in_cell is not None and case.host_state_in_cell.is_busy
+    if case.had_join_timed_out and not is_busy:
         removing = case.node_in_state(ElasticNodeState.REMOVING, NodeStateCause.NEVER_JOINED)
         return DueNodeAct(node=removing, act=BalancerNodeAct.EVICT)
     node = machine_list_reconciliation.update_node_from_machine(case.node, case.machine, case.world)
@@ -179,10 +181,10 @@ def _act_of_ready_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     A silent node may run tasks: it is removed only if long idle and silent, while few other hosts are silent.
     A node with disabled queues is reopened once no queue is disabled on all hosts.
     """
-    node, host, now = case.node, case.host, case.world.now
-    if case.is_in_doubt:
+    node, host, now = case.node, case.host_state_in_cell, case.world.now
+    if case.may_unlisted_machine_run:
         return None
-    if case.is_out:
+    if case.is_machine_unavailable:
         return _act_after_machine_loss(case)
     is_busy = host is not None and host.is_busy
     node = replace(node, idle_since=None if is_busy else node.idle_since or now)
@@ -199,9 +201,9 @@ def _act_of_ready_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
 
 def _act_of_draining_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Close a node, and remove the node if the node is still idle or the machine is gone."""
-    if case.is_in_doubt:
+    if case.may_unlisted_machine_run:
         return None
-    if case.is_out:
+    if case.is_machine_unavailable:
         return _act_after_machine_loss(case)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.REMOVE)
 
@@ -212,12 +214,14 @@ def _act_of_removing_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     The node's name and file export are removed last. A node whose machine seemed gone joins the cell again if the
     machine runs or the daemon reports.
     """
-    if case.node.cause is NodeStateCause.VANISHED and (not case.is_out or is_host_reporting(case.host)):
+    if case.node.cause is NodeStateCause.VANISHED and (
+        not case.is_machine_unavailable or is_host_reporting(case.host_state_in_cell)
+    ):
         returning = replace(case.node_in_state(ElasticNodeState.JOINING), idle_since=None, step=HostJoinStep.NONE)
         if case.machine is not None:
             returning = machine_list_reconciliation.update_node_from_machine(returning, case.machine, case.world)
         return DueNodeAct(node=returning, act=BalancerNodeAct.JOIN)
-    has_left = case.host is None and case.node.step is HostJoinStep.LEFT
+    has_left = case.host_state_in_cell is None and case.node.step is HostJoinStep.LEFT
     if case.machine is None and has_left:
         return DueNodeAct(node=case.node_in_state(ElasticNodeState.GONE, case.node.cause), is_over=True)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.EVICT)
@@ -235,7 +239,7 @@ def _act_after_machine_loss(case: _NodeLifecycleCase) -> DueNodeAct:
 def _act_of_failed_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     """Destroy the machine of a failed node, but keep the host, which may belong to another node."""
     if case.machine is None:
-        if case.is_out_briefly:
+        if case.is_machine_only_briefly_missing:
             return None
         return DueNodeAct(node=case.node_in_state(ElasticNodeState.GONE, case.node.cause), is_over=True)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.DESTROY)
@@ -246,9 +250,9 @@ def _act_of_standby_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
 
     A restarted node gets its new address, because another machine may have the old one.
     """
-    if case.is_in_doubt:
+    if case.may_unlisted_machine_run:
         return None
-    if case.machine is None or (case.is_out and not case.node.is_kept):
+    if case.machine is None or (case.is_machine_unavailable and not case.node.is_kept):
         return _act_after_machine_loss(case)
     if case.machine.state is ProviderMachineState.RUNNING and case.machine.address:
         joining = replace(case.node_in_state(ElasticNodeState.JOINING), step=HostJoinStep.NONE)
@@ -304,4 +308,4 @@ def _is_cell_in_use(situation: BalanceSituation) -> bool:
     instances = situation.cell.instances
     hosts = [*(host.name for host in situation.cell.hosts), *(instance.host for instance in instances)]
     has_others = not all(is_same_host(host, situation.master) for host in hosts)
-    return has_others or any(instance.is_wanted for instance in instances)
+    return has_others or any(instance.has_tasks_or_reserved_slots for instance in instances)

@@ -83,9 +83,13 @@ def node_costs_since_last_round(
     """
     month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     began = month - timedelta(microseconds=1)
-    paid = [node for node in nodes if node.machine and node.node.counts]
+    paid = [node for node in nodes if node.machine and node.as_elastic_node.counts_towards_limits]
     keys = {(node.pool, node.machine) for node in nodes if node.machine}
-    new = [node for node in after if node.machine and node.node.counts and (node.pool, node.machine) not in keys]
+    new = [
+        node
+        for node in after
+        if node.machine and node.as_elastic_node.counts_towards_limits and (node.pool, node.machine) not in keys
+    ]
     units = [(node, _count_billing_units_begun(node, max(before, began), now, unit_s, counted=1)) for node in paid]
     units += [(node, _count_billing_units_begun(node, began, now, unit_s, counted=0)) for node in new]
     hours = unit_s / HOUR_S
@@ -121,7 +125,7 @@ def choose_pool_for_new_nodes(
     """Choose the pool of a plan's new nodes, unless chosen; without a usable pool the plan adds no node."""
     if not plan.add or plan.pool:
         return plan if plan.pool in usable else replace(plan, add=0)
-    pools_of_nodes = [node.pool for node in nodes if node.node.counts]
+    pools_of_nodes = [node.pool for node in nodes if node.as_elastic_node.counts_towards_limits]
     by_rank = sorted(
         (-pool.priority, node_price_at_hour(pool, local_now) / pool.slots, name)
         for name, pool in pools.items()

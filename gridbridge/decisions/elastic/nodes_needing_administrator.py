@@ -33,7 +33,7 @@ def silent_nodes_with_tasks(world: BalancerNodesSnapshot, silent_s: float) -> tu
         node
         for node in (() if world.is_unready else world.kept)
         if node.pool not in world.switched
-        and (machine := ours.of(node)) is not None
+        and (machine := ours.find_machine_of_node(node)) is not None
         and machine.state is ProviderMachineState.RUNNING
         and (host := world.host_state(node.name)) is not None
         and host.is_busy
@@ -94,7 +94,7 @@ def find_reporting_nodes_without_listed_machine(world: BalancerNodesSnapshot) ->
         and node.machine
         and node.pool in world.machines
         and node.pool not in world.switched
-        and ours.of(node) is None
+        and ours.find_machine_of_node(node) is None
         and is_host_reporting(world.host_state(node.name))
         and not (machine_list_reconciliation.is_machine_missing_briefly(node, world) or node in successors)
     )
@@ -108,7 +108,7 @@ def find_machines_of_unknown_pools(world: BalancerNodesSnapshot) -> tuple[tuple[
         (machine.id, machine.name): (pool, machine)
         for pool in sorted(world.machines)
         for machine in world.machines[pool]
-        if machine.belongs_to(world.cluster)
+        if machine.has_owner_tag_of_cluster(world.cluster)
         and machine.state is not ProviderMachineState.GONE
         and machine.pool not in pools
         and machine.id not in machine_ids

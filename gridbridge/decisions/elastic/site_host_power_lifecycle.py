@@ -45,29 +45,29 @@ class PowerManagedHostFacts:
     is_any_closed: bool = False  # True: some queue is disabled by hand on all hosts
 
     @property
-    def is_late(self) -> bool:
+    def has_state_timed_out(self) -> bool:
         """Whether the host has been in its state for longer than `boot_s`."""
         return (self.now - self.node.since).total_seconds() > self.boot_s
 
     @property
-    def reports(self) -> bool:
+    def does_host_daemon_report(self) -> bool:
         """Whether the cell lists the host's daemon as reporting; after a power-off the list may be outdated."""
         return is_host_reporting(self.host)
 
     @property
-    def is_up(self) -> bool:
+    def is_host_up(self) -> bool:
         """Whether the host's daemon reports, and the provider does not report the host as off."""
-        return self.reports and not self.is_told_off
+        return self.does_host_daemon_report and not self.does_provider_report_off
 
     @property
-    def is_told_off(self) -> bool:
+    def does_provider_report_off(self) -> bool:
         """Whether the provider reports that the host has no power."""
         return self.machine is not None and self.machine.state is ProviderMachineState.STOPPED
 
     @property
-    def is_off(self) -> bool:
+    def is_host_off(self) -> bool:
         """Whether the provider reports the host as off, and the host's daemon does not report."""
-        return self.is_told_off and not self.reports
+        return self.does_provider_report_off and not self.does_host_daemon_report
 
     def node_in_state(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
         return self.node.with_state(state, self.now, cause)
@@ -161,11 +161,11 @@ def _act_of_ready_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
 
     A host with disabled queues is reopened once no queue is disabled on all hosts.
     """
-    if case.is_off:
+    if case.is_host_off:
         return _act_to_record_standby(case)
-    if case.node.step is HostJoinStep.CLOSED and case.reports and not case.is_any_closed:
+    if case.node.step is HostJoinStep.CLOSED and case.does_host_daemon_report and not case.is_any_closed:
         return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
-    is_idle = case.reports and case.host is not None and not case.host.is_busy
+    is_idle = case.does_host_daemon_report and case.host is not None and not case.host.is_busy
     idle = (case.node.idle_since or case.now) if is_idle else None
     node = replace(case.node, idle_since=idle)
     return DueNodeAct(node=node) if node != case.node else None
@@ -173,12 +173,12 @@ def _act_of_ready_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
 
 def _act_of_draining_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Repeat the power-off until the host is off."""
-    if case.is_off:
+    if case.is_host_off:
         return _act_to_record_standby(case, case.node.cause)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.REST)
 
 
-def _host_with_task_cause(case: PowerManagedHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
+def _set_under_tasks_cause(case: PowerManagedHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
     """Set or clear cause UNDER_TASKS of a powered-off host; keep a cause that prevents waking."""
     if node.cause is NodeStateCause.DRAINED or node.cause.is_boot_failure:
         return node
@@ -190,7 +190,7 @@ def _host_with_task_cause(case: PowerManagedHostFacts, node: BalancerOwnedNode) 
 def _act_to_record_standby(case: PowerManagedHostFacts, cause: NodeStateCause = NodeStateCause.NONE) -> DueNodeAct:
     """Record that a host is off, without its start time, so that a person's power-on is noticed later."""
     return DueNodeAct(
-        node=replace(_host_with_task_cause(case, case.node_in_state(ElasticNodeState.STANDBY, cause)), up_since=None)
+        node=replace(_set_under_tasks_cause(case, case.node_in_state(ElasticNodeState.STANDBY, cause)), up_since=None)
     )
 
 
@@ -200,13 +200,13 @@ def _act_of_standby_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     Both wait for the time that a power-off may take. Any other silent host with power is left alone, because a
     person may use it.
     """
-    if case.is_told_off:
-        node = replace(_host_with_task_cause(case, case.node) if case.is_off else case.node, up_since=None)
+    if case.does_provider_report_off:
+        node = replace(_set_under_tasks_cause(case, case.node) if case.is_host_off else case.node, up_since=None)
         return DueNodeAct(node=node) if node != case.node else None
-    if case.is_late and case.is_up:
+    if case.has_state_timed_out and case.is_host_up:
         return DueNodeAct(node=case.node_in_state(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
     has_power = case.machine is not None and case.machine.state is ProviderMachineState.RUNNING
-    if case.is_late and has_power and case.node.up_since is not None:
+    if case.has_state_timed_out and has_power and case.node.up_since is not None:
         return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
     return None
 
@@ -216,25 +216,25 @@ def _act_of_booting_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
 
     A power-on may be lost, so it is repeated. After the boot time only the daemon's report counts.
     """
-    if case.is_up or (case.is_late and case.reports):
+    if case.is_host_up or (case.has_state_timed_out and case.does_host_daemon_report):
         return DueNodeAct(node=case.node_in_state(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
-    if case.is_late:
+    if case.has_state_timed_out:
         return DueNodeAct(
             node=case.node_in_state(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED), act=BalancerNodeAct.STOP
         )
-    return DueNodeAct(node=case.node, act=BalancerNodeAct.WAKE) if case.is_told_off else None
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.WAKE) if case.does_provider_report_off else None
 
 
 def _act_of_joining_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Repeat the opening of a host's queues, unless the host is powered off meanwhile."""
-    if case.is_off:
+    if case.is_host_off:
         return _act_to_record_standby(case)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
 
 
 def _act_of_failed_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Repeat the power-off of a failed host, unless the host's daemon reports by now."""
-    if case.is_up:
+    if case.is_host_up:
         return DueNodeAct(node=case.node_in_state(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
 

@@ -47,21 +47,21 @@ class StartableStandardRequestCount:
         self._squeeze = squeeze
         self._each: dict[int, int] = {}  # number of hosts, by number of standard requests that could start on the host
         for host in hosts:
-            self.add(count_startable_standard_requests(host.free, host.amounts, squeeze))
+            self.add_hosts(count_startable_standard_requests(host.free, host.amounts, squeeze))
 
-    def add(self, requests: int, hosts: int = 1) -> None:
+    def add_hosts(self, requests: int, hosts: int = 1) -> None:
         """Add `hosts` hosts, each with room for `requests` standard requests; -1 removes one host."""
         self.hosts += hosts
         self.requests += requests * hosts
         self._each[requests] = self._each.get(requests, 0) + hosts
 
-    def remove_if_spared(self, host: HostAcceptingTasks, factor: float) -> bool:
+    def remove_host_if_spared(self, host: HostAcceptingTasks, factor: float) -> bool:
         """Remove a host if all other hosts can start enough standard requests; return whether it was removed."""
         requests = count_startable_standard_requests(host.free, host.amounts, self._squeeze)
-        self.add(requests, -1)
+        self.add_hosts(requests, -1)
         is_spared = self.hosts > 0 and self.is_enough(factor)
         if not is_spared:
-            self.add(requests)
+            self.add_hosts(requests)
         return is_spared
 
     def is_enough(self, factor: float) -> bool:
@@ -133,7 +133,7 @@ def _hosts_to_be_removed(
 ) -> dict[str, str]:
     """Return the providers' nodes that the plan removes, by host name; they are marked as kept."""
     own = NodesByHostName(situation.nodes)
-    nodes = {node.name: host.name for host in hosts if (node := own.of_host(host.name))}
+    nodes = {node.name: host.name for host in hosts if (node := own.find_node_of_host(host.name))}
     kept_names = {node.name for node in situation.nodes if node.is_kept}
     return {nodes[name]: name for name in plan.remove if name in nodes and name in kept_names}
 
@@ -148,12 +148,12 @@ def find_hosts_accepting_tasks(
     for name, room in rooms.items():
         instances = room.cell.queues_by_host[name]
         own = [instance for instance in instances if instance.queue == rules.queue and instance.is_usable]
-        if not any(instance.total for instance in own) or leaving.of_host(name):
+        if not any(instance.total for instance in own) or leaving.find_node_of_host(name):
             continue
         hosts.append(
             HostAcceptingTasks(
                 name=name,
-                free=sum(instance.free for instance in own),
+                free=sum(instance.free_slots for instance in own),
                 amounts=room.amounts,
                 tasks=tuple(slots for instance in instances for slots in instance.running),
                 movable=facts.movable.get(name, ()),
@@ -189,12 +189,12 @@ def _plan_hosts_to_wake(
     fresh = count_startable_standard_requests(usual, (), squeeze)
     reserve, on = StartableStandardRequestCount(squeeze, hosts), list[str]()
     for _ in (node for node in situation.nodes if node.state.is_coming):
-        reserve.add(fresh)
+        reserve.add_hosts(fresh)
     for node in asleep[:room]:
         if len(on) >= count and reserve.is_enough(squeeze.minimal_reserve):
             break
         on.append(node.name)
-        reserve.add(fresh)
+        reserve.add_hosts(fresh)
     if not on:
         return unchanged
     cause = StandbyOrWakePlanCause.ASKED if count else StandbyOrWakePlanCause.LACKING
@@ -231,14 +231,14 @@ def _plan_hosts_to_power_off(
     """Power off the hosts with the fewest tasks while enough standard requests (sample jobs) can start."""
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
     nodes = nodes_by_name_without_standby(situation)
-    spare = sum(not (node.is_left_over or node.state.is_leaving) for node in nodes) - least
+    spare = sum(not (node.is_failed_with_machine or node.state.is_leaving) for node in nodes) - least
     off, moved, bound = list[str](), tuple[TaskForOtherHost, ...](), list[str]()
     reserve = StartableStandardRequestCount(squeeze, hosts)
     for host in reversed(_hosts_that_may_be_powered_off(situation, plan, squeeze, hosts)):
         if len(off) >= spare:
             break
         if not (moved or host.movable):  # no task has to move
-            off += [host.name] if reserve.remove_if_spared(host, squeeze.target_reserve) else []
+            off += [host.name] if reserve.remove_host_if_spared(host, squeeze.target_reserve) else []
             continue
         tried = _move_tasks_to_other_hosts({host.name, *off}, hosts, squeeze)
         if tried is None:
@@ -260,7 +260,7 @@ def _hosts_that_may_be_powered_off(
     fit = [
         host
         for host in hosts
-        if (node := own.of_host(host.name))
+        if (node := own.find_node_of_host(host.name))
         and node.state is ElasticNodeState.READY
         and not (node.is_kept or node.is_unreachable or host.is_promised)
         and not is_same_host(host.name, situation.master)
@@ -290,7 +290,7 @@ def _move_tasks_to_other_hosts(
     for host in (host for host in hosts if host.name in off):
         for shape in sorted(host.movable, key=lambda shape: -shape.slots):
             cell = host.room.cell
-            need = task_requirements.requirement_of_task_requests(shape, cell.layout, cell.widest)
+            need = task_requirements.requirement_of_task_requests(shape, cell.cell_configuration, cell.widest)
             target = next((other for other in staying.values() if _has_room_for_task(other, shape, need)), None)
             if target is None:
                 return None
@@ -305,7 +305,7 @@ def _has_room_for_task(
     host: HostAcceptingTasks, shape: TaskResourceRequests, need: task_requirements.DemandTaskRequirement
 ) -> bool:
     cell = host.room.cell
-    is_known = all(name in cell.layout.resources for name, _ in shape.requests)
+    is_known = all(name in cell.cell_configuration.resources for name, _ in shape.requests)
     known_names = {name for name, _ in host.amounts} | cell.in_cell
     is_told = all(name in known_names for name, amount in need.amounts if amount > 0)
     return (

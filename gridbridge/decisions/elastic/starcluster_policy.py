@@ -53,7 +53,7 @@ def _number_of_nodes_to_add(
         return BalancePlanReason.NO_MAXIMUM, 0
     if figures.nodes >= rules.max_nodes:
         return BalancePlanReason.FULL, 0
-    if not figures.jobs and figures.useful >= rules.min_nodes:
+    if not figures.jobs and figures.useful_node_count >= rules.min_nodes:
         return BalancePlanReason.NONE_IDLE, 0
     if not is_faithful and rules.queue in queues_closed_everywhere(situation):
         return BalancePlanReason.CLOSED, 0
@@ -70,8 +70,8 @@ def _number_of_nodes_needed(
     figures: BalancePlanFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
 ) -> tuple[BalancePlanReason, int]:
     """Return how many new nodes are needed if no limit applied, and the reason."""
-    if figures.useful < rules.min_nodes:
-        return BalancePlanReason.BELOW_MINIMUM, rules.min_nodes - figures.useful
+    if figures.useful_node_count < rules.min_nodes:
+        return BalancePlanReason.BELOW_MINIMUM, rules.min_nodes - figures.useful_node_count
     if figures.slots == 0:
         is_coming = any(node.state.is_coming for node in situation.nodes)
         return (BalancePlanReason.ON_THEIR_WAY, 0) if is_coming and not is_faithful else (BalancePlanReason.NO_SLOTS, 1)
@@ -118,16 +118,16 @@ def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> Bal
         running=sum(not node.state.is_coming for node in nodes),
         leaving=sum(node.state.is_leaving for node in nodes),
         jobs=sum(len(row.jobs) for row in waiting),
-        wanted=sum(row.slots for row in waiting),
+        wanted=sum(row.total_requested_slots for row in waiting),
         free=slots - used,
         slots=slots,
         slots_per_node=host_slots if slots and is_uniform else None if slots else 0,
-        waited_s=_seconds_of_duration_without_days(situation.now - since) if since else 0.0,
-        unchanged_s=_seconds_of_duration_without_days(situation.now - changed) if changed else None,
+        waited_s=_seconds_beyond_whole_days(situation.now - since) if since else 0.0,
+        unchanged_s=_seconds_beyond_whole_days(situation.now - changed) if changed else None,
     )
 
 
-def _seconds_of_duration_without_days(time: timedelta) -> float:
+def _seconds_beyond_whole_days(time: timedelta) -> float:
     """Return the seconds of a duration beyond its whole days, as StarCluster does."""
     return time.total_seconds() // 1 % DAY_S
 
@@ -141,11 +141,11 @@ def plan_starcluster_idle_removal(
     """Plan the removal of the balancer's idle nodes, sorted by name; remove none while a job waits."""
     if not balancer_node_and_job_counts.is_pause_after_node_change_over(plan.figures, rules):
         return replace(plan, verdict=BalancePlanReason.NOT_STABLE)
-    spare = plan.figures.staying - rules.min_nodes
+    spare = plan.figures.node_count_for_min_nodes - rules.min_nodes
     if spare <= 0:
         return replace(plan, verdict=BalancePlanReason.AT_MINIMUM)
     own, instances = {node.name for node in situation.nodes}, situation.cell.instances
-    wanted = (instance.host for instance in instances if instance.is_wanted)
+    wanted = (instance.host for instance in instances if instance.has_tasks_or_reserved_slots)
     listed = _nodes_among_hosts(balancer_node_and_job_counts.hosts_with_known_tasks(situation), situation)
     busy = _nodes_among_hosts(wanted, situation)
     if is_faithful:  # StarCluster searches each node's name in the names of busy queue instances
@@ -182,7 +182,7 @@ def _starcluster_removal_hindrances(
     if node.up_since is None:
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.UPTIME_UNKNOWN)
         return
-    minute = int(balancer_node_and_job_counts.elapsed_s(node.up_since, situation.now) // 60) % HOUR_MIN
+    minute = int(balancer_node_and_job_counts.seconds_between(node.up_since, situation.now) // 60) % HOUR_MIN
     if minute < rules.kill_after_min:
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.HOUR_IS_PAID, minute=minute)
 

@@ -48,19 +48,19 @@ def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -
         draft = MovePlanDraft(board, 0, None)
         tried.append(draft.finished_plan(draft_host_evacuation(draft, host)))
         if tried[-1].moves:
-            return last_plan_with_all_rejections(tried)
+            return add_rejections_to_last_plan(tried)
         board.undo_projected_moves()
     words = [advice.sentence for advice in tried]
     words.append(why_host_balancing_waits(snapshot) if rules.level else LEVEL_0)
     if not words[-1]:
-        for plan_balance in (plan_lightest_or_heaviest_host, _plan_first_uneven_job):
+        for plan_balance in (plan_lightest_or_heaviest_host_balance, _plan_first_uneven_job):
             tried.append(plan_balance(board))
             if tried[-1].moves:
-                return last_plan_with_all_rejections(tried)
+                return add_rejections_to_last_plan(tried)
         live = sum(host.is_live for host in board.snapshot.hosts)
         counted = f"{number_with_noun(live, 'host')} and {number_with_noun(len(board.jobs), 'job')}"
         words.append(f"{counted}: nothing to move")
-    return replace(last_plan_with_all_rejections(tried), sentence="; ".join(filter(None, words)))
+    return replace(add_rejections_to_last_plan(tried), sentence="; ".join(filter(None, words)))
 
 
 def _plan_first_uneven_job(board: ProjectedPlacement) -> RebalanceMovePlan:
@@ -72,7 +72,7 @@ def _plan_first_uneven_job(board: ProjectedPlacement) -> RebalanceMovePlan:
     return draft.finished_plan(words)
 
 
-def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePlan:
+def plan_lightest_or_heaviest_host_balance(board: ProjectedPlacement) -> RebalanceMovePlan:
     """Plan moves for the lightest host, or for the heaviest host if the lightest gets no move."""
     live = (host for host in board.snapshot.hosts if host.is_live)
     hosts = sorted(live, key=lambda host: (board.load_score_of(host), host.name))
@@ -82,10 +82,10 @@ def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePl
         tried.append(plan_projected_host_balance(board, host.name))
         if tried[-1].moves:
             break
-    return last_plan_with_all_rejections(tried)
+    return add_rejections_to_last_plan(tried)
 
 
-def last_plan_with_all_rejections(plans: Sequence[RebalanceMovePlan]) -> RebalanceMovePlan:
+def add_rejections_to_last_plan(plans: Sequence[RebalanceMovePlan]) -> RebalanceMovePlan:
     moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
     rejected = dict[tuple[str, int, str], RejectedMove]()
     for refusal in (refusal for advice in plans for refusal in advice.rejected):
@@ -100,7 +100,7 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
     awaited = _failed_hosts_with_waiting_tasks(snapshot)
-    first = min((host for host in snapshot.hosts if host.name in awaited), key=_evacuation_rank, default=None)
+    first = min((host for host in snapshot.hosts if host.name in awaited), key=_evacuation_order_key, default=None)
     if not first:
         return ""
     state = "dead" if first.state is PlacementHostState.DEAD else "drained"
@@ -119,18 +119,18 @@ def _failed_hosts_with_waiting_tasks(snapshot: PlacementSnapshot) -> set[str]:
         name
         for task in snapshot.tasks
         if task.state is waits
-        for name in task.hosts
-        if name in hosts and not (name in lost and task.size_bytes > 0 and len(set(task.hosts)) == 1)
+        for name in task.hosts_with_copy
+        if name in hosts and not (name in lost and task.size_bytes > 0 and len(set(task.hosts_with_copy)) == 1)
     }
 
 
 def failed_hosts_with_copies(board: ProjectedPlacement) -> list[PlacementHost]:
     """Return the dead, full and drained hosts that have tasks or replicas, in order of evacuation."""
     served = (host for host in board.snapshot.hosts if host.state in EVACUATED_STATES)
-    return sorted((host for host in served if board.tasks_at_host_before_moves(host.name)), key=_evacuation_rank)
+    return sorted((host for host in served if board.tasks_at_host_before_moves(host.name)), key=_evacuation_order_key)
 
 
-def _evacuation_rank(host: PlacementHost) -> tuple[int, str]:
+def _evacuation_order_key(host: PlacementHost) -> tuple[int, str]:
     return EVACUATED_STATES.index(host.state), host.name
 
 
@@ -206,7 +206,7 @@ def _why_host_not_evacuated(board: ProjectedPlacement, host: PlacementHost, *, i
     for name in (
         name
         for task in board.tasks_at_host_before_moves(host.name)
-        for name in task.hosts
+        for name in task.hosts_with_copy
         if is_lost and name != host.name
     ):
         other_host = board.hosts.get(name)
@@ -234,9 +234,9 @@ def _describe_disk_use_without_host(board: ProjectedPlacement, host: PlacementHo
 def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
     """Plan replacements of the copies on a lost host; return how many tasks can't be replaced."""
     lost = 0
-    for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
+    for task in sorted(tasks, key=lambda task: (task.size_bytes, task.job_and_task_number)):
         job = draft.board.jobs[task.job]
-        other_copies = [name for name in task.hosts if name in draft.board.readable]  # `host` is not readable
+        other_copies = [name for name in task.hosts_with_copy if name in draft.board.readable]  # `host` is not readable
         is_silent = task.state is PlacementTaskState.STAYING and task.stays is TaskNotMovedReason.SILENT
         if is_silent or task.state in (PlacementTaskState.MOVING, PlacementTaskState.BUSY):
             draft.reject_move(task, "", move_plan_draft_and_refusals.why_task_state_forbids_move(task))

@@ -75,7 +75,7 @@ class ProjectedPlacement:
                 self.waiting.add(job)
             elif state is moves:
                 self.moving += 1
-            if task.lost and not task.hosts:
+            if task.lost and not task.hosts_with_copy:
                 for host in task.lost:
                     self.lost[host] += 1
             counts = all_counts[job]
@@ -88,7 +88,7 @@ class ProjectedPlacement:
         return self._kinds.get(kind, ())
 
     def task_after_planned_moves(self, task: PlacementTask) -> PlacementTask:
-        return self._moved.get(task.key, task)
+        return self._moved.get(task.job_and_task_number, task)
 
     def tasks_at_host_before_moves(self, host: str) -> list[PlacementTask]:
         """Return the tasks with a main copy or replica at a host before any move, by job and number."""
@@ -141,12 +141,12 @@ class ProjectedPlacement:
             )
         return self._slots_of_job[key]
 
-    def free_bytes_at(self, host: PlacementHost) -> int:
+    def free_disk_bytes_at_host(self, host: PlacementHost) -> int:
         return max(0, host.free_bytes - self._gained[host.name])
 
     def bytes_offered_to_copies(self, host: PlacementHost) -> int:
         """Return the free bytes for new copies: all, or half if the host just got a replica."""
-        free = self.free_bytes_at(host)
+        free = self.free_disk_bytes_at_host(host)
         at = self.snapshot.recent.replicated.get(host.name)
         pause = timedelta(seconds=self.rules.replicated_rest_s)
         return free // 2 if at and happened_within(at, self.snapshot.now, pause) else free
@@ -167,7 +167,7 @@ class ProjectedPlacement:
         weighted = rules.active_weight * active + rules.disk_weight * full
         return max(weighted, (rules.active_weight + rules.disk_weight) * full)
 
-    def hosts_by_load(self, kind: str) -> list[PlacementHost]:
+    def hosts_sorted_by_load(self, kind: str) -> list[PlacementHost]:
         if kind not in self._by_load:
             self._by_load[kind] = sorted(
                 self.usable_hosts_of_kind(kind), key=lambda host: (self.load_score_of(host), host.name)
@@ -196,7 +196,7 @@ class ProjectedPlacement:
         """Say whether copies must leave a full disk; if its size is unknown, the host's state decides."""
         if host.max_bytes <= 0:
             return host.state == PlacementHostState.DISK_FULL
-        return self.free_bytes_at(host) <= self.rules.full_free_bytes
+        return self.free_disk_bytes_at_host(host) <= self.rules.full_free_bytes
 
     def has_free_slots_for(self, host: PlacementHost, slots: int) -> bool:
         return host.room is None or self._came[host.name] + slots <= host.room
@@ -204,17 +204,17 @@ class ProjectedPlacement:
     def apply_move(self, move: PlacementMove, task: PlacementTask) -> None:
         now = self.task_after_planned_moves(task)
         self._came[move.target] += now.slots if move.kind == PlacementMoveKind.LIVE else 0
-        self._moved[now.key] = task_after_move(now, move)
+        self._moved[now.job_and_task_number] = task_after_move(now, move)
         self._by_load.clear()
-        after = set(self._moved[now.key].hosts)
-        for host in after.symmetric_difference(now.hosts):
+        after = set(self._moved[now.job_and_task_number].hosts_with_copy)
+        for host in after.symmetric_difference(now.hosts_with_copy):
             by = 1 if host in after else -1
             self._count_copy_at_host(task, host, by)
             self._gained[host] += by * now.size_bytes
 
     def forget_replica_on_lost_host(self, task: PlacementTask, host: str) -> None:
         now = self.task_after_planned_moves(task)
-        self._moved[now.key] = replace(now, replicas=_hosts_without_last_occurrence(now.replicas, host))
+        self._moved[now.job_and_task_number] = replace(now, replicas=_hosts_without_last_occurrence(now.replicas, host))
         self._count_copy_at_host(task, host, -1)
 
     def undo_projected_moves(self) -> None:
@@ -230,7 +230,9 @@ class ProjectedPlacement:
         if (placed := self._placed.get(task.job)) is None:
             return
         other_tasks = [placed_task for placed_task in placed.get(host, ()) if placed_task.number != task.number]
-        placed[host] = [*other_tasks, task] if host in self.task_after_planned_moves(task).hosts else other_tasks
+        placed[host] = (
+            [*other_tasks, task] if host in self.task_after_planned_moves(task).hosts_with_copy else other_tasks
+        )
 
 
 def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
@@ -249,7 +251,7 @@ def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
 def _hosts_with_copy_of_task(task: PlacementTask) -> Iterable[str]:
     if task.live and not task.replicas:
         return (task.live,)
-    return dict.fromkeys(task.hosts)
+    return dict.fromkeys(task.hosts_with_copy)
 
 
 def _hosts_without_last_occurrence(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:

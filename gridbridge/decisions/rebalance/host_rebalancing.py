@@ -86,7 +86,7 @@ def _must_copies_leave_host(board: ProjectedPlacement, host: PlacementHost) -> b
     """Say whether a host is drained, or its disk is full or far fuller than the mean."""
     if host.state == PlacementHostState.DRAIN or board.is_disk_full(host):
         return True
-    is_short = board.is_disk_heavy(host) or board.free_bytes_at(host) < board.rules.min_free_bytes
+    is_short = board.is_disk_heavy(host) or board.free_disk_bytes_at_host(host) < board.rules.min_free_bytes
     return host.max_bytes > 0 and is_short
 
 
@@ -111,7 +111,7 @@ def _draft_moves_to_emptier_disks(draft: MovePlanDraft, host: PlacementHost) -> 
         elif first:
             draft.reject_move(first, target.name, reason)
     for task in _tasks_movable_between_disks(draft, host.name):
-        is_short = board.is_disk_full(host) or board.free_bytes_at(host) < board.rules.min_free_bytes
+        is_short = board.is_disk_full(host) or board.free_disk_bytes_at_host(host) < board.rules.min_free_bytes
         is_above = board.disk_usage_of(host) > board.mean_disk_usage(host.kind)
         if draft.has_reached_move_limit or not (host.state == PlacementHostState.DRAIN or is_short or is_above):
             return
@@ -180,7 +180,7 @@ def host_loads_before_after(
     hosts = sorted(snapshot.hosts, key=lambda host: (host.kind, host.name))
     before = [(board.disk_usage_of(host), board.load_score_of(host)) for host in hosts]
     moved = {(move.job, move.number) for move in advice.moves}
-    tasks = {task.key: task for task in snapshot.tasks if task.key in moved}
+    tasks = {task.job_and_task_number: task for task in snapshot.tasks if task.job_and_task_number in moved}
     for move in advice.moves:
         board.apply_move(move, tasks[move.job, move.number])
     return tuple(

@@ -65,7 +65,7 @@ def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
         task for task in sorted(tasks, key=lambda task: task.number) if not draft.why_already_moved_this_round(task)
     ]
     for step in (
-        (_draft_main_copy, _draft_removal_of_wrong_replicas),
+        (_draft_missing_main_copy, _draft_removal_of_wrong_replicas),
         (_draft_missing_replica, _draft_removal_of_damaged_replicas),
     ):
         for task in repairable:
@@ -85,14 +85,16 @@ def _tasks_to_repair(board: ProjectedPlacement, job: PlacementJobOrDataset) -> l
         if len(task.replicas) != wanted
         or task.spoilt
         or task.live not in readable
-        or (wanted and not (readable.issuperset(task.replicas) and len({*task.hosts}) == 1 + wanted))
+        or (wanted and not (readable.issuperset(task.replicas) and len({*task.hosts_with_copy}) == 1 + wanted))
     ]
 
 
 def _has_task_all_copies(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
     now = board.task_after_planned_moves(task)
-    is_right = len(set(now.hosts)) == len(now.hosts) == 1 + job.replicas and not set(now.spoilt).difference(now.hosts)
-    return is_right and board.readable.issuperset(now.hosts)
+    is_right = len(set(now.hosts_with_copy)) == len(now.hosts_with_copy) == 1 + job.replicas and not set(
+        now.spoilt
+    ).difference(now.hosts_with_copy)
+    return is_right and board.readable.issuperset(now.hosts_with_copy)
 
 
 def is_job_unevenly_spread_over_hosts(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
@@ -101,7 +103,7 @@ def is_job_unevenly_spread_over_hosts(board: ProjectedPlacement, job: PlacementJ
     return any(above > 0 or above < -1 for above in surpluses)
 
 
-def _draft_main_copy(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
+def _draft_missing_main_copy(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
     """Replace a missing main copy by the first readable replica, or by a copy of the original."""
     first = next((name for name in task.replicas if name in draft.board.readable), "")
     if draft.has_reached_move_limit or task.live in draft.board.hosts:
@@ -110,7 +112,7 @@ def _draft_main_copy(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Pla
         draft.reject_move(task, "", why)
     elif first:
         draft.add_move(PlacementMoveKind.LIVE, task, task.live, first)
-    elif not any(name in draft.board.hosts for name in task.hosts):
+    elif not any(name in draft.board.hosts for name in task.hosts_with_copy):
         draft_new_task_copy(draft, job, task, "", PlacementMoveKind.LIVE)
 
 
@@ -148,7 +150,7 @@ def _draft_removal_of_damaged_replicas(draft: MovePlanDraft, job: PlacementJobOr
     if not now.live or len(now.replicas) < job.replicas or draft.why_already_moved_this_round(task):
         return
     for host in now.spoilt:
-        if host not in now.hosts:
+        if host not in now.hosts_with_copy:
             _draft_replica_removal(draft, task, host)
 
 
@@ -174,7 +176,7 @@ class JobCopyRedistribution:
         board, above = draft.board, dict(draft.board.surplus_of_job_by_host(job, kind))
         self.above = above
         # hosts furthest below their share of the job come first; equal hosts are sorted by load
-        self.order = sorted(board.hosts_by_load(kind), key=lambda host: above[host.name])
+        self.order = sorted(board.hosts_sorted_by_load(kind), key=lambda host: above[host.name])
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
         self._takers: list[PlacementHost] | None = None
@@ -246,7 +248,7 @@ class JobCopyRedistribution:
         for name, reason in self._reasons.items() if not self._is_told else ():
             if name == until:
                 break
-            if reason and name not in task.hosts:
+            if reason and name not in task.hosts_with_copy:
                 self._draft.reject_move(task, name, reason)
         self._is_told = True
 

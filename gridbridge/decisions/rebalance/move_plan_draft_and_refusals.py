@@ -51,7 +51,7 @@ class MovePlanDraft:
         )
 
     def why_already_moved_this_round(self, task: PlacementTask) -> str:
-        return "this round moves the task already" if task.key in self._keys else ""
+        return "this round moves the task already" if task.job_and_task_number in self._keys else ""
 
     def why_source_gives_no_more(self, job: PlacementJobOrDataset, source: str) -> str:
         """Return a reason once the plan moves tasks_per_host copies of a job off a host; empty before."""
@@ -71,7 +71,7 @@ class MovePlanDraft:
         """Record the first reason against a task's move to a target; ignore further reasons."""
         if self.may_record_rejections:
             rejected = RejectedMove(job=task.job, number=task.number, target=target, reason=reason)
-            self._rejected.setdefault((*task.key, target), rejected)
+            self._rejected.setdefault((*task.job_and_task_number, target), rejected)
 
     def add_or_reject_move(
         self, reason: str, task: PlacementTask, source: str, target: str, kind: PlacementMoveKind | None = None
@@ -140,7 +140,7 @@ class MovePlanDraft:
         for cache in (self._host_reasons, self._takers, self._fixed):
             cache.clear()
         self.moves.append(move)
-        self._keys.add(task.key)
+        self._keys.add(task.job_and_task_number)
         if kind == PlacementMoveKind.DELETE:
             return
         self._moves_from[task.job, source] += 1
@@ -210,8 +210,8 @@ def rank_copy_target_hosts(
     the job's copies adds sibling_weight to a host's load.
     """
     board, now = draft.board, draft.board.task_after_planned_moves(task)
-    held = {board.hosts[host].zone for host in now.hosts if host in board.hosts}
-    kinds = {board.hosts[host].kind for host in now.hosts if host in board.hosts}
+    held = {board.hosts[host].zone for host in now.hosts_with_copy if host in board.hosts}
+    kinds = {board.hosts[host].kind for host in now.hosts_with_copy if host in board.hosts}
     if not kinds and task.has_original:
         kinds = {host.kind for host in board.hosts.values()}
 
@@ -283,7 +283,7 @@ def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source
     now, name = board.task_after_planned_moves(task), target.name
     if name == source:
         return f"the task is at {name} already"
-    if name in now.hosts:
+    if name in now.hosts_with_copy:
         return f"{name} has a copy of the task"
     job = board.jobs.get(task.job)
     if job and job.hosts is not None and name not in job.hosts:
@@ -327,6 +327,6 @@ def _are_copies_in_different_zones(
     zones = board.zones.get(target.kind, set())
     if len(zones) < 2:
         return True
-    others = (board.hosts[name].zone for name in task.hosts if name != source and name in board.hosts)
+    others = (board.hosts[name].zone for name in task.hosts_with_copy if name != source and name in board.hosts)
     held = [*others, target.zone]
     return len(set(held)) == len(held) or zones <= set(held)

@@ -12,11 +12,11 @@ from functools import partial
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
     LEVEL_0,
+    add_rejections_to_last_plan,
     describe_lost_datasets,
     draft_host_evacuation,
     failed_hosts_with_copies,
-    last_plan_with_all_rejections,
-    plan_lightest_or_heaviest_host,
+    plan_lightest_or_heaviest_host_balance,
 )
 from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement, task_after_move
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import draft_job_repair
@@ -97,7 +97,7 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
     moving, evacuations = board.moving, len(draft.moves)
     draft.most = rules.tasks_per_round - moving
     waiting = (task for task in snapshot.tasks if task.state is PlacementTaskState.WAITING)
-    repairable = sorted(waiting, key=lambda task: task.key)
+    repairable = sorted(waiting, key=lambda task: task.job_and_task_number)
     draft_moves_owner_round_robin(draft, repairable, lambda task: draft_job_repair(draft, board.jobs[task.job]))
     if draft.moves[evacuations:]:
         words.append(f"datasets are repaired first: {describe_moves(draft.moves[evacuations:], '')}")
@@ -106,26 +106,26 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
     carried = f"{number_with_noun(moving, 'dataset is', 'datasets are')} being moved: no other move begins"
     words.append((carried if moving else "") if rules.level else LEVEL_0)
     tried = [draft.finished_plan("")]
-    tried += [] if words[-1] else [plan_lightest_or_heaviest_host(board)]
+    tried += [] if words[-1] else [plan_lightest_or_heaviest_host_balance(board)]
     if tried[-1].moves:
-        return last_plan_with_all_rejections(tried)
+        return add_rejections_to_last_plan(tried)
     areas = number_with_noun(len(board.usable_hosts_of_kind(KIND)), "area")
     words.append(f"{areas} and {number_with_noun(len(board.jobs), 'dataset')}: nothing to move")
-    return replace(last_plan_with_all_rejections(tried), sentence="; ".join(filter(None, words)))
+    return replace(add_rejections_to_last_plan(tried), sentence="; ".join(filter(None, words)))
 
 
 def dataset_changes_for_moves(
     snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]
 ) -> tuple[ServiceReplicaAct, ...]:
     """Return the replica actions of planned moves, in order; replicas in an area that is down stay."""
-    now = {task.key: task for task in snapshot.tasks}
+    now = {task.job_and_task_number: task for task in snapshot.tasks}
     up = {host.name for host in snapshot.hosts if host.is_up}
     acts = []
     for move in moves:
         before = now[move.job, move.number]
-        after = now[before.key] = task_after_move(before, move)
-        comes = [host for host in after.hosts if host not in before.hosts]
-        leaves = [host for host in before.hosts if host not in after.hosts]
+        after = now[before.job_and_task_number] = task_after_move(before, move)
+        comes = [host for host in after.hosts_with_copy if host not in before.hosts_with_copy]
+        leaves = [host for host in before.hosts_with_copy if host not in after.hosts_with_copy]
         leaves = [move.source] if move.kind is PlacementMoveKind.DELETE else leaves
         source = next((host for host in leaves if host in up), "")
         if comes or source:
@@ -161,7 +161,7 @@ class StorageAreaNamesByState:
     down: frozenset[str]
     drained: frozenset[str]
 
-    def down_for(self, delegated: DelegatedDataset) -> frozenset[str]:
+    def unreadable_areas_of_dataset(self, delegated: DelegatedDataset) -> frozenset[str]:
         """Return unreachable areas, and areas in which a dataset's replica is unreadable."""
         return self.down.union(replica.storage for replica in delegated.dataset.replicas if replica.is_away)
 
@@ -179,7 +179,7 @@ def _dataset_as_task(
     Replicas in an unreachable area count as whole, so that a short outage starts no copies. An area that is both
     unreachable and drained is lost. A replaced replica is removed only if enough other replicas are whole.
     """
-    down = areas.down_for(delegated)
+    down = areas.unreadable_areas_of_dataset(delegated)
     lost = areas.every & down & areas.drained
     standing = areas.every - lost
     replicas = sorted(delegated.dataset.replicas, key=lambda replica: replica.storage)
@@ -207,14 +207,14 @@ def _dataset_as_job(
     delegated: DelegatedDataset, task: PlacementTask, areas: StorageAreaNamesByState, resting: frozenset[str]
 ) -> PlacementJobOrDataset:
     """Return a dataset as a job; automatic rounds don't move a dataset with more replicas than wanted."""
-    down = areas.down_for(delegated)
-    spare = sum(name not in down for name in task.hosts) - delegated.dataset.wished
+    down = areas.unreadable_areas_of_dataset(delegated)
+    spare = sum(name not in down for name in task.hosts_with_copy) - delegated.dataset.wished
     areas_away = {replica.storage for replica in delegated.dataset.replicas if replica.is_away}
     barred = areas.every & (resting | areas_away)
     return PlacementJobOrDataset(
         name=delegated.name,
         is_autobalanced=delegated.dataset.may_move and spare <= 0 and not areas_away,
-        replicas=max(delegated.dataset.wished, len(task.hosts)) - 1,
+        replicas=max(delegated.dataset.wished, len(task.hosts_with_copy)) - 1,
         hosts=areas.every - barred if barred else None,
         resting=areas.every & resting,
         away=areas.every & areas_away,
@@ -267,7 +267,7 @@ def choose_next_replica_area(
     held = {area.cluster for area in areas if area.storage in dataset.areas_with_whole_replica}
 
     def rank(area: MeasuredStorageArea) -> tuple[bool, bool, bool, int, str]:
-        is_unbegun, is_new = area.storage not in dataset.begun, area.storage not in dataset.storages
+        is_unbegun, is_new = area.storage not in dataset.begun, area.storage not in dataset.areas_with_replica
         return is_unbegun, is_new, area.cluster in held, -area.free_bytes, area.storage
 
     best = min(fit, key=rank, default=None)

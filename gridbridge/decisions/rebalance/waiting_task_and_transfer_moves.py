@@ -57,14 +57,14 @@ def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementS
             _cluster_as_host(name, answer, waiting[name] + unsent[name], observed)
             for name, answer in sorted(observed.answers.items())
         ),
-        jobs=(*(_campaign_as_job(campaign, observed) for campaign in moved), *_transferred_jobs(observed)),
+        jobs=(*(_campaign_as_job(campaign, observed) for campaign in moved), *_transfers_as_placement_jobs(observed)),
         tasks=(
             *(
-                _observed_task_as_task(task)
+                _waiting_task_as_placement_task(task)
                 for task in unique_tasks_by_key(observed.tasks).values()
                 if task.campaign in moved_numbers
             ),
-            *map(_observed_task_as_task, unique_tasks_by_key(observed.away).values()),
+            *map(_waiting_task_as_placement_task, unique_tasks_by_key(observed.away).values()),
         ),
         recent=observed.recent,
     )
@@ -117,7 +117,7 @@ def _campaign_as_job(campaign: Campaign, observed: TasksObservedAtClusters) -> P
     )
 
 
-def _transferred_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrDataset]:
+def _transfers_as_placement_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrDataset]:
     for name, task in sorted({job: task for (job, _), task in unique_tasks_by_key(observed.away).items()}.items()):
         answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
         open_to = {cluster for cluster, answer in answers if answer and answer.free_slots >= task.slots}
@@ -136,8 +136,8 @@ def _free_slots_of_cluster(answer: ClusterSnapshot, *, is_besteffort: bool = Tru
     return answer.free_slots if besteffort is None else besteffort
 
 
-def _observed_task_as_task(task: CampaignTaskAtCluster | TransferredTask) -> PlacementTask:
-    job, number = task.key
+def _waiting_task_as_placement_task(task: CampaignTaskAtCluster | TransferredTask) -> PlacementTask:
+    job, number = task.job_and_task_number
     state = PlacementTaskState.WAITING if task.is_waiting else PlacementTaskState.STAYING
     state = PlacementTaskState.RUNNING if task.is_running else state
     state = PlacementTaskState.MOVING if task.is_moving else state
@@ -146,7 +146,7 @@ def _observed_task_as_task(task: CampaignTaskAtCluster | TransferredTask) -> Pla
 
 def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Observed]:
     """Map (job name, task number) to tasks, without tasks that several clusters list or users claim."""
-    keyed = [(task.key, task) for task in tasks]
+    keyed = [(task.job_and_task_number, task) for task in tasks]
     times = Counter(key for key, _ in keyed)
     return {key: task for key, task in keyed if times[key] == 1}
 
@@ -156,7 +156,7 @@ def recheck_waiting_task_moves(
 ) -> ValidAndDroppedMoves:
     """Check again which moves are valid; owners can't forbid requested moves (`is_asked`) or evacuations."""
     board = ProjectedPlacement(now, rules)
-    tasks = {task.key: task for task in now.tasks}
+    tasks = {task.job_and_task_number: task for task in now.tasks}
     served = {host.name for host in now.hosts if host.state in EVACUATED_STATES}
     came, held, dropped = Counter[str](), list[PlacementMove](), list[RejectedMove]()
     for move in moves:

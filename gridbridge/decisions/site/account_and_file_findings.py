@@ -17,9 +17,11 @@ UNSEEN = "not visible to this user"
 
 def system_account_finding(name: str, uid: int, home: str) -> CheckFinding:
     """Check that a system account of gridbridge exists; `uid` 0 means a missing account."""
-    add = SetupEdit.shell(f"useradd --system --user-group --home-dir {home} --shell /usr/sbin/nologin {name}")
+    add = SetupEdit.shell_command_edit(
+        f"useradd --system --user-group --home-dir {home} --shell /usr/sbin/nologin {name}"
+    )
     actual = f"uid {uid}" if uid else "missing"
-    return CheckFinding.judge(bool(uid), f"account {name}", actual, "a system account", add)
+    return CheckFinding.finding_by_condition(bool(uid), f"account {name}", actual, "a system account", add)
 
 
 def account_folder_findings(
@@ -42,15 +44,17 @@ def _account_folder_finding(
     if is_within:
         make = run_as_account_shell_line(name, f"install -d -m {mode:04o} {quoted}")
     if path in hidden:
-        return CheckFinding.warning(item, UNSEEN, right)
+        return CheckFinding.warning_finding(item, UNSEEN, right)
     if facts is None:
-        return CheckFinding.broken(item, "missing", right, SetupEdit.shell(make))
+        return CheckFinding.fault_finding(item, "missing", right, SetupEdit.shell_command_edit(make))
     if not facts.is_folder:
         move = f"mv -T {quoted} {quoted}.wrong"
         aside = f"{run_as_account_shell_line(name, move) if is_within else move} && {make}"
-        return CheckFinding.broken(item, "not a folder", right, SetupEdit.shell(aside))
-    give = SetupEdit.shell(f"chown -h {name}: {quoted} && {make}" if is_within else make)
-    return CheckFinding.judge(bool(uid) and (facts.owner, facts.mode) == (uid, mode), item, facts.rights, right, give)
+        return CheckFinding.fault_finding(item, "not a folder", right, SetupEdit.shell_command_edit(aside))
+    give = SetupEdit.shell_command_edit(f"chown -h {name}: {quoted} && {make}" if is_within else make)
+    return CheckFinding.finding_by_condition(
+        bool(uid) and (facts.owner, facts.mode) == (uid, mode), item, facts.owner_and_mode_text, right, give
+    )
 
 
 def run_as_account_shell_line(name: str, command: str) -> str:
@@ -61,22 +65,24 @@ def sudoers_file_finding(path: str, line: str, facts: PathFacts | None, text: st
     """Check a sudoers file that has to contain exactly one line."""
     item, mend = f"sudoers {path}", setup_edit_writing_root_file(path, line, 0o440)
     if facts and (facts.owner, facts.mode) != (0, 0o440):
-        return CheckFinding.broken(item, facts.rights, "root's, mode 0440: sudo refuses other modes", mend)
+        return CheckFinding.fault_finding(
+            item, facts.owner_and_mode_text, "root's, mode 0440: sudo refuses other modes", mend
+        )
     if path in hidden:
-        return CheckFinding.warning(item, UNSEEN, line)
+        return CheckFinding.warning_finding(item, UNSEEN, line)
     if facts is None:
-        return CheckFinding.broken(item, "missing", line, mend)
+        return CheckFinding.fault_finding(item, "missing", line, mend)
     if line not in text.splitlines():
-        return CheckFinding.broken(item, "without the expected line", line, mend)
+        return CheckFinding.fault_finding(item, "without the expected line", line, mend)
     extra = [other for other in text.splitlines() if other.strip() and other != line and not IS_COMMENT(other)]
     if extra:
-        return CheckFinding.broken(item, f"has another line: {extra[0]}", f"{line}, and no other line", mend)
-    return CheckFinding.ok(item, line)
+        return CheckFinding.fault_finding(item, f"has another line: {extra[0]}", f"{line}, and no other line", mend)
+    return CheckFinding.ok_finding(item, line)
 
 
 def setup_edit_writing_root_file(path: str, line: str, mode: int) -> SetupEdit:
     install = f"install -m {mode:04o} -o root -g root /dev/stdin {path}"
-    return SetupEdit.shell(f"echo {shlex.quote(line)} | {install}")
+    return SetupEdit.shell_command_edit(f"echo {shlex.quote(line)} | {install}")
 
 
 def setup_edit_making_file_private(path: str, owner: str) -> SetupEdit:
@@ -85,7 +91,9 @@ def setup_edit_making_file_private(path: str, owner: str) -> SetupEdit:
     Root never changes a symlink's target, because the account may have made the symlink.
     """
     name = shlex.quote(path)
-    return SetupEdit.shell(f"chown -h {owner}: {name} && {run_as_account_shell_line(owner, f'chmod 0600 {name}')}")
+    return SetupEdit.shell_command_edit(
+        f"chown -h {owner}: {name} && {run_as_account_shell_line(owner, f'chmod 0600 {name}')}"
+    )
 
 
 ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # a name of digits only would be a uid
@@ -93,7 +101,7 @@ FOLDER = "d"  # the letter that find(1) -printf %y prints for a folder
 SHOWN = 5
 
 
-def misowned_account_folders(entries: Iterable[str]) -> dict[str, str]:
+def account_folders_with_wrong_owner(entries: Iterable[str]) -> dict[str, str]:
     """Map each entry with an account's name that is no folder of this account to the entry's owner.
 
     An entry is `OWNER TYPE NAME`; NAME may contain newlines. An account NAME need not exist.
@@ -115,7 +123,7 @@ def storage_area_owner_findings(
         return
     item = f"storage {storage}: names"
     if most:
-        yield CheckFinding.warning(
+        yield CheckFinding.warning_finding(
             f"{item} that were not checked",
             f"{path} has more than {most} names; only the first {most} were checked",
             f"at most {most} names",
@@ -124,12 +132,12 @@ def storage_area_owner_findings(
             f" of each user: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
         )
     if not owners_by_name and not most:
-        yield CheckFinding.ok(item, path)
+        yield CheckFinding.ok_finding(item, path)
     if not owners_by_name:
         return
     owners = [f"{name} is {owner}'s" for name, owner in sorted(owners_by_name.items())]
     more = f", and {len(owners) - SHOWN} more" if len(owners) > SHOWN else ""
-    yield CheckFinding.warning(
+    yield CheckFinding.warning_finding(
         item,
         f"{path}: {', '.join(owners[:SHOWN])}{more}",
         "no account's name taken by another account",
@@ -190,12 +198,14 @@ def state_file_privacy_finding(facts: TransferHostFacts, site: SiteSection) -> C
     path = sqlite_state_file_path(site)
     path_facts, item = facts.paths.get(path), "state file"
     if path in facts.hidden:
-        return CheckFinding.warning(item, UNSEEN)
+        return CheckFinding.warning_finding(item, UNSEEN)
     if not path or path_facts is None:
-        return CheckFinding.ok(item, "not made yet" if path else "a database")
+        return CheckFinding.ok_finding(item, "not made yet" if path else "a database")
     owner, is_right = site.service_account, (path_facts.owner, path_facts.mode) == (facts.service_uid, 0o600)
     mend = setup_edit_making_file_private(path, owner)
-    return CheckFinding.judge(is_right, item, path_facts.rights, f"{owner}'s, mode 0600", mend)
+    return CheckFinding.finding_by_condition(
+        is_right, item, path_facts.owner_and_mode_text, f"{owner}'s, mode 0600", mend
+    )
 
 
 def sqlite_state_file_path(site: SiteSection) -> str:
@@ -206,7 +216,7 @@ def sqlite_state_file_path(site: SiteSection) -> str:
 def non_root_writable_file_finding(path: str, wrong: str, mend: str) -> CheckFinding:
     right = "the file and each folder above are owned and writable by root only"
     hint = "read the file first: another user may have changed the file"
-    return CheckFinding.broken(f"file {path}", wrong, right, SetupEdit.shell(mend), hint=hint)
+    return CheckFinding.fault_finding(f"file {path}", wrong, right, SetupEdit.shell_command_edit(mend), hint=hint)
 
 
 def service_sudoers_line(site: SiteSection) -> str:
@@ -217,40 +227,44 @@ def service_sudoers_line(site: SiteSection) -> str:
 def _program_file_finding(path: str, facts: TransferHostFacts) -> CheckFinding:
     item, path_facts, name = f"program {path}", facts.paths.get(path), shlex.quote(path)
     if closed := facts.closed_to_others.get(path):
-        mend = SetupEdit.shell(f"chmod a+rx {shlex.quote(closed)}")
-        return CheckFinding.broken(item, f"other users can't enter {closed}", "readable by every user", mend)
+        mend = SetupEdit.shell_command_edit(f"chmod a+rx {shlex.quote(closed)}")
+        return CheckFinding.fault_finding(item, f"other users can't enter {closed}", "readable by every user", mend)
     if path_facts is None:
         hint = "install gridbridge again: tools/install in its source folder"
-        return CheckFinding.broken(item, "missing", "there", hint=hint)
+        return CheckFinding.fault_finding(item, "missing", "there", hint=hint)
     is_right = path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE and path_facts.mode & 0o005 == 0o005
-    mend = SetupEdit.shell(f"chown root:root {name} && chmod a+rx,go-w {name}")
-    return CheckFinding.judge(is_right, item, path_facts.rights, "root's, readable and executable by all users", mend)
+    mend = SetupEdit.shell_command_edit(f"chown root:root {name} && chmod a+rx,go-w {name}")
+    return CheckFinding.finding_by_condition(
+        is_right, item, path_facts.owner_and_mode_text, "root's, readable and executable by all users", mend
+    )
 
 
 def _root_program_folder_finding(top: str, tree: NonRootWritablePaths) -> CheckFinding:
     """Check files that root runs: a user who can change a file becomes root."""
     item, name = f"folder {top}", shlex.quote(top)
     if not tree.wrong:
-        return CheckFinding.ok(item, f"owned by root only, {tree.files} files")
+        return CheckFinding.ok_finding(item, f"owned by root only, {tree.files} files")
     more = f", and {len(tree.wrong) - 1} more" if tree.wrong[1:] else ""
     within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # the final / makes chown follow a symlink
-    mend = SetupEdit.shell(" && ".join((*tree.above, within)))
+    mend = SetupEdit.shell_command_edit(" && ".join((*tree.above, within)))
     right = "owned by root with all its files, and writable by root only"
     hint = "the owner changes, not the content: install gridbridge again if another user may have changed a file"
-    return CheckFinding.broken(item, f"{tree.wrong[0]}{more}", right, mend, hint=hint)
+    return CheckFinding.fault_finding(item, f"{tree.wrong[0]}{more}", right, mend, hint=hint)
 
 
 def _python_interpreter_finding(facts: TransferHostFacts) -> CheckFinding:
     folder, trouble = PYTHON.removesuffix("/bin/python3"), facts.import_trouble
-    mend = SetupEdit.shell(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
-    return CheckFinding.judge(not trouble, "programs run as a user", trouble or "yes", "yes", mend)
+    mend = SetupEdit.shell_command_edit(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
+    return CheckFinding.finding_by_condition(not trouble, "programs run as a user", trouble or "yes", "yes", mend)
 
 
 def _configuration_file_finding(facts: TransferHostFacts) -> CheckFinding:
     item, path_facts = f"file {CONFIG}", facts.paths.get(CONFIG)
     if path_facts is None:
         copy = "install -D -m 0644 /opt/gridbridge/conf/gridbridge.toml"
-        return CheckFinding.broken(item, "missing", "there", SetupEdit.shell(f"{copy} {CONFIG}"))
+        return CheckFinding.fault_finding(item, "missing", "there", SetupEdit.shell_command_edit(f"{copy} {CONFIG}"))
     is_right = path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE and path_facts.mode & stat.S_IROTH
-    mend = SetupEdit.shell(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
-    return CheckFinding.judge(bool(is_right), item, path_facts.rights, "root's, readable by all users, mode 0644", mend)
+    mend = SetupEdit.shell_command_edit(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
+    return CheckFinding.finding_by_condition(
+        bool(is_right), item, path_facts.owner_and_mode_text, "root's, readable by all users, mode 0644", mend
+    )

@@ -66,14 +66,14 @@ def running_balancer_findings(facts: BalancerFacts, policy: Policy, now: datetim
     if (facts.cell or facts.has_fixed_nodes) and facts.may_be_root is not None:
         item, actual = f"account {BALANCE_ACCOUNT}", f"sudo does not let the account run {AS_ROOT}"
         hint = f"sudo -l -U {BALANCE_ACCOUNT} lists its rights; see #includedir in /etc/sudoers"
-        barred = CheckFinding.broken(item, actual, SUDOERS_LINE, hint=hint)
-        yield CheckFinding.ok(item, f"may run {AS_ROOT} as root") if facts.may_be_root else barred
+        barred = CheckFinding.fault_finding(item, actual, SUDOERS_LINE, hint=hint)
+        yield CheckFinding.ok_finding(item, f"may run {AS_ROOT} as root") if facts.may_be_root else barred
     if facts.cell and service in facts.cell.managers:
         edit = SetupEdit(verb=SetupEditVerb.DISMISS, cell=facts.cell.name, kind="manager", name=service)
-        yield CheckFinding.broken(f"{facts.cell.name}: manager {service}", "a manager", "only an operator", edit)
+        yield CheckFinding.fault_finding(f"{facts.cell.name}: manager {service}", "a manager", "only an operator", edit)
     if facts.service_may_too:
         hint = f"look for {AS_ROOT} in /etc/sudoers and /etc/sudoers.d"
-        yield CheckFinding.broken(
+        yield CheckFinding.fault_finding(
             f"account {service}", f"may run {AS_ROOT} as root", f"only {BALANCE_ACCOUNT}", hint=hint
         )
     yield from _provider_program_findings(facts, policy)
@@ -100,7 +100,7 @@ def _missing_balancer_queue_findings(cell: BalancerCellFacts, policy: Policy) ->
     makes = {"queue": "-aq", "host group": "-ahgrp"}
     for (kind, place_name), key in named.items():
         if place_name not in existing[kind]:
-            yield CheckFinding.broken(
+            yield CheckFinding.fault_finding(
                 f"{cell.name}: {kind} {place_name}",
                 "missing",
                 f"present, because {key} names it",
@@ -112,15 +112,18 @@ def _provider_program_findings(facts: BalancerFacts, policy: Policy) -> Iterator
     for name, program in provider_programs_in_use(policy).items():
         item, path_facts = f"provider {name}: {program}", facts.paths.get(program)
         if program in facts.hidden:
-            yield CheckFinding.warning(item, account_and_file_findings.UNSEEN, "a program")
+            yield CheckFinding.warning_finding(item, account_and_file_findings.UNSEEN, "a program")
         elif path_facts and not path_facts.is_folder and path_facts.mode & RUNS:
-            yield CheckFinding.ok(item, path_facts.rights)
+            yield CheckFinding.ok_finding(item, path_facts.owner_and_mode_text)
         else:
-            actual, hint = path_facts.rights if path_facts else "missing", f"correct the program in [provider.{name}]"
-            yield CheckFinding.broken(item, actual, "a program", hint=hint)
+            actual, hint = (
+                path_facts.owner_and_mode_text if path_facts else "missing",
+                f"correct the program in [provider.{name}]",
+            )
+            yield CheckFinding.fault_finding(item, actual, "a program", hint=hint)
 
 
-def qmaster_host_if_other(facts: BalancerFacts) -> str:
+def qmaster_host_unless_this_host(facts: BalancerFacts) -> str:
     """Return the cell's master host; empty if this host is the master host."""
     master = facts.cell.master if facts.cell else ""
     return "" if is_same_host(master, facts.host) else master
@@ -137,7 +140,7 @@ def balancer_rights_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
     for path in (BALANCE_CRON, BALANCE_SUDOERS):
         if path in facts.paths:
             yield _file_removal_edit(path, f"rm -f {path}")
-    if facts.cell and not qmaster_host_if_other(facts) and BALANCE_ACCOUNT in facts.cell.managers:
+    if facts.cell and not qmaster_host_unless_this_host(facts) and BALANCE_ACCOUNT in facts.cell.managers:
         name = facts.cell.name
         yield SetupEdit(verb=SetupEditVerb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
 
@@ -152,7 +155,7 @@ def _host_or_manager_admission_finding(
     is_admitted = any(is_same_host(name, admitted_name) for admitted_name in admitted)
     edit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=cell.name, kind=kind, name=name)
     actual = "admitted" if is_admitted else "not admitted"
-    return CheckFinding.judge(is_admitted, f"{cell.name}: {role} {name}", actual, "admitted", edit)
+    return CheckFinding.finding_by_condition(is_admitted, f"{cell.name}: {role} {name}", actual, "admitted", edit)
 
 
 def _bootstrap_key_findings(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[CheckFinding]:
@@ -162,43 +165,45 @@ def _bootstrap_key_findings(facts: BalancerFacts, bootstrap: MachineBootstrapSec
     item, right, name = f"file {path}", f"{owner}'s, mode 0600", shlex.quote(path)
     path_facts = facts.paths.get(path)
     if path in facts.hidden:
-        yield CheckFinding.warning(item, account_and_file_findings.UNSEEN, right)
+        yield CheckFinding.warning_finding(item, account_and_file_findings.UNSEEN, right)
     elif path_facts is None:
         make = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
         is_within = path.startswith(f"{BALANCE_HOME}/")  # the account's home may contain any symlink
         give = f"{make} && chown -h {owner}: {name} {name}.pub"
-        mend = SetupEdit.shell(account_and_file_findings.run_as_account_shell_line(owner, make) if is_within else give)
-        yield CheckFinding.broken(item, "missing", right, mend)
+        mend = SetupEdit.shell_command_edit(
+            account_and_file_findings.run_as_account_shell_line(owner, make) if is_within else give
+        )
+        yield CheckFinding.fault_finding(item, "missing", right, mend)
     else:
         is_right = path_facts.owner == facts.uid and not path_facts.mode & PRIVATE
         mend = account_and_file_findings.setup_edit_making_file_private(path, owner)
-        yield CheckFinding.judge(is_right, item, path_facts.rights, right, mend)
+        yield CheckFinding.finding_by_condition(is_right, item, path_facts.owner_and_mode_text, right, mend)
 
 
 def _balancer_start_finding(facts: BalancerFacts) -> CheckFinding:
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
-        return CheckFinding.ok(item, "not needed: systemd runs the balancer")
+        return CheckFinding.ok_finding(item, "not needed: systemd runs the balancer")
     mend = account_and_file_findings.setup_edit_writing_root_file(BALANCE_CRON, CRON_LINE, 0o644)
     if BALANCE_CRON not in facts.paths:
-        return CheckFinding.broken(item, "missing", right, mend)
+        return CheckFinding.fault_finding(item, "missing", right, mend)
     if not any(BALANCE_PROGRAM in line for line in facts.cron.splitlines()):
-        return CheckFinding.broken(item, f"without {BALANCE_PROGRAM}", right, mend)
-    return CheckFinding.ok(item, "there")
+        return CheckFinding.fault_finding(item, f"without {BALANCE_PROGRAM}", right, mend)
+    return CheckFinding.ok_finding(item, "there")
 
 
 def _last_balancer_round_finding(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> CheckFinding:
     item, last = "balancer", facts.last
     acts = balance.apply or facts.has_unit  # the systemd unit runs with --apply
     if (last is None or not last.is_acting or not acts) and balance.apply:
-        return CheckFinding.warning(item, "no round yet", hint=f"wait a minute; the log is {BALANCE_LOG}")
+        return CheckFinding.warning_finding(item, "no round yet", hint=f"wait a minute; the log is {BALANCE_LOG}")
     if last is None or not last.is_acting or not acts:
         hint = "see gridbridge balance plan, then set apply = true in [balance]"
-        return CheckFinding.note(item, "only plans, and changes nothing", hint=hint)
+        return CheckFinding.weakness_finding(item, "only plans, and changes nothing", hint=hint)
     age_s = (now - last.at).total_seconds()
     if age_s > LATE_ROUNDS * max(CRON_S, balance.interval_s):
         actual, hint = f"the last round was {age_s:.0f} s ago", f"the log is {BALANCE_LOG}"
-        return CheckFinding.broken(item, actual, "a round each minute", hint=hint)
+        return CheckFinding.fault_finding(item, actual, "a round each minute", hint=hint)
     if last.trouble:
-        return CheckFinding.warning(item, f"could not observe the cluster {age_s:.0f} s ago: {last.trouble}")
-    return CheckFinding.ok(item, f"{age_s:.0f} s ago: {last.sentence}")
+        return CheckFinding.warning_finding(item, f"could not observe the cluster {age_s:.0f} s ago: {last.trouble}")
+    return CheckFinding.ok_finding(item, f"{age_s:.0f} s ago: {last.sentence}")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
 
-from gridbridge.decisions.site.transfer_queue_prerequisites import complex_finding
+from gridbridge.decisions.site.transfer_queue_prerequisites import grid_engine_complex_finding
 from gridbridge.model.fixed_paths import BEST_EFFORT, METHODS
 from gridbridge.model.qconf_attribute_parser import (
     QconfSettings,
@@ -41,11 +41,11 @@ def non_gridbridge_queue_names(cell: BestEffortCellFacts) -> tuple[str, ...]:
     return tuple(
         name
         for name, queue in cell.queues.items()
-        if not is_transfer_queue(queue) and not is_own_besteffort_queue(cell, name)
+        if not is_transfer_queue(queue) and not is_gridbridge_besteffort_queue(cell, name)
     )
 
 
-def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
+def is_gridbridge_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
     """Say whether gridbridge made a best-effort queue, even if the queue lost its complex gb_besteffort.
 
     A queue without the complex accepts any user's jobs and kills them, so setup must repair or remove it, and
@@ -57,12 +57,14 @@ def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
 
 
 def foreign_queues_named_besteffort(cell: BestEffortCellFacts) -> tuple[str, ...]:
-    return tuple(name for name in cell.queues if NAME.fullmatch(name) and not is_own_besteffort_queue(cell, name))
+    return tuple(
+        name for name in cell.queues if NAME.fullmatch(name) and not is_gridbridge_besteffort_queue(cell, name)
+    )
 
 
-def own_besteffort_queues(cell: BestEffortCellFacts) -> tuple[str, ...]:
+def gridbridge_besteffort_queues(cell: BestEffortCellFacts) -> tuple[str, ...]:
     """Return the existing best-effort queues of a cell, sorted by number."""
-    names = (name for name in cell.queues if is_own_besteffort_queue(cell, name))
+    names = (name for name in cell.queues if is_gridbridge_besteffort_queue(cell, name))
     return tuple(sorted(names, key=lambda name: int(name.removeprefix("gb-be"))))
 
 
@@ -74,7 +76,7 @@ def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -
     local = non_gridbridge_queue_names(cell)
     if like:
         return like if like in local else ""
-    hosts = [parse_qconf_words(cell.queues[name].get(HOSTLIST, "")) for name in own_besteffort_queues(cell)[:1]]
+    hosts = [parse_qconf_words(cell.queues[name].get(HOSTLIST, "")) for name in gridbridge_besteffort_queues(cell)[:1]]
     same = [name for name in local if [parse_qconf_words(cell.queues[name].get(HOSTLIST, ""))] == hosts]
     by_size = sorted(same or local, key=lambda name: (-sum(cell.slots.get(name, {}).values()), name))
     return next(iter(by_size), "")
@@ -87,24 +89,24 @@ class BestEffortQueueLayout:
         self.slots = cell.slots.get(model, {})
         self._shared = _queues_sharing_hosts(cell, frozenset(self.slots))
         largest = max(self.slots.values(), default=0)
-        numbers = [int(name.removeprefix("gb-be")) for name in own_besteffort_queues(cell)]
+        numbers = [int(name.removeprefix("gb-be")) for name in gridbridge_besteffort_queues(cell)]
         present = max(cell.slots.get("gb-be1", {}).values(), default=0)
         is_kept = present and not most and largest <= present * max(MOST, *numbers, 0)
         self.size = present if is_kept else max(1, -(-largest // (most or MOST)))
         self.count = max(-(-largest // self.size), *numbers, 0)
 
-    def names(self) -> tuple[str, ...]:
+    def queue_names(self) -> tuple[str, ...]:
         return tuple(f"gb-be{number}" for number in range(1, self.count + 1))
 
-    def slots_of(self, number: int) -> dict[str, int]:
+    def slots_by_host_of_queue(self, number: int) -> dict[str, int]:
         before = (number - 1) * self.size
         return {host: min(self.size, max(0, n - before)) for host, n in self.slots.items()}
 
-    def subordinates(self, queue: str) -> dict[str, int]:
+    def suspension_slots_by_queue(self, queue: str) -> dict[str, int]:
         """Return how many used slots of `queue` suspend each best-effort queue."""
         exact = range(1, self.count * self.size + 1, self.size)
         used = (1 for _ in exact) if queue in self._shared else exact
-        return dict(zip(self.names(), used, strict=True))
+        return dict(zip(self.queue_names(), used, strict=True))
 
 
 def _queues_sharing_hosts(cell: BestEffortCellFacts, hosts: frozenset[str]) -> frozenset[str]:
@@ -143,7 +145,7 @@ def besteffort_queue_findings(
     numbers = range(1, blocks.count + 1)
     return (
         _besteffort_complex_finding(cluster, cell),
-        *(_quota_exemption_finding(cluster, name, text) for name, text in cell.quotas.items()),
+        *(_besteffort_quota_exemption_finding(cluster, name, text) for name, text in cell.quotas.items()),
         *(finding for n in numbers for finding in _single_besteffort_queue_findings(cluster, cell, model, blocks, n)),
         *(
             finding
@@ -159,21 +161,21 @@ def besteffort_queue_findings(
 def foreign_besteffort_name_finding(cluster: str, name: str) -> CheckFinding:
     actual = f"neither {BEST_EFFORT}=TRUE nor gridbridge's suspend_method"
     hint = f"remove {name} from each subordinate_list, then qconf -dq {name}; or rename it"
-    return CheckFinding.warning(f"{cluster}: queue {name}", actual, "no ordinary queue of this name", hint=hint)
+    return CheckFinding.warning_finding(f"{cluster}: queue {name}", actual, "no ordinary queue of this name", hint=hint)
 
 
 def _besteffort_complex_finding(cluster: str, cell: BestEffortCellFacts) -> CheckFinding:
     row, key = cell.complexes.get(BEST_EFFORT), attrgetter("type", "relation", "requestable", "consumable")
-    return complex_finding(cluster, row, RESOURCE, row is not None and key(row) == key(RESOURCE))
+    return grid_engine_complex_finding(cluster, row, RESOURCE, row is not None and key(row) == key(RESOURCE))
 
 
-def _quota_exemption_finding(cluster: str, name: str, text: str) -> CheckFinding:
+def _besteffort_quota_exemption_finding(cluster: str, name: str, text: str) -> CheckFinding:
     item = f"resource quota {name}"
     rules = [line.split() for line in text.splitlines() if line.split()[:1] == ["limit"]]
     if rules and " ".join(rules[0][1:3]) == RULE_NAME:
-        return CheckFinding.ok(item, " ".join(rules[0]))
+        return CheckFinding.ok_finding(item, " ".join(rules[0]))
     edit = SetupEdit(verb=SetupEditVerb.EXEMPT, cell=cluster, name=name, attribute=RULE_NAME, value=RULE)
-    return CheckFinding.broken(item, "counts best-effort tasks as well", f"first {RULE}", edit)
+    return CheckFinding.fault_finding(item, "counts best-effort tasks as well", f"first {RULE}", edit)
 
 
 def _single_besteffort_queue_findings(
@@ -187,7 +189,7 @@ def _single_besteffort_queue_findings(
         values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
         text = "\n".join(f"{key} {value}" for key, value in values.items())
         edit = SetupEdit(verb=SetupEditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text)
-        yield CheckFinding.broken(item, "missing", f"like {model}, for preemptible tasks", edit)
+        yield CheckFinding.fault_finding(item, "missing", f"like {model}, for preemptible tasks", edit)
         return
     for key, value in right.items():
         yield from _besteffort_queue_attribute_findings(cluster, name, key, settings.get(key, ""), value)
@@ -226,10 +228,10 @@ def _besteffort_queue_attribute_findings(
     for where in dict.fromkeys((*actual_values, *right_values)):
         actual, value = actual_values.get(where, usual), right_values.get(where, usual)
         verb = SetupEditVerb.MERGE if is_list else SetupEditVerb.REPLACE
-        edit = SetupEdit.of_queue(verb, cluster, f"{queue}{where}", name, value)
+        edit = SetupEdit.queue_attribute_edit(verb, cluster, f"{queue}{where}", name, value)
         if where not in right_values and not is_list:
             edit = replace(edit, verb=SetupEditVerb.PURGE, value="")
-        yield CheckFinding.judge(
+        yield CheckFinding.finding_by_condition(
             _is_same_attribute_value(name, actual, value), f"queue {queue}{where}: {name}", actual, value, edit
         )
 
@@ -247,7 +249,7 @@ def _is_same_attribute_value(name: str, actual: str, right: str) -> bool:
 def _subordinate_list_findings(
     cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, queue: str
 ) -> Iterator[CheckFinding]:
-    right = blocks.subordinates(queue)
+    right = blocks.suspension_slots_by_queue(queue)
     for suffix, actual in subordinate_lists_by_host(cell.queues[queue]):
         name = f"{queue}{suffix}"
         item, listed = f"queue {name}: subordinate_list", parse_qconf_pairs(actual)
@@ -255,20 +257,20 @@ def _subordinate_list_findings(
         if actual.startswith("slots="):
             wrong = f"{actual}: slot-wise, which counts best-effort tasks and allows no other queues"
             hint = "change the subordinate_list by hand, or give another --like"
-            yield CheckFinding.broken(item, wrong, "queue-wise, such as low.q=1", hint=hint)
+            yield CheckFinding.fault_finding(item, wrong, "queue-wise, such as low.q=1", hint=hint)
         else:
-            edit = SetupEdit.of_queue(SetupEditVerb.MERGE, cluster, name, "subordinate_list", lacking)
-            yield CheckFinding.judge(not lacking, item, actual, lacking, edit)
+            edit = SetupEdit.queue_attribute_edit(SetupEditVerb.MERGE, cluster, name, "subordinate_list", lacking)
+            yield CheckFinding.finding_by_condition(not lacking, item, actual, lacking, edit)
 
 
 def _besteffort_queue_slots_finding(
     cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, number: int
 ) -> CheckFinding:
-    name, right = f"gb-be{number}", blocks.slots_of(number)
+    name, right = f"gb-be{number}", blocks.slots_by_host_of_queue(number)
     actual = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
     shown, wanted = format_queue_slots_by_host(actual), format_queue_slots_by_host(right)
-    edit = SetupEdit.of_queue(SetupEditVerb.REPLACE, cluster, name, "slots", wanted)
-    return CheckFinding.judge(actual == right, f"queue {name}: slots", shown, wanted, edit)
+    edit = SetupEdit.queue_attribute_edit(SetupEditVerb.REPLACE, cluster, name, "slots", wanted)
+    return CheckFinding.finding_by_condition(actual == right, f"queue {name}: slots", shown, wanted, edit)
 
 
 def besteffort_consumable_findings(
@@ -281,7 +283,7 @@ def besteffort_consumable_findings(
             hosts_text = ", ".join(touched[:3]) + (f" and {len(touched) - 3} more" if touched[3:] else "")
             actual = f"best-effort tasks use {name} at {hosts_text}, and no queue exempts the tasks"
             right = "no consumable that every job uses"
-            yield CheckFinding.warning(
+            yield CheckFinding.warning_finding(
                 f"{cluster}: consumable {name}", actual, right, hint=_besteffort_consumable_advice(name, cell)
             )
 
@@ -301,13 +303,13 @@ GONE_S = 60  # longest wait for preempted tasks: 10 s until a task ends, and 50 
 
 
 def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterator[SetupEdit]:
-    queues = own_besteffort_queues(cell)
+    queues = gridbridge_besteffort_queues(cell)
     for name in queues:
         yield SetupEdit(verb=SetupEditVerb.SUSPEND, cell=cluster, name=name)
     if queues:
         listed = f"qstat -s rs -u '*' -q {','.join(queues)} | grep -q ."
         wait = f"timeout {GONE_S} sh -c {shlex.quote(f'while {listed}; do sleep 1; done')}"
-        yield SetupEdit.shell(wait, cluster)
+        yield SetupEdit.shell_command_edit(wait, cluster)
     yield from _subordinate_list_removal_edits(cluster, cell, queues)
     for name in queues:
         yield SetupEdit(verb=SetupEditVerb.DROP_QUEUE, cell=cluster, name=name)
@@ -327,4 +329,6 @@ def _subordinate_list_removal_edits(
             listed = [f"{name}={n}" for name, n in parse_qconf_pairs(subordinates).items() if name in queues]
             if listed:
                 name = f"{queue}{suffix}"
-                yield SetupEdit.of_queue(SetupEditVerb.DROP, cluster, name, "subordinate_list", ",".join(listed))
+                yield SetupEdit.queue_attribute_edit(
+                    SetupEditVerb.DROP, cluster, name, "subordinate_list", ",".join(listed)
+                )

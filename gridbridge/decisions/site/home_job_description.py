@@ -30,13 +30,13 @@ def describe_home_job_state(job: ListedJobStatus, now: datetime) -> tuple[str, .
 
 
 def _job_row_sentence(row: ClusterJobListRow, now: datetime) -> str:
-    singular, plural = WORDS.get(row.state.word, UNKNOWN)
+    singular, plural = WORDS.get(row.state.most_important_fact, UNKNOWN)
     at = f" in {row.queue}" if row.queue else ""
     since = f" for {format_duration(now - row.since)}" if row.since else ""
     verb, subject = (singular if row.task_count == 1 else plural), "the job"
     if row.tasks:
         tasks = f"{row.task_count} tasks ({row.tasks[0][0]} to {row.tasks[-1][-1]})"
-        subject = f"task {row.task}" if row.task_count == 1 else tasks
+        subject = f"task {row.single_task_number}" if row.task_count == 1 else tasks
     return f"{subject} {verb}{at}{since} ({row.state.text})"
 
 

@@ -34,18 +34,22 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
     for name, cell in facts.cells.items():
         cluster = policy.clusters.get(name)
         if cell.is_shut and not facts.is_root:
-            yield CheckFinding.warning(name, UNSEEN)
+            yield CheckFinding.warning_finding(name, UNSEEN)
         else:
             judge = JUDGES[cluster.kind if cluster else ClusterKind.GRIDENGINE]
             yield from judge(name, cell, facts.name)
     for key in facts.keys:
         item, right = f"{key.cluster}: key of {key.person}", f"logs in to account {key.account}"
         hint = f"until then jobs of {key.person} for this cluster wait, or come home when refused"
-        yield CheckFinding.warning(item, key.trouble, right, hint=hint) if key.trouble else CheckFinding.ok(item, right)
+        yield (
+            CheckFinding.warning_finding(item, key.trouble, right, hint=hint)
+            if key.trouble
+            else CheckFinding.ok_finding(item, right)
+        )
     for name, host in facts.without_rsync.items():
         hint = f"apt-get install rsync on {host}; until then jobs with stage_in or stage_out wait"
-        missing = CheckFinding.warning(f"{name}: rsync", f"missing on {host}", "on both hosts", hint=hint)
-        yield missing if host else CheckFinding.ok(f"{name}: rsync", "on both hosts")
+        missing = CheckFinding.warning_finding(f"{name}: rsync", f"missing on {host}", "on both hosts", hint=hint)
+        yield missing if host else CheckFinding.ok_finding(f"{name}: rsync", "on both hosts")
     yield from (stage_dir_finding(name, stage) for name, stage in facts.stages.items())
     for queue, state in facts.queues.items():
         yield from _transfer_queue_state_findings(queue, state, policy)
@@ -63,14 +67,14 @@ def no_transfer_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
         return
     item = f"file {CONFIG}: transfer queues"
     remotes = [name for name in policy.clusters if name != policy.site.cluster]
-    if why := policy.why_no_queues:
-        yield CheckFinding.ok(item, f"none: {why}")
+    if why := policy.why_no_transfer_queues:
+        yield CheckFinding.ok_finding(item, f"none: {why}")
     elif remotes:
-        mend = SetupEdit.shell(f"gridbridge setup transfer {remotes[0]} --apply")
-        yield CheckFinding.warning(item, "no [queue.NAME]", "at least one", mend)
+        mend = SetupEdit.shell_command_edit(f"gridbridge setup transfer {remotes[0]} --apply")
+        yield CheckFinding.warning_finding(item, "no [queue.NAME]", "at least one", mend)
     else:
         hint = "add a [cluster.NAME] for the remote cluster"
-        yield CheckFinding.warning(item, "no [queue.NAME]", "at least one", hint=hint)
+        yield CheckFinding.warning_finding(item, "no [queue.NAME]", "at least one", hint=hint)
 
 
 def _poller_process_and_load_value_finding(poller: PollerProcessFacts, policy: Policy) -> CheckFinding:
@@ -79,7 +83,7 @@ def _poller_process_and_load_value_finding(poller: PollerProcessFacts, policy: P
     if poller.is_running is False:
         actual = "not running" + (f"; the log ends: {poller.last_words[:MAX_WORDS]}" if poller.last_words else "")
     elif is_fresh:
-        return CheckFinding.ok("poller", age)
+        return CheckFinding.ok_finding("poller", age)
     elif poller.pid:
         wait = f"while kill -0 {poller.pid} 2>/dev/null; do sleep 0.1; done"
         actual, first = age, f"kill -9 {poller.pid}; {wait}; "
@@ -90,7 +94,7 @@ def _poller_process_and_load_value_finding(poller: PollerProcessFacts, policy: P
     become = f"setpriv --reuid {account} --regid {account} --init-groups"
     line = f"{first}cd / && setsid --fork {become} {program} </dev/null >>{HOME}/poller.log 2>&1"
     right = f"values no older than {policy.poller.stale_s:g} s"
-    return CheckFinding.broken("poller", actual, right, SetupEdit.shell(line))
+    return CheckFinding.fault_finding("poller", actual, right, SetupEdit.shell_command_edit(line))
 
 
 def _age_of_load_values(poller: PollerProcessFacts, policy: Policy) -> tuple[str, bool]:
@@ -105,8 +109,8 @@ def _cluster_answer_version_and_clock_findings(
     yield answer
     if not cell.trouble:
         tried, right, hint = tried_version
-        outdated = CheckFinding.warning(f"{name}: version", cell.version or "unknown", right, hint=hint)
-        yield CheckFinding.ok(f"{name}: version", cell.version) if tried.match(cell.version) else outdated
+        outdated = CheckFinding.warning_finding(f"{name}: version", cell.version or "unknown", right, hint=hint)
+        yield CheckFinding.ok_finding(f"{name}: version", cell.version) if tried.match(cell.version) else outdated
         yield _qmaster_clock_finding(name, cell)
 
 
@@ -124,30 +128,30 @@ JUDGES: Mapping[ClusterKind, Callable[[str, ClusterFacts, str], Iterator[CheckFi
 def _qmaster_answer_finding(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
     item, ports = f"{name}: qmaster", f"compare the ports of [cluster.{name}]"
     if not cell.trouble:
-        return CheckFinding.ok(item, f"answers from {cell.master}")
+        return CheckFinding.ok_finding(item, f"answers from {cell.master}")
     if DENIED in cell.trouble:
         item, hint = f"{name}: admin host {host}", ""
         edit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=name, kind="admin", name=host)
     elif cell.other_port:
         actual = f"{cell.trouble}, but a qmaster answers on port {cell.other_port} of {cell.master}"
         right = f"qmaster_port = {cell.other_port}, if this qmaster belongs to the cell"
-        return CheckFinding.broken(item, actual, right, hint=f"{ports} in {CONFIG} first; start no qmaster")
+        return CheckFinding.fault_finding(item, actual, right, hint=f"{ports} in {CONFIG} first; start no qmaster")
     else:
-        edit = SetupEdit.shell("sge_qmaster", name)
+        edit = SetupEdit.shell_command_edit("sge_qmaster", name)
         # a second qmaster would harm the cell
         hint = f"run this command only if no qmaster runs on {cell.master}; {ports} first"
     if not cell.master:
-        return CheckFinding.broken(item, cell.trouble, "an answer", hint=_cluster_access_hint(name, cell))
-    return CheckFinding.broken(item, cell.trouble, "an answer", edit, where=cell.master, hint=hint)
+        return CheckFinding.fault_finding(item, cell.trouble, "an answer", hint=_cluster_access_hint(name, cell))
+    return CheckFinding.fault_finding(item, cell.trouble, "an answer", edit, where=cell.master, hint=hint)
 
 
 def _oar_server_answer_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: OAR server"
     if not cell.trouble:
-        return CheckFinding.ok(item, f"answers on {cell.master}, {number_with_noun(cell.slots or 0, 'slot')}")
+        return CheckFinding.ok_finding(item, f"answers on {cell.master}, {number_with_noun(cell.slots or 0, 'slot')}")
     is_login = cell.trouble.startswith(BY_SSH)
     hint = _cluster_access_hint(name, cell) if is_login else f"check the server of [cluster.{name}] and its database"
-    return CheckFinding.broken(item, cell.trouble, "an answer", hint=hint)
+    return CheckFinding.fault_finding(item, cell.trouble, "an answer", hint=hint)
 
 
 def _cluster_access_hint(name: str, cell: ClusterFacts) -> str:
@@ -158,37 +162,39 @@ def _qmaster_clock_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     item, right = f"{name}: clock", f"within {MAX_SKEW_S:g} s"
     if cell.ahead_s is None:
         hint = f"compare `date` here and on {cell.master}"
-        return CheckFinding.warning(item, "qping does not report the clock", right, hint=hint)
-    actual, mend = f"{cell.ahead_s:+.0f} s", SetupEdit.shell("chronyc makestep")
+        return CheckFinding.warning_finding(item, "qping does not report the clock", right, hint=hint)
+    actual, mend = f"{cell.ahead_s:+.0f} s", SetupEdit.shell_command_edit("chronyc makestep")
     if abs(cell.ahead_s) <= MAX_SKEW_S:
-        return CheckFinding.ok(item, actual)
-    return CheckFinding.warning(item, f"{actual} from this host's", right, mend, where=cell.master)
+        return CheckFinding.ok_finding(item, actual)
+    return CheckFinding.warning_finding(item, f"{actual} from this host's", right, mend, where=cell.master)
 
 
 def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
     item = f"{name}: stage_dir"
     if not stage.wrong:
-        return CheckFinding.ok(item, stage.place)
+        return CheckFinding.ok_finding(item, stage.place)
     right = "a folder that is sticky, or that no other user can write to"
     hint = "until then jobs with staged files for this cluster wait"
-    return CheckFinding.broken(item, stage.wrong, right, SetupEdit.shell(stage.mend), where=stage.host, hint=hint)
+    return CheckFinding.fault_finding(
+        item, stage.wrong, right, SetupEdit.shell_command_edit(stage.mend), where=stage.host, hint=hint
+    )
 
 
 def _transfer_queue_state_findings(queue: str, state: QueueInstanceState, policy: Policy) -> Iterator[CheckFinding]:
     item, home = f"queue {queue}: state", policy.site.cluster
     if QueueStartBlocker.ERROR in state.facts:
         clear = SetupEdit(verb=SetupEditVerb.CLEAR, cell=home, name=queue)
-        yield CheckFinding.broken(item, "in error state (E)", "open", clear)
+        yield CheckFinding.fault_finding(item, "in error state (E)", "open", clear)
     if QueueStartBlocker.DISABLED in state.facts:
         enable = SetupEdit(verb=SetupEditVerb.ENABLE, cell=home, name=queue)
-        yield CheckFinding.warning(item, "disabled by hand (d)", "open", enable)
+        yield CheckFinding.warning_finding(item, "disabled by hand (d)", "open", enable)
     if QueueStartBlocker.UNREACHABLE in state.facts:
         hint = f"start sge_execd on {queue.rpartition('@')[2]}"
-        yield CheckFinding.broken(item, "execd does not answer (u)", hint=hint)
+        yield CheckFinding.fault_finding(item, "execd does not answer (u)", hint=hint)
     if not state.facts & NEEDS_SOMEBODY:
         is_loaded = QueueStartBlocker.LOADED in state.facts
         actual = f"closed by load ({state.text})" if is_loaded else state.text or "open"
-        yield CheckFinding.ok(item, actual)
+        yield CheckFinding.ok_finding(item, actual)
 
 
 PROGRAM = f"{PYTHON} -I -m gridbridge.batch.embedded"
@@ -201,7 +207,7 @@ def embedded_site_findings(
     """Check an embedded site's poller, clusters and queues; `slots` maps queue names to slots."""
     age, is_fresh = _age_of_load_values(poller, policy)
     right = f"values no older than {policy.poller.stale_s:g} s"
-    yield CheckFinding.judge(is_fresh, "poller", age, right, SetupEdit.shell(START))
+    yield CheckFinding.finding_by_condition(is_fresh, "poller", age, right, SetupEdit.shell_command_edit(START))
     yield from service_fault_findings.stale_configuration_findings(poller)
     for name, cell in cells.items():
         yield embedded_cluster_finding(name, cell)
@@ -212,9 +218,9 @@ def embedded_site_findings(
 
 def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     """Check that an embedded cluster answers; the finding's edit creates a missing cluster."""
-    make = SetupEdit.shell(f"{PROGRAM} {cell.master} create --slots=4")
+    make = SetupEdit.shell_command_edit(f"{PROGRAM} {cell.master} create --slots=4")
     actual = cell.trouble or f"answers, {number_with_noun(cell.slots or 0, 'slot')}"
-    return CheckFinding.judge(not cell.trouble, f"{name}: cluster", actual, "an answer", make)
+    return CheckFinding.finding_by_condition(not cell.trouble, f"{name}: cluster", actual, "an answer", make)
 
 
 def _embedded_queue_slots_finding(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
@@ -222,5 +228,7 @@ def _embedded_queue_slots_finding(name: str, slots: Mapping[str, int], policy: P
     actual = number_with_noun(slots[name], "slot") if name in slots else "missing"
     right = number_with_noun(section.slots, "slot")
     options = f"--slots={section.slots} --remote={section.cluster} --pending-limit={section.pending_limit}"
-    make = SetupEdit.shell(f"{PROGRAM} {policy.clusters[policy.site.cluster].folder} queue {name} {options}")
-    return CheckFinding.judge(slots.get(name) == section.slots, f"queue {name}", actual, right, make)
+    make = SetupEdit.shell_command_edit(
+        f"{PROGRAM} {policy.clusters[policy.site.cluster].folder} queue {name} {options}"
+    )
+    return CheckFinding.finding_by_condition(slots.get(name) == section.slots, f"queue {name}", actual, right, make)

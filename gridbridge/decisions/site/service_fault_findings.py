@@ -19,7 +19,7 @@ from gridbridge.model.site_configuration import Policy
 
 CONFIGURATION_ITEM = "poller: gridbridge.toml"
 OLDER_IN_FORCE = "the service has an older gridbridge.toml"
-AWAIT_RELOAD_EDIT = SetupEdit.shell(f"{PYTHON} -I -m gridbridge.site.configuration_wait")
+AWAIT_RELOAD_EDIT = SetupEdit.shell_command_edit(f"{PYTHON} -I -m gridbridge.site.configuration_wait")
 NEW_IN_FORCE = "the new file"
 
 
@@ -45,18 +45,18 @@ def stale_configuration_findings(poller: PollerProcessFacts, is_right: bool = Tr
     if configuration is None:
         return
     if configuration.is_same:
-        yield CheckFinding.ok(CONFIGURATION_ITEM, "in force")
+        yield CheckFinding.ok_finding(CONFIGURATION_ITEM, "in force")
     elif not is_right:
         hint = "the service keeps the older file until the new file is valid"
-        yield CheckFinding.warning(CONFIGURATION_ITEM, OLDER_IN_FORCE, NEW_IN_FORCE, hint=hint)
+        yield CheckFinding.warning_finding(CONFIGURATION_ITEM, OLDER_IN_FORCE, NEW_IN_FORCE, hint=hint)
     elif configuration.refused:
         hint = "the service keeps the older file until these errors are corrected"
         actual = f"{OLDER_IN_FORCE}; the service refuses the new file: {'; '.join(configuration.refused)}"
-        yield CheckFinding.broken(CONFIGURATION_ITEM, actual, NEW_IN_FORCE, hint=hint)
+        yield CheckFinding.fault_finding(CONFIGURATION_ITEM, actual, NEW_IN_FORCE, hint=hint)
     else:
-        edits = (SetupEdit.shell(f"kill -HUP {poller.pid}"),) if poller.pid else ()
+        edits = (SetupEdit.shell_command_edit(f"kill -HUP {poller.pid}"),) if poller.pid else ()
         hint = "the service reads the file within seconds, or by: systemctl reload gridbridge-poller"
-        yield CheckFinding.warning(CONFIGURATION_ITEM, OLDER_IN_FORCE, NEW_IN_FORCE, *edits, hint=hint)
+        yield CheckFinding.warning_finding(CONFIGURATION_ITEM, OLDER_IN_FORCE, NEW_IN_FORCE, *edits, hint=hint)
 
 
 POLLER = "gridbridge-poller"
@@ -76,7 +76,7 @@ def program_version_finding(running: Mapping[str, RunningProgramVersion], instal
         program: process for program, process in running.items() if not _is_same_version(process.version, installed)
     }
     if not outdated:
-        return CheckFinding.ok("version", installed)
+        return CheckFinding.ok_finding("version", installed)
     differing = ", ".join(f"{program} runs {process.version or UNKNOWN}" for program, process in outdated.items())
     pids = " ".join(str(process.pid) for process in outdated.values() if process.pid)
     by_hand = (
@@ -85,7 +85,7 @@ def program_version_finding(running: Mapping[str, RunningProgramVersion], instal
         "the load sensor starts the poller" if POLLER in outdated else "",
     )
     hint = f"systemctl restart {' '.join(outdated)}; without systemd {', '.join(filter(None, by_hand))}"
-    return CheckFinding.broken("version", differing, installed, hint=hint)
+    return CheckFinding.fault_finding("version", differing, installed, hint=hint)
 
 
 def _is_same_version(running: str, installed: str) -> bool:
@@ -125,14 +125,14 @@ def find_unreloadable_changes(
 
 
 def _home_cluster_kind(policy: Policy) -> str:
-    return policy.local.kind.value if policy.local else "none"
+    return policy.home_cluster_section.kind.value if policy.home_cluster_section else "none"
 
 
 def _changed_account_problems(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
     for person, cluster in sorted({(person, cluster) for person, cluster, _ in jobs}):
         if cluster not in before.clusters or cluster not in after.clusters:
             continue
-        old, new = (policy.clusters[cluster].users.account_of(person) for policy in (before, after))
+        old, new = (policy.clusters[cluster].users.remote_account_of_user(person) for policy in (before, after))
         if old != new:
             yield (
                 f'{path}: [cluster.{cluster}.users] {person} = "{new}": a job of {person} runs at {cluster}'
@@ -169,14 +169,16 @@ def rebalance_round_findings(
         ended = f"the last round ended {age} ago"
         actual = f"no round has ended since a round began {age} ago" if last.is_open else ended
         right = f"a round that ends within {_format_age(LONGEST_ROUND[kind])}"
-        yield CheckFinding.judge(
+        yield CheckFinding.finding_by_condition(
             not hangs, f"rebalancing: {kind.value}", actual, right, is_warning=True, hint=LATE_ROUND_HINT
         )
 
 
 def paused_rebalance_finding(since: datetime, at: datetime) -> CheckFinding:
     actual = f"moves have been paused for {_format_age(at - since)}"
-    return CheckFinding.note("rebalancing: quiesce", actual, "moves resumed", hint=f"to resume: {RESUME_COMMAND}")
+    return CheckFinding.weakness_finding(
+        "rebalancing: quiesce", actual, "moves resumed", hint=f"to resume: {RESUME_COMMAND}"
+    )
 
 
 def paused_rebalance_sentence(since: datetime, at: datetime) -> str:
@@ -221,7 +223,9 @@ def campaign_runner_cycle_findings(
     is_recent = last is not None and at - last <= RUNNER_LATE
     news = f" and {number_with_noun(brought, 'file')} not accepted yet" if brought else ""
     actual = f"{going_on} unfinished{news}, last cycle of gridbridge-runner: {late}"
-    yield CheckFinding.judge(is_recent, "campaigns", actual, "a cycle each minute", is_warning=True, hint=RUNNER_HINT)
+    yield CheckFinding.finding_by_condition(
+        is_recent, "campaigns", actual, "a cycle each minute", is_warning=True, hint=RUNNER_HINT
+    )
 
 
 MIN_FREE_BYTES = 1 << 20  # room for 256 messages of the largest size
@@ -254,12 +258,12 @@ def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckF
             right = f"{MIN_FREE_BYTES // KIB} KiB and {MIN_FREE_FILES} files"
             until = NO_CAMPAIGNS if folder == CAMPAIGNS else "the queues are closed until then"
             hint = f"remove files from the folder's filesystem; {until}"
-            yield CheckFinding.broken(item, lacking, right, hint=hint)
+            yield CheckFinding.fault_finding(item, lacking, right, hint=hint)
         else:
             files = "" if room.free_files is None else f", {room.free_files} files"
-            yield CheckFinding.ok(item, f"{(room.free_bytes or 0) // KIB // KIB} MiB{files}")
+            yield CheckFinding.ok_finding(item, f"{(room.free_bytes or 0) // KIB // KIB} MiB{files}")
         if room.folders:
             ranked = sorted(room.folders.items(), key=lambda owner_count: (-owner_count[1], owner_count[0]))
             actual = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
             hint = "only root can remove these folders; the service lists the folders in each round"
-            yield CheckFinding.warning(f"folders in {folder}", actual, "only messages", hint=hint)
+            yield CheckFinding.warning_finding(f"folders in {folder}", actual, "only messages", hint=hint)

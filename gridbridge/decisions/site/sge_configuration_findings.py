@@ -55,7 +55,7 @@ def scheduler_setting_finding(
     """Check a scheduler setting; `values` are the present value and the expected value."""
     actual, right = values
     edit = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=right)
-    finding = CheckFinding.judge(
+    finding = CheckFinding.finding_by_condition(
         actual == right,
         item,
         f"{attribute} {actual}",
@@ -102,14 +102,18 @@ def transfer_host_sge_conf_findings(situation: TransferSetupSituation) -> tuple[
     if host not in situation.home.exec_hosts:
         actual = f"no execution host of {situation.wanted.home}"
         hint = f"start sge_execd on {host}, or give another --host"
-        return (CheckFinding.broken(f"host {host}", actual, "an execution host", hint=hint),)
+        return (CheckFinding.fault_finding(f"host {host}", actual, "an execution host", hint=hint),)
     return (_gid_range_finding(situation), _load_report_time_finding(situation), _load_sensor_finding(situation))
 
 
 def _load_sensor_finding(situation: TransferSetupSituation) -> CheckFinding:
-    present = [sensor for sensor in situation.home.effective("load_sensor").split(",") if parse_qconf_words(sensor)]
+    present = [
+        sensor
+        for sensor in situation.home.effective_sge_conf_value("load_sensor").split(",")
+        if parse_qconf_words(sensor)
+    ]
     if SENSOR in present:
-        return CheckFinding.ok("load sensor", ",".join(present))
+        return CheckFinding.ok_finding("load sensor", ",".join(present))
     right = ",".join([*present, SENSOR])
     return _transfer_host_setting_finding(situation, "load sensor", "load_sensor", ",".join(present) or "none", right)
 
@@ -122,14 +126,14 @@ def _transfer_host_setting_finding(
     edit = SetupEdit(verb=verb, cell=request.home, name=request.host, attribute=attribute, value=right)
     undo = replace(edit, verb=SetupEditVerb.DROP_HOST if former is None else verb, value=former or "")
     restart = (restart_execd_edit(situation),) if situation.home.host is None and situation.execd else ()
-    finding = CheckFinding.broken(item, f"{attribute} {actual}", f"{attribute} {right}", edit, *restart)
+    finding = CheckFinding.fault_finding(item, f"{attribute} {actual}", f"{attribute} {right}", edit, *restart)
     return replace(finding, undo=(SharedSettingUndo(done=edit, undo=undo),))
 
 
 def _load_report_time_finding(situation: TransferSetupSituation) -> CheckFinding:
-    actual, item = situation.home.effective("load_report_time"), "load report time"
+    actual, item = situation.home.effective_sge_conf_value("load_report_time"), "load report time"
     if _parse_grid_engine_duration_s(actual) <= REPORT_S:
-        return CheckFinding.ok(item, actual)
+        return CheckFinding.ok_finding(item, actual)
     return _transfer_host_setting_finding(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
 
 
@@ -139,11 +143,11 @@ def _parse_grid_engine_duration_s(text: str) -> int:
 
 
 def _gid_range_finding(situation: TransferSetupSituation) -> CheckFinding:
-    actual, item = situation.home.effective("gid_range"), "gid_range"
+    actual, item = situation.home.effective_sge_conf_value("gid_range"), "gid_range"
     slots = situation.wanted.slots + situation.other_slots
     free = len(_parse_gid_range(actual) - situation.gids)
     if free >= slots + SPARE_GROUPS:
-        return CheckFinding.ok(item, f"{actual}, {free} free")
+        return CheckFinding.ok_finding(item, f"{actual}, {free} free")
     right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
     few = f"{actual}, {free} free for {number_with_noun(slots, 'slot')} of all queues on the host"
     return _transfer_host_setting_finding(situation, item, "gid_range", few, right)
@@ -176,12 +180,12 @@ def unreported_load_value_findings(
 
     If the poller publishes no values, it uses an older gridbridge.toml; a restart of execd does not help.
     """
-    if SENSOR not in situation.home.effective("load_sensor").split(","):
+    if SENSOR not in situation.home.effective_sge_conf_value("load_sensor").split(","):
         return ()
     values = parse_qconf_pairs(situation.home.exec_hosts[situation.wanted.host].get("load_values", ""))
     name = load_value_complex_attribute(situation.wanted.remote, UP)
     if name in values:
-        return (CheckFinding.ok(VALUES, f"{name}={values[name]}"),)
+        return (CheckFinding.ok_finding(VALUES, f"{name}={values[name]}"),)
     return (_unreported_load_value_finding(situation, poller, name),)
 
 
@@ -190,15 +194,15 @@ def _unreported_load_value_finding(
 ) -> CheckFinding:
     if value not in poller.values:
         right = "published after the service has read this gridbridge.toml"
-        return CheckFinding.warning(VALUES, f"the service publishes no {value}: the queue is closed", right)
+        return CheckFinding.warning_finding(VALUES, f"the service publishes no {value}: the queue is closed", right)
     if late := _why_load_values_are_late(situation, poller):
         right = f"{value} is reported within {_load_value_delay_s(situation)} s"
-        return CheckFinding.warning(VALUES, f"none yet: {late}", right)
+        return CheckFinding.warning_finding(VALUES, f"none yet: {late}", right)
     actual = f"{situation.wanted.host} reports no {value}: the queue is closed"
     right = "reported; execd has to be started after its first load_sensor was set"
     if situation.execd:
-        return CheckFinding.broken(VALUES, actual, right, restart_execd_edit(situation))
-    return CheckFinding.broken(VALUES, actual, right, hint="start sge_execd")
+        return CheckFinding.fault_finding(VALUES, actual, right, restart_execd_edit(situation))
+    return CheckFinding.fault_finding(VALUES, actual, right, hint="start sge_execd")
 
 
 def _why_load_values_are_late(situation: TransferSetupSituation, poller: PollerProcessFacts) -> str:
@@ -211,7 +215,7 @@ def _why_load_values_are_late(situation: TransferSetupSituation, poller: PollerP
 
 
 def _load_value_delay_s(situation: TransferSetupSituation) -> int:
-    return 2 * _parse_grid_engine_duration_s(situation.home.effective("load_report_time"))
+    return 2 * _parse_grid_engine_duration_s(situation.home.effective_sge_conf_value("load_report_time"))
 
 
 def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:
@@ -221,4 +225,4 @@ def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:
     stop = f"kill {execd.pid}; while kill -0 {execd.pid} 2>/dev/null; do sleep 0.2; done"
     by_hand = f"{stop}; {shlex.quote(execd.program)}"
     line = f"systemctl restart {shlex.quote(execd.unit)}" if execd.unit else by_hand
-    return SetupEdit.shell(line, situation.wanted.home)
+    return SetupEdit.shell_command_edit(line, situation.wanted.home)

@@ -67,7 +67,7 @@ def is_existing_non_transfer_queue(situation: TransferSetupSituation) -> bool:
 
 def queue_slots_and_pending_limit(queue: QconfSettings, remote: str, host: str) -> tuple[int | None, int | None]:
     """Return a queue's slots on a host and its pending limit; None for a value that is not set."""
-    slots = parse_qconf_values_by_host(queue.get("slots", "")).on(host, ())
+    slots = parse_qconf_values_by_host(queue.get("slots", "")).value_at_host(host, ())
     limits = parse_qconf_pairs(queue.get("load_thresholds", ""))
     up, pending = (load_value_complex_attribute(remote, value) for value in (UP, PENDING))
     limit = limits.get(pending, "0" if up in limits else "")
@@ -124,14 +124,14 @@ def _missing_transfer_queue_finding(situation: TransferSetupSituation, right: Ma
         "qname": request.queue,
         **right,
         "pe_list": " ".join(sendable_parallel_environments(situation)) or "NONE",
-        "user_lists": request.people_list if request.people else "NONE",
+        "user_lists": request.remote_users_userset if request.people else "NONE",
         "complex_values": ",".join(("remote=TRUE", *new_queue_complex_values(situation))),
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
     edit = SetupEdit(verb=SetupEditVerb.ADD_QUEUE, cell=request.home, name=request.queue, value=text)
     closed_by = transfer_queue_load_thresholds(request.remote, request.pending_limit)
     right_words = f"{number_with_noun(request.slots, 'slot')} on {request.host}, closed by {closed_by}"
-    return CheckFinding.broken(f"queue {request.queue}", "missing", right_words, AWAIT_RELOAD_EDIT, edit)
+    return CheckFinding.fault_finding(f"queue {request.queue}", "missing", right_words, AWAIT_RELOAD_EDIT, edit)
 
 
 def _queue_attribute_finding(request: TransferQueuePlan, name: str, actual: str, right: str) -> CheckFinding:
@@ -141,8 +141,8 @@ def _queue_attribute_finding(request: TransferQueuePlan, name: str, actual: str,
         if _canonical_attribute_value(value) != _canonical_attribute_value(right)
     ]
     is_right = not wrong or _canonical_attribute_value(actual) == _canonical_attribute_value(right)
-    edits = _transfer_queue_edit(request, SetupEditVerb.REPLACE, name, right).of_each_host(wrong)
-    return CheckFinding.judge(is_right, f"queue {request.queue}: {name}", actual, right, *edits)
+    edits = _transfer_queue_edit(request, SetupEditVerb.REPLACE, name, right).edits_for_each_host(wrong)
+    return CheckFinding.finding_by_condition(is_right, f"queue {request.queue}: {name}", actual, right, *edits)
 
 
 def _canonical_attribute_value(value: str) -> str:
@@ -156,7 +156,7 @@ def _canonical_attribute_value(value: str) -> str:
 
 
 def _transfer_queue_edit(request: TransferQueuePlan, verb: SetupEditVerb, attribute: str, value: str) -> SetupEdit:
-    return SetupEdit.of_queue(verb, request.home, request.queue, attribute, value)
+    return SetupEdit.queue_attribute_edit(verb, request.home, request.queue, attribute, value)
 
 
 def _queue_remote_complex_value_finding(request: TransferQueuePlan, queue: Mapping[str, str]) -> CheckFinding:
@@ -164,12 +164,12 @@ def _queue_remote_complex_value_finding(request: TransferQueuePlan, queue: Mappi
     values_by_host = parse_qconf_pairs_by_host(queue.get("complex_values", ""))
     wrong = [(where, values) for where, values in values_by_host if not is_true_in_qconf(values.get("remote", ""))]
     if not wrong:
-        return CheckFinding.ok(item, f"remote={values_by_host[0][1]['remote']}")
+        return CheckFinding.ok_finding(item, f"remote={values_by_host[0][1]['remote']}")
     where, values = wrong[0]
     actual = f"remote={values['remote']}" if "remote" in values else "no value of remote"
     edit = _transfer_queue_edit(request, SetupEditVerb.MERGE, "complex_values", "remote=TRUE")
-    edits = edit.of_each_host(where for where, _ in wrong)
-    return CheckFinding.broken(item, f"{actual} on {where[1:]}" if where else actual, "remote=TRUE", *edits)
+    edits = edit.edits_for_each_host(where for where, _ in wrong)
+    return CheckFinding.fault_finding(item, f"{actual} on {where[1:]}" if where else actual, "remote=TRUE", *edits)
 
 
 def sendable_parallel_environments(situation: TransferSetupSituation) -> tuple[str, ...]:
@@ -204,14 +204,14 @@ def _parallel_environment_findings(
     for name in dict.fromkeys(name for names in listed.values() for name in names):
         if why := _why_parallel_environment_is_unsuitable(name, situation):
             edit = _transfer_queue_edit(request, SetupEditVerb.DROP, "pe_list", name)
-            edits = edit.of_each_host(where for where, names in listed.items() if name in names)
-            yield CheckFinding.warning(f"queue {request.queue}: pe {name}", why, "not in pe_list", *edits)
+            edits = edit.edits_for_each_host(where for where, names in listed.items() if name in names)
+            yield CheckFinding.warning_finding(f"queue {request.queue}: pe {name}", why, "not in pe_list", *edits)
     for name in sendable_parallel_environments(situation):
         wrong = [where for where, names in listed.items() if name not in names]
         actual = ("not in pe_list" if wrong else "in pe_list") + (f" on {wrong[0][1:]}" if any(wrong[:1]) else "")
-        edits = _transfer_queue_edit(request, SetupEditVerb.MERGE, "pe_list", name).of_each_host(wrong)
+        edits = _transfer_queue_edit(request, SetupEditVerb.MERGE, "pe_list", name).edits_for_each_host(wrong)
         item = f"queue {request.queue}: pe {name}"
-        yield CheckFinding.judge(not wrong, item, actual, "in pe_list", *edits, is_warning=True)
+        yield CheckFinding.finding_by_condition(not wrong, item, actual, "in pe_list", *edits, is_warning=True)
 
 
 MESSAGES_A_SLOT = 4  # files in the spool at once for one job: record, intent, end and closing
@@ -232,7 +232,7 @@ def queue_section_finding(policy: Policy, request: TransferQueuePlan) -> CheckFi
     lines = (f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
     edit = _queue_section_edit("put", request.queue, *lines)
     item = f"file {CONFIG}: [queue.{request.queue}]"
-    return CheckFinding.judge(
+    return CheckFinding.finding_by_condition(
         section == right,
         item,
         _describe_queue_section(section) if section else "missing",
@@ -247,7 +247,7 @@ def user_spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
     actual = f"{limit}" if needed <= limit else f"{limit}, too few for {slots} transfer slots of one user"
     hint = "raise the limit in [poller], or give the queues fewer slots"
     item, right = f"file {CONFIG}: spool_files_per_uid", f"at least {needed}"
-    return CheckFinding.judge(needed <= limit, item, actual, right, is_warning=True, hint=hint)
+    return CheckFinding.finding_by_condition(needed <= limit, item, actual, right, is_warning=True, hint=hint)
 
 
 def total_transfer_slots(policy: Policy, request: TransferQueuePlan | None = None) -> int:
@@ -265,7 +265,7 @@ def _describe_queue_section(queue: TransferQueueSection) -> str:
 
 def _queue_section_edit(verb: str, queue: str, *lines: str) -> SetupEdit:
     program = (PYTHON, "-I", "-m", "gridbridge.config.edit", CONFIG)
-    return SetupEdit.shell(shlex.join((*program, verb, "queue", queue, *lines)))
+    return SetupEdit.shell_command_edit(shlex.join((*program, verb, "queue", queue, *lines)))
 
 
 def unconfigured_queue_findings(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
@@ -274,7 +274,7 @@ def unconfigured_queue_findings(queues: Mapping[str, QconfSettings], policy: Pol
         if (starts or is_transfer_queue(queue)) and name not in policy.queues:
             trait, section = "runs gridbridge's starter" if starts else "offers remote=TRUE", f"[queue.{name}]"
             makes = f"gridbridge setup transfer CLUSTER --queue {name} --apply"
-            yield CheckFinding.broken(
+            yield CheckFinding.fault_finding(
                 f"queue {name}",
                 f"{trait} and has no {section}: its jobs wait or fail",
                 f"a {section} in {CONFIG}, or no such queue",
@@ -306,14 +306,14 @@ def writable_tmpdir_findings(
     for folder, names in queues_by_tmpdir(queues).items():
         item = f"{TMPDIR} {folder}"
         if folder not in written:
-            yield CheckFinding.ok(item, "only root may write")
+            yield CheckFinding.ok_finding(item, "only root may write")
             continue
         more = f" and {len(names) - MAX_NAMED_QUEUES} more" if len(names) > MAX_NAMED_QUEUES else ""
-        yield CheckFinding.note(
+        yield CheckFinding.weakness_finding(
             item,
             f"all users may write; tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
             "a folder in which only root can write",
-            SetupEdit.shell(MAKE_SAFE_TMPDIR),
-            *(SetupEdit.of_queue(SetupEditVerb.REPLACE, cell, name, TMPDIR, SAFE_TMPDIR) for name in names),
+            SetupEdit.shell_command_edit(MAKE_SAFE_TMPDIR),
+            *(SetupEdit.queue_attribute_edit(SetupEditVerb.REPLACE, cell, name, TMPDIR, SAFE_TMPDIR) for name in names),
             hint=f"execd follows symlinks in this folder; make {SAFE_TMPDIR} on each host of these queues",
         )

@@ -41,7 +41,7 @@ def rank_transfer_queues(
     return tuple(sorted(present, key=lambda offer: (offer.cost, expected_wait_in_slot_turnovers(offer))))
 
 
-def plan_queue_renumbering(
+def plan_queue_seq_no_changes(
     offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder
 ) -> tuple[RenumberedTransferQueue, ...]:
     """Return the queues that need another seq_no to follow `order`; equal seq_no become distinct."""
@@ -59,7 +59,7 @@ def plan_queue_renumbering(
     return tuple(changed)
 
 
-def plan_queue_number_restore(
+def plan_queue_seq_no_restore(
     offers: Iterable[TransferQueueWithClusterLoad], former: Mapping[str, int]
 ) -> tuple[RenumberedTransferQueue, ...]:
     changed = (offer for offer in offers if former.get(offer.queue, offer.seq_no) != offer.seq_no)
@@ -79,9 +79,9 @@ def is_queue_order_set_up(
     """
     all_offers = tuple(offers)
     if order is QueueOrder.SEQ_NO:
-        return not plan_queue_number_restore(all_offers, former)
+        return not plan_queue_seq_no_restore(all_offers, former)
     if not former:
-        return not plan_queue_renumbering(all_offers, order)
+        return not plan_queue_seq_no_changes(all_offers, order)
     costs = [queue.cost for queue in rank_transfer_queues(all_offers, QueueOrder.SEQ_NO)]
     return order is QueueOrder.WAIT or costs == sorted(costs)
 
@@ -110,6 +110,6 @@ def describe_queue_order(offers: Iterable[TransferQueueWithClusterLoad], order: 
     all_offers = tuple(offers)
     ranked = (f"{offer.queue} ({queue_rank_reason(offer, order)})" for offer in rank_transfer_queues(all_offers, order))
     order_words = ", then ".join(ranked)
-    is_so = not plan_queue_renumbering(all_offers, order)
+    is_so = not plan_queue_seq_no_changes(all_offers, order)
     later = "" if is_so else "; the queues' seq_no follow another order until `gridbridge setup order --apply`"
     return f"tried in this order, {WORDS[order]}: {order_words}{later}"

@@ -51,10 +51,10 @@ def _remote_operator_right_finding(situation: TransferSetupSituation) -> CheckFi
     request, account = situation.wanted, situation.wanted.far_account
     item = f"{request.remote}: operator {account}"
     if account in (*situation.away.operators, *situation.away.managers):
-        return CheckFinding.ok(item, "yes")
+        return CheckFinding.ok_finding(item, "yes")
     actual = "no: held remote jobs without a transfer can't be deleted"
     hint = f"ask an administrator of {request.remote} for: qconf -ao {account}"
-    return CheckFinding.warning(item, actual, "yes", hint=hint)
+    return CheckFinding.warning_finding(item, actual, "yes", hint=hint)
 
 
 def _cell_rights_findings(
@@ -74,10 +74,10 @@ def _cell_rights_findings(
 def _cell_access_right_finding(cluster: str, kind: str, name: str, holds: bool, where: str) -> CheckFinding:
     item = f"{cluster}: {kind if kind == 'operator' else f'{kind} host'} {name}"
     if holds:
-        return CheckFinding.ok(item, "yes")
+        return CheckFinding.ok_finding(item, "yes")
     admit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=cluster, kind=kind, name=name)
     dismiss = SetupEdit(verb=SetupEditVerb.DISMISS, cell=cluster, kind=kind, name=name)
-    finding = CheckFinding.broken(item, "no", "yes", admit, where=where)
+    finding = CheckFinding.fault_finding(item, "no", "yes", admit, where=where)
     return replace(finding, undo=(SharedSettingUndo(done=admit, undo=dismiss),))
 
 
@@ -86,7 +86,7 @@ USER_LISTS = "user_lists"
 
 def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
     """Check the userset of users with a remote account, which must exist before the transfer queue."""
-    request, listed = situation.wanted, set(situation.home.user_lists.get(situation.wanted.people_list, ()))
+    request, listed = situation.wanted, set(situation.home.user_lists.get(situation.wanted.remote_users_userset, ()))
     if not request.people:
         return
     changes = (
@@ -94,12 +94,14 @@ def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[C
         (SetupEditVerb.DISALLOW, sorted(listed - {*request.people})),
     )
     edits = (
-        SetupEdit(verb=verb, cell=request.home, name=request.people_list, value=",".join(people))
+        SetupEdit(verb=verb, cell=request.home, name=request.remote_users_userset, value=",".join(people))
         for verb, people in changes
         if people
     )
     actual, right = ",".join(sorted(listed)) or "missing", ",".join(sorted(request.people))
-    yield CheckFinding.judge(listed == {*request.people}, f"userset {request.people_list}", actual, right, *edits)
+    yield CheckFinding.finding_by_condition(
+        listed == {*request.people}, f"userset {request.remote_users_userset}", actual, right, *edits
+    )
 
 
 def queue_user_list_findings(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[CheckFinding]:
@@ -107,11 +109,15 @@ def queue_user_list_findings(situation: TransferSetupSituation, queue: QconfSett
     request, value = situation.wanted, queue.get(USER_LISTS, "NONE")
     item, is_wanted = f"queue {request.queue}: {USER_LISTS}", bool(request.people)
     lists_by_host = qconf_queue_value_by_host(value)
-    wrong = [where for where, names in lists_by_host if (request.people_list in parse_qconf_words(names)) != is_wanted]
+    wrong = [
+        where
+        for where, names in lists_by_host
+        if (request.remote_users_userset in parse_qconf_words(names)) != is_wanted
+    ]
     verb, right = (SetupEditVerb.MERGE, "with") if is_wanted else (SetupEditVerb.DROP, "without")
-    edit = SetupEdit.of_queue(verb, request.home, request.queue, USER_LISTS, request.people_list)
-    right = f"{right} {request.people_list}"
-    yield CheckFinding.judge(not wrong, item, value, right, *edit.of_each_host(wrong))
+    edit = SetupEdit.queue_attribute_edit(verb, request.home, request.queue, USER_LISTS, request.remote_users_userset)
+    right = f"{right} {request.remote_users_userset}"
+    yield CheckFinding.finding_by_condition(not wrong, item, value, right, *edit.edits_for_each_host(wrong))
 
 
 def user_list_removal_edits(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
@@ -119,9 +125,9 @@ def user_list_removal_edits(situation: TransferSetupSituation) -> Iterator[Setup
     request = situation.wanted
     other_queues = (queue for name, queue in situation.home.queues.items() if name != request.queue)
     lists = (names for queue in other_queues for _, names in qconf_queue_value_by_host(queue.get(USER_LISTS, "")))
-    is_needed = any(request.people_list in parse_qconf_words(names) for names in lists)
-    if request.people_list in situation.home.user_lists and not is_needed:
-        yield SetupEdit(verb=SetupEditVerb.DROP_LIST, cell=request.home, name=request.people_list)
+    is_needed = any(request.remote_users_userset in parse_qconf_words(names) for names in lists)
+    if request.remote_users_userset in situation.home.user_lists and not is_needed:
+        yield SetupEdit(verb=SetupEditVerb.DROP_LIST, cell=request.home, name=request.remote_users_userset)
 
 
 REMOTE = "remote"
@@ -143,15 +149,18 @@ def complex_definition_findings(situation: TransferSetupSituation) -> tuple[Chec
     """Check the complexes, because a complex with a wrong relation closes a transfer queue for ever."""
     rows = ((situation.home.complexes.get(row.name), row) for row in complexes_of_transfer_queue(situation.wanted))
     return tuple(
-        complex_finding(situation.wanted.home, actual, row, _is_same_complex(actual, row)) for actual, row in rows
+        grid_engine_complex_finding(situation.wanted.home, actual, row, _is_same_complex(actual, row))
+        for actual, row in rows
     )
 
 
-def complex_finding(
+def grid_engine_complex_finding(
     cluster: str, actual: QconfComplexRow | None, right: QconfComplexRow, is_right: bool
 ) -> CheckFinding:
-    edit = SetupEdit(verb=SetupEditVerb.SET_COMPLEX, cell=cluster, name=right.name, value=right.row)
-    return CheckFinding.judge(is_right, f"complex {right.name}", actual.row if actual else "missing", right.row, edit)
+    edit = SetupEdit(verb=SetupEditVerb.SET_COMPLEX, cell=cluster, name=right.name, value=right.qconf_line)
+    return CheckFinding.finding_by_condition(
+        is_right, f"complex {right.name}", actual.qconf_line if actual else "missing", right.qconf_line, edit
+    )
 
 
 def _is_same_complex(actual: QconfComplexRow | None, right: QconfComplexRow) -> bool:
@@ -179,25 +188,27 @@ def _home_queue_remote_complex_value_finding(name: str, values: str, situation: 
     values_by_host = parse_qconf_pairs_by_host(values)
     lacking = [where for where, values_of_host in values_by_host if REMOTE not in values_of_host]
     if not lacking:
-        return CheckFinding.ok(f"queue {name}", f"remote={values_by_host[0][1][REMOTE]}")
+        return CheckFinding.ok_finding(f"queue {name}", f"remote={values_by_host[0][1][REMOTE]}")
     hosts = ", ".join(where[1:] for where in lacking if where)
     on = f" on {hosts}, whose own list replaces the default list" if lacking[0] else ""
     actual = f"no value of remote{on}: a job with `-l remote=false` would wait for ever"
     right = "complex_values remote=FALSE" + (f" on {hosts} too" if hosts else "")
     cell = situation.wanted.home
-    edit = SetupEdit.of_queue(SetupEditVerb.MERGE, cell, name, "complex_values", "remote=FALSE")
-    return CheckFinding.broken(f"queue {name}", actual, right, *edit.of_each_host(lacking))
+    edit = SetupEdit.queue_attribute_edit(SetupEditVerb.MERGE, cell, name, "complex_values", "remote=FALSE")
+    return CheckFinding.fault_finding(f"queue {name}", actual, right, *edit.edits_for_each_host(lacking))
 
 
 def _host_remote_complex_value_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
     for host, values in situation.home.exec_hosts.items():
         remote = parse_qconf_pairs(values.get("complex_values", "")).get(REMOTE)
         if remote is not None:
-            edit = SetupEdit.of_queue(
+            edit = SetupEdit.queue_attribute_edit(
                 SetupEditVerb.DROP, situation.wanted.home, host, "complex_values", f"remote={remote}"
             )
             actual = f"remote={remote}, which applies to all queues of the host"
-            yield CheckFinding.broken(f"host {host}", actual, "remote only on queues", replace(edit, kind="exechost"))
+            yield CheckFinding.fault_finding(
+                f"host {host}", actual, "remote only on queues", replace(edit, kind="exechost")
+            )
 
 
 ASKABLE = "YES"
@@ -218,7 +229,7 @@ def mapped_resource_value_findings(situation: TransferSetupSituation, queue: Qco
         yield _missing_resource_value_finding(row, situation, queue)
     for name, value in parse_qconf_pairs(_complex_values_on_host(situation, queue)).items():
         if name in situation.wanted.resources:
-            yield CheckFinding.ok(f"queue {situation.wanted.queue}: resource {name}", f"{name}={value}")
+            yield CheckFinding.ok_finding(f"queue {situation.wanted.queue}: resource {name}", f"{name}={value}")
 
 
 def _resources_without_value(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[QconfComplexRow]:
@@ -235,7 +246,7 @@ def _resources_without_value(situation: TransferSetupSituation, queue: QconfSett
 def _complex_values_on_host(situation: TransferSetupSituation, queue: QconfSettings) -> str:
     values = parse_qconf_values_by_host(queue.get("complex_values", ""))
     groups = {where for where, _ in values.others if where.startswith("@")}
-    return values.on(situation.wanted.host, groups)
+    return values.value_at_host(situation.wanted.host, groups)
 
 
 def _value_satisfying_all_requests(row: QconfComplexRow) -> str:
@@ -257,7 +268,7 @@ def _missing_resource_value_finding(
     actual = f"no value: a job that requests {row.name} is never sent to {request.remote}"
     if value:
         right = f"{row.name}={value}"
-        edit = SetupEdit.of_queue(SetupEditVerb.MERGE, request.home, name, "complex_values", right)
-        return CheckFinding.warning(item, actual, right, edit)
+        edit = SetupEdit.queue_attribute_edit(SetupEditVerb.MERGE, request.home, name, "complex_values", right)
+        return CheckFinding.warning_finding(item, actual, right, edit)
     hint = f"qconf -mattr queue complex_values {row.name}=... {name}"
-    return CheckFinding.warning(item, actual, "the values that jobs may request", hint=hint)
+    return CheckFinding.warning_finding(item, actual, "the values that jobs may request", hint=hint)

@@ -100,7 +100,7 @@ def _load_sensor_removal_edits(situation: TransferSetupSituation, other_queues: 
         yield replace(setting, value=",".join(other_sensors) or "none")
         reported = f"qconf -se {request.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
         line = f"timeout {VALUES_S} sh -c {shlex.quote(f'while {reported}; do sleep 1; done')}"
-        yield SetupEdit.shell(line, request.home)
+        yield SetupEdit.shell_command_edit(line, request.home)
     if other_sensors == list(parse_qconf_words(situation.home.common.get("load_sensor", ""))):
         yield replace(setting, verb=SetupEditVerb.DROP_HOST)
 
@@ -119,7 +119,9 @@ def _remote_complex_removal_edits(situation: TransferSetupSituation) -> Iterator
         for where, values in parse_qconf_pairs_by_host(queue.get("complex_values", "")):
             if REMOTE in values and not is_true_in_qconf(values[REMOTE]):
                 value, cell = f"{REMOTE}={values[REMOTE]}", situation.wanted.home
-                yield SetupEdit.of_queue(SetupEditVerb.DROP, cell, f"{name}{where}", "complex_values", value)
+                yield SetupEdit.queue_attribute_edit(
+                    SetupEditVerb.DROP, cell, f"{name}{where}", "complex_values", value
+                )
     if REMOTE in situation.home.complexes:
         yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=REMOTE)
 

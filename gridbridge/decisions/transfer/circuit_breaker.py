@@ -58,7 +58,7 @@ class BreakerEvidence:
     cause: str = ""
 
     @property
-    def job(self) -> int:
+    def home_job_number(self) -> int:
         """The job number at the home cluster."""
         return parse_transfer_name(self.transfer.name).job
 
@@ -69,7 +69,7 @@ def is_owner_task_in_home_queue(transfer: Transfer, home: ClusterSnapshot) -> bo
     A held task that never started does not count, because anybody may submit held jobs.
     """
     name = parse_transfer_name(transfer.name)
-    row = home.find(name.job, name.task)
+    row = home.find_job_list_row(name.job, name.task)
     if row is None or not is_task_listed_as_owners(transfer.name, transfer.owner, home):
         return False
     return row.state.is_restarted or row.state.is_error or row.queue.partition("@")[0] == transfer.queue
@@ -159,9 +159,13 @@ def count_failure_and_close_queues(
     if breaker.until and now < breaker.until:
         return breaker  # the job was submitted before the queues closed
     fresh = PublishedFastJobFailure(
-        job=observation.job, owner=observation.transfer.owner, was_accepted=observation.transfer.remote_id != 0
+        job=observation.home_job_number,
+        owner=observation.transfer.owner,
+        was_accepted=observation.transfer.remote_id != 0,
     )
-    failed = (*(failure for failure in breaker.failed if failure.job != observation.job), fresh)[-policy.failures :]
+    failed = (*(failure for failure in breaker.failed if failure.job != observation.home_job_number), fresh)[
+        -policy.failures :
+    ]
     owners = {*breaker.owners, *(failure.owner for failure in failed)}
     is_shared = len(owners) >= MOST_STORED_OWNERS
     borne = 1 if breaker.times and is_shared else policy.failures

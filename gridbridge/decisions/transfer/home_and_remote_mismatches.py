@@ -84,7 +84,7 @@ def may_remote_folder_have_outputs(transfer: Transfer) -> bool:
 
 def _remote_job_list_after_last_change(transfer: Transfer, situation: TransferSituation) -> ClusterSnapshot | None:
     remote = situation.snapshots.get(transfer.remote)
-    return remote if remote and transfer.is_older_than(remote.taken_at) else None
+    return remote if remote and transfer.is_unchanged_since_query(remote.taken_at) else None
 
 
 def _remote_job_or_copy_row(
@@ -128,7 +128,11 @@ def find_suspension_mismatch(
 ) -> SuspensionMismatch | None:
     """Return the mismatch if a remote job does not follow its suspended or resumed home job; else None."""
     home, state = situation.snapshots.get(situation.home), transfer.local_state
-    if not _may_starter_follow_suspension(transfer, situation) or not home or not transfer.is_older_than(home.taken_at):
+    if (
+        not _may_starter_follow_suspension(transfer, situation)
+        or not home
+        or not transfer.is_unchanged_since_query(home.taken_at)
+    ):
         return None
     if not state.is_running or _is_job_waiting_or_ending(state):
         return None
@@ -137,7 +141,7 @@ def find_suspension_mismatch(
     if is_now != intended:
         why = f"qstat at home shows the job as {is_now}; the last method set {intended}"
         return SuspensionMismatch(desired=is_now, at=(home.taken_at,), why=why)
-    if transfer.remote in shows and transfer.seen_at and _is_only_one_job_suspended(transfer, is_now):
+    if transfer.remote in shows and transfer.seen_at and _is_suspension_state_different(transfer, is_now):
         why = f"the job is {is_now} at home and {transfer.remote_state.text} at {transfer.remote}"
         return SuspensionMismatch(desired=is_now, at=(home.taken_at, transfer.seen_at), why=why)
     return None
@@ -149,12 +153,16 @@ def _may_starter_follow_suspension(transfer: Transfer, situation: TransferSituat
     return is_free and has_remote_job and transfer.wake in situation.asleep
 
 
-def _is_only_one_job_suspended(transfer: Transfer, is_now: str) -> bool:
+def _is_suspension_state_different(transfer: Transfer, is_now: str) -> bool:
     """Say whether only one of the local job (state `is_now`) and the remote job is suspended.
 
     A remote job counts as suspended only if gridbridge suspended it.
     """
-    is_fresh = transfer.seen_at is not None and transfer.is_older_than(transfer.seen_at) and not transfer.missed_polls
+    is_fresh = (
+        transfer.seen_at is not None
+        and transfer.is_unchanged_since_query(transfer.seen_at)
+        and not transfer.missed_polls
+    )
     state = transfer.remote_state
     if not is_fresh or not state.is_listed or _is_job_waiting_or_ending(state):
         return False
@@ -201,7 +209,7 @@ def is_ended_task_gone_from_home(ended: Transfer, local: ClusterSnapshot) -> boo
 
 
 def is_home_answer_after_task_end(ended: Transfer, local: ClusterSnapshot) -> bool:
-    return ended.is_over and ended.is_older_than(local.taken_at)
+    return ended.is_over and ended.is_unchanged_since_query(local.taken_at)
 
 
 def transfers_lacking_home_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
@@ -211,7 +219,7 @@ def transfers_lacking_home_hold(transfers: Iterable[Transfer], local: ClusterSna
     return frozenset(name for name, row in running if row and not row.state.is_held)
 
 
-def jobs_with_guard_besides_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
+def jobs_needing_start_time_query(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
     """Return the local jobs whose start times must be queried, because qstat does not show start times."""
     unheld = (transfer for transfer in transfers if transfer.guard != HomeStartGuard.HOLD)
     hidden = (transfer for transfer in unheld if _running_home_task_row(transfer, local))
@@ -223,7 +231,9 @@ def missing_home_start_guard(transfer: Transfer, request: JobRequest, transfer_q
     if request.owner != transfer.owner or (transfer.guard == HomeStartGuard.START and request.is_deferred):
         return ""
     is_array = bool(parse_transfer_name(transfer.name).task)
-    guard_wanted = claim_and_guard.choose_home_start_guard(request.hard, request.own_queues, transfer_queues, is_array)
+    guard_wanted = claim_and_guard.choose_home_start_guard(
+        request.hard, request.owner_requested_queues, transfer_queues, is_array
+    )
     if transfer.guard == HomeStartGuard.START:
         return HomeStartGuard.START
     return "" if guard_wanted == HomeStartGuard.NONE else guard_wanted
@@ -231,7 +241,7 @@ def missing_home_start_guard(transfer: Transfer, request: JobRequest, transfer_q
 
 def qresub_jobs_with_copied_guard(waiting: Mapping[int, JobRequest], jobs_away: Container[int]) -> tuple[int, ...]:
     """Return waiting jobs whose start time qresub copied from another job, except jobs at other clusters."""
-    bearers = (job for job, request in waiting.items() if request.deferred_job not in (0, job))
+    bearers = (job for job, request in waiting.items() if request.job_number_if_deferred not in (0, job))
     return tuple(job for job in bearers if job not in jobs_away)
 
 
@@ -244,5 +254,5 @@ def _running_home_task_row(transfer: Transfer, local: ClusterSnapshot) -> Cluste
     """Return a running task's row in the home job list if the remote job is to go on; else None."""
     row = find_home_task_of_transfer(transfer, local)
     is_ending = transfer.verdict or transfer.pinned or transfer.desired == DesiredLocalJobState.DEAD
-    is_known = transfer.is_older_than(local.taken_at)
+    is_known = transfer.is_unchanged_since_query(local.taken_at)
     return row if row and row.state.is_running and is_known and not is_ending else None

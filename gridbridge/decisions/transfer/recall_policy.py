@@ -93,7 +93,7 @@ def _waiting_remote_job_row(transfer: Transfer, situation: TransferSituation) ->
     if row is None or not transfer.since or not _does_starter_sleep(transfer, situation, (StarterPhase.RELEASED,)):
         return None
     is_fresh = situation.now - situation.snapshots[transfer.remote].taken_at < FRESH_JOB_LIST_AGE
-    return row if is_fresh and row.state.word == JobStateFact.WAITING else None
+    return row if is_fresh and row.state.most_important_fact == JobStateFact.WAITING else None
 
 
 def is_waiting_task_recallable(transfer: Transfer, situation: TransferSituation) -> bool:

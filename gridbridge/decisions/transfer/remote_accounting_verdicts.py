@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from math import isfinite
 
 from gridbridge.decisions.transfer.refused_job_stay_home_request import YES
-from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_status
+from gridbridge.decisions.wrapper_end_interpretation import why_job_not_started, wrapper_exit_status
 from gridbridge.model.jobs_and_accounting import JobEnd, RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.transfer.claim_and_guard import FENCED, JOB, does_claim_need_home_grant
 from gridbridge.model.transfer.transfers_and_actions import Transfer
@@ -37,14 +37,14 @@ def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMes
     if end.exit_status == FENCED_STATUS and has_no_grant:
         reason = f"fenced at {transfer.remote}: the job got no grant"
         outcome, cause = TransferOutcome.REQUEUE, TransferFailureCause.UNGRANTED
-        return verdict.but(outcome=outcome, claim=FENCED, cause=cause, reason=reason)
+        return verdict.with_changes(outcome=outcome, claim=FENCED, cause=cause, reason=reason)
     if why := why_job_not_started(end):
-        return verdict.but(outcome=TransferOutcome.ERROR, cause=why[0], reason=why[1])
+        return verdict.with_changes(outcome=TransferOutcome.ERROR, cause=why[0], reason=why[1])
     if (status := wrapper_exit_status(end)) is not None:
-        return verdict.but(outcome=TransferOutcome.EXIT, exit_status=str(status))
+        return verdict.with_changes(outcome=TransferOutcome.EXIT, exit_status=str(status))
     reason = f"{transfer.remote} says {end.reason}"
     if end.signal is not None:
-        return verdict.but(outcome=TransferOutcome.SIGNAL, signal=str(end.signal), reason=reason)
+        return verdict.with_changes(outcome=TransferOutcome.SIGNAL, signal=str(end.signal), reason=reason)
     return _verdict_of_lost_job(verdict, transfer, end, reason)
 
 
@@ -54,10 +54,10 @@ def _verdict_of_lost_job(verdict: TransferMessage, transfer: Transfer, end: JobE
         cause, killed = TransferFailureCause.PREEMPTED, "killed: "
         reason = f"{transfer.remote} needed the job's slots: {end.reason}"
     if transfer.rerun == YES:
-        return verdict.but(outcome=TransferOutcome.REQUEUE, cause=cause, reason=reason)
+        return verdict.with_changes(outcome=TransferOutcome.REQUEUE, cause=cause, reason=reason)
     if end.is_unstarted:
-        return verdict.but(outcome=TransferOutcome.ERROR, cause=cause, reason=f"never launched: {reason}")
-    return verdict.but(outcome=TransferOutcome.SIGNAL, signal="9", cause=cause, reason=f"{killed}{reason}")
+        return verdict.with_changes(outcome=TransferOutcome.ERROR, cause=cause, reason=f"never launched: {reason}")
+    return verdict.with_changes(outcome=TransferOutcome.SIGNAL, signal="9", cause=cause, reason=f"{killed}{reason}")
 
 
 def _format_usage_amount(amount: float | None) -> str:

@@ -81,14 +81,14 @@ def _merge_requests_of_one_resource(hard: Pairs) -> Pairs:
     for name, value in hard:
         first_name, before = most.get(resource_long_name(name), (name, value))
         try:
-            larger = value if before == value else max(before, value, key=_amount_or_infinity)
+            larger = value if before == value else max(before, value, key=_parse_amount_or_infinity)
         except ParseError as error:
             raise UnmappableRequest(f"{name} is requested as both {before!r} and {value!r}") from error
         most[resource_long_name(name)] = first_name, larger
     return tuple(most.values())
 
 
-def _amount_or_infinity(value: str) -> float:
+def _parse_amount_or_infinity(value: str) -> float:
     is_unlimited = grid_engine_amounts.is_unlimited_grid_engine_amount(value)
     return float("inf") if is_unlimited else grid_engine_amounts.parse_grid_engine_amount(value)
 
@@ -103,7 +103,7 @@ def _map_hard_resource(name: str, value: str, mapping: RequestMapping, remote: s
 def _map_soft_resource(name: str, value: str, mapping: RequestMapping, remote: str, notes: list[str]) -> Pairs:
     try:
         mapped = _map_hard_resource(name, value, mapping, remote)
-        if mapped and mapping.is_closed:
+        if mapped and mapping.allows_only_mapped_requests:
             raise UnmappableRequest(f"{remote} accepts no soft requests")
         return mapped
     except UnmappableRequest as error:

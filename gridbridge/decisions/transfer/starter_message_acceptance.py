@@ -62,7 +62,7 @@ def apply_starter_message(received: ReceivedStarterMessage) -> Transfer | Reject
     message, transfer, now = received.message, received.known, received.now
     if reason := describe_invalid_message_value(message):
         return _reject_wrong_route(message, reason)
-    message = message.but(reason=transfer_messages_in_spool.shorten_reason_for_storage(message.reason))
+    message = message.with_changes(reason=transfer_messages_in_spool.shorten_reason_for_storage(message.reason))
     if message.kind == TransferMessageKind.RECORD:
         if transfer and transfer.record == received.record:
             return transfer  # a restarted poller reads this file a second time
@@ -193,8 +193,8 @@ def _apply_record_message(
         return _reject_wrong_route(message, "the message is older than the stored transfer")
     if _is_record_message_without_news(transfer, fresh):
         latest = fresh if message.reason else transfer
-        return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
-    return fresh.but(
+        return transfer.with_changes(record=record, cause=latest.cause, reason=latest.reason)
+    return fresh.with_changes(
         **{key: getattr(transfer, key) for key in KEPT_KEYS},
         remote_id=transfer.remote_id or fresh.remote_id,
         rerun=fresh.rerun or transfer.rerun,
@@ -221,12 +221,12 @@ def _apply_intent_message(
     transfer: Transfer, message: TransferMessage, now: datetime
 ) -> Transfer | RejectedStarterMessage:
     if message.kind == TransferMessageKind.SPARED:
-        return transfer if transfer.is_over else transfer.but(reason=SPARED_REASON)
+        return transfer if transfer.is_over else transfer.with_changes(reason=SPARED_REASON)
     if message.desired not in INTENT_REASONS:
         return _reject_wrong_route(message, f"unknown intent {message.desired!r}")
     if transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD:
         return transfer
-    return transfer.but(desired=message.desired, updated_at=now, reason=INTENT_REASONS[message.desired])
+    return transfer.with_changes(desired=message.desired, updated_at=now, reason=INTENT_REASONS[message.desired])
 
 
 def _apply_end_message(
@@ -234,11 +234,11 @@ def _apply_end_message(
 ) -> Transfer | RejectedStarterMessage:
     if not transfer.remote_id or message.remote_id != str(transfer.remote_id):
         return _reject_wrong_route(message, f"remote job {message.remote_id} is not the recorded job")
-    if not _has_valid_end(message):
+    if not _has_message_valid_job_end(message):
         return _reject_wrong_route(message, f"invalid job end: {message.outcome!r}")
     if transfer.verdict or transfer.is_over:
         return transfer
-    return transfer.but(
+    return transfer.with_changes(
         verdict=message,
         updated_at=now,
         remote_host=message.host or transfer.remote_host,
@@ -247,7 +247,7 @@ def _apply_end_message(
     )
 
 
-def _has_valid_end(message: TransferMessage) -> bool:
+def _has_message_valid_job_end(message: TransferMessage) -> bool:
     if message.outcome == TransferOutcome.EXIT:
         return bool(message.exit_status) and not message.signal
     if message.outcome == TransferOutcome.SIGNAL:
@@ -265,10 +265,10 @@ def _apply_closing_message(transfer: Transfer, message: TransferMessage, now: da
         return transfer
     cause = message.cause or (transfer.verdict.cause if transfer.verdict else "")
     reason = f"ended here: {describe_job_end(message)}"
-    closed = transfer.but(closed_at=now, updated_at=now, cause=cause, reason=reason)
+    closed = transfer.with_changes(closed_at=now, updated_at=now, cause=cause, reason=reason)
     if message.desired != DesiredLocalJobState.DEAD:
         return closed
-    return closed.but(desired=DesiredLocalJobState.DEAD, reguarded=closed.guard != HomeStartGuard.NONE)
+    return closed.with_changes(desired=DesiredLocalJobState.DEAD, reguarded=closed.guard != HomeStartGuard.NONE)
 
 
 def describe_job_end(message: TransferMessage) -> str:

@@ -53,34 +53,34 @@ def update_transfer_from_snapshots(
 ) -> Transfer:
     """Return a transfer as the newest job lists show it; `home_row` is its task's row at home."""
     local = situation.snapshots.get(situation.home)
-    if local and transfer.is_older_than(local.taken_at):
-        transfer = transfer.but(local_state=home_row.state if home_row else UNSEEN)
+    if local and transfer.is_unchanged_since_query(local.taken_at):
+        transfer = transfer.with_changes(local_state=home_row.state if home_row else UNSEEN)
     if not transfer.is_over and _is_local_job_number_reused(transfer, local, home_row, situation.queues):
-        transfer = transfer.but(desired=DesiredLocalJobState.DEAD)
+        transfer = transfer.with_changes(desired=DesiredLocalJobState.DEAD)
     if local and transfer.listed != OwnerSeenInHomeJobList.YES:
-        transfer = transfer.but(listed=prove_transfer_owner_by_home(transfer, local))
+        transfer = transfer.with_changes(listed=prove_transfer_owner_by_home(transfer, local))
     remote = situation.snapshots.get(transfer.remote)
     counted = transfer.missing_since is not None and remote is not None and transfer.seen_at == remote.taken_at
-    if remote and transfer.remote_id and transfer.is_older_than(remote.taken_at) and not counted:
+    if remote and transfer.remote_id and transfer.is_unchanged_since_query(remote.taken_at) and not counted:
         transfer = _update_remote_state(transfer, remote, situation)
     if transfer.remote in situation.dropped and not transfer.verdict:
-        return transfer.but(
+        return transfer.with_changes(
             cause=TransferFailureCause.DROPPED,
             reason=transfer_status_explanation.unconfigured_cluster_reason(transfer.remote),
         )
-    return transfer if transfer.cause != TransferFailureCause.DROPPED else transfer.but(cause="")
+    return transfer if transfer.cause != TransferFailureCause.DROPPED else transfer.with_changes(cause="")
 
 
 def _update_remote_state(transfer: Transfer, remote: ClusterSnapshot, situation: TransferSituation) -> Transfer:
     row = situation.remote_job_row(transfer)
     if row is None:
-        return transfer.but(
+        return transfer.with_changes(
             missed_polls=transfer.missed_polls + 1,
             missing_since=transfer.missing_since or remote.taken_at,
             seen_at=remote.taken_at,
         )
     changed = row.state != transfer.remote_state
-    return transfer.but(
+    return transfer.with_changes(
         remote_state=row.state,
         remote_host=row.queue.rpartition("@")[2] or transfer.remote_host,
         since=remote.taken_at if changed or not transfer.since else transfer.since,
@@ -95,9 +95,9 @@ def _update_remote_state(transfer: Transfer, remote: ClusterSnapshot, situation:
 def _describe_remote_job_state(row: ClusterJobListRow, remote: ClusterSnapshot) -> str:
     queue = next((queue for queue in remote.queues if queue.name == row.queue), None)
     if queue and QueueStartBlocker.UNREACHABLE in queue.state.facts:
-        return f"unknown: host {queue.host} does not report to {remote.cluster}"
+        return f"unknown: host {queue.host_name} does not report to {remote.cluster}"
     where = f" on {row.queue}" if row.queue else ""
-    return f"{row.state.word} at {remote.cluster} as {row.job_id}{where}"
+    return f"{row.state.most_important_fact} at {remote.cluster} as {row.job_id}{where}"
 
 
 def decide_transfer_actions(
@@ -118,7 +118,7 @@ def decide_transfer_actions(
     is_to_end = is_dead or (not (is_asleep or may_restart) and (is_put_back or is_gone))
     deleted_at = situation.deleted_at_home.get(transfer.name)
     row = situation.remote_job_row(transfer) if is_to_end or deleted_at else None
-    is_new = remote is not None and transfer.is_older_than(remote.taken_at)
+    is_new = remote is not None and transfer.is_unchanged_since_query(remote.taken_at)
     is_deletable = row is not None and not row.state.is_deleting
     # the terminate method of the task's queue is a process of the job owner, and may end without effect
     is_overdue = deleted_at and situation.now - deleted_at >= DELETION_OVERDUE and is_new and is_deletable
@@ -147,7 +147,7 @@ def decide_transfer_actions(
         (transfer.missed_polls >= policy.lost_polls, TransferActKind.LOOK_UP_END, f"job unlisted at {transfer.remote}"),
     )
     act, reason = next(((act, reason) for is_due, act, reason in acts if is_due), (None, ""))
-    due = transfer.but(remote_id=row.job_id) if row and act is TransferActKind.DELETE_REMOTE else transfer
+    due = transfer.with_changes(remote_id=row.job_id) if row and act is TransferActKind.DELETE_REMOTE else transfer
     told = verdict if act is TransferActKind.PUBLISH else None
     return [TransferAction(act=act, transfer=due, why=reason, verdict=told)] if act else []
 
@@ -160,10 +160,10 @@ def _may_home_still_run_task(
     Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. A task without a hold or
     start time may run again already, in an ordinary queue or with a new starter.
     """
-    if transfer.guard == HomeStartGuard.NONE or transfer.key in situation.with_new_starter:
+    if transfer.guard == HomeStartGuard.NONE or transfer.transfer_key in situation.with_new_starter:
         return False
     home = situation.snapshots.get(situation.home)
-    if home is None or not transfer.is_older_than(home.taken_at):
+    if home is None or not transfer.is_unchanged_since_query(home.taken_at):
         return True
     is_running = transfer.local_state.is_running and not transfer.local_state.is_deleting
     return is_running and not _runs_in_ordinary_home_queue(transfer, home_row, situation.queues)
@@ -178,7 +178,7 @@ def is_home_task_deleted(transfer: Transfer, situation: TransferSituation) -> bo
 def _is_task_gone_from_home(transfer: Transfer, home: ClusterSnapshot | None) -> bool:
     if home is None or transfer.local_state.is_listed:
         return False
-    return transfer.is_older_than(home.taken_at - NEW_STARTER_MESSAGE_TIME)
+    return transfer.is_unchanged_since_query(home.taken_at - NEW_STARTER_MESSAGE_TIME)
 
 
 def _runs_in_ordinary_home_queue(
@@ -196,7 +196,7 @@ def _is_local_job_number_reused(
     transfer: Transfer, home: ClusterSnapshot | None, home_row: ClusterJobListRow | None, queues: frozenset[str]
 ) -> bool:
     """Say whether a new job with a transfer's job number runs in a home queue, as after a restored spool."""
-    if home is None or not transfer.is_older_than(home.taken_at):
+    if home is None or not transfer.is_unchanged_since_query(home.taken_at):
         return False
     is_new = home_row is not None and home_row.state.has_begun and not home_row.state.is_restarted
     return is_new and _runs_in_ordinary_home_queue(transfer, home_row, queues)

@@ -39,10 +39,10 @@ def why_queue_refuses_job(
 def why_request_excludes_queue(queue: str, request: JobRequest) -> str:
     if does_job_request_home(request.hard):
         return f"the job requests remote=false and stays at home: {queue} never gets this job"
-    named = [word.partition("@")[0] for word in request.own_queues.split(",")]
+    named = [word.partition("@")[0] for word in request.owner_requested_queues.split(",")]
     if not all(named) or queue in named or any(OPERATORS & set(word) for word in named):
         return ""
-    return f"{queue} never gets the job, which requests -q {request.own_queues}"
+    return f"{queue} never gets the job, which requests -q {request.owner_requested_queues}"
 
 
 def find_local_only_queues(
@@ -53,9 +53,9 @@ def find_local_only_queues(
     Best-effort queues are ignored, because they run only jobs that request them.
     """
     shown = tuple(queue for queue in queues if not queue.is_besteffort)
-    onward = {queue.queue for queue in shown if queue.sends_away or queue.queue in transfer_queues}
-    local = [queue for queue in shown if queue.queue not in onward]
+    onward = {queue.queue_name for queue in shown if queue.sends_away or queue.queue_name in transfer_queues}
+    local = [queue for queue in shown if queue.queue_name not in onward]
     if not onward or not local:
         return None
-    names = ",".join(sorted({queue.queue for queue in local}))
+    names = ",".join(sorted({queue.queue_name for queue in local}))
     return NonForwardingQueues(queues=names, all_say="yes" if all(queue.says_stay for queue in local) else "")

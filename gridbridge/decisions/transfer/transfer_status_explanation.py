@@ -127,9 +127,9 @@ def _why_queue_is_closed(
         return "the home cluster does not list this queue"
     if why := _why_load_values_close_queue(route, shown, now):
         return why
-    if any(not queue.known.facts and queue.used < queue.total for queue in instances):
+    if any(not queue.queue_instance_state.facts and queue.used < queue.total for queue in instances):
         return ""
-    facts = {fact for queue in instances for fact in queue.known.facts}
+    facts = {fact for queue in instances for fact in queue.queue_instance_state.facts}
     return next((words for fact, words in CLOSED_QUEUE_REASONS if fact in facts), "every slot is used")
 
 
@@ -164,7 +164,7 @@ def unconfigured_cluster_findings(
 ) -> Iterator[CheckFinding]:
     counts = Counter(transfer.remote for transfer in transfers if transfer.remote not in clusters)
     for cluster, count in sorted(counts.items()):
-        yield CheckFinding.warning(
+        yield CheckFinding.warning_finding(
             f"{cluster}: open transfers",
             f"{count} transfers, and no [cluster.{cluster}] in {CONFIG}",
             "no open transfer, or the section",
@@ -197,7 +197,7 @@ def explain_transfer_attempt(
 
 
 def describe_job_location(transfer: PublishedTransfer) -> str:
-    job = f"job {parse_transfer_name(transfer.transfer).local} of {transfer.owner}"
+    job = f"job {parse_transfer_name(transfer.transfer).local_job_or_task_id} of {transfer.owner}"
     if transfer.closed_at:
         as_job = f" as job {transfer.remote_id}" if transfer.remote_id else ""
         return f"{job} was sent to {transfer.remote}{as_job}; the transfer has ended"
@@ -253,28 +253,35 @@ def _explain_wait_for_remote_cluster(transfer: PublishedTransfer, shown: Publish
 
 
 def _explain_wait_for_remote_job(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
-    if transfer.desired == DesiredLocalJobState.SUSPENDED and not transfer.there.is_suspended:
+    if transfer.desired == DesiredLocalJobState.SUSPENDED and not transfer.remote_job_state.is_suspended:
         return f"{_resume_command_words(transfer)}: your suspend holds the job at {transfer.remote}"
     if not transfer.remote_state:
         return f"the next answer of {transfer.remote}"
     if _is_remote_host_unreachable(transfer, shown):
         return f"news of host {transfer.remote_host}, which does not report to {transfer.remote}"
-    if transfer.there.word == JobStateFact.SUSPENDED and transfer.desired == DesiredLocalJobState.SUSPENDED:
+    if (
+        transfer.remote_job_state.most_important_fact == JobStateFact.SUSPENDED
+        and transfer.desired == DesiredLocalJobState.SUSPENDED
+    ):
         return f"{_resume_command_words(transfer)}: the job is suspended at {transfer.remote} by your suspend"
-    if transfer.there.word == JobStateFact.SUSPENDED:
-        suspender = next((f" {words}" for fact, words in SUSPENSION_REASONS if fact in transfer.there.facts), "")
+    if transfer.remote_job_state.most_important_fact == JobStateFact.SUSPENDED:
+        suspender = next(
+            (f" {words}" for fact, words in SUSPENSION_REASONS if fact in transfer.remote_job_state.facts), ""
+        )
         return f"a resume: the job is suspended at {transfer.remote}{suspender}"
-    return WAIT_TEXT_BY_REMOTE_STATE[transfer.there.word](transfer, shown)
+    return WAIT_TEXT_BY_REMOTE_STATE[transfer.remote_job_state.most_important_fact](transfer, shown)
 
 
 def _resume_command_words(transfer: PublishedTransfer) -> str:
-    return f"a resume (qmod -usj {parse_transfer_name(transfer.transfer).local})"
+    return f"a resume (qmod -usj {parse_transfer_name(transfer.transfer).local_job_or_task_id})"
 
 
 def _is_remote_host_unreachable(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> bool:
     cluster = shown.clusters.get(transfer.remote)
     queues = cluster.queues if cluster else ()
-    return any(queue.host == transfer.remote_host and QueueStartBlocker.UNREACHABLE in queue.facts for queue in queues)
+    return any(
+        queue.host_name == transfer.remote_host and QueueStartBlocker.UNREACHABLE in queue.facts for queue in queues
+    )
 
 
 def _describe_wait_for_slot(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:

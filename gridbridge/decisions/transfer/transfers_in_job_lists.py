@@ -41,10 +41,10 @@ class TransferSituation:
     def remote_job_row(self, transfer: Transfer) -> ClusterJobListRow | None:
         """Return a remote job's row by id, or by name if the id is unknown; None unless the owners match."""
         remote = self.snapshots.get(transfer.remote)
-        if remote is None or transfer.key in self.reused_ids:
+        if remote is None or transfer.transfer_key in self.reused_ids:
             return None
         if transfer.remote_id:
-            return _row_if_transfer_owner_matches(remote.find(transfer.remote_id), transfer)
+            return _row_if_transfer_owner_matches(remote.find_job_list_row(transfer.remote_id), transfer)
         rows = (row for rows in remote.jobs.values() for row in rows)
         return next(
             (row for row in rows if row.name == transfer.name and _row_if_transfer_owner_matches(row, transfer)), None
@@ -54,7 +54,7 @@ class TransferSituation:
 def find_home_task_of_transfer(transfer: Transfer, local: ClusterSnapshot) -> ClusterJobListRow | None:
     """Return the row of a transfer's task in the home job list, if the owners match; else None."""
     name = parse_transfer_name(transfer.name)
-    return _row_if_transfer_owner_matches(local.find(name.job, name.task), transfer)
+    return _row_if_transfer_owner_matches(local.find_job_list_row(name.job, name.task), transfer)
 
 
 def _row_if_transfer_owner_matches(row: ClusterJobListRow | None, transfer: Transfer) -> ClusterJobListRow | None:
@@ -75,7 +75,7 @@ def keep_rows_deciding_transfers(transfers: Collection[Transfer], situation: Tra
         asleep=situation.asleep & {transfer.wake for transfer in transfers},
         requeued_jobs=situation.requeued_jobs & local_ids,
         dropped=situation.dropped & {transfer.remote for transfer in transfers},
-        with_new_starter=situation.with_new_starter & {transfer.key for transfer in transfers},
+        with_new_starter=situation.with_new_starter & {transfer.transfer_key for transfer in transfers},
         deleted_at_home={name: since for name, since in situation.deleted_at_home.items() if name in names},
     )
 
@@ -121,7 +121,7 @@ def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
 
 def is_task_listed_as_owners(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
     name = parse_transfer_name(transfer)
-    row = local.find(name.job, name.task)
+    row = local.find_job_list_row(name.job, name.task)
     return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
 
 
@@ -183,7 +183,7 @@ def may_remote_id_be_reused(
     """Say whether a remote id may belong to a new job: its row changed, and not because the job started."""
     if not transfer.remote_state.is_listed:
         return False
-    before = listed_before.get(transfer.key)
+    before = listed_before.get(transfer.transfer_key)
     if before is None or before.job_id != now.job_id or transfer.missed_polls:
         return True
     has_started = before.state.is_waiting and not now.state.is_waiting

@@ -33,7 +33,7 @@ def read_balancer_state_overview(now: datetime, path: str = BALANCE_STATE) -> Ba
     with _open_state_file_as_balancer(path, is_unchanged=True) as database:
         memory = BalancerStateRows(database)
         return BalancerStateOverview(
-            nodes=memory.nodes.all(),
+            nodes=memory.nodes.load_all_nodes(),
             pools=tuple(sorted(memory.pool_failure_records().items())),
             last_round=memory.last_round_time(),
             spent=memory.month_cost(now),
@@ -47,7 +47,9 @@ def record_node_change_request(
     """Record a request for the next round; raises StateError unless the host is a node that stays."""
     with _open_state_file_as_balancer(path, is_unchanged=False) as database:
         memory = BalancerStateRows(database)
-        node = next((node for node in memory.nodes.all() if elastic_nodes.is_same_host(node.name, host)), None)
+        node = next(
+            (node for node in memory.nodes.load_all_nodes() if elastic_nodes.is_same_host(node.name, host)), None
+        )
         if node is None:
             raise StateError(f"{host}: not a node of the balancer; expected a node of `gridbridge balance status`")
         if node.state in node_acts_from_balance_plan.LEAVING_STATES:
@@ -97,7 +99,7 @@ def log_alerts_for_administrators(
         )
     off_hosts = nodes_needing_administrator.standby_hosts_no_longer_configured(world, stored)
     own = site.own_hosts | {elastic_nodes.short_host_name(host.name) for host in off_hosts}
-    prefix = site.rules.prefix_at(world.cluster)
+    prefix = site.rules.node_name_prefix(world.cluster)
     for name in nodes_needing_administrator.find_silent_hosts_without_machine(world, prefix, silent_s, own):
         _log.warning(
             "event=no_machine host=%s mend=%r", name, f"if the host is gone: {membership.commands_to_remove_host(name)}"
@@ -114,7 +116,7 @@ def _alert_about_nodes(
 ) -> None:
     words = " node=%s pool=%s provider=%s machine=%s mend=%r"
     for node in machine_list_reconciliation.nodes_with_undeleted_machines(world):
-        mend, provider = site.machine_removal_command(node.pool, node.machine), site.provider_of(node.pool)
+        mend, provider = site.machine_removal_command(node.pool, node.machine), site.provider_of_pool(node.pool)
         _log.warning("event=not_destroyed" + words, node.name, node.pool, provider, node.machine, mend)
     for node in (node for node in world.kept if node.pool not in listed):
         section = f"write [pool.{node.pool}] with its provider into gridbridge.toml again"
@@ -123,7 +125,7 @@ def _alert_about_nodes(
             mend += f"; if [provider.{node.pool}] switched it on and off, write that section again"
         _log.warning("event=no_provider node=%s pool=%s machine=%s mend=%r", node.name, node.pool, node.machine, mend)
     for node in nodes_needing_administrator.find_reporting_nodes_without_listed_machine(world):
-        provider = site.provider_of(node.pool)
+        provider = site.provider_of_pool(node.pool)
         advice = f"have provider {provider} list the machine again (region, account and program as before)"
         mend = f"{advice}, then `gridbridge balance drain {node.name}`"
         _log.warning("event=not_listed" + words, node.name, node.pool, provider, node.machine, mend)

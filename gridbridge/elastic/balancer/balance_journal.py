@@ -25,7 +25,7 @@ def balancer_round_journal_entry(
     requests: AdministratorNodeRequests,
 ) -> DecisionJournalEntry | None:
     """Return the journal entry of a round for `gridbridge replay`; None for a round without acts."""
-    if not plan.done:
+    if not plan.acts_in_words:
         return None
     inputs = {
         "world": model_value_to_json(world),
@@ -34,10 +34,12 @@ def balancer_round_journal_entry(
         "rules": model_value_to_json(rules),
         "asked": model_value_to_json(requests),
         "rest": model_value_to_json(plan.rest) if plan.rest else None,
-        "ended": list(plan.master_ended),
-        "done": list(plan.done),
+        "ended": list(plan.master_destruction_in_words),
+        "done": list(plan.acts_in_words),
     }
-    return make_journal_entry(PROGRAM, world.now, inputs, list(plan.done), [plan.sentence, *plan.done])
+    return make_journal_entry(
+        PROGRAM, world.now, inputs, list(plan.acts_in_words), [plan.decision_sentence, *plan.acts_in_words]
+    )
 
 
 def replay_balancer_round_decision(situation: Mapping[str, Any]) -> list[str]:
@@ -49,4 +51,4 @@ def replay_balancer_round_decision(situation: Mapping[str, Any]) -> list[str]:
         model_value_from_json(situation["asked"] or {}, AdministratorNodeRequests),
         model_value_from_json(situation["rest"], StandbyOrWakePlan) if situation["rest"] else None,
     )
-    return [*(act.words for act in due if act.is_done), *situation["ended"]]
+    return [*(act.act_in_words for act in due if act.is_act_or_deletion), *situation["ended"]]

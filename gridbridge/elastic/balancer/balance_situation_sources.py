@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gridbridge.decisions.elastic import node_acts_from_balance_plan
 from gridbridge.decisions.elastic.clock_step_correction import limit_time_to_now
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import paused_pools
-from gridbridge.elastic import balanced_cluster_queries, saved_balancer_round_folder
+from gridbridge.elastic import balancer_round_queries, saved_balancer_round_folder
 from gridbridge.errors import ClusterStateUnknown, StandardOutputUnwritable, StateError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection
@@ -33,8 +33,8 @@ def observe_balanced_cluster(
     policy: Policy, now: datetime, ends_path: str = BALANCE_ENDS, published: str = PUBLISHED
 ) -> BalanceSituation:
     """Return the home cluster's situation, in local time; raise ClusterStateUnknown without an answer."""
-    printed = balanced_cluster_queries.query_raw_cell_status(policy, now)
-    situation = balanced_cluster_queries.parse_balance_situation(
+    printed = balancer_round_queries.query_raw_cell_status(policy, now)
+    situation = balancer_round_queries.parse_balance_situation(
         *printed, where=policy.site.cluster, queue=policy.balance.queue
     )
     return _add_run_times_and_transfer_queues(replace(situation, local=now.astimezone()), policy, ends_path, published)
@@ -44,7 +44,7 @@ def _add_run_times_and_transfer_queues(
     situation: BalanceSituation, policy: Policy, ends_path: str, published: str
 ) -> BalanceSituation:
     sooner = dict(_transfer_queues_with_free_slots(policy, situation, published))
-    runtimes = balanced_cluster_queries.read_stored_task_ends(ends_path).runtimes
+    runtimes = balancer_round_queries.read_stored_task_ends(ends_path).runtimes
     elsewhere = dict.fromkeys(sooner, STARTS_S)
     return replace(situation, runtimes=runtimes, elsewhere=elsewhere, elsewhere_free=sooner)
 
@@ -69,7 +69,9 @@ def _transfer_queues_with_free_slots(
     """Yield each transfer queue that would start a task at once, with its number of free slots."""
     for name, queue in policy.queues.items():
         free_here = sum(
-            instance.free for instance in situation.cell.instances if instance.queue == name and instance.is_usable
+            instance.free_slots
+            for instance in situation.cell.instances
+            if instance.queue == name and instance.is_usable
         )
         remote = published_json.read_published_value(
             f"{folder}/{published_json.CLUSTERS}/{queue.cluster}.json", PublishedClusterAnswer
@@ -79,18 +81,18 @@ def _transfer_queues_with_free_slots(
             yield name, min(free_here, remote.free_slots)
 
 
-def load_saved_balance_situation(folder: str, queue: str = balanced_cluster_queries.USUAL_QUEUE) -> BalanceSituation:
+def load_saved_balance_situation(folder: str, queue: str = balancer_round_queries.USUAL_QUEUE) -> BalanceSituation:
     """Load a round's situation from a folder; raises ClusterStateUnknown or ParseError if incomplete."""
-    return balanced_cluster_queries.parse_balance_situation(
+    return balancer_round_queries.parse_balance_situation(
         *saved_balancer_round_folder.read_saved_balancer_round(folder), where=folder, queue=queue
     )
 
 
 def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, published: str = PUBLISHED) -> None:
     """Save inputs; raise ClusterStateUnknown, or StandardOutputUnwritable for an unwritable folder."""
-    documents, saved_round = balanced_cluster_queries.query_raw_cell_status(policy, now)
+    documents, saved_round = balancer_round_queries.query_raw_cell_status(policy, now)
     where, queue = policy.site.cluster, policy.balance.queue
-    situation = balanced_cluster_queries.parse_balance_situation(documents, saved_round, where, queue)
+    situation = balancer_round_queries.parse_balance_situation(documents, saved_round, where, queue)
     situation = add_saved_balancer_state(situation, policy)
     situation = _add_run_times_and_transfer_queues(situation, policy, BALANCE_ENDS, published)
     saved_round = replace(saved_round, **{field.name: getattr(situation, field.name) for field in fields(saved_round)})
@@ -115,7 +117,7 @@ def read_stored_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
     if not os.access(path, os.R_OK):
         return ()
     with _open_balancer_state_file(path) as memory:
-        return memory.nodes.all()
+        return memory.nodes.load_all_nodes()
 
 
 def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
@@ -128,7 +130,7 @@ def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: 
         own = {host.provider for host in policy.powered.values() if not is_squeezed}
         nodes = tuple(
             node_acts_from_balance_plan.node_with_idle_time(node, situation.now)
-            for node in memory.nodes.all()
+            for node in memory.nodes.load_all_nodes()
             if node.pool not in own or node.state is not ElasticNodeState.READY
         )
         return replace(add_stored_balancer_facts(situation, memory, policy.balance, policy.demand), nodes=nodes)

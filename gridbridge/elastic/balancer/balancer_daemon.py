@@ -156,7 +156,7 @@ class BalancerDaemon:
     def open_cycle(self) -> Iterator["PublishedBalancerRoundRunner"]:
         """Begin a round, with a watchdog limit that allows for slow providers and machines."""
         if self._life_sign:
-            self._life_sign.begin(balancer_watchdog_limit_s(self._wanted))
+            self._life_sign.announce_long_step(balancer_watchdog_limit_s(self._wanted))
         memory = BalancerStateRows(self._open_state_file())
         if self._wanted.is_acting:
             self._shift_stored_times_by_clock_step(memory)
@@ -170,14 +170,14 @@ class BalancerDaemon:
                     cluster, now, str(error), BALANCE_PUBLISHED
                 )
             raise
-        reported.report()
+        reported.publish_round_results()
 
     def _shift_stored_times_by_clock_step(self, memory: BalancerStateRows) -> None:
         by = memory.shift_times_to_clock(self._clock.read_host_clocks())
         if by:
             _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
 
-    def has_news(self) -> bool:
+    def should_start_cycle_early(self) -> bool:
         """Return False, because the balancer has no inbox."""
         return False
 
@@ -277,7 +277,7 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
         self._decided = view, plan
         return plan
 
-    def report(self) -> None:
+    def publish_round_results(self) -> None:
         """Write the statistics row, publish the round, and call the callbacks of the run options."""
         if self._decided is None:
             return
@@ -308,10 +308,12 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
         self, view: BalancerRoundSituation, plan: BalancerRoundPlan
     ) -> balancer_round_reports.BalancerRoundNodeChanges:
         """Return the node changes of the round, and the present hourly cost of nodes, including failed nodes."""
-        pools = (owned.pool for owned in view.world.kept if owned.machine and owned.node.counts)
+        pools = (
+            owned.pool for owned in view.world.kept if owned.machine and owned.as_elastic_node.counts_towards_limits
+        )
         so_far = balancer_round_reports.BalancerRoundNodeChanges(
             took_s=self._clock.steady_s() - self._began_s,
-            sentence=plan.sentence,
+            sentence=plan.decision_sentence,
             is_acting=self._wanted.is_acting,
             min_nodes=self._wanted.rules.min_nodes,
             max_nodes=self._wanted.rules.max_nodes,

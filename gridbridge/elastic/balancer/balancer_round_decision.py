@@ -150,12 +150,12 @@ class SiteBalancerSettings:
     own_hosts: frozenset[str] = frozenset()  # short names of all hosts with power control
     sections: Mapping[str, balancer_config_sections.MachineProviderSection] = field(default_factory=dict)
 
-    def provider_of(self, pool: str) -> str:
+    def provider_of_pool(self, pool: str) -> str:
         """Return the provider of a pool; empty for a pool that is not configured."""
         return self.pools.get(pool, balancer_config_sections.NodePoolSection()).provider
 
     def machine_removal_command(self, pool: str, machine: str) -> str:
-        provider = self.provider_of(pool)
+        provider = self.provider_of_pool(pool)
         return manual_machine_removal_command(machine, provider, self.sections.get(provider))
 
 
@@ -178,16 +178,16 @@ class BalancerRoundPlan:
     rest: StandbyOrWakePlan | None = None  # the decision of the squeeze; None: squeeze is disabled
 
     @property
-    def sentence(self) -> str:
+    def decision_sentence(self) -> str:
         """The policy's decision with its reason, as a sentence."""
         return self.told.sentence
 
     @property
-    def done(self) -> tuple[str, ...]:
+    def acts_in_words(self) -> tuple[str, ...]:
         """The round's acts on nodes and on the master's machine, in words."""
-        return (*(due.words for due in self.dues if due.is_done), *self.master_ended)
+        return (*(due.act_in_words for due in self.dues if due.is_act_or_deletion), *self.master_destruction_in_words)
 
     @property
-    def master_ended(self) -> tuple[str, ...]:
+    def master_destruction_in_words(self) -> tuple[str, ...]:
         """The act that destroys the master's machine, in words; empty without this act."""
         return (f"the master's machine {self.ended[1].id} is destroyed",) if self.ended else ()

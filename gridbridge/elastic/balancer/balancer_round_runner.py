@@ -76,7 +76,7 @@ class BalancerRoundRunner:
         self.done: tuple[elastic_nodes.DueNodeAct, ...] = ()  # acts of this round, with the nodes in their new states
 
     @property
-    def patience(self) -> NodeLifecycleTimeouts:
+    def node_lifecycle_timeouts(self) -> NodeLifecycleTimeouts:
         """The time limits for a node to boot, to join the cell, and to be silent."""
         rules = self._site.rules
         return NodeLifecycleTimeouts(
@@ -112,9 +112,9 @@ class BalancerRoundRunner:
             world,
             self._site,
             self._providers.keys() | self._site.released,
-            self._memory.nodes.all(),
+            self._memory.nodes.load_all_nodes(),
             self._acts.membership,
-            self.patience.silent_s,
+            self.node_lifecycle_timeouts.silent_s,
         )
         return BalancerRoundSituation(
             situation=situation, world=world, asked=requests, movable=self._query_rerunnable_tasks(world)
@@ -141,7 +141,7 @@ class BalancerRoundRunner:
             cluster=self._site.cluster,
             kept=tuple(
                 clock_step_correction.change_stored_times(node, clock_step_correction.future_time_limiter(cell.now))
-                for node in self._memory.nodes.all()
+                for node in self._memory.nodes.load_all_nodes()
                 if node.pool not in self._site.released or is_host_changing_power_state(node)
             ),
             machines=self._query_machine_lists_of_pools(),
@@ -180,9 +180,9 @@ class BalancerRoundRunner:
             view,
         )
         dues = node_acts_from_balance_plan.plan_due_node_acts(
-            view.world, plan, site.rules, self.patience, view.asked, standby_plan
+            view.world, plan, site.rules, self.node_lifecycle_timeouts, view.asked, standby_plan
         )
-        is_alone = not any(due.is_done for due in dues)
+        is_alone = not any(due.is_act_or_deletion for due in dues)
         ended = None
         if site.kills_master:
             ended = master_machine_to_terminate(view.situation, view.world, plan, site.rules)
@@ -217,7 +217,7 @@ class BalancerRoundRunner:
     def entry(self, view: BalancerRoundSituation, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
         """Return the round's journal entry; None for a round without acts."""
         return balance_journal.balancer_round_journal_entry(
-            view.world, plan, self._site.rules, self.patience, view.asked
+            view.world, plan, self._site.rules, self.node_lifecycle_timeouts, view.asked
         )
 
     def apply(self, view: BalancerRoundSituation, plan: BalancerRoundPlan) -> None:
@@ -227,7 +227,7 @@ class BalancerRoundRunner:
                 plan.dues, self._memory.administrator_requests().kept
             )
             meant = _nodes_after_acts(view.world.kept, dues)
-            self._memory.nodes.replace(meant)
+            self._memory.nodes.replace_all_nodes(meant)
             self._memory.delete_administrator_requests(
                 node_acts_from_balance_plan.fulfilled_administrator_requests(view.asked, meant)
             )
@@ -289,7 +289,9 @@ class BalancerRoundRunner:
         records = {pool: record for pool, record in learnt.items() if pool in pools}
         changed = now if is_changed else view.situation.last_change
         with self._memory.database.transaction():
-            self._memory.nodes.replace(node for node in after if node.state is not elastic_nodes.ElasticNodeState.GONE)
+            self._memory.nodes.replace_all_nodes(
+                node for node in after if node.state is not elastic_nodes.ElasticNodeState.GONE
+            )
             self._memory.store_pool_failure_records(records)
             self._memory.store_job_eligible_times(view.situation.eligible_since)
             self._memory.store_job_histories(watched)
@@ -318,7 +320,7 @@ class BalancerRoundRunner:
 
 def _query_machine_list(pool: str, provider: MachineLister) -> tuple[elastic_nodes.ProviderMachine, ...] | None:
     try:
-        return provider.machines()
+        return provider.list_machines()
     except GridbridgeError as error:
         _log.warning("event=no_list pool=%s why=%r", pool, str(error))
         return None
@@ -327,7 +329,7 @@ def _query_machine_list(pool: str, provider: MachineLister) -> tuple[elastic_nod
 def _try_node_act(due: elastic_nodes.DueNodeAct, acts: NodeActRunner) -> elastic_nodes.DueNodeAct:
     """Carry out an act; a node whose act failed keeps the intended state."""
     try:
-        return replace(due, node=acts.do(due))
+        return replace(due, node=acts.carry_out_node_act(due))
     except GridbridgeError as error:
         act = due.act.value if due.act else ""
         _log.warning("event=not_done node=%s act=%s why=%r", due.node.name, act, str(error))

@@ -17,7 +17,7 @@ from gridbridge.decisions.elastic.balancer_round_reports import (
     balancer_figures_if_cell_unobserved,
     count_balancer_round_figures,
 )
-from gridbridge.elastic import balanced_cluster_queries
+from gridbridge.elastic import balancer_round_queries
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.published_balance import (
@@ -65,13 +65,13 @@ def record_balancer_statistics(
 
 
 def _read_and_extend_task_ends(now: datetime, seeing: BalancerStatisticsPaths) -> RecentlyEndedTasks:
-    before = balanced_cluster_queries.read_stored_task_ends(seeing.kept)
+    before = balancer_round_queries.read_stored_task_ends(seeing.kept)
     try:
-        read = balanced_cluster_queries.add_task_ends_from_accounting(seeing.accounting, before, now)
+        read = balancer_round_queries.add_task_ends_from_accounting(seeing.accounting, before, now)
         since = minute_since_epoch(now - max(LONGEST, seeing.lookback))
         after = replace(read, minutes=tuple(m for m in read.minutes if m.minute >= since))
         if after != before:
-            balanced_cluster_queries.write_stored_task_ends(seeing.kept, after)
+            balancer_round_queries.write_stored_task_ends(seeing.kept, after)
     except StateError as error:
         _log.warning("event=no_accounting why=%r", str(error))
         return before

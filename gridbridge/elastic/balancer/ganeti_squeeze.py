@@ -39,7 +39,7 @@ class GanetiSqueezeResult:
     warnings: tuple[str, ...] = ()
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def printed_script_lines(self) -> tuple[str, ...]:
         """The printed lines of the script: all lines except calls of the shell function check."""
         return tuple(line for line in self.script.removesuffix("\n").split("\n") if line != CHECK)
 

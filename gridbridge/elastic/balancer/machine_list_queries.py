@@ -17,6 +17,7 @@ AT_ONCE = 16
 
 
 def may_query_providers() -> bool:
+    """Say whether this account may call the providers as the balancer does."""
     return local_host_facts.uid_of_account(BALANCE_ACCOUNT) in (0, os.geteuid())
 
 
@@ -29,7 +30,7 @@ def query_machine_list_failures(policy: Policy) -> dict[str, str]:
 
 def _why_machine_list_query_fails(provider: MachineLister) -> str:
     try:
-        provider.machines()
+        provider.list_machines()
     except GridbridgeError as error:
         return str(error)
     return ""

@@ -138,14 +138,14 @@ def _switch_node_by_request(
     supply = supplies[policy.powered[host].provider]
     try:
         if requested is OarRequestedPowerState.WAKE:
-            supply.start(machine)
+            supply.power_on_host(machine)
             return outcome
-        idleness = site.check_host(host)
+        idleness = site.check_host_before_removal(host)
         if not idleness.is_idle:
             return replace(outcome, why="OAR has a job on the node")
         if not idleness.is_closed:  # OAR's hook marks a node as absent; until then a job may start on the node
             return replace(outcome, why="the node is not absent for OAR", is_later=True)
-        supply.stop(machine)
+        supply.power_off_host(machine)
     except ProviderOutcomeUnknown as error:
         return replace(outcome, why=str(error), is_later=True)
     except GridbridgeError as error:

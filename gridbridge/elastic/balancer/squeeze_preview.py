@@ -108,11 +108,13 @@ def _add_own_hosts_as_nodes(
         now=situation.now,
         cluster=policy.site.cluster,
         kept=(),
-        machines={name: provider.machines() for name, provider in providers.items()},
+        machines={name: provider.list_machines() for name, provider in providers.items()},
         hosts=node_acts_from_balance_plan.busy_or_silent_state_by_host(situation),
         switched=frozenset(providers),
     )
-    own = [(host.node, world.host_state(host.node.name)) for host in newly_adopted_site_hosts(world)]
+    own = [
+        (host.as_elastic_node, world.host_state(host.as_elastic_node.name)) for host in newly_adopted_site_hosts(world)
+    ]
     nodes = (replace(node, idle_since=None if host is None or host.is_busy else NEVER) for node, host in own)
     return replace(situation, nodes=tuple(nodes))
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from gridbridge.cli import plot_files
-from gridbridge.cli.plot_files import label_local_time_axis, time_axis_position
+from gridbridge.cli.plot_files import convert_time_to_axis_number, label_local_time_axis
 from gridbridge.elastic.simulation.replay_policy_comparison import ReplayPolicyComparison
 from gridbridge.elastic.simulation.simulated_nodes_and_queue import replay_seconds_to_datetime
 from gridbridge.errors import StandardOutputUnwritable
@@ -80,7 +80,7 @@ def _draw_plot_of_statistics_column(picture: BalancePlot, rows: Sequence[Balance
 def _draw_statistics_line(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistics]) -> None:
     """Draw a line, with a gap wherever rows are missing."""
     for part in _split_statistics_rows_at_gaps(rows):
-        at = [time_axis_position(row.at) for row in part]
+        at = [convert_time_to_axis_number(row.at) for row in part]
         values = [picture.value(row) for row in part]
         mark = "o" if len(rows) <= FEW or len(part) == 1 else None
         style = "steps-post" if picture.is_stepped else "default"
@@ -116,7 +116,7 @@ def _frame_statistics_axes(axes: Axes, picture: BalancePlot, rows: Sequence[Bala
         axes.yaxis.set_major_locator(MaxNLocator(6, integer=is_whole, min_n_ticks=1))
     _draw_grid_without_frame(axes)
     if rows[0].at == rows[-1].at:
-        axes.set_xlim(*(time_axis_position(at) for at in (rows[0].at - ALONE, rows[0].at + ALONE)))
+        axes.set_xlim(*(convert_time_to_axis_number(at) for at in (rows[0].at - ALONE, rows[0].at + ALONE)))
     label_local_time_axis(axes)
 
 

@@ -61,7 +61,7 @@ RULES = (
 
 @click.command()
 @command_groups_and_options.FROM
-@command_groups_and_options.add_options(RULES)
+@command_groups_and_options.add_options_to_command(RULES)
 @command_groups_and_options.CONFIG_FILE
 @command_groups_and_options.JSON
 def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:

@@ -37,7 +37,7 @@ def _absolute_option_path(ctx: click.Context, option: click.Parameter, value: st
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("cluster", default="", metavar="[CLUSTER]")
-@command_groups_and_options.add_options(RULES)
+@command_groups_and_options.add_options_to_command(RULES)
 @click.option(
     *("-i", *option_name_spellings("interval"), "interval_s"),
     type=command_groups_and_options.FiniteNumberRange(min=5),
@@ -118,7 +118,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
         _print_program_error(error)
         raise SystemExit(command_groups_and_options.EXIT_NO_ANSWER) from error
     if not own.is_quiet:
-        _print_round_report(plan.told, plan.done, is_json=is_json)
+        _print_round_report(plan.told, plan.acts_in_words, is_json=is_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ def _print_balancer_round(files: Iterable["StreamLogFile"], plan: "BalancerRound
     """Print a round's decision without buffering; reopen the output file after a log rotation."""
     for file in files:
         file.reopen_if_rotated()
-    _print_round_report(plan.told, plan.done, is_json=is_json)
+    _print_round_report(plan.told, plan.acts_in_words, is_json=is_json)
     output_and_errors.flush_output()
 
 

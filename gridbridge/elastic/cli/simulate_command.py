@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output_and_errors, plot_files
-from gridbridge.cli.command_groups_and_options import JSON, FiniteNumberRange, Option, add_options
+from gridbridge.cli.command_groups_and_options import JSON, FiniteNumberRange, Option, add_options_to_command
 from gridbridge.elastic.simulation import replay_policy_comparison
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings
 from gridbridge.model.elastic.balancer_config_sections import DemandPolicySection
@@ -112,13 +112,13 @@ class ReplaySimulationOptions:
     load: float
 
     @property
-    def terms(self) -> ReplayNodePropertiesAndPrices:
+    def node_properties_and_prices(self) -> ReplayNodePropertiesAndPrices:
         return ReplayNodePropertiesAndPrices(
             **{field.name: getattr(self, field.name) for field in fields(ReplayNodePropertiesAndPrices)}
         )
 
     @property
-    def demand(self) -> DemandPolicySection:
+    def demand_policy_section(self) -> DemandPolicySection:
         return DemandPolicySection(
             billing_s=self.billing_s,
             idle_timeout_s=self.idle_timeout_s,
@@ -138,7 +138,7 @@ class ReplaySimulationOptions:
 
 
 @click.command()
-@add_options(OPTIONS)
+@add_options_to_command(OPTIONS)
 @JSON
 def simulate(is_json: bool, **arguments: Any) -> None:
     """Replay a cluster's past tasks by other policies, and show waiting times and costs.
@@ -184,7 +184,12 @@ def _compare_replay_policies(options: ReplaySimulationOptions) -> list[replay_po
         )
     return [
         replay_policy_comparison.compare_policies_by_replay(
-            name, workload, options.terms, rules, options.demand, is_swept=options.is_swept
+            name,
+            workload,
+            options.node_properties_and_prices,
+            rules,
+            options.demand_policy_section,
+            is_swept=options.is_swept,
         )
         for name, workload in workloads.items()
     ]

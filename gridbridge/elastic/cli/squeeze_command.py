@@ -80,7 +80,7 @@ class GanetiSqueezeOutputOptions:
     type=command_groups_and_options.FiniteNumberRange(-MOST_FACTOR, MOST_FACTOR),
     help="The reserve that each node keeps when other nodes are switched off.",
 )
-@command_groups_and_options.add_options(ABOUT_A_MODEL)
+@command_groups_and_options.add_options_to_command(ABOUT_A_MODEL)
 @command_groups_and_options.CONFIG_FILE
 @command_groups_and_options.JSON
 def squeeze(
@@ -163,7 +163,7 @@ def _print_ganeti_squeeze_as_json(model: "GanetiSqueezeResult") -> None:
             "is_enough": model.is_enough,
             "offline_candidates": list(model.offline_candidates),
             "online_candidates": list(model.online_candidates),
-            "commands": [line.strip() for line in model.shown if line],
+            "commands": [line.strip() for line in model.printed_script_lines if line],
         }
     )
 
@@ -203,7 +203,7 @@ def _print_or_write_ganeti_commands(model: "GanetiSqueezeResult", path: str, *, 
     if path == ON_SCREEN:
         output_and_errors.print_line("")
         output_and_errors.print_line("Commands to run:")
-        for line in model.shown:
+        for line in model.printed_script_lines:
             output_and_errors.print_line(f"  {line}")
         return
     from gridbridge.elastic.balancer import ganeti_squeeze

@@ -80,7 +80,7 @@ class Ec2MachineProvider:
     pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
     now: Callable[[], datetime] = field(default_factory=lambda: Clock().now)
 
-    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
+    def create_machine(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Create a machine; a repeated call returns the first machine as long as it exists."""
         request = self._ec2_machine_request(name, tags)
         for generation in range(GENERATIONS):
@@ -92,12 +92,12 @@ class Ec2MachineProvider:
                     return machine
         raise errors.ProviderOutcomeUnknown(f"ec2 create: {name} was created {GENERATIONS} times today")
 
-    def destroy(self, machine: ProviderMachine) -> None:
+    def destroy_machine(self, machine: ProviderMachine) -> None:
         """Terminate a machine; the image decides which disks are deleted."""
         with translate_ec2_errors("destroy", harmless=GONE):
             self.client.terminate_instances(InstanceIds=[machine.id])
 
-    def machines(self) -> tuple[ProviderMachine, ...]:
+    def list_machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines with the owner tag, including recently terminated machines."""
         ours = [{"Name": "tag-key", "Values": [OWNER_TAG]}]
         with translate_ec2_errors("list"):
@@ -171,7 +171,7 @@ class Ec2MachineProvider:
         """Return whether a host key is unknown and may still appear on the machine's console."""
         is_up = machine.state is ProviderMachineState.RUNNING
         is_young = machine.created is None or self.now() - machine.created < TELLS
-        return is_up and is_young and not machine.host_key and machine.belongs_to(self.cluster)
+        return is_up and is_young and not machine.host_key and machine.has_owner_tag_of_cluster(self.cluster)
 
     def _copy_host_key_from_console_to_tag(self, id_: str) -> str:
         """Copy a host key from a machine's console into a tag; return the key, empty if not readable yet."""

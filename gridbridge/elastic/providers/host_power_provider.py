@@ -36,13 +36,13 @@ def log_unknown_power_state(host: str, why: str) -> None:
 
 
 class SingleHostPowerSwitch(Protocol):
-    def on(self) -> None:
+    def switch_host_on(self) -> None:
         """Switch the host on; nothing happens to a host that is on."""
 
-    def off(self) -> None:
+    def switch_host_off(self) -> None:
         """Shut the host down; nothing happens to a host that is off."""
 
-    def state(self) -> ProviderMachineState:
+    def query_power_state(self) -> ProviderMachineState:
         """Query whether the host is on."""
 
 
@@ -55,20 +55,20 @@ class HostPowerProvider:
     pool: str = ""  # name of the hosts' pool in the balancer
     tell: ReportUnknownPower = log_unknown_power_state
 
-    def machines(self) -> tuple[ProviderMachine, ...]:
+    def list_machines(self) -> tuple[ProviderMachine, ...]:
         """Return all hosts, and report the hosts with unknown power state."""
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             return tuple(pool.map(self._machine_of_host, self.switches))
 
-    def start(self, machine: ProviderMachine) -> None:
-        self._power_switch_of_machine("start", machine).on()
+    def power_on_host(self, machine: ProviderMachine) -> None:
+        self._power_switch_of_machine("start", machine).switch_host_on()
 
-    def stop(self, machine: ProviderMachine) -> None:
-        self._power_switch_of_machine("stop", machine).off()
+    def power_off_host(self, machine: ProviderMachine) -> None:
+        self._power_switch_of_machine("stop", machine).switch_host_off()
 
     def _machine_of_host(self, name: str) -> ProviderMachine:
         try:
-            state = self.switches[name].state()
+            state = self.switches[name].query_power_state()
         except (ProviderOutOfMachines, ProviderOutcomeUnknown, ProviderPermanentFailure) as error:
             self.tell(name, str(error))
             state = ProviderMachineState.UNKNOWN
@@ -100,14 +100,14 @@ class IpmiPowerSwitch:
     timeout_s: float
     tool: str = IPMITOOL
 
-    def on(self) -> None:
+    def switch_host_on(self) -> None:
         self._run_power_command("on")
 
-    def off(self) -> None:
+    def switch_host_off(self) -> None:
         """Request a soft shutdown of the host, which leaves the disks clean."""
         self._run_power_command("soft")
 
-    def state(self) -> ProviderMachineState:
+    def query_power_state(self) -> ProviderMachineState:
         return _power_state_of_program_output(self._run_power_command("status"), CHASSIS)
 
     def _run_power_command(self, word: str) -> bytes:
@@ -130,13 +130,13 @@ class ProgramPowerSwitch:
     host: str
     timeout_s: float
 
-    def on(self) -> None:
+    def switch_host_on(self) -> None:
         self._run_power_command("on")
 
-    def off(self) -> None:
+    def switch_host_off(self) -> None:
         self._run_power_command("off")
 
-    def state(self) -> ProviderMachineState:
+    def query_power_state(self) -> ProviderMachineState:
         return _power_state_of_program_output(self._run_power_command("status"), SAID)
 
     def _run_power_command(self, word: str) -> bytes:
@@ -153,7 +153,7 @@ class WakeOnLanPowerSwitch:
     broadcast: str
     told: ProgramPowerSwitch | None
 
-    def on(self) -> None:
+    def switch_host_on(self) -> None:
         """Send the wake packet; later queries show whether the host is on."""
         address, _, port = self.broadcast.partition(":")
         try:
@@ -165,16 +165,16 @@ class WakeOnLanPowerSwitch:
                 f"power start {self.host}: {self.broadcast}: {describe_error(error)}"
             ) from error
 
-    def off(self) -> None:
+    def switch_host_off(self) -> None:
         """Shut the host down by a program, because no network packet can shut a host down."""
         if self.told is None:
             right = "a network packet only wakes; expected `program` in the provider's section"
             raise ProviderPermanentFailure(f"power stop {self.host}: {right}")
-        self.told.off()
+        self.told.switch_host_off()
 
-    def state(self) -> ProviderMachineState:
+    def query_power_state(self) -> ProviderMachineState:
         """Query the program for the host's power state; unknown without a program."""
-        return self.told.state() if self.told else ProviderMachineState.UNKNOWN
+        return self.told.query_power_state() if self.told else ProviderMachineState.UNKNOWN
 
 
 def wake_on_lan_packet(mac: str) -> bytes:

@@ -55,7 +55,7 @@ class LibcloudMachineProvider:
     cluster: str = ""  # the cluster whose machines must have valid names and tags
     turn: RLock = field(default_factory=RLock)
 
-    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
+    def create_machine(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Create a machine with its tags in one request."""
         with self.turn, translate_libcloud_errors("create", NO_CAPACITY, REFUSED):
             own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
@@ -70,12 +70,12 @@ class LibcloudMachineProvider:
         with self.turn, translate_libcloud_errors("create"):
             return self._require_recognizable_machine(node, name, tags)
 
-    def destroy(self, machine: ProviderMachine) -> None:
+    def destroy_machine(self, machine: ProviderMachine) -> None:
         with self.turn, translate_libcloud_errors("destroy"):
             for node in [node for node in self.driver.list_nodes() if str(node.id) == machine.id]:
                 _require_driver_success("destroy", self.driver.destroy_node(node))
 
-    def machines(self) -> tuple[ProviderMachine, ...]:
+    def list_machines(self) -> tuple[ProviderMachine, ...]:
         with self.turn, translate_libcloud_errors("list"):
             return provider_protocol_and_validation.require_valid_provider_machines(
                 map(machine_from_libcloud_node, self.driver.list_nodes()), self.cluster

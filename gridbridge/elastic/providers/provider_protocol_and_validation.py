@@ -23,23 +23,23 @@ class MachineLister(Protocol):
     repeated call surely create no second machine.
     """
 
-    def machines(self) -> tuple[ProviderMachine, ...]:
+    def list_machines(self) -> tuple[ProviderMachine, ...]:
         """Return the machines of all owners; raises ProviderPermanentFailure if any entry is invalid."""
 
 
 class MachineProvider(MachineLister, Protocol):
-    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
+    def create_machine(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Create a machine, which may still boot; a call repeated after a lost answer has equal tags."""
 
-    def destroy(self, machine: ProviderMachine) -> None:
+    def destroy_machine(self, machine: ProviderMachine) -> None:
         """Destroy a machine with its disk; nothing happens if the machine is missing."""
 
 
 class HostPowerControl(MachineLister, Protocol):
-    def start(self, machine: ProviderMachine) -> None:
+    def power_on_host(self, machine: ProviderMachine) -> None:
         """Switch a host on; nothing happens to a host that is on."""
 
-    def stop(self, machine: ProviderMachine) -> None:
+    def power_off_host(self, machine: ProviderMachine) -> None:
         """Shut a host down, and keep its disk; nothing happens to a host that is off."""
 
 
@@ -98,7 +98,7 @@ def _parse_machine(content: object) -> ProviderMachine:
 
 def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
     """Return a valid machine, else raise ParseError; without owner tag any printable name is valid."""
-    is_owned = machine.belongs_to(cluster) if cluster else OWNER_TAG in machine.tags
+    is_owned = machine.has_owner_tag_of_cluster(cluster) if cluster else OWNER_TAG in machine.tags
     if not ID.fullmatch(machine.id):
         raise ParseError(f"id = {_shorten_value(machine.id)}: blanks, or not printable")
     if not (HOST_NAME.fullmatch(machine.name) if is_owned else machine.name.isprintable()):
@@ -129,7 +129,8 @@ def require_valid_provider_machines(
 ) -> tuple[ProviderMachine, ...]:
     """Return valid machines, else raise ParseError; other clusters' machines may have unprintable text."""
     printable = (
-        machine if not cluster or machine.belongs_to(cluster) else _printable_machine(machine) for machine in machines
+        machine if not cluster or machine.has_owner_tag_of_cluster(cluster) else _printable_machine(machine)
+        for machine in machines
     )
     valid = tuple(require_valid_provider_machine(machine, cluster) for machine in printable)
     twice = [id_ for id_, count in Counter(machine.id for machine in valid).items() if count > 1]

@@ -90,7 +90,7 @@ class MisconfiguredProvider:
     def _raise_configuration_error(self, *_: object, **__: object) -> NoReturn:
         raise ProviderPermanentFailure(self.why)
 
-    create = destroy = machines = start = stop = _raise_configuration_error
+    create_machine = destroy_machine = list_machines = power_on_host = power_off_host = _raise_configuration_error
 
 
 def _make_program_provider(section: MachineProviderSection, _pool: NodePoolSection, cluster: str) -> MachineProvider:

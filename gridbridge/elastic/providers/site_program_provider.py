@@ -54,9 +54,9 @@ def run_provider_program(
     """Run a provider's program in this process's environment by default; its exit status sets the error."""
     environment = provider_program_environment() if env is None else dict(env)
     try:
-        return program_runs.run_program(argv, environment, timeout_s, stdin, MOST_BYTES).checked().stdout
+        return program_runs.run_program(argv, environment, timeout_s, stdin, MOST_BYTES).require_success().stdout
     except errors.CommandFailed as failed:
-        message = f"{' '.join(argv)}: {format_program_output_as_line(failed.words)}"
+        message = f"{' '.join(argv)}: {format_program_output_as_line(failed.failure_in_words)}"
         if failed.status == NO_CAPACITY:
             raise errors.ProviderOutOfMachines(message) from failed
         if failed.status == LATER:
@@ -77,7 +77,7 @@ class SiteProgramProvider:
     env: Mapping[str, str] = field(default_factory=provider_program_environment)
     cluster: str = ""  # the cluster whose machines must have valid names and tags
 
-    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
+    def create_machine(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Create a machine; raises ProviderPermanentFailure if the program reports a wrong name or tag."""
         request = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
         printed = self._call_provider_program("create", request)
@@ -91,10 +91,10 @@ class SiteProgramProvider:
             raise errors.ProviderPermanentFailure(f"{self.program} create: {problem}; {mend}")
         return machine
 
-    def destroy(self, machine: ProviderMachine) -> None:
+    def destroy_machine(self, machine: ProviderMachine) -> None:
         self._call_provider_program("destroy", {"id": machine.id})
 
-    def machines(self) -> tuple[ProviderMachine, ...]:
+    def list_machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines; if one entry is invalid, the whole list is refused."""
         printed = self._call_provider_program("list", {})
         try:

@@ -52,7 +52,7 @@ class RunningReplayCounts:
     last_end_s: float = -math.inf
     moments: list[ReplayClusterState] = field(default_factory=list)
 
-    def off(self, since_s: float, now_s: float, unit_s: float) -> None:
+    def add_time_of_removed_node(self, since_s: float, now_s: float, unit_s: float) -> None:
         on_s = max(0.0, now_s - since_s)
         self.on_s += on_s
         self.paid_s += math.ceil(on_s / unit_s) * unit_s
@@ -123,10 +123,10 @@ class ReplaySimulation:
         self._running = set[int]()
         self._counts = RunningReplayCounts(starts=[math.nan] * len(tasks))
 
-    def run(self) -> PolicyReplayResult:
+    def replay_workload(self) -> PolicyReplayResult:
         always = self._way.rules is ComparedReplayRules.ALWAYS_ON
         for _ in range(self._terms.max_nodes if always else self._terms.min_nodes):
-            self._machines.open(self._machines.add(self._now_s, self._now_s))
+            self._machines.open_booted_node(self._machines.add_booting_node(self._now_s, self._now_s))
         self._record_node_and_task_counts()
         while (now_s := self._next_event_s()) < math.inf:
             self._now_s = now_s
@@ -134,7 +134,9 @@ class ReplaySimulation:
         nodes = len(self._machines.all)
         self._counts.moments.append(ReplayClusterState(at_s=self._end_of_last_task_s(), nodes=nodes, waiting=0))
         for machine in self._machines.all.values():
-            self._counts.off(machine.asked_s, self._end_of_last_task_s(), self._way.demand.billing_s)
+            self._counts.add_time_of_removed_node(
+                machine.asked_s, self._end_of_last_task_s(), self._way.demand.billing_s
+            )
         return summarize_replay(self._tasks, self._terms, self._way, self._counts)
 
     def _end_of_last_task_s(self) -> float:
@@ -154,13 +156,13 @@ class ReplaySimulation:
         while self._events and self._events[0][0] <= self._now_s:
             _, _, number, subject = heapq.heappop(self._events)
             if isinstance(subject, SimulatedNode):
-                self._machines.open(subject)
+                self._machines.open_booted_node(subject)
                 self._changed_s = self._now_s
             else:
                 self._end_simulated_task(number, subject)
             happened = True
         while self._next < len(self._tasks) and self._tasks[self._next].submitted_s <= self._now_s:
-            self._line.submit(self._next)
+            self._line.append_waiting_task(self._next)
             self._next, happened = self._next + 1, True
         if happened:
             self._start_simulated_tasks()
@@ -183,7 +185,7 @@ class ReplaySimulation:
                 if self._is_named:
                     machine.begun.append(self._running_task_group(number, slots))
                 machine.idle_s = None
-                machine.changed()
+                machine.drop_cached_values()
             self._running.add(number)
             heapq.heappush(self._events, (self._now_s + task.run_s, END, number, placement))
 
@@ -198,7 +200,7 @@ class ReplaySimulation:
             if self._is_named:
                 machine.begun.remove(self._running_task_group(number, slots))
             machine.idle_s = None if machine.running else self._now_s
-            machine.changed()
+            machine.drop_cached_values()
         task = self._tasks[number]
         self._running.remove(number)
         self._counts.last_end_s = max(self._counts.last_end_s, self._now_s)
@@ -224,9 +226,9 @@ class ReplaySimulation:
         runtimes = {kind: total / count for kind, (total, count) in self._ended.items()}
         return BalanceSituation(
             now=replay_seconds_to_datetime(self._now_s),
-            cell=self._machines.seen(self._line.rows(is_named=self._is_named)),
+            cell=self._machines.simulated_cell_snapshot(self._line.rows(is_named=self._is_named)),
             last_change=None if math.isnan(self._changed_s) else replay_seconds_to_datetime(self._changed_s),
-            nodes=self._machines.nodes(),
+            nodes=self._machines.as_elastic_nodes(),
             runtimes=runtimes if self._is_named else {},
         )
 
@@ -235,10 +237,12 @@ class ReplaySimulation:
         for _ in range(plan.add):
             ready_s = self._now_s + self._terms.boot_s
             self._count += 1
-            heapq.heappush(self._events, (ready_s, READY, self._count, self._machines.add(self._now_s, ready_s)))
+            heapq.heappush(
+                self._events, (ready_s, READY, self._count, self._machines.add_booting_node(self._now_s, ready_s))
+            )
         for name in plan.remove:
-            machine = self._machines.remove(name)
-            self._counts.off(machine.asked_s, self._now_s, self._way.demand.billing_s)
+            machine = self._machines.remove_idle_node(name)
+            self._counts.add_time_of_removed_node(machine.asked_s, self._now_s, self._way.demand.billing_s)
         self._counts.added += plan.add
         self._counts.removed += len(plan.remove)
 

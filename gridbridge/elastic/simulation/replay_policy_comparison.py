@@ -29,7 +29,7 @@ WAITS_S = (60.0, 300.0, 900.0)
 def replay_by_each_policy(
     tasks: Sequence[RecordedReplayTask], terms: ReplayNodePropertiesAndPrices, ways: Iterable[ReplayPolicy]
 ) -> tuple[PolicyReplayResult, ...]:
-    return tuple(ReplaySimulation(tasks, terms, way).run() for way in ways)
+    return tuple(ReplaySimulation(tasks, terms, way).replay_workload() for way in ways)
 
 
 def vary_policy_settings(way: ReplayPolicy) -> Iterator[ReplayPolicy]:

@@ -37,7 +37,7 @@ class SimulatedNode:
     node: ElasticNode | None = None
     instance: grid_engine_cell.CellQueueInstance | None = None
 
-    def changed(self) -> None:
+    def drop_cached_values(self) -> None:
         """Drop the node's cached values."""
         self.node = self.instance = None
 
@@ -80,7 +80,7 @@ class SimulatedNodes:
         self._numbers = list[int]()
         self._most = 0
 
-    def add(self, now_s: float, ready_s: float) -> SimulatedNode:
+    def add_booting_node(self, now_s: float, ready_s: float) -> SimulatedNode:
         """Create a booting node, named by the lowest free number."""
         number = heapq.heappop(self._numbers) if self._numbers else self._most + 1
         self._most = max(self._most, number)
@@ -89,13 +89,13 @@ class SimulatedNodes:
         self.all[name] = machine
         return machine
 
-    def open(self, machine: SimulatedNode) -> None:
+    def open_booted_node(self, machine: SimulatedNode) -> None:
         """Let a booted node run tasks."""
         machine.is_ready, machine.idle_s = True, machine.ready_s
-        machine.changed()
+        machine.drop_cached_values()
         insort(self.ready, machine, key=lambda item: item.name)
 
-    def remove(self, name: str) -> SimulatedNode:
+    def remove_idle_node(self, name: str) -> SimulatedNode:
         """Switch an idle node off; raises AssertionError for a busy or booting node."""
         machine = self.all[name]
         if machine.running or not machine.is_ready:
@@ -105,7 +105,7 @@ class SimulatedNodes:
         heapq.heappush(self._numbers, int(name[1:]))
         return machine
 
-    def place(self, slots: int) -> list[tuple[SimulatedNode, int]]:
+    def find_nodes_for_task(self, slots: int) -> list[tuple[SimulatedNode, int]]:
         """Return the nodes for a task, with the task's slots on each node; empty if the task does not fit."""
         if slots <= self.terms.slots:
             fit = [machine for machine in self.ready if machine.free >= slots]
@@ -121,7 +121,9 @@ class SimulatedNodes:
                 remaining -= share
         return [] if remaining else placement
 
-    def seen(self, waiting: tuple[grid_engine_cell.WaitingJobGroup, ...]) -> grid_engine_cell.GridEngineCellSnapshot:
+    def simulated_cell_snapshot(
+        self, waiting: tuple[grid_engine_cell.WaitingJobGroup, ...]
+    ) -> grid_engine_cell.GridEngineCellSnapshot:
         """Return the cell's state for a round; booting nodes are not hosts of the cell yet."""
         slots = self.terms.slots
         return grid_engine_cell.GridEngineCellSnapshot(
@@ -133,7 +135,7 @@ class SimulatedNodes:
             waiting=waiting,
         )
 
-    def nodes(self) -> tuple[ElasticNode, ...]:
+    def as_elastic_nodes(self) -> tuple[ElasticNode, ...]:
         return tuple(machine.as_node() for machine in self.all.values())
 
 
@@ -147,7 +149,7 @@ class SimulatedTaskQueue:
     def __len__(self) -> int:
         return sum(map(len, self._by_width.values()))
 
-    def submit(self, number: int) -> None:
+    def append_waiting_task(self, number: int) -> None:
         self._by_width.setdefault(self._tasks[number].slots, deque()).append(number)
 
     def pop_startable_tasks(self, machines: SimulatedNodes) -> Iterator[tuple[int, list[tuple[SimulatedNode, int]]]]:
@@ -155,7 +157,7 @@ class SimulatedTaskQueue:
         open_to = {width: line for width, line in self._by_width.items() if line}
         while open_to:
             width = min(open_to, key=lambda candidate: open_to[candidate][0])
-            placement = machines.place(width)
+            placement = machines.find_nodes_for_task(width)
             if not placement:
                 del open_to[width]
                 continue

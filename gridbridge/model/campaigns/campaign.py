@@ -80,7 +80,7 @@ class Campaign:
     ended_at: datetime | None = None
 
     @property
-    def is_winding_up(self) -> bool:
+    def awaits_epilogues_after_cancel(self) -> bool:
         """Whether the campaign was cancelled, but its epilogues have not all ended."""
         return self.state is CampaignState.CANCELLED and self.ended_at is None
 
@@ -108,7 +108,7 @@ class CampaignArray:
     copies_beyond_s: int | None = None  # run time after which tasks got speculative attempts; None: ordinary attempts
 
     @property
-    def key(self) -> tuple[int, int]:
+    def campaign_and_array_number(self) -> tuple[int, int]:
         return self.campaign, self.number
 
     @property
@@ -152,7 +152,7 @@ def pair_attempts_with_clusters(
     attempts: Iterable[TaskAttempt], arrays: Iterable[CampaignArray]
 ) -> list[tuple[TaskAttempt, str]]:
     """Return each attempt with its array's cluster; the cluster is "" if `arrays` lacks the array."""
-    clusters = {array.key: array.cluster for array in arrays}
+    clusters = {array.campaign_and_array_number: array.cluster for array in arrays}
     return [(attempt, clusters.get((attempt.campaign, attempt.array), "")) for attempt in attempts]
 
 

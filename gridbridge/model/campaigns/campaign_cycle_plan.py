@@ -110,7 +110,7 @@ class ClusterCapacityForCampaigns:
     is_drained: bool = False  # whether `gridbridge drain` has drained the cluster
 
     @property
-    def free_for_besteffort(self) -> int:
+    def free_besteffort_slots(self) -> int:
         return self.free_slots if self.besteffort_slots is None else self.besteffort_slots
 
     @property
@@ -118,11 +118,11 @@ class ClusterCapacityForCampaigns:
         """Whether the cluster gets no tasks now."""
         return self.is_stressed or self.is_drained
 
-    def may_start(self, slots: int) -> bool:
+    def may_start_task_of_slots(self, slots: int) -> bool:
         """Say whether a task with this number of slots can start once enough slots are free."""
         return not self.is_closed and self.max_slots >= slots
 
-    def is_too_small(self, slots: int) -> bool:
+    def has_too_few_slots(self, slots: int) -> bool:
         return 0 < self.slots < slots
 
 
@@ -138,11 +138,11 @@ class ListedCampaignTaskCounts:
     slots: float = 0.0  # mean number of slots of a running task; 0: unknown
 
     @property
-    def pair(self) -> CampaignCluster:
+    def campaign_and_cluster(self) -> CampaignCluster:
         return self.campaign, self.cluster
 
     @property
-    def startable(self) -> int:
+    def startable_task_count(self) -> int:
         """The number of waiting tasks that are not held, in error or being deleted."""
         return self.waiting - self.held
 
@@ -151,9 +151,9 @@ class ListedCampaignTaskCounts:
         return (self.listed - self.waiting) * (self.slots or requested)
 
     @property
-    def is_stuck(self) -> bool:
+    def have_tasks_waited_too_long(self) -> bool:
         """Whether all startable tasks have waited too long to keep free slots for them."""
-        return 0 < self.startable == self.old
+        return 0 < self.startable_task_count == self.old
 
 
 NO_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
@@ -189,7 +189,7 @@ class LastPrologueOrEpilogueAttempt:
     exit_status: int | None = None
 
     @property
-    def pair(self) -> CampaignCluster:
+    def campaign_and_cluster(self) -> CampaignCluster:
         return self.campaign, self.cluster
 
 
@@ -245,15 +245,15 @@ class CampaignCycleSituation:
         return frozenset(campaign.number for campaign in self.campaigns if campaign.jdl.type is CampaignType.TEST)
 
     @property
-    def uncancelled(self) -> frozenset[int]:
+    def uncancelled_campaigns(self) -> frozenset[int]:
         return frozenset(
             campaign.number for campaign in self.campaigns if campaign.state is not CampaignState.CANCELLED
         )
 
     @property
     def unfinished_arrays(self) -> tuple[CampaignArray, ...]:
-        over = {array.key for array in self.over}
-        return tuple(array for array in self.arrays if array.key not in over)
+        over = {array.campaign_and_array_number for array in self.over}
+        return tuple(array for array in self.arrays if array.campaign_and_array_number not in over)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +291,6 @@ class CampaignCyclePlan:
     behind: tuple[int, ...] = ()  # campaigns that send no task until arrays are restored from root's ledger
 
     @property
-    def is_urgent(self) -> bool:
+    def starts_next_cycle_at_once(self) -> bool:
         """Whether the next cycle starts at once, because rebalancing moved tasks to free slots."""
         return any(attempt.outcome is TaskAttemptOutcome.MOVED for attempt in self.ended)

@@ -56,7 +56,7 @@ class Jdl:
     may_move: bool = True
 
     @property
-    def has_steps(self) -> bool:
+    def has_prologue_or_epilogue(self) -> bool:
         return any(request.prologue or request.epilogue for request in self.clusters.values())
 
     @property
@@ -64,7 +64,7 @@ class Jdl:
         return any(request.epilogue for request in self.clusters.values())
 
     @property
-    def outline(self) -> "Jdl":
+    def jdl_without_shell_lines(self) -> "Jdl":
         """The JDL without shell lines and other texts that only running tasks need."""
         return replace(
             self,
@@ -72,7 +72,7 @@ class Jdl:
         )
 
     @property
-    def may_be_copied(self) -> bool:
+    def allows_speculative_attempts(self) -> bool:
         """Whether tasks that run long may get speculative attempts."""
         return (self.is_idempotent or bool(self.outputs)) and self.type is CampaignType.DEFAULT
 

@@ -179,7 +179,7 @@ class CampaignTaskEndCounts:
         )
 
     @property
-    def mean_s(self) -> float | None:
+    def mean_run_time_s(self) -> float | None:
         """The mean run time of the ended tasks; None if no run time is known."""
         return self.wallclock_s / self.timed if self.timed > 0 else None
 

@@ -36,7 +36,7 @@ class FreeQueueInstanceResources:
     alone: frozenset[str] = frozenset()  # resources that stand for exclusive use of the host
 
     @property
-    def host(self) -> str:
+    def host_name(self) -> str:
         return self.name.rpartition("@")[2]
 
 
@@ -195,7 +195,7 @@ class ArrayTaskDeletion:
     places: tuple[range, ...]
 
     @property
-    def tasks(self) -> int:
+    def task_count(self) -> int:
         return sum(map(len, self.places))
 
 

@@ -179,14 +179,14 @@ class BalancePlanFigures:
     leaving: int = 0  # nodes that are being removed or powered off
 
     @property
-    def useful(self) -> int:
+    def useful_node_count(self) -> int:
         """The number of nodes that run tasks now or soon, without failed nodes."""
         return self.nodes - self.failed
 
     @property
-    def staying(self) -> int:
+    def node_count_for_min_nodes(self) -> int:
         """The number of nodes that count towards min_nodes: all nodes except failed or leaving nodes."""
-        return self.useful - self.leaving
+        return self.useful_node_count - self.leaving
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

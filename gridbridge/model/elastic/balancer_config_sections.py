@@ -86,7 +86,7 @@ class BalanceSection:
     kill_master: bool = setting(False, "whether --kill-master may end the machine of the master host")
     fill_first: bool = setting(False, "whether tasks fill one node after another, so that other nodes become idle")
 
-    def prefix_at(self, cluster: str) -> str:
+    def node_name_prefix(self, cluster: str) -> str:
         """Return the prefix of the names of a cluster's new nodes."""
         return self.node_prefix or f"{cluster}-n"
 

@@ -29,7 +29,7 @@ class ProviderMachine:
     host_key: str = ""  # ssh host key as in known_hosts, without the host; empty: unknown
     created: datetime | None = None  # time of creation; None: unknown
 
-    def belongs_to(self, cluster: str) -> bool:
+    def has_owner_tag_of_cluster(self, cluster: str) -> bool:
         """Say whether the machine's owner tag names the given cluster."""
         return bool(cluster) and self.tags.get(OWNER_TAG) == cluster
 
@@ -91,7 +91,7 @@ class ElasticNodeState(Enum):
         return self in (ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
 
     @property
-    def is_there(self) -> bool:
+    def is_in_cluster_or_coming(self) -> bool:
         """Whether the node is in the cluster or on its way; False for standby, removed and failed nodes."""
         return self not in (ElasticNodeState.STANDBY, ElasticNodeState.GONE, ElasticNodeState.FAILED)
 
@@ -112,12 +112,12 @@ class ElasticNode:
     has_machine: bool = False  # a provider created a machine for the node
 
     @property
-    def counts(self) -> bool:
+    def counts_towards_limits(self) -> bool:
         """Whether limits and budgets count the node; a failed node counts until its machine is deleted."""
-        return self.state.is_there or self.is_left_over
+        return self.state.is_in_cluster_or_coming or self.is_failed_with_machine
 
     @property
-    def is_left_over(self) -> bool:
+    def is_failed_with_machine(self) -> bool:
         """Whether the node has failed and its machine may still exist."""
         return self.state is ElasticNodeState.FAILED and self.has_machine
 
@@ -143,7 +143,7 @@ class NodesByHostName:
         for node in nodes:
             self._by_short.setdefault(short_host_name(node.name), []).append(node)
 
-    def of_host(self, name: str) -> ElasticNode | None:
+    def find_node_of_host(self, name: str) -> ElasticNode | None:
         candidates = self._by_short.get(short_host_name(name), ())
         return next((node for node in candidates if is_same_host(name, node.name)), None)
 
@@ -198,7 +198,7 @@ class BalancerOwnedNode:
     is_kept: bool = False  # an administrator forbids the node's removal
 
     @property
-    def node(self) -> ElasticNode:
+    def as_elastic_node(self) -> ElasticNode:
         return ElasticNode(
             name=self.name,
             state=self.state,
@@ -247,12 +247,12 @@ class DueNodeAct:
     tag: str = ""  # tag that the host gets before the power-off; empty: none
 
     @property
-    def is_done(self) -> bool:
+    def is_act_or_deletion(self) -> bool:
         """Whether an act is due or the node is deleted from the state file."""
         return self.act is not None or self.is_over
 
     @property
-    def words(self) -> str:
+    def act_in_words(self) -> str:
         """The act in a few words, for the log and the journal."""
         act = self.act.value if self.act else "forget" if self.is_over else self.node.state.value
         return f"{act} {self.node.name}" + (f": {self.node.cause}" if self.node.cause else "")

@@ -29,13 +29,13 @@ class GanetiDiskTemplate(StrEnum):
     GLUSTER = "gluster"
 
     @property
-    def mirror(self) -> GanetiDiskMirroring:
+    def disk_mirroring(self) -> GanetiDiskMirroring:
         if self in (GanetiDiskTemplate.DISKLESS, GanetiDiskTemplate.FILE, GanetiDiskTemplate.PLAIN):
             return GanetiDiskMirroring.NONE
         return GanetiDiskMirroring.INTERNAL if self is GanetiDiskTemplate.DRBD else GanetiDiskMirroring.EXTERNAL
 
     @property
-    def is_local(self) -> bool:
+    def uses_disk_of_node(self) -> bool:
         """Whether the disks use disk space of the instance's node."""
         return self in (GanetiDiskTemplate.DRBD, GanetiDiskTemplate.PLAIN)
 
@@ -52,7 +52,7 @@ class GanetiInstanceStatus(StrEnum):
     OFFLINE = "ADMIN_offline"
 
     @property
-    def takes_memory(self) -> bool:
+    def uses_memory_of_node(self) -> bool:
         return self.name not in ("ERROR_DOWN", "DOWN", "USER_DOWN", "OFFLINE")
 
     @property
@@ -146,7 +146,7 @@ class GanetiInstance:
     @property
     def is_movable(self) -> bool:
         """Whether the disks of the instance allow a move to another node."""
-        return self.template.mirror is not GanetiDiskMirroring.NONE
+        return self.template.disk_mirroring is not GanetiDiskMirroring.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class GanetiCluster:
     policy: GanetiInstancePolicy
 
     @property
-    def aliases(self) -> Mapping[str, str]:
+    def names_without_common_domain(self) -> Mapping[str, str]:
         """A dict from each node's and instance's full name to the name without the common domain."""
         names = [node.name for node in self.nodes] + [instance.name for instance in self.instances]
         cut = len(_domain_shared_by_names(names))

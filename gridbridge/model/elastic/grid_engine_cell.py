@@ -38,17 +38,17 @@ class GridEngineUserList:
     entries: tuple[str, ...] = ()  # users, and groups with a leading @
     is_access: bool = True  # False: a department, which admits nobody to a queue
 
-    def has(self, identity: JobAccessIdentity) -> bool:
+    def contains_owner_or_group(self, identity: JobAccessIdentity) -> bool:
         """Say whether the owner or group of a job is in the list."""
         return identity.owner in self.entries or (bool(identity.group) and f"{GROUP}{identity.group}" in self.entries)
 
-    def may_include(self, identity: JobAccessIdentity) -> bool:
+    def may_contain_job_owner(self, identity: JobAccessIdentity) -> bool:
         """Say whether a job's owner may be in the list; an owner of unknown group may be in any group."""
         may_be_member = any(
             not identity.group if entry.startswith(GROUP) else fnmatchcase(identity.owner, entry)
             for entry in self.entries
         )
-        return self.is_access and (self.has(identity) or may_be_member)
+        return self.is_access and (self.contains_owner_or_group(identity) or may_be_member)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +60,16 @@ class QueueAccessLists:
     checkpoints: tuple[str, ...] | None = None  # None: unknown
 
     @property
-    def names_users(self) -> bool:
+    def depends_on_job_owner(self) -> bool:
         """Whether access depends on the owner of a job."""
         return bool(self.users or self.barred_users)
 
     @property
-    def names_projects(self) -> bool:
+    def depends_on_job_project(self) -> bool:
         """Whether access depends on the project of a job."""
         return bool(self.projects or self.barred_projects)
 
-    def refusal(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> str:
+    def refused_user_or_project(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> str:
         """Return the refused user, project or checkpointing environment; empty if the job is admitted."""
         if identity.owner and not self._admits_job_owner(identity, lists):
             return f"user {identity.owner}"
@@ -84,9 +84,11 @@ class QueueAccessLists:
 
     def _admits_job_owner(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> bool:
         barring = (lists[name] for name in self.barred_users if name in lists)
-        if any(not user_list.is_access or user_list.has(identity) for user_list in barring):
+        if any(not user_list.is_access or user_list.contains_owner_or_group(identity) for user_list in barring):
             return False
-        return not self.users or any(name not in lists or lists[name].may_include(identity) for name in self.users)
+        return not self.users or any(
+            name not in lists or lists[name].may_contain_job_owner(identity) for name in self.users
+        )
 
 
 ANYBODY, TO_ALL = JobAccessIdentity(), QueueAccessLists()
@@ -168,7 +170,7 @@ class CellQueue:
     ] = ()  # attributes whose values differ between hosts, with the values
 
     @property
-    def is_left_out(self) -> bool:
+    def is_ignored_by_balancer(self) -> bool:
         """Whether the queue is a best-effort or transfer queue, whose tasks the balancer ignores."""
         return self.is_best_effort or self.is_away
 
@@ -180,17 +182,17 @@ class CellQueue:
         return frozenset(name for name, _ in self.values).union(*own)
 
     @property
-    def accesses(self) -> tuple[QueueAccessLists, ...]:
+    def access_lists_on_all_hosts(self) -> tuple[QueueAccessLists, ...]:
         """The access lists of the queue, on all hosts and on single hosts or host groups."""
         lists = ((key, value) for key, value in self.varying if key in ACCESS)
         own = (parse_access_lists({key: text}) for key, value in lists for _, text in value.others)
         return (self.access, *own)
 
-    def on(self, host: str, groups: Container[str]) -> "CellQueue":
+    def with_values_of_host(self, host: str, groups: Container[str]) -> "CellQueue":
         """Return the queue with the values that apply on one host."""
         if not self.varying:
             return self
-        return parse_cell_queue(self.name, {name: value.on(host, groups) for name, value in self.varying})
+        return parse_cell_queue(self.name, {name: value.value_at_host(host, groups) for name, value in self.varying})
 
 
 ARCH = "arch"  # load value that every reporting host has
@@ -236,15 +238,15 @@ class CellConfiguration:
     owners_groups: Mapping[int, str] = field(default_factory=dict)  # Unix group of the job's owner, by job number
     checkpoints: Mapping[int, str] = field(default_factory=dict)  # checkpointing environment of each job, by job number
 
-    def long_name(self, resource: str) -> str:
+    def full_resource_name(self, resource: str) -> str:
         """Return the full name of a resource, from the cell's list or Grid Engine's default shortcuts."""
         entry = self.resources.get(resource)
         return entry.name if entry else resource_long_name(resource)
 
-    def groups_of(self, host: str) -> frozenset[str]:
+    def groups_of_host(self, host: str) -> frozenset[str]:
         return frozenset(name for name, hosts in self.groups.items() if host in hosts)
 
-    def around(self, groups: Set[str]) -> frozenset[str]:
+    def add_enclosing_groups(self, groups: Set[str]) -> frozenset[str]:
         """Return the given host groups with all enclosing host groups."""
         return frozenset(groups | {name for name, inner in self.parts.items() if inner & groups})
 
@@ -257,17 +259,21 @@ class CellConfiguration:
                 yield resource.name, text
 
     @property
-    def accesses(self) -> tuple[QueueAccessLists, ...]:
-        of_queues = (access for queue in self.queues.values() for access in queue.accesses)
+    def all_access_lists(self) -> tuple[QueueAccessLists, ...]:
+        of_queues = (access for queue in self.queues.values() for access in queue.access_lists_on_all_hosts)
         return (*of_queues, *(environment.access for environment in self.environments.values()))
 
     def queue_on_host(self, queue: str, host: str) -> CellQueue | None:
         """Return a queue with the values that apply on one host; None for an unknown queue."""
         cell_queue = self.queues.get(queue)
-        return cell_queue.on(host, self.groups_of(host)) if cell_queue and cell_queue.varying else cell_queue
+        return (
+            cell_queue.with_values_of_host(host, self.groups_of_host(host))
+            if cell_queue and cell_queue.varying
+            else cell_queue
+        )
 
     @property
-    def placed(self) -> frozenset[str]:
+    def hosts_with_queue(self) -> frozenset[str]:
         """The short names of all hosts with a queue."""
         names = (name for queue in self.queues.values() for name in queue.hosts)
         named = (host for name in names for host in self.groups.get(name, (name,)))
@@ -314,12 +320,12 @@ class CellQueueInstance:
         return self.state.facts <= {QueueStartBlocker.LOADED}
 
     @property
-    def is_wanted(self) -> bool:
+    def has_tasks_or_reserved_slots(self) -> bool:
         """Whether the queue instance has running tasks, starting tasks or reserved slots."""
         return bool(self.running or self.used or self.reserved or self.promised)
 
     @property
-    def free(self) -> int:
+    def free_slots(self) -> int:
         """The number of slots of the queue instance that a job can use now."""
         return 0 if self.state.facts else max(0, self.total - self.used - self.reserved)
 
@@ -338,7 +344,7 @@ class TaskResourceRequests:
     identity: JobAccessIdentity = ANYBODY
 
     @property
-    def makes_way(self) -> bool:
+    def requests_besteffort_queues(self) -> bool:
         """Whether the task requests best-effort queues, in which tasks are preempted."""
         return any(name == BEST_EFFORT and text in TRUE for name, text in self.requests)
 
@@ -361,12 +367,12 @@ class WaitingJobGroup:
     kinds: tuple[tuple[str, str, int], ...] = ()  # owner, job name and number of tasks, for each job name in the group
 
     @property
-    def first(self) -> int:
+    def lowest_job_number(self) -> int:
         """The lowest job number of the group."""
         return min(self.jobs)
 
     @property
-    def slots(self) -> int:
+    def total_requested_slots(self) -> int:
         return self.tasks * self.shape.slots
 
     @property
@@ -374,9 +380,9 @@ class WaitingJobGroup:
         return self.state.can_start and not self.is_deferred
 
     @property
-    def fills_gaps(self) -> bool:
+    def uses_only_spare_slots(self) -> bool:
         """Whether the jobs use only spare slots, so that no node is added for the jobs."""
-        return self.is_campaign or self.shape.makes_way
+        return self.is_campaign or self.shape.requests_besteffort_queues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,10 +59,10 @@ class Dataset:
 
     @property
     def areas_with_replica_or_copy(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.storages, *self.begun)))
+        return tuple(dict.fromkeys((*self.areas_with_replica, *self.begun)))
 
     @property
-    def storages(self) -> tuple[str, ...]:
+    def areas_with_replica(self) -> tuple[str, ...]:
         """The storage areas with a replica, complete or damaged."""
         return tuple(replica.storage for replica in self.replicas)
 

@@ -128,11 +128,11 @@ class PlacementTask:
             object.__setattr__(self, "replicas", tuple(sorted(self.replicas)))
 
     @property
-    def key(self) -> tuple[str, int]:
+    def job_and_task_number(self) -> tuple[str, int]:
         return self.job, self.number
 
     @property
-    def hosts(self) -> tuple[str, ...]:
+    def hosts_with_copy(self) -> tuple[str, ...]:
         """The hosts of the main copy and the replicas, the main copy's host first."""
         return (self.live, *self.replicas) if self.live else self.replicas
 
@@ -173,7 +173,7 @@ class CampaignTaskAtCluster:
     stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that has started or is held is not moved
 
     @property
-    def key(self) -> tuple[str, int]:
+    def job_and_task_number(self) -> tuple[str, int]:
         """The job's name in rebalancing, and the task number."""
         return str(self.campaign), self.task
 
@@ -193,7 +193,7 @@ class TransferredTask:
     target: str = ""
 
     @property
-    def key(self) -> tuple[str, int]:
+    def job_and_task_number(self) -> tuple[str, int]:
         """The job's name in rebalancing, and the task number."""
         name = parse_transfer_name(self.transfer)
         return f"gb.{name.cluster}.{name.job}", name.task

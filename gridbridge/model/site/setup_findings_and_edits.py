@@ -53,15 +53,15 @@ class SetupEdit:
     value: str = ""  # for ADD_QUEUE: one attribute in each line; for SHELL: the command line
 
     @staticmethod
-    def shell(line: str, cell: str = "") -> "SetupEdit":
+    def shell_command_edit(line: str, cell: str = "") -> "SetupEdit":
         """Return the edit that runs a command line on this host, in the environment of `cell` if given."""
         return SetupEdit(verb=SetupEditVerb.SHELL, cell=cell, value=line)
 
     @staticmethod
-    def of_queue(verb: SetupEditVerb, cell: str, queue: str, attribute: str, value: str) -> "SetupEdit":
+    def queue_attribute_edit(verb: SetupEditVerb, cell: str, queue: str, attribute: str, value: str) -> "SetupEdit":
         return SetupEdit(verb=verb, cell=cell, kind="queue", name=queue, attribute=attribute, value=value)
 
-    def of_each_host(self, suffixes: Iterable[str]) -> "Iterator[SetupEdit]":
+    def edits_for_each_host(self, suffixes: Iterable[str]) -> "Iterator[SetupEdit]":
         """Yield the edit of a queue for each suffix to the queue's name: '', `@HOST` or `@@GROUP`."""
         return (replace(self, name=f"{self.name}{suffix}") for suffix in suffixes)
 
@@ -87,31 +87,31 @@ class CheckFinding:
     hint: str = ""  # advice if no command on this host corrects the fault
 
     @staticmethod
-    def ok(item: str, found: str) -> "CheckFinding":
+    def ok_finding(item: str, found: str) -> "CheckFinding":
         return CheckFinding(item=item, state=FindingSeverity.OK, found=found)
 
     @staticmethod
-    def judge(
+    def finding_by_condition(
         is_right: bool, item: str, found: str, right: str, *mend: SetupEdit, is_warning: bool = False, hint: str = ""
     ) -> "CheckFinding":
         """Return a finding without a fault if `is_right`, else a finding with correcting edits and advice."""
-        make_wrong = CheckFinding.warning if is_warning else CheckFinding.broken
-        return CheckFinding.ok(item, found) if is_right else make_wrong(item, found, right, *mend, hint=hint)
+        make_wrong = CheckFinding.warning_finding if is_warning else CheckFinding.fault_finding
+        return CheckFinding.ok_finding(item, found) if is_right else make_wrong(item, found, right, *mend, hint=hint)
 
     @staticmethod
-    def note(item: str, found: str, right: str = "", *mend: SetupEdit, hint: str = "") -> "CheckFinding":
+    def weakness_finding(item: str, found: str, right: str = "", *mend: SetupEdit, hint: str = "") -> "CheckFinding":
         """Return a finding about a common weakness, with the edits that remove the weakness."""
         return CheckFinding(item=item, state=FindingSeverity.NOTE, found=found, right=right, mend=mend, hint=hint)
 
     @staticmethod
-    def warning(
+    def warning_finding(
         item: str, found: str, right: str = "", *mend: SetupEdit, where: str = "", hint: str = ""
     ) -> "CheckFinding":
         state = FindingSeverity.WARNING
         return CheckFinding(item=item, state=state, found=found, right=right, mend=mend, where=where, hint=hint)
 
     @staticmethod
-    def broken(
+    def fault_finding(
         item: str, found: str, right: str = "", *mend: SetupEdit, where: str = "", hint: str = ""
     ) -> "CheckFinding":
         state = FindingSeverity.BROKEN
@@ -132,7 +132,7 @@ class QconfComplexRow:
     urgency: str = "0"
 
     @property
-    def row(self) -> str:
+    def qconf_line(self) -> str:
         """The complex as a line in the format of qconf(1)."""
         first = (self.name, self.shortcut, self.type, self.relation)
         return " ".join((*first, self.requestable, self.consumable, self.default, self.urgency))
@@ -156,13 +156,13 @@ class CellQconfSettings:
     user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # members of each userset
 
     @staticmethod
-    def bare(master: str, environments: Mapping[str, QconfSettings]) -> "CellQconfSettings":
+    def settings_with_only_master(master: str, environments: Mapping[str, QconfSettings]) -> "CellQconfSettings":
         """Return settings with only a master host and parallel environments."""
         return CellQconfSettings(
             master=master, complexes={}, queues={}, environments=environments, scheduler={}, common={}, exec_hosts={}
         )
 
-    def effective(self, attribute: str) -> str:
+    def effective_sge_conf_value(self, attribute: str) -> str:
         """Return an sge_conf(5) value of the transfer host, or else the global value."""
         return (self.host or {}).get(attribute, self.common.get(attribute, ""))
 
@@ -185,7 +185,7 @@ class TransferQueuePlan:
     people: tuple[str, ...] = ()  # users with an account at the remote cluster; empty: possibly all users
 
     @property
-    def people_list(self) -> str:
+    def remote_users_userset(self) -> str:
         """The name of the userset of users with an account at the remote cluster."""
         return f"gb_{self.remote.replace('-', '_')}_users"  # a name of a Grid Engine object can't contain `-`
 

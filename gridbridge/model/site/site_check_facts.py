@@ -17,7 +17,7 @@ class PathFacts:
     is_folder: bool
 
     @property
-    def rights(self) -> str:
+    def owner_and_mode_text(self) -> str:
         return f"{self.owner_name}'s, mode {self.mode:04o}"
 
 

@@ -46,7 +46,7 @@ class RequestMapping:
         return self.rules.get((kind, name)) or self.rules.get((kind, ANY))
 
     @property
-    def is_closed(self) -> bool:
+    def allows_only_mapped_requests(self) -> bool:
         """Whether jobs may request only mapped resources, and only by hard requests; True for OAR."""
         return (RESOURCE, ANY) in self.rules
 

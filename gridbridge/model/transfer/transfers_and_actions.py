@@ -61,11 +61,11 @@ class Transfer:
     listed: str = ""  # value of OwnerSeenInHomeJobList
 
     @property
-    def key(self) -> TransferKey:
+    def transfer_key(self) -> TransferKey:
         """The transfer's key: name and uid, because two people may use one name."""
         return self.name, self.uid
 
-    def but(self, **values: object) -> "Transfer":
+    def with_changes(self, **values: object) -> "Transfer":
         """Return the transfer with some fields changed."""
         return replace(self, **values)  # type: ignore[arg-type]  # checked by the dataclass's users
 
@@ -79,9 +79,9 @@ class Transfer:
 
     def _change_query_times(self, change: Callable[[datetime], datetime]) -> "Transfer":
         moments = {name: moment for name in QUERY_TIME_FIELDS if (moment := getattr(self, name))}
-        return self.but(**{name: change(moment) for name, moment in moments.items()})
+        return self.with_changes(**{name: change(moment) for name, moment in moments.items()})
 
-    def is_older_than(self, asked_at: datetime) -> bool:
+    def is_unchanged_since_query(self, asked_at: datetime) -> bool:
         """Say whether the last change came before a query; only then may the query's answer decide."""
         return asked_at > self.updated_at
 
@@ -121,7 +121,7 @@ class WaitingTaskMove:
     slots: int = 1
 
     @property
-    def key(self) -> TransferKey:
+    def transfer_key(self) -> TransferKey:
         """The key, name and uid, of the moved task's transfer."""
         return self.name, self.uid
 

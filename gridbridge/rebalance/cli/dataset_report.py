@@ -135,7 +135,7 @@ def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
             str(dataset.files),
             str(len(dataset.areas_with_whole_replica)),
             str(dataset.wished),
-            ",".join(map(replace_control_characters, sorted(dataset.storages))) or "-",
+            ",".join(map(replace_control_characters, sorted(dataset.areas_with_replica))) or "-",
             printable_file_name(dataset.path),
         )
         for dataset in listed
@@ -157,7 +157,7 @@ def print_replicas(result: DatasetCommandOutcome, now: datetime, *, is_json: boo
                 format_local_time(replica.checked_at, now),
                 replace_control_characters(replica.why),
             )
-            for replica in _replicas_by_area(result.dataset)
+            for replica in _replicas_sorted_by_area(result.dataset)
         ]
         output_and_errors.print_table(("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",))
     return DONE if result.is_done else NOT_ALL
@@ -181,7 +181,7 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
     output_and_errors.print_line(describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone")
     if report.is_busy:
         output_and_errors.print_line("  a command is working on this dataset")
-    for replica in _replicas_by_area(report.dataset) if report.dataset else ():
+    for replica in _replicas_sorted_by_area(report.dataset) if report.dataset else ():
         state = "whole" if replica.is_whole_now else f"not whole: {replace_control_characters(replica.why)}"
         storage = replace_control_characters(replica.storage)
         output_and_errors.print_line(f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})")
@@ -211,10 +211,10 @@ def dataset_json(dataset: Dataset) -> dict[str, object]:
                 "checked_at": replica.checked_at.isoformat(),
                 "why": replica.why or None,
             }
-            for replica in _replicas_by_area(dataset)
+            for replica in _replicas_sorted_by_area(dataset)
         ],
     }
 
 
-def _replicas_by_area(dataset: Dataset) -> list[DatasetReplica]:
+def _replicas_sorted_by_area(dataset: Dataset) -> list[DatasetReplica]:
     return sorted(dataset.replicas, key=lambda replica: replica.storage)

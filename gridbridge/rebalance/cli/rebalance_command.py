@@ -85,11 +85,11 @@ def plan(what: str | None, name: str | None, source: str | None, picture: str | 
     if picture:
         from gridbridge.rebalance.cli import rebalance_plot  # the import takes half a second
 
-        rebalance_plot.draw_host_loads(planned.loads, planned.advice.sentence, picture)
+        rebalance_plot.draw_host_loads(planned.host_load_changes, planned.advice.sentence, picture)
     print_move_plan(planned, None, is_json=is_json)
 
 
-def _add_acting_command(word: str, question: RebalanceTarget, help_text: str) -> None:
+def _register_rebalance_subcommand(word: str, question: RebalanceTarget, help_text: str) -> None:
     @rebalance.command(word, help=help_text.format(ends=ENDS))
     @click.option("--apply", "is_acting", is_flag=True, help="Make the planned moves.")
     @CONFIG_FILE
@@ -105,7 +105,7 @@ def _add_acting_command(word: str, question: RebalanceTarget, help_text: str) ->
         act.params.insert(0, click.Argument(["name"]))
 
 
-_add_acting_command(
+_register_rebalance_subcommand(
     "auto",
     RebalanceTarget(),
     """Run one round: repairs after failures, then the lightest and the heaviest host, then a job.
@@ -118,7 +118,7 @@ _add_acting_command(
       gridbridge rebalance auto --apply
     """,
 )
-_add_acting_command(
+_register_rebalance_subcommand(
     "data",
     RebalanceTarget(is_of_data=True),
     """Run one round about datasets: repairs after failures, then missing replicas, then uneven disks.
@@ -133,7 +133,7 @@ _add_acting_command(
       gridbridge rebalance data --apply
     """,
 )
-_add_acting_command(
+_register_rebalance_subcommand(
     "host",
     RebalanceTarget(what=RebalanceTargetKind.HOST),
     """Even a host out: move tasks until the host has its share of each job.
@@ -145,7 +145,7 @@ _add_acting_command(
       gridbridge rebalance host beta --apply
     """,
 )
-_add_acting_command(
+_register_rebalance_subcommand(
     "job",
     RebalanceTarget(what=RebalanceTargetKind.JOB),
     """Spread the waiting tasks of a job evenly.
@@ -159,7 +159,7 @@ _add_acting_command(
       gridbridge rebalance job gb.alpha.12 --apply
     """,
 )
-_add_acting_command(
+_register_rebalance_subcommand(
     "fail",
     RebalanceTarget(what=RebalanceTargetKind.FAIL),
     """Move all waiting tasks or replicas off a drained or failed host.

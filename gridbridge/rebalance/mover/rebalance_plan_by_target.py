@@ -45,7 +45,7 @@ class RebalancePlanWithInputs:
     advice: RebalanceMovePlan
 
     @property
-    def loads(self) -> tuple[HostLoadBeforeAfter, ...]:
+    def host_load_changes(self) -> tuple[HostLoadBeforeAfter, ...]:
         return host_loads_before_after(self.snapshot, self.rules, self.advice)
 
 

@@ -46,7 +46,7 @@ def run_rebalance_round(
     kind = RebalanceRoundKind.DATASETS if is_of_data else RebalanceRoundKind.TASKS
     with ExitStack() as going, ExitStack() as alone:
         alone.enter_context(service_cycle.hold_program_lock(lock, "gridbridge rebalance", 1))
-        alone.enter_context(_publishing_round(kind, is_asked=bool(question.what)))
+        alone.enter_context(_publish_round_begin_and_end(kind, is_asked=bool(question.what)))
         let_go = partial(_release_lock_while_copying, going, alone)
         outcome = _run_round_of_tasks_or_datasets(
             policy, question, is_of_data=is_of_data, is_acting=True, let_go=let_go
@@ -71,7 +71,7 @@ def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> Rebalance
 def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
     since = Clock().now() if is_quiesced else None
     with closing(StateFile.open(load_policy_as_service_account(path).site.state)) as database:
-        RebalanceNoteRows(database).record_pause(since)
+        RebalanceNoteRows(database).record_pause_of_moves(since)
     published_json.publish_rebalance_pause(since)
 
 
@@ -109,12 +109,15 @@ def _run_round_of_tasks_or_datasets(
 def _verify_replicas_unless_verification_runs(policy: Policy) -> None:
     with MomentaryProgramLock(READING_LOCK) as is_ours:
         if is_ours:
-            with _publishing_round(RebalanceRoundKind.READING), closing(StateFile.open(policy.site.state)) as database:
+            with (
+                _publish_round_begin_and_end(RebalanceRoundKind.READING),
+                closing(StateFile.open(policy.site.state)) as database,
+            ):
                 verify_overdue_replicas(policy.rebalance, database, Clock())
 
 
 @contextmanager
-def _publishing_round(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
+def _publish_round_begin_and_end(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
     """Publish a round's begin and end, if possible; a failed automatic round publishes no end."""
     clock, is_to_publish = Clock(), is_asked
     with suppress(StateError):
@@ -148,7 +151,7 @@ _log = logging.getLogger(__name__)
 def verify_overdue_replicas(rules: RebalanceSection, database: StateFile, clock: Clock) -> None:
     """Verify datasets not read for `verify_every_s`, several owners in parallel; record attempts."""
     notes = RebalanceNoteRows(database)
-    if notes.paused_since() is not None:
+    if notes.moves_paused_since() is not None:
         return
     now = clock.now()
     tried = {name: past_moment_or_never(at, now) for name, at in notes.last_verifications().items()}

@@ -62,12 +62,12 @@ class RebalanceTaskObserver:
         unfinished = self._campaigns.unfinished_campaigns()
         campaigns = tuple(campaign for campaign in unfinished if campaign.state is CampaignState.IN_TREATMENT)
         by_number = {campaign.number: campaign for campaign in campaigns}
-        arrays = [array for array in self._campaigns.open_arrays() if array.campaign in by_number]
-        transfers = self._sent_away.transfers()
+        arrays = [array for array in self._campaigns.query_open_arrays() if array.campaign in by_number]
+        transfers = self._sent_away.open_transfers_with_verified_owner()
         answers = self._query_all_clusters(arrays, {transfer.remote_id for transfer in transfers if transfer.remote_id})
         dead = self._clusters_silent_too_long(transfers, answers)
         sent = tuple(self._sent_away.transferred_tasks(transfers, answers, dead))
-        staying, reached = self._staying_jobs_and_open_targets(sent, answers)
+        staying, reached = self._unmovable_jobs_and_open_clusters(sent, answers)
         return TasksObservedAtClusters(
             now=self._clock.now(),
             answers=answers,
@@ -82,7 +82,7 @@ class RebalanceTaskObserver:
             unsent=self._campaigns.count_unsent_tasks(),
             closed=frozenset(
                 (event.campaign, event.cluster)
-                for event in self._events.open_events()
+                for event in self._events.query_open_events()
                 if event.code in BLACKLISTING_EVENTS
             ),
             drained=drains.list_drained_clusters(),
@@ -96,7 +96,7 @@ class RebalanceTaskObserver:
         """Return the clusters that once answered, but have been silent for longer than their recall timeout."""
         heard = {
             event.cluster: event.opened_at
-            for event in self._events.open_events()
+            for event in self._events.query_open_events()
             if event.code is CampaignEventCode.GET_JOBS
         }
         for transfer in transfers:
@@ -125,7 +125,7 @@ class RebalanceTaskObserver:
                         task=attempt.task, place=attempt.place, is_waiting=False, stays=TaskNotMovedReason.SILENT
                     )
 
-    def _staying_jobs_and_open_targets(
+    def _unmovable_jobs_and_open_clusters(
         self, sent: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
     ) -> tuple[frozenset[str], frozenset[str]]:
         """Return jobs whose owners forbid moves, and clusters open to transfers; both empty if home is silent."""
@@ -146,7 +146,7 @@ class RebalanceTaskObserver:
         sent = [live_campaign_jobs_at(self._database, name).jobs | job_ids for name in names]
 
         def query(name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
-            where, queues = addresses[name], self._policy.queues_at(name)
+            where, queues = addresses[name], self._policy.transfer_queues_of_cluster(name)
             try:
                 snapshot = cluster_status_reader(where).query_cluster_snapshot(where, name, jobs, queues)[0]
             except (GridbridgeError, OSError) as error:
@@ -230,7 +230,7 @@ class TransferredTaskReader:
         self._clock = clock
         self._home_tasks = LocalTaskActs(policy)
 
-    def transfers(self) -> tuple[Transfer, ...]:
+    def open_transfers_with_verified_owner(self) -> tuple[Transfer, ...]:
         """Return the open transfers that have a verified owner, and no decided outcome yet."""
         proved = OwnerSeenInHomeJobList.YES
         return tuple(
@@ -247,18 +247,20 @@ class TransferredTaskReader:
         A move longer than STUCK blocks no others, because the task's owner may have stopped the starter.
         """
         now, listed = self._clock.now(), set[_Task]()
-        all_moves = {_home_task_of_transfer(move.key): move for move in self._moves.moves_in_flight()}
+        all_moves = {
+            _home_task_key_of_transfer(move.transfer_key): move for move in self._moves.unfinished_task_moves()
+        }
         moves = {key: move for key, move in all_moves.items() if happened_within(move.asked_at, now, STUCK)}
-        dropped = self._moves.dropped_moves(now - AGAIN, now + AHEAD)
+        dropped = self._moves.transfers_with_abandoned_move(now - AGAIN, now + AHEAD)
         for transfer in transfers:
             snapshot = answers.get(transfer.remote)
-            task = _home_task_of_transfer(transfer.key)
+            task = _home_task_key_of_transfer(transfer.transfer_key)
             seen = partial(TransferredTask, transfer=transfer.name, uid=transfer.uid, cluster=transfer.remote)
             if transfer.remote in dead and transfer.remote_id and task not in all_moves:
                 yield seen(slots=1, is_waiting=False, stays=TaskNotMovedReason.SILENT)
                 continue
             row = (
-                self._row_of_own_job(transfer, snapshot.find(transfer.remote_id))
+                self._remote_row_if_owner_matches(transfer, snapshot.find_job_list_row(transfer.remote_id))
                 if snapshot and transfer.remote_id
                 else None
             )
@@ -266,7 +268,7 @@ class TransferredTaskReader:
                 listed.add(task)
                 move = moves.get(task)
                 is_stuck = task in all_moves and move is None
-                stays = TaskNotMovedReason.STUCK if is_stuck else self._why_task_stays(transfer, row, dropped)
+                stays = TaskNotMovedReason.STUCK if is_stuck else self._why_task_unmovable(transfer, row, dropped)
                 yield seen(
                     slots=row.slots,
                     is_waiting=move is None and stays is None,
@@ -288,7 +290,9 @@ class TransferredTaskReader:
 
     def jobs_whose_owners_forbid_moves(self, tasks: Iterable[TransferredTask]) -> frozenset[str]:
         """Return the jobs whose owners forbid automatic moves; raise GridbridgeError if home is silent."""
-        jobs = {parse_transfer_name(task.transfer).job: task.key[0] for task in tasks if task.is_waiting}
+        jobs = {
+            parse_transfer_name(task.transfer).job: task.job_and_task_number[0] for task in tasks if task.is_waiting
+        }
         staying = self._home_tasks.jobs_excluded_from_moves(jobs) if jobs else ()
         return frozenset(jobs[number] for number in staying)
 
@@ -298,22 +302,26 @@ class TransferredTaskReader:
         if (snapshot := answers.get(home)) is None:
             return frozenset()
         queues = self._policy.queues
-        open_to = (queue.queue for queue in snapshot.queues if queue.takes_work and queue.queue in queues)
+        open_to = (
+            queue.queue_name for queue in snapshot.queues if queue.can_start_batch_jobs and queue.queue_name in queues
+        )
         return frozenset({home, *(queues[name].cluster for name in open_to)})
 
-    def _row_of_own_job(self, transfer: Transfer, row: ClusterJobListRow | None) -> ClusterJobListRow | None:
+    def _remote_row_if_owner_matches(
+        self, transfer: Transfer, row: ClusterJobListRow | None
+    ) -> ClusterJobListRow | None:
         cluster = self._policy.clusters.get(transfer.remote)
         if row is None or cluster is None:
             return None
-        owner = cluster.users.person_of(row.owner, transfer.remote) if cluster.ssh else row.owner
+        owner = cluster.users.user_of_remote_account(row.owner, transfer.remote) if cluster.ssh else row.owner
         return row if owner == transfer.owner else None
 
-    def _why_task_stays(
+    def _why_task_unmovable(
         self, transfer: Transfer, row: ClusterJobListRow, dropped: Set[TransferKey]
     ) -> TaskNotMovedReason | None:
         if not self._may_task_be_recalled(transfer, row):
             return TaskNotMovedReason.HELD
-        if transfer.key in dropped:
+        if transfer.transfer_key in dropped:
             return TaskNotMovedReason.DROPPED
         name = parse_transfer_name(transfer.name)
         attempts = self._transfers.transfers_of_task(name.cluster, name.job, name.task)
@@ -329,7 +337,7 @@ class TransferredTaskReader:
         if queue is None or not queue.recall_wait_s or transfer.since is None:
             return False
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
-        if row.state.word != JobStateFact.WAITING or self._clock.now() - transfer.since < least:
+        if row.state.most_important_fact != JobStateFact.WAITING or self._clock.now() - transfer.since < least:
             return False
         tells = batch_adapter_of_cluster(configured_cluster_address(self._policy, transfer.remote)).recalls is not None
         may_come = transfer.claimed != JOB if transfer.claim else tells
@@ -337,7 +345,7 @@ class TransferredTaskReader:
         return may_come and is_wanted and transfer.phase == StarterPhase.RELEASED
 
 
-def _home_task_of_transfer(key: TransferKey) -> _Task:
+def _home_task_key_of_transfer(key: TransferKey) -> _Task:
     """Return the key of a task at home; all attempts to transfer the task have this key."""
     name = parse_transfer_name(key[0])
     return name.cluster, name.job, name.task, key[1]

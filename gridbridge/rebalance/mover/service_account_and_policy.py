@@ -10,9 +10,9 @@ from gridbridge.shell.program_startup import switch_process_to_account
 def load_policy_as_service_account(path: str) -> Policy:
     """Switch this process to the service account, and return the configuration."""
     policy = configuration_file.load_configuration(path)
-    if not policy.is_personal:
+    if not policy.is_single_user_site:
         switch_process_to_account(policy.site.service_account)
-    privileged_helper_calls.choose_sudo_or_personal_call(policy)
+    privileged_helper_calls.choose_sudo_or_direct_user_call(policy)
     return policy
 
 

@@ -77,7 +77,7 @@ def _rebalance_rules_of_policy(path: str, policy: Mapping[str, object]) -> Rebal
             problems.append(f"{path}: policy: {key}: same meaning as {names[own]}; expected only one of these keys")
         names[own] = key
         table[own] = int(value) if isinstance(value, float) and value.is_integer() else value  # 3e11: 300000000000
-    problems += [f"{path}: policy: {problem}" for problem in SECTION.problems(table)]
+    problems += [f"{path}: policy: {problem}" for problem in SECTION.find_section_problems(table)]
     if problems:
         raise ConfigError(tuple(problems))
     rules = SECTION.read(table)
@@ -213,7 +213,7 @@ def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
     except (ValueError, RecursionError) as error:
         raise ParseError(f"{path}: no JSON: {error}") from error
     reading = RebalanceSnapshotFileParser(path)
-    parts = reading.snapshot(content), reading.policy(content)
+    parts = reading.parse_placement_snapshot(content), reading.parse_policy_values(content)
     if problems := reading.problems:
         more = len(problems) - MOST_TOLD
         raise ConfigError((*problems[:MOST_TOLD], *([f"{path}: {more} more faults"] if more > 0 else ())))
@@ -227,7 +227,7 @@ class RebalanceSnapshotFileParser:
         self._path = path
         self.problems: list[str] = []
 
-    def snapshot(self, content: object) -> PlacementSnapshot:
+    def parse_placement_snapshot(self, content: object) -> PlacementSnapshot:
         """Return the file's content as a snapshot, and collect all mistakes in `problems`."""
         top = self._require_table(content, "", ("now", "policy", "hosts", "jobs", "tasks", "recent"))
         snapshot = PlacementSnapshot(
@@ -244,7 +244,7 @@ class RebalanceSnapshotFileParser:
         self._report_duplicates("tasks", [f"{task.job} {task.number}" for task in snapshot.tasks if task.job])
         return snapshot
 
-    def policy(self, content: object) -> Row:
+    def parse_policy_values(self, content: object) -> Row:
         """Return the policy values of a snapshot file under the names that the file uses."""
         table = _table_or_empty(content, "policy") if isinstance(content, dict) else {}
         return self._require_table(table, "policy", None)

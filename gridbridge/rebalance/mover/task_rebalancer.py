@@ -55,7 +55,7 @@ class WaitingTaskRebalancer:
         self.checked = ValidAndDroppedMoves()
 
     def gather(self) -> TaskRebalanceInputs:
-        return self._observer.observe_tasks(), self._notes.paused_since() is not None
+        return self._observer.observe_tasks(), self._notes.moves_paused_since() is not None
 
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlanWithInputs:
         """Plan the moves of tasks, none while moves are paused; ConfigError for an unknown host or job."""
@@ -83,12 +83,12 @@ class WaitingTaskRebalancer:
         at = waiting_task_and_transfer_moves.unique_tasks_by_key(now.tasks)
         sent = waiting_task_and_transfer_moves.unique_tasks_by_key(now.away)
         with self.database.transaction():
-            if self._notes.paused_since() is not None:
+            if self._notes.moves_paused_since() is not None:
                 checked = waiting_task_and_transfer_moves.drop_all_planned_moves(plan.advice.moves, QUIESCED)
             self.checked = checked
             for move in checked.moves:
                 if transferred := sent.get((move.job, move.number)):
-                    self._moves.put_move(
+                    self._moves.insert_or_update_task_move(
                         WaitingTaskMove(
                             name=transferred.transfer,
                             uid=transferred.uid,
@@ -112,13 +112,13 @@ class WaitingTaskRebalancer:
             wiped_for=NikitaDeletionReason.MOVED,
             places=(range(task.place, task.place + 1),),
         )
-        self._marks.mark_tasks(deletion)
+        self._marks.mark_tasks_for_deletion(deletion)
         self._notes.record_tasks_marked_for_move([(task.campaign, task.array, task.place)], self._clock.now())
 
     def _record_recent_moves(self, moves: tuple[PlacementMove, ...]) -> None:
         now = self._clock.now()
-        self._notes.record_times(HOST, sorted({move.target for move in moves}), now)
+        self._notes.record_note_times(HOST, sorted({move.target for move in moves}), now)
         if self._asked.what in (RebalanceTargetKind.JOB, RebalanceTargetKind.NONE):
-            self._notes.record_times(JOB, sorted({move.job for move in moves}), now)
+            self._notes.record_note_times(JOB, sorted({move.job for move in moves}), now)
         longest_s = max(self._rules.host_rest_s, self._rules.job_rest_s, self._rules.verify_every_s)
-        self._notes.delete_old_notes(now - max(KEPT, timedelta(seconds=longest_s)))
+        self._notes.delete_old_rebalance_notes(now - max(KEPT, timedelta(seconds=longest_s)))

@@ -97,7 +97,7 @@ class OwnerDatasetRecords:
         record = json.dumps(encode_dataset_record(dataset)).encode()
         safe_files.replace_file_atomically(self._visible_dataset_file_path(dataset.name, RECORD), record, 0o600)
 
-    def remove_dataset_files(self, name: str) -> None:
+    def delete_dataset_record(self, name: str) -> None:
         """Delete the record of a dataset, and then its list of checksums; the original stays."""
         for path in (
             self._visible_dataset_file_path(name, RECORD),
@@ -141,7 +141,7 @@ class OwnerDatasetRecords:
         rsync.remove_folder_tree(self.relay_folder(name))
 
     @contextmanager
-    def dataset_lock(self, name: str) -> Iterator[None]:
+    def lock_dataset(self, name: str) -> Iterator[None]:
         """Lock a dataset; raise GridbridgeError while another command works on the dataset."""
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
@@ -154,7 +154,7 @@ class OwnerDatasetRecords:
             yield
 
     @contextmanager
-    def copy_slot_of_area(self, storage: str, most: int) -> Iterator[None]:
+    def reserve_copy_slot_in_area(self, storage: str, most: int) -> Iterator[None]:
         """Reserve one of `most` simultaneous copies into an area; raise StorageAreaUnusable if none is free."""
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
@@ -203,13 +203,17 @@ def decode_dataset_record(name: str, record: dict[str, Any]) -> Dataset:
     if record["name"] != name:
         raise ValueError(f"this is the record of dataset {record['name']!r}")
     replicas = tuple(
-        DatasetReplica(**_record_values_typed(DatasetReplica, row), checked_at=_parse_time_with_zone(row["checked_at"]))
+        DatasetReplica(
+            **_convert_record_values_to_types(DatasetReplica, row), checked_at=_parse_time_with_zone(row["checked_at"])
+        )
         for row in record["replicas"]
     )
-    return Dataset(**_record_values_typed(Dataset, record), replicas=replicas, begun=tuple(map(str, record["begun"])))
+    return Dataset(
+        **_convert_record_values_to_types(Dataset, record), replicas=replicas, begun=tuple(map(str, record["begun"]))
+    )
 
 
-def _record_values_typed(model: type[Dataset] | type[DatasetReplica], row: dict[str, Any]) -> dict[str, Any]:
+def _convert_record_values_to_types(model: type[Dataset] | type[DatasetReplica], row: dict[str, Any]) -> dict[str, Any]:
     """Return the texts, numbers and flags of a record, converted to the types of the model's fields."""
     plain = {str: str, int: int, bool: bool}
     return {field.name: plain[field.type](row[field.name]) for field in fields(model) if field.type in plain}
@@ -268,7 +272,7 @@ def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAcco
         folders = map(os.path.realpath, list_account_folders_in_area(area) if area.login is None else ())
         if any(os.path.commonpath((real, folder)) in (real, folder) for folder in folders):
             raise GridbridgeError(
-                f"{path}: storage area {area.name} keeps replicas in {area.own}; expected an original"
+                f"{path}: storage area {area.name} keeps replicas in {area.account_folder_path}; expected an original"
                 " that neither lies in this folder nor contains this folder"
             )
 

@@ -213,7 +213,9 @@ def _reason_on_one_line(words: str, status: int) -> str:
 def _read_dataset_records_as_owner(portion: list[DatasetDelegationFile]) -> list[Any] | None:
     files = [delegation.file for delegation in portion]
     try:
-        answer = privileged_helper_calls.run_gridbridge_as_user("look", *files, most_bytes=ANSWER_BYTES).checked()
+        answer = privileged_helper_calls.run_gridbridge_as_user(
+            "look", *files, most_bytes=ANSWER_BYTES
+        ).require_success()
         rows = json.loads(answer.stdout)
         if not isinstance(rows, list) or len(rows) != len(portion):
             raise ValueError("the number of answers is not the number of datasets")

@@ -71,7 +71,7 @@ class OwnerDatasets:
         if not 0 < wished <= MOST_REPLICAS:
             raise GridbridgeError(f"{number_with_noun(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")
         self._require_any_configured_area()
-        with self.records.dataset_lock(name):
+        with self.records.lock_dataset(name):
             if self.records.has_dataset(name):
                 raise GridbridgeError(
                     f"{name}: you already have a dataset of this name; expected another name, or"
@@ -99,7 +99,7 @@ class OwnerDatasets:
     def verify_dataset(self, name: str) -> DatasetCommandOutcome:
         """Read every replica of a dataset, and record which replicas are whole."""
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
-            dataset = self._replicas.with_verified_replicas(dataset, sums)
+            dataset = self._replicas.verify_replicas_of_dataset(dataset, sums)
             is_whole = len(dataset.areas_with_whole_replica) == len(dataset.replicas)
             return DatasetCommandOutcome(
                 dataset=dataset, is_done=is_whole and len(dataset.areas_with_whole_replica) >= dataset.wished
@@ -114,7 +114,7 @@ class OwnerDatasets:
             self._require_configured_area(to)
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
             notify()
-            dataset = self._replicas.with_verified_replicas(dataset, sums)
+            dataset = self._replicas.verify_replicas_of_dataset(dataset, sums)
             return (
                 self._replicas.make_replica_in_area(dataset, sums, to)
                 if to
@@ -134,15 +134,19 @@ class OwnerDatasets:
                 notify()
                 refusals: tuple[RefusedAreaOrDataset, ...] = ()
                 for area in dataset.areas_with_replica_or_copy:
-                    dataset, refused = self._replicas.without_replica_in_area(dataset, area, is_lost=is_lost)
+                    dataset, refused = self._replicas.remove_replica_in_area(dataset, area, is_lost=is_lost)
                     refusals += refused
                 if not refusals:
-                    self.records.remove_dataset_files(name)
+                    self.records.delete_dataset_record(name)
                 return DatasetCommandOutcome(dataset=dataset, refused=refusals, is_done=not refusals)
             if storage not in dataset.areas_with_replica_or_copy:
-                held = f"expected {' or '.join(dataset.storages)}" if dataset.storages else "the dataset has no replica"
+                held = (
+                    f"expected {' or '.join(dataset.areas_with_replica)}"
+                    if dataset.areas_with_replica
+                    else "the dataset has no replica"
+                )
                 raise GridbridgeError(f"{storage}: no replica of {name} in this area; {held}")
-            dataset = self._replicas.with_verified_replicas(dataset, self.records.load_checksums(dataset))
+            dataset = self._replicas.verify_replicas_of_dataset(dataset, self.records.load_checksums(dataset))
             _require_no_last_whole_replica(dataset, storage, is_lost=is_lost)
             return self._drop_replica(dataset, storage, is_lost=is_lost)
 
@@ -160,7 +164,7 @@ class OwnerDatasets:
     def _drain_dataset_from_area(self, name: str, storage: str) -> DatasetCommandOutcome:
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
             filled = self._replicas.make_missing_replicas(
-                self._replicas.with_verified_replicas(dataset, sums), sums, leaving=storage
+                self._replicas.verify_replicas_of_dataset(dataset, sums), sums, leaving=storage
             )
             outcome = self._drop_replica_if_spare(filled.dataset, storage)
             if _is_replica_spare(filled.dataset, storage):
@@ -169,7 +173,7 @@ class OwnerDatasets:
             return replace(outcome, refused=(*outcome.refused, *others))
 
     def _drop_replica(self, dataset: Dataset, storage: str, *, is_lost: bool) -> DatasetCommandOutcome:
-        dataset, refused = self._replicas.without_replica_in_area(dataset, storage, is_lost=is_lost)
+        dataset, refused = self._replicas.remove_replica_in_area(dataset, storage, is_lost=is_lost)
         return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
     def _drop_replica_if_spare(self, dataset: Dataset, storage: str) -> DatasetCommandOutcome:
@@ -187,7 +191,7 @@ class OwnerDatasets:
     def _locked_dataset(self, name: str) -> Iterator[Dataset]:
         _require_valid_dataset_name(name)
         self.records.load_dataset(name)  # raises for an unknown dataset, before a lock file is made
-        with self.records.dataset_lock(name):
+        with self.records.lock_dataset(name):
             yield self.records.load_dataset(name)
 
     @contextmanager
@@ -212,7 +216,7 @@ class OwnerDatasets:
         self._require_configured_area(to)
         self._require_below_daily_actions(name)
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
-            dataset = self._replicas.with_verified_replicas(dataset, sums)
+            dataset = self._replicas.verify_replicas_of_dataset(dataset, sums)
             if to in dataset.areas_with_whole_replica and leaving:
                 return DatasetCommandOutcome(dataset=dataset, is_done=True)
             whole_elsewhere = len(set(dataset.areas_with_whole_replica) - {leaving})
@@ -220,7 +224,7 @@ class OwnerDatasets:
             if to in dataset.areas_with_whole_replica or is_met:
                 are = number_with_noun(dataset.wished, "replica is", "replicas are")
                 has = f"{whole_elsewhere} of {are} whole" if is_met else "the area has a whole replica"
-                dataset = self._replicas.without_abandoned_copies(dataset, is_met=is_met)
+                dataset = self._replicas.remove_abandoned_copies(dataset, is_met=is_met)
                 refused = (RefusedAreaOrDataset(what=to, reason=f"{has}: the copy is not needed"),)
                 return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=False)
             outcome = self._replicas.make_replica_in_area(dataset, sums, to)
@@ -231,9 +235,9 @@ class OwnerDatasets:
         """Remove a replica if enough replicas are whole in other storage areas."""
         self._require_below_daily_actions(name)
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
-            if storage not in dataset.storages:
+            if storage not in dataset.areas_with_replica:
                 return DatasetCommandOutcome(dataset=dataset, is_done=True)
-            outcome = self._drop_replica_if_spare(self._replicas.with_verified_replicas(dataset, sums), storage)
+            outcome = self._drop_replica_if_spare(self._replicas.verify_replicas_of_dataset(dataset, sums), storage)
             self._record_action_of_service(outcome, source=storage)
             return outcome
 

@@ -28,7 +28,7 @@ class OwnerFairReplicaActQueue:
         """
         self._waiting: dict[str, Waiting] = {}
         for group in groups:
-            self._waiting.setdefault(_owner_of_group(group), deque()).append(group)
+            self._waiting.setdefault(_owner_of_act_group(group), deque()).append(group)
         self._most, self._into = most, into
         self._last: dict[str, datetime] = {}
         for carried in before:
@@ -37,13 +37,13 @@ class OwnerFairReplicaActQueue:
         self._going, self._had = Counter[str](), Counter[str]()
         self._come = Counter[tuple[str, str]]()  # (owner, storage area): number of running copies
         for group in earlier:
-            self._count_group_as_running(group)
+            self._count_act_group_as_running(group)
 
     def __bool__(self) -> bool:
         """Say whether a group of replica actions still waits in the queue."""
         return bool(self._waiting)
 
-    def start_next_group(self) -> list[ServiceReplicaAct] | None:
+    def start_next_act_group(self) -> list[ServiceReplicaAct] | None:
         """Start a group of the owner with the fewest running groups; return None if no group may start now."""
 
         def order(owner: str) -> tuple[int, int, datetime]:
@@ -51,40 +51,40 @@ class OwnerFairReplicaActQueue:
 
         for owner in sorted(self._waiting, key=order):
             theirs = self._waiting[owner]
-            if group := next(filter(self._may_group_begin, theirs), None):
+            if group := next(filter(self._may_act_group_begin, theirs), None):
                 theirs.remove(group)
                 if not theirs:
                     del self._waiting[owner]
-                self._count_group_as_running(group)
+                self._count_act_group_as_running(group)
                 self._had[owner] += 1
                 return group
         return None
 
-    def end_group(self, group: list[ServiceReplicaAct]) -> None:
-        self._going[_owner_of_group(group)] -= 1
+    def end_act_group(self, group: list[ServiceReplicaAct]) -> None:
+        self._going[_owner_of_act_group(group)] -= 1
         self._come.subtract(_owner_and_target_areas_of_group(group))
 
-    def take_waiting_groups(self) -> list[list[ServiceReplicaAct]]:
+    def take_waiting_act_groups(self) -> list[list[ServiceReplicaAct]]:
         groups = [group for theirs in self._waiting.values() for group in theirs]
         self._waiting.clear()
         return groups
 
-    def _count_group_as_running(self, group: list[ServiceReplicaAct]) -> None:
-        self._going[_owner_of_group(group)] += 1
+    def _count_act_group_as_running(self, group: list[ServiceReplicaAct]) -> None:
+        self._going[_owner_of_act_group(group)] += 1
         self._come.update(_owner_and_target_areas_of_group(group))
 
-    def _may_group_begin(self, group: list[ServiceReplicaAct]) -> bool:
-        is_free = self._going[_owner_of_group(group)] < self._most
+    def _may_act_group_begin(self, group: list[ServiceReplicaAct]) -> bool:
+        is_free = self._going[_owner_of_act_group(group)] < self._most
         return is_free and all(
             self._come[key] < self._into.get(key[1], self._most) for key in _owner_and_target_areas_of_group(group)
         )
 
 
 def _owner_and_target_areas_of_group(group: list[ServiceReplicaAct]) -> set[tuple[str, str]]:
-    return {(_owner_of_group(group), carried.target) for carried in group if carried.target}
+    return {(_owner_of_act_group(group), carried.target) for carried in group if carried.target}
 
 
-def _owner_of_group(group: list[ServiceReplicaAct]) -> str:
+def _owner_of_act_group(group: list[ServiceReplicaAct]) -> str:
     return owner_of_replica_act(group[0])
 
 

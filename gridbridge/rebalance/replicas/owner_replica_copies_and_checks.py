@@ -63,7 +63,7 @@ class ReplicaCopier:
     ) -> DatasetReplica:
         """Make a replica in a prepared storage area; raise StorageAreaUnusable if the copy is not whole."""
         name, wrong = dataset.name, ""
-        own = storage_area_shell_scripts.storage_area_with_account_folder(area).own
+        own = storage_area_shell_scripts.storage_area_with_account_folder(area).account_folder_path
         target = LocalOrSshFolder(login=area.login, folder=f"{own}/.{name}.part")
         for _ in range(2):  # the second attempt copies files with wrong checksums again
             self._copy_files_directly_or_by_relay(source, target, list(sums), area, relay)
@@ -89,7 +89,7 @@ class ReplicaCopier:
             tell=lambda line: self.tell(f"{area.name}: {line}"), kib_per_s=area.bwlimit_kib_per_s
         )
         is_relayed = source.login and target.login
-        with storage_area_shell_scripts.explain_storage_failures(area):
+        with storage_area_shell_scripts.convert_storage_script_errors(area):
             if is_relayed:
                 relay_folder = LocalOrSshFolder(login=None, folder=relay)
                 self.carry(source, relay_folder, names, pace)
@@ -100,7 +100,7 @@ class ReplicaCopier:
                 if error.status == rsync.FILE_ERROR:  # rsync also ends with this status if the disk is full
                     measured = storage_area_shell_scripts.measure_area_for_account(area)
                     if not measured.fault and not measured.free_bytes:
-                        raise StorageAreaUnusable(f"{area.own}: No space left on device") from error
+                        raise StorageAreaUnusable(f"{area.account_folder_path}: No space left on device") from error
                 raise
         if is_relayed:
             rsync.remove_folder_tree(relay)
@@ -148,13 +148,13 @@ class OwnerReplicaManager:
             target, refused = choose_next_replica_area(dataset, measured, self._rules, barred | failed)
             if not target:
                 return DatasetCommandOutcome(
-                    dataset=self.without_abandoned_copies(dataset, is_met=False), refused=refused, is_done=False
+                    dataset=self.remove_abandoned_copies(dataset, is_met=False), refused=refused, is_done=False
                 )
             dataset, why = self._make_and_record_replica(dataset, sums, self._areas[target], source)
             failed |= {target: why} if why else {}
         reasons = tuple(RefusedAreaOrDataset(what=name, reason=why) for name, why in failed.items())
         return DatasetCommandOutcome(
-            dataset=self.without_abandoned_copies(dataset, is_met=True), refused=reasons, is_done=True
+            dataset=self.remove_abandoned_copies(dataset, is_met=True), refused=reasons, is_done=True
         )
 
     def make_replica_in_area(self, dataset: Dataset, sums: Sums, to: str) -> DatasetCommandOutcome:
@@ -165,7 +165,7 @@ class OwnerReplicaManager:
         if target:
             dataset, why = self._make_and_record_replica(dataset, sums, self._areas[to], None)
             refused, is_done = (RefusedAreaOrDataset(what=to, reason=why),) if why else (), not why
-        dataset = self.without_abandoned_copies(
+        dataset = self.remove_abandoned_copies(
             dataset, is_met=len(dataset.areas_with_whole_replica) >= dataset.wished, but=to
         )
         return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=is_done)
@@ -175,9 +175,9 @@ class OwnerReplicaManager:
     ) -> tuple[Dataset, str]:
         """Make and record one replica; return the dataset, and the reason of a failure or ''."""
         try:
-            origin = source or self._folder_to_copy_from(dataset, sums)
+            origin = source or self._choose_copy_source_folder(dataset, sums)
             is_known, relay = self.has_used_area(area.name), self._records.relay_folder(dataset.name)
-            with self._records.copy_slot_of_area(area.name, area.copies_at_once):
+            with self._records.reserve_copy_slot_in_area(area.name, area.copies_at_once):
                 storage_area_shell_scripts.prepare_new_replica_folder(area, dataset, is_known=is_known)
                 dataset = dataset.with_unfinished_copy(area.name)
                 self._records.save_dataset(dataset)
@@ -188,7 +188,7 @@ class OwnerReplicaManager:
         self._records.save_dataset(dataset)
         return dataset, ""
 
-    def without_abandoned_copies(self, dataset: Dataset, *, is_met: bool, but: str = "") -> Dataset:
+    def remove_abandoned_copies(self, dataset: Dataset, *, is_met: bool, but: str = "") -> Dataset:
         """Remove unfinished copies if enough replicas are whole or the copy's area takes no replica."""
         if is_met and but not in dataset.begun:
             self._records.remove_relay_folder(dataset.name)
@@ -203,7 +203,7 @@ class OwnerReplicaManager:
                 self._records.save_dataset(dataset)
         return dataset
 
-    def _folder_to_copy_from(self, dataset: Dataset, sums: Sums) -> LocalOrSshFolder:
+    def _choose_copy_source_folder(self, dataset: Dataset, sums: Sums) -> LocalOrSshFolder:
         """Return the best folder to copy from: a whole local replica, the original, or a whole remote replica."""
         whole = [self._areas[name] for name in dataset.areas_with_whole_replica if name in self._areas]
         best = min(whole, key=lambda area: area.login is not None, default=None)
@@ -217,9 +217,9 @@ class OwnerReplicaManager:
                 f"no replica is whole, and {dataset.path} has changed since `gridbridge data add`"
             )
         area = storage_area_shell_scripts.storage_area_with_account_folder(best)
-        return LocalOrSshFolder(login=best.login, folder=f"{area.own}/{dataset.name}")
+        return LocalOrSshFolder(login=best.login, folder=f"{area.account_folder_path}/{dataset.name}")
 
-    def with_verified_replicas(self, dataset: Dataset, sums: Sums) -> Dataset:
+    def verify_replicas_of_dataset(self, dataset: Dataset, sums: Sums) -> Dataset:
         """Read every replica of a dataset, and record whether each replica is whole."""
         with ThreadPoolExecutor(AT_ONCE) as pool:  # a hanging area delays no other area
             replicas = list(pool.map(partial(self._verify_replica, dataset, sums), dataset.replicas))
@@ -243,7 +243,7 @@ class OwnerReplicaManager:
         why = describe_checksum_differences(sums, found)
         return replace(replica, size_bytes=size_bytes, is_whole=not why, why=why)
 
-    def without_replica_in_area(
+    def remove_replica_in_area(
         self, dataset: Dataset, storage: str, *, is_lost: bool
     ) -> tuple[Dataset, tuple[RefusedAreaOrDataset, ...]]:
         """Remove a replica and its record; a replica that can't be removed stays recorded."""

@@ -145,20 +145,22 @@ class ReplicaReconciler:
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             while turns or going:
                 why = self._why_no_act_begins(until_s)
-                while not why and len(going) < most and (group := turns.start_next_group()):
-                    self._carried.record_begin(group)
-                    going[pool.submit(self._carry_out_group, datasets[group[0].dataset], group)] = group
+                while not why and len(going) < most and (group := turns.start_next_act_group()):
+                    self._carried.record_act_begins(group)
+                    going[pool.submit(self._carry_out_replica_acts, datasets[group[0].dataset], group)] = group
                     why = self._why_no_act_begins(until_s)
                 if why or not going:
-                    outcomes += [(carried, why or TAKEN) for group in turns.take_waiting_groups() for carried in group]
+                    outcomes += [
+                        (carried, why or TAKEN) for group in turns.take_waiting_act_groups() for carried in group
+                    ]
                 for future in wait(going, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
-                    turns.end_group(group := going.pop(future))
+                    turns.end_act_group(group := going.pop(future))
                     outcomes += self._record_ends_of_group(group, future.result())
                 if going and self._clock.steady_s() > until_s:
                     is_alone = is_alone and not self._let_go()
         only = storage_area_rebalancing.ONLY
         self.checked = ValidAndDroppedMoves(
-            moves=tuple(_act_as_move(carried) for carried, why in outcomes if not why),
+            moves=tuple(_placement_move_of_replica_act(carried) for carried, why in outcomes if not why),
             dropped=tuple(
                 RejectedMove(job=carried.dataset, number=only, target=carried.target, reason=why)
                 for carried, why in outcomes
@@ -184,16 +186,18 @@ class ReplicaReconciler:
             self._record_end_of_act(carried, why)
         return [(carried, why) for carried, (why, _) in zip(group, ends, strict=True)]
 
-    def _carry_out_group(self, delegated: DelegatedDataset, group: list[ServiceReplicaAct]) -> list[ReplicaActOutcome]:
+    def _carry_out_replica_acts(
+        self, delegated: DelegatedDataset, group: list[ServiceReplicaAct]
+    ) -> list[ReplicaActOutcome]:
         """Carry out the actions on a dataset's replicas; after a failure skip the remaining actions."""
         ends: list[ReplicaActOutcome] = []
         for carried in group:
-            ends.append(self._carry_out_act(delegated, carried))
+            ends.append(self._carry_out_replica_act(delegated, carried))
             if ends[-1][0]:
                 break
         return [*ends, *[("an earlier action on the dataset failed", False)] * (len(group) - len(ends))]
 
-    def _carry_out_act(self, delegated: DelegatedDataset, carried: ServiceReplicaAct) -> ReplicaActOutcome:
+    def _carry_out_replica_act(self, delegated: DelegatedDataset, carried: ServiceReplicaAct) -> ReplicaActOutcome:
         area = self._policy.storage.get(carried.target)
         if area and {carried.target, area.cluster} & _drained_areas_and_clusters(self._policy):
             return f"{carried.target} is drained", False
@@ -204,7 +208,7 @@ class ReplicaReconciler:
         return why, bool(why and carried.target)
 
     def _record_end_of_act(self, carried: ServiceReplicaAct, why: str) -> None:
-        self._carried.record_end(carried.token, self._clock.now(), why)
+        self._carried.record_act_end(carried.token, self._clock.now(), why)
         _log.info(
             "event=replica_carried dataset=%s to=%s from=%s why=%r",
             *(carried.dataset, carried.target or "-", carried.source or "-", why),
@@ -219,7 +223,7 @@ class ReplicaReconciler:
             of = datasets.get(carried.dataset)
             if of is None or of.is_busy:
                 if stored.now - carried.began_at > LONGEST:
-                    self._carried.record_end(carried.token, stored.now, "the action was interrupted")
+                    self._carried.record_act_end(carried.token, stored.now, "the action was interrupted")
             elif not carried.source and carried.target in of.dataset.areas_with_whole_replica:
                 self._record_end_of_act(carried, "")
             else:
@@ -232,14 +236,14 @@ class ReplicaReconciler:
         """Renew the notes of replicas that must still be removed; delete the notes of replicas that are gone."""
         for dataset, area in stored.leaving:
             delegated = datasets.get(dataset)  # None: the dataset was removed, or its owner's process did not answer
-            if delegated and area in delegated.dataset.storages:
+            if delegated and area in delegated.dataset.areas_with_replica:
                 self._notes.record_replica_to_remove(dataset, area, stored.now)
             elif delegated:
                 self._notes.record_replica_removed(dataset, area)
         self._notes.delete_old_removal_notes(stored.now - KEPT)
 
     def _are_moves_paused(self) -> bool:
-        return self._notes.paused_since() is not None
+        return self._notes.moves_paused_since() is not None
 
     def _measure_all_areas(self) -> tuple[MeasuredStorageArea, ...]:
         """Measure the storage areas; only an owner's process can check write permissions."""
@@ -272,7 +276,7 @@ def _acts_by_dataset(carried: Iterable[ServiceReplicaAct]) -> Iterable[list[Serv
     return groups.values()
 
 
-def _act_as_move(carried: ServiceReplicaAct) -> PlacementMove:
+def _placement_move_of_replica_act(carried: ServiceReplicaAct) -> PlacementMove:
     return PlacementMove(
         kind=PlacementMoveKind.REPLICA if carried.target else PlacementMoveKind.DELETE,
         job=carried.dataset,

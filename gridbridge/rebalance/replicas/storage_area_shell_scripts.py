@@ -199,7 +199,7 @@ class StorageAreaForAccount:
     word: str = ""  # suffix of the account's folder: empty, or a dot and a UUID
 
     @property
-    def own(self) -> str:
+    def account_folder_path(self) -> str:
         """The path of the account's folder in the storage area."""
         return f"{self.path}/{self.account}{self.word}"
 
@@ -221,7 +221,7 @@ def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
         facts = os.lstat(path) if os.path.lexists(path) else None
         return not facts or (stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid())
 
-    return [*filter(is_own_or_missing, (area.own, *glob(f"{escape(area.own)}.{WORD}")))]
+    return [*filter(is_own_or_missing, (area.account_folder_path, *glob(f"{escape(area.account_folder_path)}.{WORD}")))]
 
 
 def measure_area_for_account(area: StorageAreaForAccount) -> MeasuredStorageArea:
@@ -289,7 +289,7 @@ def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *,
     """
     history = "known" if is_known else "new"
     with nullcontext() if is_known else _FIRST.setdefault(area.name, Lock()):
-        _run_script_in_area(area, PREPARE, (*_dataset_arguments(area, dataset), history), area.timeout_s)
+        _run_script_in_area(area, PREPARE, (*_dataset_script_arguments(area, dataset), history), area.timeout_s)
 
 
 def remove_wrong_copied_files(area: StorageAreaForAccount, name: str, wrong: list[str]) -> None:
@@ -301,50 +301,53 @@ def remove_wrong_copied_files(area: StorageAreaForAccount, name: str, wrong: lis
 
 def install_finished_replica(area: StorageAreaForAccount, dataset: Dataset) -> None:
     """Rename a whole copy to its final name; the copy replaces an old replica."""
-    _run_script_in_area(area, FINISH, _dataset_arguments(area, dataset), REMOVAL_S)
+    _run_script_in_area(area, FINISH, _dataset_script_arguments(area, dataset), REMOVAL_S)
 
 
 def remove_replica(area: StorageAreaForAccount, dataset: Dataset, *, is_kept: bool = False) -> None:
     """Remove unfinished copies and, unless `is_kept`, also the replica; a missing replica is no error."""
-    _run_script_in_area(area, DROP, _dataset_arguments(area, dataset, "begun" if is_kept else "held"), REMOVAL_S)
+    _run_script_in_area(area, DROP, _dataset_script_arguments(area, dataset, "begun" if is_kept else "held"), REMOVAL_S)
 
 
-def _dataset_arguments(area: StorageAreaForAccount, dataset: Dataset, held: str = "held") -> tuple[str, str, str]:
-    return dataset.name, dataset.sha256, held if area.name in dataset.storages else "new"
+def _dataset_script_arguments(
+    area: StorageAreaForAccount, dataset: Dataset, held: str = "held"
+) -> tuple[str, str, str]:
+    return dataset.name, dataset.sha256, held if area.name in dataset.areas_with_replica else "new"
 
 
 def _run_script_in_area(
     area: StorageAreaForAccount, script: str, arguments: tuple[str, ...], timeout_s: float
 ) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", area.path, area.account, area.name, *arguments)
-    with explain_storage_failures(area):
+    with convert_storage_script_errors(area):
         answer = ssh.run_over_ssh(area.login, argv, dict(BARE), timeout_s, most_bytes=LIST_BYTES)
-        return answer.checked().stdout
+        return answer.require_success().stdout
 
 
 @contextmanager
-def explain_storage_failures(area: StorageAreaForAccount) -> Iterator[None]:
+def convert_storage_script_errors(area: StorageAreaForAccount) -> Iterator[None]:
     """Turn a failed script's exit status into StorageAreaUnusable with a one-line reason."""
     try:
         yield
     except CommandFailed as error:
-        mark = f"{area.own}/{AREA_MARK}"
+        folder = area.account_folder_path
+        mark = f"{folder}/{AREA_MARK}"
         explanations = {
             remote_stage_folder.MISSING: f"{area.path}: no such folder",
             remote_stage_folder.LOOSE: f"{area.path}: other accounts may write here, and the folder is not sticky",
             remote_stage_folder.TAKEN: (
-                f"{area.own}: this folder, or the replica inside, is a link or belongs to another account"
+                f"{folder}: this folder, or the replica inside, is a link or belongs to another account"
             ),
-            UNMOUNTED: f"{area.own}: the folder is gone; is the filesystem mounted?",
+            UNMOUNTED: f"{folder}: the folder is gone; is the filesystem mounted?",
             MISSING: "the replica is gone",
             STRANGE: "the replica contains something that is neither a file nor a folder",
-            OCCUPIED: f"{area.own}: a file or folder of the dataset's name is no replica of the dataset; move"
+            OCCUPIED: f"{folder}: a file or folder of the dataset's name is no replica of the dataset; move"
             " this file or folder, or give the dataset another name",
-            SHARED: f"{area.own}: the folder belongs to another storage area, as {mark} says;"
+            SHARED: f"{folder}: the folder belongs to another storage area, as {mark} says;"
             f" expected one area in each place. If the area was renamed to {area.name}, run:"
             f" echo {area.name} >{shlex.quote(mark)}",
         }
         # if an area was not reached, is not mounted or did not answer, the state of its replicas is unknown
         is_away = error.status in (None, UNMOUNTED, remote_stage_folder.MISSING) or isinstance(error, HostNotReached)
         unusable = StorageAreaUnreachable if is_away or (error.status or 0) < 0 else StorageAreaUnusable
-        raise unusable(explanations.get(error.status or 0) or error.words) from error
+        raise unusable(explanations.get(error.status or 0) or error.failure_in_words) from error

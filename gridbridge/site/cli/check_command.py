@@ -65,7 +65,7 @@ from gridbridge.site.transfer_queue_setup import (
 from gridbridge.state import published_json
 
 AT_ONCE = 12  # how many queries to clusters may run at the same time
-NO_ROOT = CheckFinding.warning(
+NO_ROOT = CheckFinding.warning_finding(
     "user", "not root", hint="run the check as root: other users can't see every file, nor correct faults"
 )
 
@@ -100,7 +100,9 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
         return _check_report_of_findings((*_configuration_error_findings(error), *stale), None)
     if service_fault_findings.is_new_configuration_refused(poller := inspect_poller(sha256, clock.now_s())):
         uid = local_host_facts.uid_of_account(policy.site.service_account)
-        account = () if policy.is_personal else (account_and_file_findings.service_account_finding(uid, policy.site),)
+        account = (
+            () if policy.is_single_user_site else (account_and_file_findings.service_account_finding(uid, policy.site),)
+        )
         return _check_report_of_findings(
             (*service_fault_findings.stale_configuration_findings(poller), *account), policy
         )
@@ -111,7 +113,9 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
 def collect_check_findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     """Yield the findings of all checks, those about this host first; `sha256` is the digest of gridbridge.toml."""
     with site_inspection.cache_program_results():  # because several queues need the same queries
-        yield from (_check_embedded_site if policy.is_personal else _check_non_embedded_site)(policy, sha256, clock)
+        yield from (_check_embedded_site if policy.is_single_user_site else _check_non_embedded_site)(
+            policy, sha256, clock
+        )
 
 
 def _check_non_embedded_site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
@@ -185,7 +189,7 @@ def _check_published_transfers(policy: Policy, folder: str = PUBLISHED) -> Itera
         transfers = published_json.read_published_transfers(folder)
     except (GridbridgeError, OSError) as error:
         hint = "gridbridge-poller publishes the file again when a transfer changes, or at its start"
-        yield CheckFinding.broken("published", describe_error(error), hint=hint)
+        yield CheckFinding.fault_finding("published", describe_error(error), hint=hint)
         return
     yield from transfer_status_explanation.unconfigured_cluster_findings(transfers, policy.clusters)
 
@@ -197,7 +201,7 @@ def _collect_findings(check: Callable[..., Iterable[CheckFinding]], *arguments: 
 def _transfer_queue_states(
     policy: Policy, cells: Mapping[str, Future[ClusterFacts]]
 ) -> Mapping[str, QueueInstanceState]:
-    if policy.why_no_queues or cells[policy.site.cluster].result().trouble:
+    if policy.why_no_transfer_queues or cells[policy.site.cluster].result().trouble:
         return {}
     return transfer_queue_states(policy)
 
@@ -258,7 +262,7 @@ def _configuration_error_findings(error: ConfigError) -> Iterator[CheckFinding]:
     for problem in error.problems:
         path, _, wrong = problem.partition(": ")
         hint = "edit the file" if os.path.exists(path) else ""  # for a missing file the error message itself has advice
-        yield CheckFinding.broken(f"file {path}", wrong, hint=hint)
+        yield CheckFinding.fault_finding(f"file {path}", wrong, hint=hint)
 
 
 def _check_report_of_findings(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:

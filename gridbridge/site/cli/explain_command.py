@@ -11,14 +11,16 @@ from gridbridge.state.published_json import to_json_types
 REFUSED = 1
 
 
-class QsubWordsCommand(click.Command):
+class QsubOptionsCommand(click.Command):
     """A command with qsub's options: -h holds the job, and only a single -h prints the help."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, ["--help"] if args == ["-h"] else args)
 
 
-@click.command(cls=QsubWordsCommand, context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@click.command(
+    cls=QsubOptionsCommand, context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]}
+)
 @click.argument("words", metavar="JOB[.TASK]|[QSUB OPTIONS] SCRIPT", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
     "--to", metavar="CLUSTER|QUEUE", help="The remote cluster, or one of several transfer queues to the cluster."

@@ -78,7 +78,7 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
         if state_folder := os.environ.get("RUNTIME_DIRECTORY"):  # set by systemd; the lock file shows the version
             program_lock_file.take_lock_until_exit(f"{state_folder}/lock", version_with_commit())
         watch = MetricsWithErrorReports(folder, balance)
-        serve_metrics(watch.measure, *listen, announce=lambda port: _print_metrics_url(listen[0], port))
+        serve_metrics(watch.collect_metrics, *listen, announce=lambda port: _print_metrics_url(listen[0], port))
     families, troubles = published_metrics.collect_published_metrics(datetime.now(UTC), folder, balance)
     _print_metrics_errors(troubles)
     text = published_metrics.format_prometheus_text(families)
@@ -95,7 +95,7 @@ class MetricsWithErrorReports:
         self._folders = folder, balance
         self._told: tuple[str, ...] = ()
 
-    def measure(self) -> Iterable[Metric]:
+    def collect_metrics(self) -> Iterable[Metric]:
         """Return all metrics; if no file is published, return only the metric that reports unreadable files."""
         try:
             families, troubles = published_metrics.collect_published_metrics(datetime.now(UTC), *self._folders)
@@ -138,7 +138,7 @@ def serve_metrics(measure: published_metrics.Measure, host: str, port: int, anno
         server, _ = start_http_server(port, host, published_metrics.metric_registry(measure))
     except OSError as error:
         raise MetricsAddressUnavailable(f"{host}:{port}: {error.strerror}") from error
-    server.RequestHandlerClass = _time_limited_handler(
+    server.RequestHandlerClass = _http_handler_with_time_limits(
         IDLE_CLIENT_S, REQUEST_LIMIT_S, OpenConnectionLimit(MAX_CONNECTIONS)
     )
     server.socket.listen(MAX_CONNECTIONS)  # with the default 5, a sixth client would wait one second
@@ -154,7 +154,7 @@ class OpenConnectionLimit:
         self._open = dict[socket.socket, None]()  # oldest connection first
 
     @contextmanager
-    def counted_as_open(self, connection: socket.socket) -> Iterator[None]:
+    def count_connection_while_open(self, connection: socket.socket) -> Iterator[None]:
         with self._turn:
             self._open[connection] = None
             if len(self._open) > self._most:
@@ -173,7 +173,9 @@ def _shut_connection_down(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
-def _time_limited_handler(patience_s: float, longest_s: float, few: OpenConnectionLimit) -> type[WSGIRequestHandler]:
+def _http_handler_with_time_limits(
+    patience_s: float, longest_s: float, few: OpenConnectionLimit
+) -> type[WSGIRequestHandler]:
     class Brief(WSGIRequestHandler):
         timeout = patience_s
 
@@ -182,7 +184,10 @@ def _time_limited_handler(patience_s: float, longest_s: float, few: OpenConnecti
             late.daemon = True
             late.start()
             try:
-                with few.counted_as_open(self.connection), suppress(OSError):  # the client may have disconnected
+                with (
+                    few.count_connection_while_open(self.connection),
+                    suppress(OSError),
+                ):  # the client may have disconnected
                     super().handle()
             finally:
                 late.cancel()

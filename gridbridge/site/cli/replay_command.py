@@ -57,7 +57,7 @@ class DecisionReplay:
     now: tuple[str, ...]
 
     @property
-    def is_same(self) -> bool:
+    def is_decision_unchanged(self) -> bool:
         return self.kept == self.now
 
 
@@ -80,7 +80,7 @@ def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = Fal
 
 def _open_service_state_file(path: str) -> StateFile:
     policy = configuration_file.load_configuration(path)
-    if not policy.is_personal:
+    if not policy.is_single_user_site:
         switch_process_to_account(policy.site.service_account)
     url = policy.site.state
     if url.startswith(SQLITE) and not os.path.exists(url.removeprefix(SQLITE)):
@@ -139,7 +139,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
         )
     else:
         print_replayed_decision(result)
-    raise SystemExit(0 if result.is_same else DIFFERS)
+    raise SystemExit(0 if result.is_decision_unchanged else DIFFERS)
 
 
 def print_decision_list(decisions: tuple[JournalledProgramDecision, ...], is_json: bool) -> None:

@@ -44,7 +44,7 @@ def print_status_report(report: SiteStatusReport, now: datetime) -> None:
     """Print the report as three tables: clusters, transfer queues, open transfers."""
     if report.alarm:
         output_and_errors.print_line(f"{report.alarm}\n")
-    shown = output_and_errors.number_or_dash
+    shown = output_and_errors.format_number_or_dash
     clusters = [
         (cluster.cluster, _yes_or_no(cluster.answers), shown(cluster.waiting), shown(cluster.free_slots), cluster.why)
         for cluster in report.clusters
@@ -74,7 +74,7 @@ def _transfer_table_row(report: TransferAndAwaitedEvent, now: datetime) -> tuple
     return (
         *(report.job, shown.owner, shown.local_state or "-"),
         format_local_time(shown.local_since, now),
-        *(shown.remote, output_and_errors.number_or_dash(shown.remote_id), shown.remote_state or "-"),
+        *(shown.remote, output_and_errors.format_number_or_dash(shown.remote_id), shown.remote_state or "-"),
         *(format_local_time(shown.since, now), shown.remote_host or "-", report.waits_for),
     )
 

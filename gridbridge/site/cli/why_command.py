@@ -77,7 +77,7 @@ def find_untransferred_home_job(
         standing = shows.query_job_states_and_wait_reasons(home, number) if shows else None
     except GridbridgeError as error:
         raise HomeBatchSystemSilent(f"{policy.site.cluster}: no answer: {error}") from error
-    standing = _keep_job_status_of_array_task(standing, task, policy.queues if was_sent else ()) if standing else None
+    standing = _narrow_job_status_to_task(standing, task, policy.queues if was_sent else ()) if standing else None
     if not standing or not standing.rows:
         return None
     does_wait = any(row.state.is_waiting for row in standing.rows)
@@ -91,11 +91,11 @@ def find_untransferred_home_job(
     )
 
 
-def _keep_job_status_of_array_task(standing: ListedJobStatus, task: int, left_out: Container[str]) -> ListedJobStatus:
+def _narrow_job_status_to_task(standing: ListedJobStatus, task: int, left_out: Container[str]) -> ListedJobStatus:
     rows = [row for row in standing.rows if row.queue.partition("@")[0] not in left_out]
     if not task:
         return replace(standing, rows=tuple(rows))
-    of_task = [replace(row, tasks=(range(task, task + 1),)) for row in rows if row.tasks and row.covers(task)]
+    of_task = [replace(row, tasks=(range(task, task + 1),)) for row in rows if row.tasks and row.contains_task(task)]
     is_wrong = any(row.state.is_error for row in of_task)
     return replace(standing, rows=tuple(of_task), errors=standing.errors if is_wrong else ())
 
@@ -159,7 +159,7 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
         shown = {name: to_json_types(value) for name, value in kinds.items() if value}
         output_and_errors.print_json({"alarm": matches.alarm, "tasks": to_json_types(matches.tasks), **shown})
         return 0
-    print_paragraphs(partial(part, now) for part in matches.newest_first())
+    print_paragraphs(partial(part, now) for part in matches.printers_newest_first())
     return 0
 
 
@@ -179,7 +179,7 @@ class JobNumberMatches:
     trouble: str = ""  # why the home cluster gave no answer about the job; empty: it answered
     campaign: CampaignExplanation | None = None
 
-    def newest_first(self) -> list[Callable[[datetime], None]]:
+    def printers_newest_first(self) -> list[Callable[[datetime], None]]:
         """Return a printing function for each job and campaign that has the number, the newest first."""
         parts: list[tuple[datetime, Callable[[datetime], None]]] = []
         if self.tasks:

@@ -72,7 +72,7 @@ def act_on_remote_jobs_of_transfers(
     transfers: Iterable[PublishedTransfer], act: Callable[[PublishedTransfer], str]
 ) -> Iterator[RemoteJobActResult]:
     for transfer in transfers:
-        local = parse_transfer_name(transfer.transfer).local
+        local = parse_transfer_name(transfer.transfer).local_job_or_task_id
         try:
             yield RemoteJobActResult(job=local, is_done=True, text=act(transfer))
         except GridbridgeError as error:
@@ -81,7 +81,7 @@ def act_on_remote_jobs_of_transfers(
 
 def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) -> None:
     """Raise RemoteJobActNotDone unless a remote job's owner and account (qsub -A) match the transfer."""
-    local = parse_transfer_name(transfer.transfer).local
+    local = parse_transfer_name(transfer.transfer).local_job_or_task_id
     if not transfer.remote_id:
         raise RemoteJobActNotDone(f"job {local} is being sent to {transfer.remote} and has no remote id yet")
     owner, account = load_submit_adapter(where).query_owner_and_account(where, str(transfer.remote_id))

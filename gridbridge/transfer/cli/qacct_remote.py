@@ -77,7 +77,7 @@ def read_home_remote_accounting(
         notes += () if transfers else searched  # the search matters only for a job without a known transfer
     locals_: dict[str, tuple[JobRunAccounting, ...]] = {}
     for record in records:
-        name = TransferAttemptId("", record.job_id, record.task, 0).local
+        name = TransferAttemptId("", record.job_id, record.task, 0).local_job_or_task_id
         locals_[name] = (*locals_.get(name, ()), record)
     names = (name for name in {*kept_records, *transfers} if task in (0, parse_local_job_and_task(name)[1]))
     chosen = sorted(names, key=parse_local_job_and_task)
@@ -110,7 +110,10 @@ def sum_remote_usage(
             if owner in (record.owner, ANYBODY) and is_recent:
                 sums.setdefault((record.owner, record.cluster), []).append(record)
     rows = tuple(_sum_owner_cluster_usage(*pair, of) for pair, of in sorted(sums.items()))
-    return rows, (*_silent_poller_alarm(shown, now), *_describe_accounting_gaps(policy.remotes, folder, now))
+    return rows, (
+        *_silent_poller_alarm(shown, now),
+        *_describe_accounting_gaps(policy.remote_cluster_names, folder, now),
+    )
 
 
 def _sum_owner_cluster_usage(owner: str, cluster: str, records: list[RemoteJobRunAccounting]) -> RemoteUsageTotal:
@@ -159,7 +162,7 @@ def _search_remote_accounting_files(
         if cluster.accounting and name != policy.site.cluster:
             once = {record.mark: record for record in _read_job_records_in_file(policy, name, job, owners)}
             for record in once.values():  # each record once, because a rotated file may repeat records
-                local = parse_transfer_name(record.transfer).local
+                local = parse_transfer_name(record.transfer).local_job_or_task_id
                 records[local] = (*records.get(local, ()), record)
                 searched = [f"found in {cluster.accounting}; the service does not know the job"]
     return records, searched
@@ -175,7 +178,7 @@ def _read_job_records_in_file(
             step = appended_file_lines.read_appended_lines(cluster.accounting, position, 0.0)
         except StateError:
             return  # the caller may not read the accounting file
-        lines, _ = accounts.read_accounting_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
+        lines, _ = accounts.parse_lines_with_account_prefix(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
         yield from (record for record in remote_job_usage_records(lines, name, cluster) if record.owner in owners)
         if not step.is_more:
             return

@@ -129,7 +129,7 @@ def _accounting_row(
     waited_s = None
     if record.submitted_at and record.started_at:
         waited_s = (record.started_at - record.submitted_at).total_seconds()
-    number = output_and_errors.number_or_dash
+    number = output_and_errors.format_number_or_dash
     return (
         *(job, record.owner, cluster, str(record.job_id), record.host or "-"),
         *(format_local_time(record.started_at, now), format_local_time(record.ended_at, now)),

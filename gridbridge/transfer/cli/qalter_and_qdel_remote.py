@@ -72,7 +72,7 @@ def _alter_remote_job(
     alters = job_alterer_of_cluster(where, transfer.remote)
     options = _build_qalter_options(transfer, change, policy, folder, alters)
     owner_remote_job_access.require_own_remote_job(where, transfer, me)
-    job, local = str(transfer.remote_id), parse_transfer_name(transfer.transfer).local
+    job, local = str(transfer.remote_id), parse_transfer_name(transfer.transfer).local_job_or_task_id
     state = load_submit_adapter(where).query_job_state(where, job)
     if not state.is_waiting:
         raise RemoteJobActNotDone(f"job {job} at {transfer.remote} is {state.text or 'gone'}; expected waiting")
@@ -91,7 +91,7 @@ def job_alterer_of_cluster(where: Away, cluster: str) -> "UserJobQueriesAndChang
 
 def why_remote_job_unalterable(transfer: PublishedTransfer, change: RemoteJobRequestChange) -> str:
     """Return why a remote job can't be changed now; empty if the job can be changed."""
-    local = parse_transfer_name(transfer.transfer).local
+    local = parse_transfer_name(transfer.transfer).local_job_or_task_id
     if transfer.desired == DesiredLocalJobState.DEAD:
         return "the local job was deleted"
     if transfer.outcome:
@@ -129,7 +129,7 @@ def _translate_changed_resources(
     known_here = owner_remote_job_access.require_job_request_reader(home).query_submitted_job(
         home, parse_transfer_name(transfer.transfer).job
     )
-    asks = known_here.request.but(hard=pairs)
+    asks = known_here.request.with_changes(hard=pairs)
     spec = JobSpec(transfer=transfer.transfer, request=asks, pe=known_here.pe, slots=known_here.slots)
     rules = build_request_mapping(policy, transfer.remote, transfer.queue)
     offered = read_names_offered_by_cluster(transfer.remote, folder)
@@ -169,7 +169,7 @@ def delete_owner_transferred_jobs(
 
 
 def _delete_transferred_job(transfer: PublishedTransfer, policy: Policy, is_dry: bool) -> str:
-    local, me = parse_transfer_name(transfer.transfer).local, pwd.getpwuid(os.getuid()).pw_name
+    local, me = parse_transfer_name(transfer.transfer).local_job_or_task_id, pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
         raise RemoteJobActNotDone(f"owned by {transfer.owner}, not by you; an operator uses qdel {local}")
     home = owner_remote_job_access.cluster_address_for_caller(policy, policy.site.cluster)

@@ -59,7 +59,7 @@ def matches_transfer_filter(report: TransferAndAwaitedEvent, choice: TransferFil
     transfer = report.transfer
     is_theirs = any(fnmatchcase(transfer.owner, user) for user in choice.users)
     is_there = choice.cluster in (None, transfer.remote)
-    return is_theirs and is_there and matches_qstat_state_letters(transfer.there, choice.states)
+    return is_theirs and is_there and matches_qstat_state_letters(transfer.remote_job_state, choice.states)
 
 
 def matches_qstat_state_letters(state: JobState, selection: str) -> bool:
@@ -101,7 +101,7 @@ class SingleRemoteJobQueries:
         if not ours:
             return (), "does not list the job any more"
         # other messages are ignored, because qstat -j shows messages about other jobs, too (qstat(1))
-        waits = matches_qstat_state_letters(transfer.there, "p")
+        waits = matches_qstat_state_letters(transfer.remote_job_state, "p")
         words = dict.fromkeys((*ours[0].errors, *(ours[0].messages if waits else ())))
         return tuple(replace_control_characters(message) for message in words if message != NO_MESSAGES_TEXT), ""
 

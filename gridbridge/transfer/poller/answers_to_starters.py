@@ -98,9 +98,9 @@ class UndeliveredTaskEndTracker:
     """Watches closed transfers whose end the qmaster at home may have missed."""
 
     def __init__(self, database: StateFile, clock: Clock) -> None:
-        self._ended: dict[TransferKey, Transfer] = clock.shifted_dictionary(Transfer.shift_times)
+        self._ended: dict[TransferKey, Transfer] = clock.make_clock_shifted_dictionary(Transfer.shift_times)
         # closed transfers whose owner no home job list has proved or refuted yet
-        self._unproved: dict[TransferKey, Transfer] = clock.shifted_dictionary(Transfer.shift_times)
+        self._unproved: dict[TransferKey, Transfer] = clock.make_clock_shifted_dictionary(Transfer.shift_times)
         self._transfers = TransferRows(database)
 
     def load_closed_transfers(self, now: datetime) -> None:
@@ -111,26 +111,26 @@ class UndeliveredTaskEndTracker:
     def watch_closed_transfer(self, closed: Transfer) -> None:
         """Watch a closed transfer until its task leaves the home job list."""
         if may_home_have_missed_task_end(closed):
-            self._ended[closed.key] = closed
+            self._ended[closed.transfer_key] = closed
         if not closed.listed:
-            self._unproved[closed.key] = closed
+            self._unproved[closed.transfer_key] = closed
 
     def watched_local_jobs(self) -> set[int]:
         """Return the ids of the local jobs that the next home job list must show."""
         watched = (*self._ended.values(), *self._unproved.values())
         return {parse_transfer_name(transfer.name).job for transfer in watched}
 
-    def take_proved_transfers(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
+    def take_transfers_with_checked_owner(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
         """Return the closed transfers whose owner a home job list proves or refutes."""
-        due = [transfer for transfer in self._unproved.values() if transfer.is_older_than(local.taken_at)]
+        due = [transfer for transfer in self._unproved.values() if transfer.is_unchanged_since_query(local.taken_at)]
         for transfer in due:
-            del self._unproved[transfer.key]
-        proved = (transfer.but(listed=prove_ended_transfer_owner(transfer, local)) for transfer in due)
+            del self._unproved[transfer.transfer_key]
+        proved = (transfer.with_changes(listed=prove_ended_transfer_owner(transfer, local)) for transfer in due)
         return tuple(transfer for transfer in proved if transfer.listed)
 
-    def is_watched(self, closed: Transfer) -> bool:
+    def is_closed_transfer_watched(self, closed: Transfer) -> bool:
         """Return whether the home job list has shown the task ever since its transfer closed."""
-        return closed.key in self._ended
+        return closed.transfer_key in self._ended
 
     def take_requeued_transfers(self, local: ClusterSnapshot, queues: frozenset[str]) -> tuple[Transfer, ...]:
         """Return closed transfers whose task waits at home again.
@@ -158,20 +158,20 @@ class RestartedTaskQuestionResponder:
         # transfers that are being deleted and whose tasks have new starters
         self.with_new_starter: set[TransferKey] = set()
 
-    def answer_question(self, spooled: MessageWithAuthorUid) -> RejectedStarterMessage | None:
+    def answer_starter_of_restarted_task(self, spooled: MessageWithAuthorUid) -> RejectedStarterMessage | None:
         """Answer a starter that asks which transfer its restarted task has; reject an invalid question."""
         message = spooled.message
         if describe_invalid_message_value(message) or not message.wake:
             return RejectedStarterMessage(what="question", reason="invalid value, or no FIFO for the answer")
         found = self._transfers_of_task_with_last_reopened(spooled)
         attempts = tuple(self._delete_transfer_if_job_number_reused(transfer, message) for transfer in found)
-        dying = (transfer.key for transfer in attempts if is_new_starter_of_dying_task(transfer, message))
+        dying = (transfer.transfer_key for transfer in attempts if is_new_starter_of_dying_task(transfer, message))
         self.with_new_starter.update(dying)
         asleep = [transfer.wake for transfer in attempts if self._verdicts.is_starter_asleep(transfer)]
         if reply := transfer_for_restarted_task(attempts, message, asleep):
             replied = self._ledger.find_transfer((reply.transfer, spooled.uid))
             stage = self._inbox.staged_folder_of_record(replied.record) if replied else ""
-            self._verdicts.publish_answer_and_wake(message.wake, spooled.uid, reply.but(stage=stage))
+            self._verdicts.publish_answer_and_wake(message.wake, spooled.uid, reply.with_changes(stage=stage))
         return None
 
     def _transfers_of_task_with_last_reopened(self, spooled: MessageWithAuthorUid) -> tuple[Transfer, ...]:
@@ -179,7 +179,7 @@ class RestartedTaskQuestionResponder:
         message, uid = spooled.message, spooled.uid
         attempts = self._ledger.attempts_of_task(message.transfer, uid)
         ended = ended_transfer_of_requeued_job(attempts, message)
-        if not ended or not self._unheard_ends.is_watched(ended):
+        if not ended or not self._unheard_ends.is_closed_transfer_watched(ended):
             return attempts
         self._ledger.reopen_transfer(ended)
         return self._ledger.attempts_of_task(message.transfer, uid)
@@ -191,7 +191,9 @@ class RestartedTaskQuestionResponder:
             return transfer
         if not has_home_reused_job_number(message, self._inbox.submission_time_of_record(transfer.record)):
             return transfer
-        transfer = transfer.but(desired=DesiredLocalJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED)
+        transfer = transfer.with_changes(
+            desired=DesiredLocalJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED
+        )
         self._ledger.store_transfer(transfer)
         self._ledger.add_history_line(transfer, NUMBER_REUSED)
         return transfer
@@ -204,7 +206,7 @@ class StarterWakerAfterSilence:
         self._silent: set[str] = set()
         self._folder = folder
 
-    def wake_after_silence(self, answer: ClusterQueryResult, transfers: Iterable[Transfer]) -> bool:
+    def wake_starters_after_silence(self, answer: ClusterQueryResult, transfers: Iterable[Transfer]) -> bool:
         """Wake starters if the answer ends the cluster's silence; return whether the silence ended."""
         if answer.snapshot is None:
             self._silent.add(answer.cluster)

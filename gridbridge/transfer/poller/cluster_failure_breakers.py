@@ -23,22 +23,24 @@ class ClusterFailureBreakers:
 
     def __init__(self, policy: BreakerSection, views: TransferStatePublisher, clock: Clock) -> None:
         self._policy, self._views, self._clock = policy, views, clock
-        self._known: dict[str, PublishedClusterBreaker] = clock.shifted_dictionary(
+        self._known: dict[str, PublishedClusterBreaker] = clock.make_clock_shifted_dictionary(
             lambda state, step: replace(state, until=state.until and state.until + step)
         )
         # a published pause is too long if the clock was set back meanwhile
-        self._known.update({state.cluster: self._limit_pause(state) for state in views.read_published_breakers()})
+        self._known.update(
+            {state.cluster: self._limit_breaker_pause(state) for state in views.read_published_breakers()}
+        )
         # results of jobs whose owner is not proved yet, by owner and cluster
         self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}
         self._proved: set[TransferKey] = set()  # transfers whose task the home job list has shown in its queue
         # for each cluster: the end of its pause, and when each owner's first job after the pause began
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}
 
-    def follow(self, policy: Policy) -> None:
+    def use_changed_configuration(self, policy: Policy) -> None:
         """Use a changed configuration; shorten pauses that exceed the new `pause_max_s`."""
         self._policy = policy.breaker
         before = dict(self._known)
-        self._known.update({name: self._limit_pause(state) for name, state in before.items()})
+        self._known.update({name: self._limit_breaker_pause(state) for name, state in before.items()})
         if self._known != before:
             self._publish_breakers()
 
@@ -47,33 +49,37 @@ class ClusterFailureBreakers:
         observation = circuit_breaker.breaker_evidence_of_transfer(before, transfer, self._policy)
         if observation is None:
             return
-        if transfer.key in self._proved:
+        if transfer.transfer_key in self._proved:
             self._count_job_success_or_failure(observation, self._transfers_with_task_seen_in_queue(transfers))
             return
         breaker = self._breaker_of_cluster(transfer.remote)
         self._store_breaker(circuit_breaker.clear_owner_breaker_failures(breaker, observation))
         waiting = self._unproved.setdefault((transfer.owner, transfer.remote), {})
-        if observation.job in waiting or len(waiting) < self._policy.failures:
-            waiting[observation.job] = observation
+        if observation.home_job_number in waiting or len(waiting) < self._policy.failures:
+            waiting[observation.home_job_number] = observation
 
-    def count_proved_evidence(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
+    def count_proved_job_results(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
         """Count results of tasks in the home job list, and drop others; results newer than the list wait."""
-        self._proved &= {transfer.key for transfer in transfers}
+        self._proved &= {transfer.transfer_key for transfer in transfers}
         self._proved.update(
-            transfer.key
+            transfer.transfer_key
             for transfer in transfers
-            if transfer.key not in self._proved and circuit_breaker.is_owner_task_in_home_queue(transfer, home)
+            if transfer.transfer_key not in self._proved and circuit_breaker.is_owner_task_in_home_queue(transfer, home)
         )
         for key, waiting in tuple(self._unproved.items()):
-            due = [observation for observation in waiting.values() if observation.transfer.is_older_than(home.taken_at)]
+            due = [
+                observation
+                for observation in waiting.values()
+                if observation.transfer.is_unchanged_since_query(home.taken_at)
+            ]
             for observation in due:
-                del waiting[observation.job]
+                del waiting[observation.home_job_number]
                 if circuit_breaker.is_owner_task_in_home_queue(observation.transfer, home):
                     self._count_job_success_or_failure(observation, self._transfers_with_task_seen_in_queue(transfers))
             if not waiting:
                 del self._unproved[key]
 
-    def unproved_local_jobs(self) -> set[int]:
+    def local_jobs_without_proved_owner(self) -> set[int]:
         """Return the ids of the local jobs that the next home job list must show."""
         return {job for waiting in self._unproved.values() for job in waiting}
 
@@ -104,7 +110,7 @@ class ClusterFailureBreakers:
         return probes
 
     def _transfers_with_task_seen_in_queue(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
-        return tuple(transfer for transfer in transfers if transfer.key in self._proved)
+        return tuple(transfer for transfer in transfers if transfer.transfer_key in self._proved)
 
     def reasons_of_failing_clusters(self) -> dict[str, str]:
         """Return the clusters where jobs failed and no job has run since, each with the reason."""
@@ -130,7 +136,7 @@ class ClusterFailureBreakers:
             _log.warning("event=opened cluster=%s why='a job ran there'", state.cluster)
         self._publish_breakers()
 
-    def _limit_pause(self, state: PublishedClusterBreaker) -> PublishedClusterBreaker:
+    def _limit_breaker_pause(self, state: PublishedClusterBreaker) -> PublishedClusterBreaker:
         latest = self._clock.now() + timedelta(seconds=self._policy.pause_max_s)
         return replace(state, until=state.until and min(state.until, latest))
 

@@ -61,11 +61,11 @@ class MissingGuardRestorer(ReloadablePollerComponent):
         self._after = 0  # id of the last checked local job
         home = policy.site.cluster
         self._look = RepeatedBackgroundQuery(
-            workers, home, "look_at_guards", tasks.query_requests, clock, RESTORE_AFTER_S, RESTORE_AFTER_S
+            workers, home, "look_at_guards", tasks.query_local_job_requests, clock, RESTORE_AFTER_S, RESTORE_AFTER_S
         )
         self._missing: list[Transfer] = []
 
-    def check_guards(self, came: tuple[ClusterQueryResult, ...], home: str) -> None:
+    def find_missing_guards(self, came: tuple[ClusterQueryResult, ...], home: str) -> None:
         """Check which tasks have lost their hold or start time; do nothing without an answer of home."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
@@ -81,11 +81,11 @@ class MissingGuardRestorer(ReloadablePollerComponent):
             if transfer.name in unheld & self._unheld:
                 self._record_missing_guard(transfer, HomeStartGuard.HOLD)
         self._unheld = unheld
-        if reply := self._look.answer():
+        if reply := self._look.take_query_result():
             self._record_guards_missing_in_requests(reply[1])
-        if self._look.may_ask():
+        if self._look.is_query_due():
             transfers = self._ledger.open_transfers()
-            self._query_start_times_of_jobs(home_and_remote_mismatches.jobs_with_guard_besides_hold(transfers, local))
+            self._query_start_times_of_jobs(home_and_remote_mismatches.jobs_needing_start_time_query(transfers, local))
 
     def _query_start_times_of_jobs(self, jobs: tuple[int, ...]) -> None:
         """Query the start times of at most a hundred local jobs; the other jobs follow in later queries."""
@@ -93,7 +93,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
         due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
         if batch := tuple(due[:AT_ONCE]):
             self._after = batch[-1]
-            self._look.ask(batch)
+            self._look.start_query(batch)
 
     def _record_guards_missing_in_requests(self, requests: dict[int, JobRequest]) -> None:
         queues = self.policy.queues
@@ -104,7 +104,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
                 self._record_missing_guard(transfer, guard)
 
     def _record_missing_guard(self, transfer: Transfer, guard: str) -> None:
-        transfer = transfer.but(guard=guard, reguarded=True)
+        transfer = transfer.with_changes(guard=guard, reguarded=True)
         self._ledger.store_transfer(transfer)
         self._missing.append(transfer)
 
@@ -122,17 +122,17 @@ class StaleGuardRemover:
         self, database: StateFile, ledger: TransferLedger, dispatcher: TransferActDispatcher, clock: Clock
     ) -> None:
         self._transfers, self._ledger, self._dispatcher = TransferRows(database), ledger, dispatcher
-        self._left: dict[TransferKey, Transfer] = clock.shifted_dictionary(Transfer.shift_times)
+        self._left: dict[TransferKey, Transfer] = clock.make_clock_shifted_dictionary(Transfer.shift_times)
 
     def load_guarded_transfers(self, now: datetime) -> None:
         """Watch the closed transfers whose tasks may have a hold or start time from an earlier process."""
-        for transfer in self._transfers.reguarded_transfers():
+        for transfer in self._transfers.closed_transfers_with_guard():
             self.watch_stale_guard(transfer.limit_times(now))
 
     def watch_stale_guard(self, closed: Transfer) -> None:
         """Watch a closed transfer if a hold or start time may still keep its task from starting."""
         if home_and_remote_mismatches.may_restored_guard_be_stale(closed):
-            self._left[closed.key] = closed
+            self._left[closed.transfer_key] = closed
 
     def watched_local_jobs(self) -> set[int]:
         """Return the ids of the local jobs that the next home job list must show."""
@@ -143,7 +143,7 @@ class StaleGuardRemover:
         for transfer in tuple(self._left.values()):
             newest = self._ledger.attempts_of_task(transfer.name, transfer.uid)[-1]
             if is_ended_task_gone_from_home(transfer, local) or newest.name != transfer.name:
-                self.forget_released(transfer)
+                self.forget_guard_of_transfer(transfer)
             elif is_home_answer_after_task_end(transfer, local):
                 action = TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=transfer, why=RELEASE_REASON)
                 guarding = replace(action, act=TransferActKind.GUARD_LOCAL)
@@ -151,9 +151,9 @@ class StaleGuardRemover:
                 if self._dispatcher.may_begin_act(action) and self._dispatcher.may_begin_act(guarding):
                     self._dispatcher.begin_act(action)
 
-    def forget_released(self, transfer: Transfer) -> None:
+    def forget_guard_of_transfer(self, transfer: Transfer) -> None:
         """Record that the task of a closed transfer may start at home or is gone."""
-        if self._left.pop(transfer.key, None):
+        if self._left.pop(transfer.transfer_key, None):
             self._ledger.record_guard_removal(transfer)
 
 
@@ -174,28 +174,28 @@ class CopiedGuardRemover:
             workers, self._home, "look_for_copies", self._remove_copied_guards, clock, COPIED_GUARD_QUERY_INTERVAL_S
         )
 
-    def remove_copies_if_due(self, came: tuple[ClusterQueryResult, ...]) -> None:
+    def remove_copied_guards_if_due(self, came: tuple[ClusterQueryResult, ...]) -> None:
         """Query once a minute for start times that qresub copied, while the home cluster answers."""
         if any(answer.cluster == self._home and answer.snapshot for answer in came):
-            if reply := self._look.answer():
+            if reply := self._look.take_query_result():
                 self._others = reply[1]
-            if self._look.may_ask():
+            if self._look.is_query_due():
                 names = (transfer.name for transfer in self._ledger.open_transfers())
-                self._look.ask(frozenset(parse_transfer_name(name).job for name in names))
+                self._look.start_query(frozenset(parse_transfer_name(name).job for name in names))
 
     def _remove_copied_guards(self, remote_jobs: frozenset[int]) -> frozenset[int]:
         """Remove each copied start time; return the other jobs that wait for a start time."""
         waiting = self._tasks.query_deferred_jobs()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
-        requests = self._tasks.query_requests(new) if new else {}
+        requests = self._tasks.query_local_job_requests(new) if new else {}
         copies = home_and_remote_mismatches.qresub_jobs_with_copied_guard(requests, remote_jobs)
         for job in copies:
             try:
-                self._tasks.remove_copied_guard(job)
+                self._tasks.remove_guard_copied_by_qresub(job)
             except (GridbridgeError, OSError) as error:  # the next check tries again
                 _log.warning("event=failed act=free_copy job=%d why=%r", job, describe_error(error))
             else:
-                why = f"qresub has copied the guard of job {requests[job].deferred_job}, which is away"
+                why = f"qresub has copied the guard of job {requests[job].job_number_if_deferred}, which is away"
                 _log.info("event=freed job=%d why=%r", job, why)
         return waiting & self._others.union(new).difference(copies)
 
@@ -222,7 +222,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
         self._backoff = BackoffBySubject(clock, FIRST_SUSPENSION_REQUEST_PAUSE_S, LONGEST_SUSPENSION_REQUEST_PAUSE_S)
         self._times: Counter[TransferKey] = Counter()
 
-    def forget_mismatches(self) -> None:
+    def forget_suspension_mismatches(self) -> None:
         """Forget all differences between local and remote jobs, after the clock was set."""
         self._seen.clear()
 
@@ -231,9 +231,9 @@ class SuspensionReconciler(ReloadablePollerComponent):
         clusters = self.policy.clusters.items()
         shows = frozenset(name for name, cluster in clusters if ADAPTERS[cluster.kind].shows_suspension)
         mismatches = {
-            transfer.key: shown
+            transfer.transfer_key: shown
             for transfer in self._ledger.open_transfers()
-            if transfer.key not in busy and (shown := find_suspension_mismatch(transfer, situation, shows))
+            if transfer.transfer_key not in busy and (shown := find_suspension_mismatch(transfer, situation, shows))
         }
         for key in self._out.keys() - mismatches.keys():
             self._withdraw_suspension_request(key, busy)
@@ -277,5 +277,5 @@ class SuspensionReconciler(ReloadablePollerComponent):
             self._verdicts.remove_verdict_file(transfer.name, transfer.uid)
 
     def _forget_suspension_request_pauses(self, key: TransferKey) -> None:
-        self._backoff.forget(key)
+        self._backoff.forget_failed_tries(key)
         del self._times[key]

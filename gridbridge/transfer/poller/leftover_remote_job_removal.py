@@ -75,11 +75,11 @@ class OrphanRemoteJobCleaner:
 
     def _is_remote_folder_removed(self, ended: Transfer) -> bool:
         """Say whether a transfer's remote folder is gone; if not, begin to remove the folder."""
-        name = ended.key
+        name = ended.transfer_key
         if name in self._unstaging and self._unstaging[name].done():
             removal = self._unstaging.pop(name)
             if not removal.exception():
-                self._backoff.forget(name)
+                self._backoff.forget_failed_tries(name)
                 return True
             _log.warning("event=failed act=unstage name=%s why=%r", name[0], str(removal.exception()))
         if name in self._unstaging:
@@ -90,7 +90,9 @@ class OrphanRemoteJobCleaner:
             self._ledger.add_history_line(ended, f"the output files may not be home: kept at {ended.remote}, {folder}")
             return False
         if self._backoff.may_try(name):
-            self._unstaging[name] = self._workers.do(ended.owner, self._remote.remove_staged_files, ended)
+            self._unstaging[name] = self._workers.run_call_in_thread(
+                ended.owner, self._remote.remove_staged_files, ended
+            )
         return False
 
     def _stop_watching_ended_transfer(self, ended: Transfer) -> None:
@@ -108,7 +110,7 @@ class OrphanRemoteJobCleaner:
             return
         where = f"cluster={orphan.cluster} name={orphan.name} job={orphan.job_id}"
         _log.warning("event=orphan %s why=%r", where, orphan.why)
-        self._deleting[job] = self._workers.do(orphan.owner, self._remote.delete_orphan_job, orphan)
+        self._deleting[job] = self._workers.run_call_in_thread(orphan.owner, self._remote.delete_orphan_job, orphan)
 
 
 SWEEP_S = 3600.0
@@ -158,7 +160,7 @@ class OldTransferDataSweeper(ReloadablePollerComponent):
         self.usage_records.sweep_usage()
 
     def _sweep_spool_and_claim_folders(self, *, is_new: bool) -> None:
-        if is_new or self.inbox.is_amid_fifo_sweep:
+        if is_new or self.inbox.is_fifo_sweep_unfinished:
             self.inbox.remove_old_fifos(frozenset(transfer.wake for transfer in self.ledger.open_transfers()))
-        if is_new or self.claims.is_amid_sweep:
+        if is_new or self.claims.is_claim_file_sweep_unfinished:
             self.claims.sweep_claim_files()

@@ -39,31 +39,31 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
         if action.act is TransferActKind.CLOSE:
             self._close_transfer(action.transfer, action.why)
         elif action.act is TransferActKind.PUBLISH:
-            self.usage_records.store_end_usage(transfer)
+            self.usage_records.store_usage_of_end_message(transfer)
             self.verdicts.publish_verdict_and_wake(action)
         elif transfer.remote in self.asked and self.dispatcher.may_begin_act(action):
             words = transfers_and_actions.TRANSFER_ACT_WORDS[action.act]
             self.ledger.add_history_line(transfer, f"{words}: {action.why}")
             self.dispatcher.begin_act(action)
 
-    def look_up_pushed_ends(self, cluster: str, ids: frozenset[int]) -> None:
+    def look_up_pushed_job_ends(self, cluster: str, ids: frozenset[int]) -> None:
         """Look up at once the end of each job whose end the cluster has announced."""
         for action in transfer_act_decisions.plan_pushed_end_lookups(self.ledger.open_transfers(), cluster, ids):
-            self.dispatcher.forget_pauses_of_transfer(action.transfer.key)
+            self.dispatcher.forget_pauses_of_transfer(action.transfer.transfer_key)
             self.do_or_begin_act(action)
 
     def record_finished_acts(self) -> list[TransferKey]:
         """Record the results of finished acts; return the transfers that changed."""
         changed = []
         for action, verdict in self.dispatcher.take_finished_acts():
-            transfer = self.ledger.find_transfer(action.transfer.key)
+            transfer = self.ledger.find_transfer(action.transfer.transfer_key)
             if action.transfer.is_over and action.act is TransferActKind.RELEASE_LOCAL:
-                self.late_guards.forget_released(action.transfer)
+                self.late_guards.forget_guard_of_transfer(action.transfer)
             elif transfer and not transfer.is_over and self._record_act_result(action, transfer, verdict):
-                changed.append(transfer.key)
+                changed.append(transfer.transfer_key)
         for action_of, why in self.dispatcher.not_deleted:
-            if (transfer := self.ledger.find_transfer(action_of.key)) and not transfer.is_over:
-                self.ledger.store_transfer(transfer.but(reason=why))
+            if (transfer := self.ledger.find_transfer(action_of.transfer_key)) and not transfer.is_over:
+                self.ledger.store_transfer(transfer.with_changes(reason=why))
                 self.ledger.add_history_line(transfer, why)
         self.dispatcher.not_deleted.clear()
         return changed
@@ -76,12 +76,12 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
         if action.act is TransferActKind.GUARD_LOCAL:
             return False
         if action.act in (TransferActKind.ADOPT_LOCAL, TransferActKind.UNPIN):
-            self.ledger.store_transfer(transfer.but(pinned=action.act is TransferActKind.ADOPT_LOCAL))
+            self.ledger.store_transfer(transfer.with_changes(pinned=action.act is TransferActKind.ADOPT_LOCAL))
             return False
         if end := self._remote_job_end_or_search_error(action, transfer, verdict):
             limited = self.claims.limit_fenced_attempts(transfer, end)
             end = transfer.verdict or limited
-            self.ledger.store_transfer(transfer.but(verdict=end, cause=end.cause, updated_at=self.clock.now()))
+            self.ledger.store_transfer(transfer.with_changes(verdict=end, cause=end.cause, updated_at=self.clock.now()))
         return end is not None
 
     def _remote_job_end_or_search_error(
@@ -91,7 +91,7 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
         is_sought = action.act is TransferActKind.LOOK_UP_END
         job, remote = action.transfer.remote_id, action.transfer.remote
         cause, reason = TransferFailureCause.VANISHED, f"{remote} has no trace of job {job}"
-        if is_sought and transfer.key in self.dispatcher.disputed:
+        if is_sought and transfer.transfer_key in self.dispatcher.disputed:
             cause, reason = TransferFailureCause.DISPUTED, f"two records of job {job} at {remote} disagree on its end"
             self.ledger.add_history_line(transfer, reason)
         now, policy = self.clock.now(), self.policy.poller
@@ -101,7 +101,7 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
 
     def _close_transfer(self, transfer: Transfer, why: str) -> None:
         now = self.clock.now()
-        closed = transfer.but(closed_at=now, updated_at=now, reason=why)
+        closed = transfer.with_changes(closed_at=now, updated_at=now, reason=why)
         self.ledger.store_transfer(closed)
         self.ledger.add_history_line(closed, why)
         self.forget_closed_transfer(closed)

@@ -94,13 +94,13 @@ class PollerComponents:
         )
         self.moves = WaitingTaskMoveService(policy, at.database, ledger, acts.tasks, self.recalls, workers, at.clock)
         self.tmpdirs = StarterTmpdirQuery(policy, workers, steady_s)
-        self.room = FullServiceFolderWatch((at.spool, at.views.folder), steady_s, self.tmpdirs.folders)
+        self.room = FullServiceFolderWatch((at.spool, at.views.folder), steady_s, self.tmpdirs.queried_tmpdir_folders)
         self.sweeper = OldTransferDataSweeper(
             *(policy, at.database, at.inbox, acts.verdicts, ledger, self.job_history, self.cleaner),
             *(self.claims, self.usage_records, at.clock),
         )
 
-    def follow(self, policy: Policy) -> None:
+    def use_changed_configuration(self, policy: Policy) -> None:
         self.policy = policy
         at, acts = self.resources, self.resources.acts
         at.inbox.limit_per_uid = policy.poller.spool_files_per_uid
@@ -110,13 +110,13 @@ class PollerComponents:
             *(self.situations, self.actions, self.claims, self.guards, self.recalls, self.moves, self.suspensions),
             *(self.sweeper, self.tmpdirs),
         ):
-            component.follow(policy)
+            component.use_changed_configuration(policy)
 
     def _forget_closed_transfer(self, closed: Transfer) -> None:
         self.situations.deleted_at_home.pop(closed.name, None)
         self.ledger.move_to_ended(closed)
-        self.mail.questions.with_new_starter.discard(closed.key)
+        self.mail.questions.with_new_starter.discard(closed.transfer_key)
         self.unheard_ends.watch_closed_transfer(closed)
         self.late_guards.watch_stale_guard(closed)
-        self.dispatcher.forget_pauses_of_transfer(closed.key)
-        self.plan_journal.forget_transfer(closed.key)
+        self.dispatcher.forget_pauses_of_transfer(closed.transfer_key)
+        self.plan_journal.forget_transfer(closed.transfer_key)

@@ -45,10 +45,10 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     service_cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
     # go on with the last valid configuration if the new file is invalid or lacks parts that open transfers need
     if earlier := read_config_saved_by_service(clock.now()):
-        configuration.keep_earlier(earlier, _read_away_jobs_in_state_file)
+        configuration.keep_earlier_configuration(earlier, _read_away_jobs_in_state_file)
     configuration.log_refusal()
     life_sign = ServiceHeartbeat(LOCK)
-    life_sign.begin()
+    life_sign.announce_long_step()
     poller, policy = PollerDaemon(configuration, signals, clock), configuration.policy
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
     service_cycle.run_cycles_forever(poller, signals, life_sign, clock)
@@ -88,7 +88,7 @@ class PollerDaemon:
                 reload_transfer_service(self.service, configuration.policy)
                 service_cycle.set_log_level(configuration.policy)
             self.service.resources.views.publish_configuration_status(configuration.status_to_publish())
-        with self.service.open_round() as a_round:
+        with self.service.open_round_transaction() as a_round:
             yield a_round
         if self.service.has_unqueried_cluster():
             reload_transfer_service(self.service, self.service.policy)
@@ -97,7 +97,7 @@ class PollerDaemon:
         """Close the service's files, threads and child processes."""
         self.service.shut_down()
 
-    def has_news(self) -> bool:
+    def should_start_cycle_early(self) -> bool:
         """Return False, because every round of the poller begins after the usual pause."""
         return False
 
@@ -165,7 +165,7 @@ def reload_transfer_service(service: TransferService, policy: Policy) -> None:
     _reload_job_end_receivers(service, policy, clusters, same)
     if any(transfer.remote in clusters - same for transfer in ledger.open_transfers()):
         service.situations.restart_silence_measurement()
-    service.follow(policy)
+    service.use_changed_configuration(policy)
     service.publish_routes()
 
 
@@ -174,11 +174,11 @@ def _reload_cluster_observers(
 ) -> None:
     observers = service.resources.observers
     for name in observers.keys() - same:
-        observers.pop(name).dismiss()
-        service.answers.forget(name)
+        observers.pop(name).shut_down_threads()
+        service.answers.forget_cluster_results(name)
     for name in same:
         queues = _transfer_queues_if_home_cluster(policy, name)
-        observers[name].follow(configured_cluster_address(policy, name), policy.poller, queues)
+        observers[name].use_changed_configuration(configured_cluster_address(policy, name), policy.poller, queues)
     for name in clusters - same:
         observers[name] = _make_cluster_observer(policy, name, service.resources.clock)
 
@@ -191,7 +191,7 @@ def _reload_job_end_receivers(
     kept = ("push", "push_limit_per_s")
     alike = {name for name in same if all(getattr(before[name], key) == getattr(after[name], key) for key in kept)}
     for name in pushes.keys() - alike:
-        pushes.pop(name).stop()
+        pushes.pop(name).stop_receiving_job_ends()
     for name in clusters - alike:
         if _does_cluster_push_job_ends(policy, name):
             pushes[name] = _make_job_end_receiver(policy, name, clock)
@@ -224,10 +224,10 @@ def _make_job_end_receiver(policy: Policy, name: str, clock: Clock) -> QeventJob
     assert adapter.end_watcher_command  # the configuration allows no other kind of push
     argv = adapter.end_watcher_command(far)
     folder = f"{HOME}/push/{name}"
-    return QeventJobEndReceiver(argv, far.environment(), limit_per_s, folder, clock.steady_s)
+    return QeventJobEndReceiver(argv, far.command_environment(), limit_per_s, folder, clock.steady_s)
 
 
 def _clusters_to_query(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
     """Return home and the clusters of transfer queues and `transfers`; without queues all clusters."""
-    used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
+    used = {policy.site.cluster, *(policy.clusters if policy.why_no_transfer_queues else policy.remote_cluster_names)}
     return frozenset(policy.clusters) & used.union(transfer.remote for transfer in transfers)

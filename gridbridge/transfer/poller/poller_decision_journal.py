@@ -37,12 +37,14 @@ class TransferPlanJournal:
         plan: transfers_and_actions.TransferRoundPlan,
     ) -> DecisionJournalEntry | None:
         """Return a journal entry of the decisions that differ from the last round's; None if none differs."""
-        sentences: dict[TransferKey, list[str]] = {transfer.key: [] for transfer in concerned}
+        sentences: dict[TransferKey, list[str]] = {transfer.transfer_key: [] for transfer in concerned}
         for action in plan.actions:
-            sentences[action.transfer.key].append(transfer_action_sentence(action))
+            sentences[action.transfer.transfer_key].append(transfer_action_sentence(action))
         news = {key for key in sentences if frozenset(sentences[key]) != self._last.get(key, frozenset())}
         self._last |= {key: frozenset(sentences[key]) for key in news}
-        changed = [transfer for transfer in concerned if transfer.key in news and sentences[transfer.key]]
+        changed = [
+            transfer for transfer in concerned if transfer.transfer_key in news and sentences[transfer.transfer_key]
+        ]
         if not changed:
             return None
         inputs = {
@@ -50,7 +52,7 @@ class TransferPlanJournal:
             "looked_at": len(concerned),
             "policy": model_value_to_json(policy),
         }
-        actions = [text for transfer in changed[:ROWS] for text in sentences[transfer.key]]
+        actions = [text for transfer in changed[:ROWS] for text in sentences[transfer.transfer_key]]
         return make_journal_entry(PLAN_PROGRAM, situation.now, inputs, actions, summarize_transfer_actions(actions))
 
     def forget_transfer(self, over: TransferKey) -> None:
@@ -123,8 +125,8 @@ def recall_journal_entry(
         "troubles": dict(troubles),
         "free": free,
     }
-    keys = frozenset(transfer.key for transfer in considered[:ROWS])
-    sentences = [_describe_task_recall(recall) for recall in due if recall.transfer.key in keys]
+    keys = frozenset(transfer.transfer_key for transfer in considered[:ROWS])
+    sentences = [_describe_task_recall(recall) for recall in due if recall.transfer.transfer_key in keys]
     return make_journal_entry(RECALL_PROGRAM, situation.now, inputs, sentences)
 
 
@@ -154,12 +156,12 @@ class RefusedStarterMessageJournal:
     def store_refusal(
         self, received: ReceivedStarterMessage, refusal: transfers_and_actions.RejectedStarterMessage
     ) -> None:
-        self._quota.left_out()  # begins a new count after an hour
-        if not self._quota.allows(received.uid):
+        self._quota.take_omitted_line_counts()  # begins a new count after an hour
+        if not self._quota.may_write_log_line(received.uid):
             return
         way = received.message.queue, received.message.remote
         inputs = {"received": model_value_to_json(replace(received, routes=received.routes & {way}))}
-        self._journal.store_entry(
+        self._journal.store_decision(
             make_journal_entry(REFUSAL_PROGRAM, received.now, inputs, [_describe_refusal(refusal)])
         )
 

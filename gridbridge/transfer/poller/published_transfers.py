@@ -38,7 +38,7 @@ History = tuple[Transfer, Sequence[TransferEvent]]
 def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | None = None) -> reports.PublishedTransfer:
     """Return a transfer's published row; the job list `home` tells since when the local job has its state."""
     local = parse_transfer_name(transfer.name)
-    task = home.find(local.job, local.task) if home else None
+    task = home.find_job_list_row(local.job, local.task) if home else None
     same_keys = ("owner", "phase", "desired", "since", "missing_since", "created_at", "closed_at", "cause")
     return reports.PublishedTransfer(
         **{key: getattr(transfer, key) for key in same_keys},
@@ -152,8 +152,10 @@ class TransferStatePublisher(ReloadablePollerComponent):
             self._publish_service_status_file()
         now = self._clock.now()
         values: dict[str, str] = {}
-        shut = closed | drains.list_drained_clusters(self.folder) | (self.policy.remotes if full else set())
-        for name in sorted(self.policy.remotes):
+        shut = (
+            closed | drains.list_drained_clusters(self.folder) | (self.policy.remote_cluster_names if full else set())
+        )
+        for name in sorted(self.policy.remote_cluster_names):
             stale_s = max(self.policy.poller.stale_s, 2 * observers[name].interval_s)
             remote = None if name in shut else snapshots.get(name)
             values |= remote_cluster_load_values(remote, name, now, timedelta(seconds=stale_s))
@@ -180,7 +182,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         cluster = published_cluster_row(answer, last, self._clock.now())
         self._publish_json_file(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
-            own = self.policy.queues_at(answer.cluster)
+            own = self.policy.transfer_queues_of_cluster(answer.cluster)
             cluster_observer.publish_local_only_queues(answer.snapshot, own, self.folder)
         if answer.vocabulary:
             path = published_file_formats.offered_names_path(answer.cluster, self.folder)
@@ -238,7 +240,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         self._publish_json_file(usage_rows.ACCOUNTING_PROGRESS_FILE, positions)
 
     def remove_old_histories(self, before: datetime, living: Iterable[Transfer]) -> None:
-        names = frozenset(parse_transfer_name(transfer.name).local for transfer in living)
+        names = frozenset(parse_transfer_name(transfer.name).local_job_or_task_id for transfer in living)
         published_json.remove_old_transfer_histories(self.folder, before, names)
         published_json.remove_old_unverified_histories(self.folder, before)
 

@@ -99,7 +99,7 @@ def remove_claim_files_without_transfer(
     """Remove a portion of old claims without a transfer, but not home's: a late remote job must find it."""
     try:
         _require_own_claims_folder(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
-        entries = (names or ResumableFolderScan()).next_portion(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
+        entries = (names or ResumableFolderScan()).list_next_folder_portion(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
         strange = [entry.path for entry in entries if entry.name not in claimed]
     except (OSError, StateError):
         return  # no cluster uses claims
@@ -120,7 +120,7 @@ def _run_grant_script(remote: Away, script: str, names: tuple[str, ...]) -> None
     if not all(name.isascii() and name.replace(".", "0").isalnum() for name in names):
         raise ParseError(f"{names!r}: expected names of grants")
     argv = ("/bin/sh", "-c", script, "sh", *names)
-    ssh.run_over_ssh(remote.login, argv, dict(BARE), remote.timeout_s).checked()
+    ssh.run_over_ssh(remote.login, argv, dict(BARE), remote.timeout_s).require_success()
 
 
 class ClaimAndGrantFiles(ReloadablePollerComponent):
@@ -132,11 +132,11 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
         self._names = ResumableFolderScan()
 
     @property
-    def is_amid_sweep(self) -> bool:
+    def is_claim_file_sweep_unfinished(self) -> bool:
         """Whether the clean-up of the folder of claim files is unfinished."""
-        return self._names.is_amid
+        return self._names.is_folder_scan_unfinished
 
-    def claim_for_home(self, transfer: Transfer) -> bool:
+    def claim_transfer_for_home(self, transfer: Transfer) -> bool:
         """Claim a transfer's task for home; return False if the remote job has the claim."""
         name = claim_and_guard.claim_file_name(transfer.claim, transfer.uid)
         return claim_task_for_home(name, transfer.uid, self._spool)
@@ -150,12 +150,12 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
     def sweep_claim_files(self, claimed: frozenset[str], now_s: float) -> None:
         remove_claim_files_without_transfer(claimed, now_s, self._spool, self._names)
 
-    def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
+    def create_grant_files(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
         """Create a grant file for each remote job at the cluster, so that the job may run; safe to repeat."""
         names = tuple(claim_and_guard.claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
         _run_grant_script(configured_cluster_address(self.policy, cluster), GRANT_SCRIPT, names)
 
-    def remove_grant(self, transfer: Transfer) -> None:
+    def remove_grant_file(self, transfer: Transfer) -> None:
         name = claim_and_guard.claim_file_name(transfer.claim, transfer.uid)
         _run_grant_script(configured_cluster_address(self.policy, transfer.remote), GRANT_REMOVAL_SCRIPT, (name,))
 
@@ -189,15 +189,15 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         for transfer in self._ledger.open_transfers():
             needs_grant = claim_and_guard.does_claim_need_home_grant(transfer.claim)
             if needs_grant and transfer.claimed == claim_and_guard.JOB and not transfer.verdict:
-                self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
+                self._due.setdefault(transfer.remote, {})[transfer.transfer_key] = transfer
 
     def record_due_grants(self, situation: TransferSituation) -> None:
         """Record a grant for each remote job that waits for its permission to run."""
         for transfer in tuple(self._ledger.open_transfers()):
             if transfer.claim and does_job_wait_for_claim_grant(transfer, situation):
-                self._ledger.store_transfer(transfer.but(claimed=claim_and_guard.JOB))
+                self._ledger.store_transfer(transfer.with_changes(claimed=claim_and_guard.JOB))
                 self._ledger.add_history_line(transfer, f"granted: the remote job has started at {transfer.remote}")
-                self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
+                self._due.setdefault(transfer.remote, {})[transfer.transfer_key] = transfer
 
     def send_grants(self) -> None:
         """Send the recorded grants, with one command at a time for each cluster."""
@@ -210,14 +210,15 @@ class RemoteJobClaimService(ReloadablePollerComponent):
                 continue
             if self._backoff.may_try(cluster):
                 batch = tuple(due.values())[:AT_ONCE]
-                give = partial(self._files.give_grants, cluster)
-                self._sent[cluster] = batch, self._workers.do(f"cluster {cluster}", give, batch)
+                give = partial(self._files.create_grant_files, cluster)
+                self._sent[cluster] = batch, self._workers.run_call_in_thread(f"cluster {cluster}", give, batch)
 
-    def recall_by_claim(self, transfer: Transfer, why: str) -> bool:
+    def recall_task_by_claim(self, transfer: Transfer, why: str) -> bool:
         """Claim a waiting task for home; return False if the remote job has or may have the claim."""
         try:
             is_had = transfer.claimed != claim_and_guard.JOB and (
-                claim_and_guard.does_claim_need_home_grant(transfer.claim) or self._files.claim_for_home(transfer)
+                claim_and_guard.does_claim_need_home_grant(transfer.claim)
+                or self._files.claim_transfer_for_home(transfer)
             )
         except StateError as error:
             _log.warning("event=no_recall name=%s why=%r", transfer.name, str(error))
@@ -231,11 +232,11 @@ class RemoteJobClaimService(ReloadablePollerComponent):
                 reason=why,
             )
             now = self._clock.now()
-            claimed = transfer.but(claimed=claim_and_guard.HOME, verdict=end, cause=end.cause, updated_at=now)
+            claimed = transfer.with_changes(claimed=claim_and_guard.HOME, verdict=end, cause=end.cause, updated_at=now)
             self._ledger.store_transfer(claimed)
             self._ledger.add_history_line(transfer, f"claimed by home: {why}")
         else:
-            self._ledger.store_transfer(transfer.but(claimed=claim_and_guard.JOB))
+            self._ledger.store_transfer(transfer.with_changes(claimed=claim_and_guard.JOB))
             late = f"recall: too late, the remote job at {transfer.remote} has the claim"
             self._ledger.add_history_line(transfer, late)
         return is_had
@@ -251,7 +252,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         times = 1 + sum(attempt.cause == TransferFailureCause.UNGRANTED for attempt in earlier)
         if times <= queue.recall_limit:
             return end
-        return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
+        return end.with_changes(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
 
     def _log_grant_unseen_by_remote_job(self, transfer: Transfer, end: TransferMessage) -> None:
         """Log a remote job that ended without its permission to run, although the permission was sent."""
@@ -277,23 +278,25 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         is_granted = kind == claim_and_guard.GRANT and ended.claimed == claim_and_guard.JOB
         if not is_granted or ended.remote not in self.policy.clusters:
             return True
-        name = ended.key
+        name = ended.transfer_key
         if name not in self._removing:
             if self._backoff.may_try(name):
-                self._removing[name] = self._workers.do(f"cluster {ended.remote}", self._files.remove_grant, ended)
+                self._removing[name] = self._workers.run_call_in_thread(
+                    f"cluster {ended.remote}", self._files.remove_grant_file, ended
+                )
             return False
         if not self._removing[name].done():
             return False
         if failure := self._removing.pop(name).exception():
             _log.warning("event=failed act=remove_grant name=%s why=%r", name[0], str(failure))
             return False
-        self._backoff.forget(name)
+        self._backoff.forget_failed_tries(name)
         return True
 
     @property
-    def is_amid_sweep(self) -> bool:
+    def is_claim_file_sweep_unfinished(self) -> bool:
         """Whether the clean-up of the folder of claim files is unfinished."""
-        return self._files.is_amid_sweep
+        return self._files.is_claim_file_sweep_unfinished
 
     def sweep_claim_files(self) -> None:
         transfers = (*self._ledger.open_transfers(), *self._ledger.ended.values())
@@ -310,7 +313,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         if error := sent.exception():
             _log.warning("event=failed act=grant cluster=%s why=%r", cluster, str(error))
             return
-        self._backoff.forget(cluster)
+        self._backoff.forget_failed_tries(cluster)
         for transfer in batch:
-            self._due[cluster].pop(transfer.key, None)
+            self._due[cluster].pop(transfer.transfer_key, None)
             _log.info("event=granted name=%s cluster=%s", transfer.name, cluster)

@@ -67,7 +67,7 @@ class RemoteAccountingFileReader:
         self._threads = ThreadPool(1, f"accounting-{self.cursor.cluster}")
         self._open: Future[AccountingFileReadResult] | None = None
 
-    def reads_file_of(self, cluster: ClusterSection) -> bool:
+    def reads_configured_accounting_file(self, cluster: ClusterSection) -> bool:
         """Return whether a cluster's configuration still names the accounting file that the reader reads."""
         ours, theirs = (
             (section.kind, section.accounting, section.users, bool(section.ssh)) for section in (self._cluster, cluster)
@@ -102,7 +102,7 @@ class RemoteAccountingFileReader:
         before = self.cursor
         try:
             step = appended_file_lines.read_appended_lines(before.path, before.place, self._clock.now_s())
-            records, skipped = self.accounts.read_accounting_lines(step.lines, self._prefix)
+            records, skipped = self.accounts.parse_lines_with_account_prefix(step.lines, self._prefix)
             return AccountingFileReadResult(
                 cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
                 records=tuple(remote_job_usage_records(records, before.cluster, self._cluster)),
@@ -115,7 +115,7 @@ class RemoteAccountingFileReader:
             _log.exception("event=fault cluster=%s", before.cluster)
             return AccountingFileReadResult(cursor=before, trouble=f"{type(error).__name__}: {error}")
 
-    def dismiss(self) -> None:
+    def shut_down_threads(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -136,7 +136,7 @@ def remote_job_usage_records(
                 cluster=name,
                 source=RemoteUsageSource.ACCOUNTING,
                 mark=appended_file_lines.blake2b_hex_digest(line.encode("utf-8", "replace")),
-                owner=cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner,
+                owner=cluster.users.user_of_remote_account(record.owner, name) if cluster.ssh else record.owner,
             )
 
 
@@ -164,19 +164,19 @@ class RemoteUsageService:
     def __post_init__(self) -> None:
         self.accounting = RemoteUsageRows(self.database)
 
-    def load_positions(self) -> None:
+    def load_accounting_file_positions(self) -> None:
         """Continue reading each accounting file at the position that is stored in the state file."""
-        self.cursors = {cursor.cluster: cursor for cursor in self.accounting.cursors()}
-        self.follow(self.policy)
+        self.cursors = {cursor.cluster: cursor for cursor in self.accounting.accounting_cursors()}
+        self.use_changed_configuration(self.policy)
 
-    def follow(self, policy: Policy) -> None:
+    def use_changed_configuration(self, policy: Policy) -> None:
         """Read the accounting files that a changed configuration names, each from its last position."""
         self.policy = policy
         configured = policy.clusters.items()
         clusters = {name: of for name, of in configured if of.accounting and name != policy.site.cluster}
         for name, reader in tuple(self.readers.items()):
-            if name not in clusters or not reader.reads_file_of(clusters[name]):
-                self.readers.pop(name).dismiss()
+            if name not in clusters or not reader.reads_configured_accounting_file(clusters[name]):
+                self.readers.pop(name).shut_down_threads()
                 del self.readings[name]
         for name, cluster in clusters.items():
             accounts = ADAPTERS[cluster.kind].accounts
@@ -191,22 +191,24 @@ class RemoteUsageService:
         self.readers[name] = RemoteAccountingFileReader(cursor, cluster, accounts, prefix, self.clock)
         self.readings[name] = PublishedAccountingProgress(cluster=name, path=cluster.accounting)
 
-    def begin_readings_if_due(self) -> None:
+    def begin_accounting_readings_if_due(self) -> None:
         for reader in self.readers.values():
             reader.begin_reading_if_due(self.policy.poller.interval_s)
 
-    def store_finished_readings(self) -> None:
+    def store_accounting_readings(self) -> None:
         for reader in self.readers.values():
             if look := reader.take_read_result():
-                self.store_reading(look)
+                self.store_accounting_reading(look)
 
-    def store_reading(self, look: AccountingFileReadResult) -> None:
+    def store_accounting_reading(self, look: AccountingFileReadResult) -> None:
         """Store and publish the usage records of one reading, and store its position."""
         changed: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
         for record in look.records:
-            changed[parse_transfer_name(record.transfer).local] = self.accounting.put_record(record, self.clock.now())
+            changed[parse_transfer_name(record.transfer).local_job_or_task_id] = self.accounting.store_usage_record(
+                record, self.clock.now()
+            )
         if look.cursor != self.cursors.get(look.cursor.cluster):
-            self.accounting.put_cursor(look.cursor)
+            self.accounting.store_accounting_cursor(look.cursor)
             self.cursors[look.cursor.cluster] = look.cursor
         for local, records in changed.items():
             self._publish_task_usage(local, records)
@@ -240,7 +242,7 @@ class RemoteUsageService:
             self.readings[name] = after
             self.views.publish_accounting_progress(self.readings.values())
 
-    def will_file_show_end(self, transfer: Transfer) -> bool:
+    def will_accounting_file_show_end(self, transfer: Transfer) -> bool:
         """Say whether the accounting file will show how the job ended, which saves a call of qacct."""
         reading = self.readings.get(transfer.remote)
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
@@ -260,7 +262,9 @@ class RemoteUsageService:
     def _records_since_last_job_list(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:
         """Return a job's accounting records that are newer than the last job list with the job."""
         name = parse_transfer_name(transfer.name)
-        records = self.accounting.records_of(name.cluster, name.job, name.task, remote_job_last_listed_at(transfer))
+        records = self.accounting.usage_records_of_task(
+            name.cluster, name.job, name.task, remote_job_last_listed_at(transfer)
+        )
         is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
         return [
             record
@@ -269,19 +273,19 @@ class RemoteUsageService:
             and record.source == RemoteUsageSource.ACCOUNTING
         ]
 
-    def store_end_usage(self, transfer: Transfer) -> None:
+    def store_usage_of_end_message(self, transfer: Transfer) -> None:
         """Publish an end message's usage for home's epilog; store it unless the accounting file will have it."""
         queue = self.policy.queues.get(transfer.queue)
         has_epilog = bool(queue and queue.remote_usage)
-        is_accounted = self.will_file_show_end(transfer)
+        is_accounted = self.will_accounting_file_show_end(transfer)
         if is_accounted and not has_epilog:
             return
         record = usage_from_verdict(transfer)
         if record is None or not self._may_store_usage_of_end_message(transfer):
             return
-        local = parse_transfer_name(transfer.name).local
+        local = parse_transfer_name(transfer.name).local_job_or_task_id
         if not is_accounted:
-            self._publish_task_usage(local, self.accounting.put_record(record, self.clock.now()))
+            self._publish_task_usage(local, self.accounting.store_usage_record(record, self.clock.now()))
         if has_epilog:
             try:
                 self.views.publish_epilog_usage(local, record.owner, format_shepherd_usage(record))
@@ -299,12 +303,12 @@ class RemoteUsageService:
         """Delete old usage records, and restart the count of job ends without a proved owner."""
         self.told.clear()
         before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
-        self.accounting.delete_records(before)
+        self.accounting.delete_old_usage_records(before)
         usage_rows.sweep_old_usage_files(self.views.folder, before)
 
-    def dismiss(self) -> None:
+    def shut_down_threads(self) -> None:
         for reader in self.readers.values():
-            reader.dismiss()
+            reader.shut_down_threads()
 
 
 def remote_job_last_listed_at(transfer: Transfer) -> datetime | None:

@@ -65,14 +65,14 @@ class UnconfirmedTransferQuota:
     def __init__(self, ledger: TransferLedger, inbox: StarterMessageInbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
         self._ledger, self._inbox, self._clock = ledger, inbox, clock
-        self._waiting: dict[TransferKey, _TransferWaitingForHomeList] = clock.shifted_dictionary(
+        self._waiting: dict[TransferKey, _TransferWaitingForHomeList] = clock.make_clock_shifted_dictionary(
             _TransferWaitingForHomeList.shift_time
         )
         self._admitted: dict[TransferKey, str] = {}  # whether an accepted transfer's owner is proved
         self._count: Counter[int] | None = None
         self._swept_s = 0.0
 
-    def restart_count(self) -> None:
+    def restart_transfer_count(self) -> None:
         self._count = None
 
     def must_message_wait(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> bool:
@@ -84,7 +84,9 @@ class UnconfirmedTransferQuota:
             return False
         return name in self._waiting or self._count_transfers_without_proved_owner_by_uid()[spooled.uid] >= self.most
 
-    def hold_message(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> list[str]:
+    def hold_message_in_spool(
+        self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage
+    ) -> list[str]:
         """Let a message wait in the spool; return the path of the older message that it replaces, if any."""
         name = spooled.message.transfer, spooled.uid
         entry = self._waiting.get(name)
@@ -101,7 +103,7 @@ class UnconfirmedTransferQuota:
     def admit_transfer(self, transfer: Transfer) -> Transfer:
         """Count an accepted transfer; mark its owner as proved if the home job list showed the task."""
         self._count_transfers_without_proved_owner_by_uid()[transfer.uid] += 1
-        return transfer.but(listed=self._admitted.pop(transfer.key, ""))
+        return transfer.with_changes(listed=self._admitted.pop(transfer.transfer_key, ""))
 
     def judge_waiting_transfers(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
         """Accept or reject each waiting transfer that new job lists decide; return the paths of rejected messages."""
@@ -123,13 +125,13 @@ class UnconfirmedTransferQuota:
         self._delete_transfers_without_proved_owner(home.taken_at)
         return refused
 
-    def waiting_job_ids(self) -> set[int]:
+    def job_ids_of_waiting_transfers(self) -> set[int]:
         """Return the local and remote job ids of waiting transfers; the next job lists must have them."""
         waiting = [entry.transfer for entry in self._waiting.values()]
         local = {parse_transfer_name(transfer.name).job for transfer in waiting}
         return local | {transfer.remote_id for transfer in waiting if transfer.remote_id}
 
-    def waiting_names_and_owners(self) -> frozenset[tuple[str, str]]:
+    def names_and_owners_of_waiting_transfers(self) -> frozenset[tuple[str, str]]:
         return frozenset((entry.transfer.name, entry.transfer.owner) for entry in self._waiting.values())
 
     def _count_transfers_without_proved_owner_by_uid(self) -> "Counter[int]":
@@ -165,7 +167,7 @@ def _where_job_lists_show_waiting_transfer(
     remote = snapshots.get(transfer.remote)
     if remote is None or remote.taken_at <= entry.since:
         return None
-    row = remote.find(transfer.remote_id)
+    row = remote.find_job_list_row(transfer.remote_id)
     return OwnerSeenInHomeJobList.NO if row and row.owner == transfer.owner else ""
 
 
@@ -202,9 +204,9 @@ class StarterMessageReader:
         self._refusals = RefusedStarterMessageJournal(journal, clock)
         self._routes: set[Destination] = set()
         self._quota = LogLineQuotaByPerson(clock.steady_s)  # limits the log lines about each uid
-        self.follow(policy)
+        self.use_changed_configuration(policy)
 
-    def follow(self, policy: Policy) -> None:
+    def use_changed_configuration(self, policy: Policy) -> None:
         """Use a changed configuration; queues of older configurations stay valid for running starters."""
         self.linger_s = LINGER_S - policy.poller.spool_interval_s  # longest wait of `closed` messages
         self._home = policy.site.cluster
@@ -223,7 +225,7 @@ class StarterMessageReader:
         if not at_once and self._may_closing_messages_wait(new):
             return ()
         self._lingering = ()
-        self.unproved.restart_count()
+        self.unproved.restart_transfer_count()
         messages = [*(spooled for _, spooled in self.premature.values()), *new]
         # messages are sorted by kind, not by time, because the hosts' clocks differ; unknown kinds come last
         messages.sort(key=lambda spooled: (*KIND_ORDER, spooled.message.kind).index(spooled.message.kind))
@@ -245,8 +247,8 @@ class StarterMessageReader:
         for path in self._done:
             self._inbox.remove_stored_message(path)
         self._done.clear()
-        self._inbox.restore_loss_mark()
-        self._quota.tell_left_out(_log)
+        self._inbox.restore_spool_loss_mark()
+        self._quota.log_omitted_line_counts(_log)
 
     def _may_closing_messages_wait(self, new: tuple[MessageWithAuthorUid, ...]) -> bool:
         if self.premature or not 0 < len(new) <= LINGERING:
@@ -261,7 +263,7 @@ class StarterMessageReader:
     def _process_starter_message(self, spooled: MessageWithAuthorUid, changed: set[TransferKey]) -> list[str]:
         message = spooled.message
         if message.kind == TransferMessageKind.ASK:
-            wrong = self.questions.answer_question(spooled)
+            wrong = self.questions.answer_starter_of_restarted_task(spooled)
             return self._reject_or_postpone_message(spooled, wrong, False) if wrong else [spooled.path]
         previous = self._ledger.find_transfer((message.transfer, spooled.uid))
         is_new = previous is None and message.kind == TransferMessageKind.RECORD
@@ -275,7 +277,7 @@ class StarterMessageReader:
         verdict = accept_or_reject_message(received)
         if previous is None and self.unproved.must_message_wait(spooled, verdict):
             self.premature.pop(spooled.path, None)
-            return self.unproved.hold_message(spooled, verdict)
+            return self.unproved.hold_message_in_spool(spooled, verdict)
         if isinstance(verdict, RejectedStarterMessage):
             if refused := self._reject_or_postpone_message(spooled, verdict, previous is None):
                 self._refusals.store_refusal(received, verdict)
@@ -289,9 +291,9 @@ class StarterMessageReader:
     ) -> list[str]:
         if transfer == previous:
             return [spooled.path] if spooled.path != transfer.record else []
-        changed.add(transfer.key)
+        changed.add(transfer.transfer_key)
         self._ledger.store_transfer(transfer)
-        if previous is None or previous.but(record=transfer.record) != transfer:
+        if previous is None or previous.with_changes(record=transfer.record) != transfer:
             self._ledger.add_history_line(transfer, transfer.reason)
         if spooled.message.kind != TransferMessageKind.RECORD:
             return [spooled.path]
@@ -328,7 +330,7 @@ class StarterMessageReader:
             self.premature[spooled.path] = first_at, spooled
             return []
         self.premature.pop(spooled.path, None)
-        if self._quota.allows(spooled.uid):
+        if self._quota.may_write_log_line(spooled.uid):
             why = shorten_reason_for_storage(refusal.reason)
             _log.warning("event=refused uid=%d what=%s why=%r", spooled.uid, refusal.what, why)
         return [spooled.path]

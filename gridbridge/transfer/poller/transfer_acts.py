@@ -56,7 +56,7 @@ class RemoteJobActs(ReloadablePollerComponent):
         Raises OwnerlessJobNotDeleted if the owner's account is gone, and the service may not delete the job.
         """
         transfer = action.transfer
-        if self.policy.is_personal:
+        if self.policy.is_single_user_site:
             where, job = configured_cluster_address(self.policy, transfer.remote), str(transfer.remote_id)
             if load_submit_adapter(where).query_owner_and_account(where, job)[1] == transfer.name:
                 load_submit_adapter(where).delete_job(where, job)
@@ -68,7 +68,7 @@ class RemoteJobActs(ReloadablePollerComponent):
                 self.policy, transfer.remote, transfer.owner, transfer.name, str(transfer.remote_id or "")
             )
 
-    def delete_failed_job(self, action: TransferAction) -> TransferMessage:
+    def delete_job_in_error_state(self, action: TransferAction) -> TransferMessage:
         """Delete a remote job in error state; return a result with the cluster's error message."""
         transfer = action.transfer
         where = configured_cluster_address(self.policy, transfer.remote)
@@ -79,7 +79,7 @@ class RemoteJobActs(ReloadablePollerComponent):
         outcome, cause = TransferOutcome.ERROR, TransferFailureCause.BLOCKED
         return TransferMessage(transfer=transfer.name, outcome=outcome, cause=cause, reason=reason)
 
-    def look_up_end(self, action: TransferAction) -> TransferMessage | None:
+    def look_up_remote_job_end(self, action: TransferAction) -> TransferMessage | None:
         """Return a remote job's result according to the accounting record; None without a record."""
         transfer = action.transfer
         where = configured_cluster_address(self.policy, transfer.remote)
@@ -88,11 +88,11 @@ class RemoteJobActs(ReloadablePollerComponent):
 
     def verdict_of_job_end(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
         """Return an ended remote job's result; if nobody saw the end, query whether the job may run again."""
-        if end.is_unseen and not transfer.rerun:
-            transfer = transfer.but(rerun=self._tasks.query_rerun_policy(transfer))
+        if end.is_end_unknown and not transfer.rerun:
+            transfer = transfer.with_changes(rerun=self._tasks.query_rerun_policy(transfer))
         return home_verdict_from_accounting(transfer, end)
 
-    def query_accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
+    def query_remote_job_accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Return the account (qsub -A) of those `jobs` that a remote cluster still lists."""
         where = configured_cluster_address(self.policy, cluster)
         query_accounts = batch_adapter_of_cluster(where).query_job_accounts
@@ -114,7 +114,7 @@ def _run_helper_as_transfer_owner(verb: str, transfer: Transfer) -> None:
     result = privileged_helper_calls.run_gridbridge_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
         raise OwnerAccountGone(privileged_helper_calls.gridbridge_as_user_error_text(result))
-    result.checked()
+    result.require_success()
 
 
 class TransferActRunner:
@@ -125,11 +125,11 @@ class TransferActRunner:
         self.remote = RemoteJobActs(policy, self.tasks)
         self._cluster_acts: Mapping[TransferActKind, Callable[[TransferAction], TransferMessage | None]] = {
             TransferActKind.DELETE_REMOTE: self.remote.delete_remote_job,
-            TransferActKind.GIVE_UP: self.remote.delete_failed_job,
-            TransferActKind.LOOK_UP_END: self.remote.look_up_end,
+            TransferActKind.GIVE_UP: self.remote.delete_job_in_error_state,
+            TransferActKind.LOOK_UP_END: self.remote.look_up_remote_job_end,
             TransferActKind.ADOPT_LOCAL: self.tasks.release_into_transfer_queue,
-            TransferActKind.GUARD_LOCAL: self.tasks.set_guard,
-            TransferActKind.RELEASE_LOCAL: self.tasks.remove_guard,
+            TransferActKind.GUARD_LOCAL: self.tasks.set_task_start_guard,
+            TransferActKind.RELEASE_LOCAL: self.tasks.remove_task_start_guard,
             TransferActKind.UNPIN: self.tasks.restore_requested_queues,
         }
 
@@ -170,7 +170,7 @@ class TransferActDispatcher:
         failing = self._failing.get(name)
         if name in self.open or (failing and not failing.may_try(name)):
             return False
-        return action.act is not TransferActKind.LOOK_UP_END or self._backoff.may_try(action.transfer.key)
+        return action.act is not TransferActKind.LOOK_UP_END or self._backoff.may_try(action.transfer.transfer_key)
 
     def begin_act(self, action: TransferAction) -> None:
         """Start an act in a thread of the job's owner, unless the usage records already have the job's end."""
@@ -184,7 +184,7 @@ class TransferActDispatcher:
                 verdict = future.result()
             except ConflictingRemoteJobEnds as error:
                 _log.warning("event=disputed_end name=%s why=%r", action.transfer.name, str(error))
-                self.disputed.add(action.transfer.key)
+                self.disputed.add(action.transfer.transfer_key)
                 yield action, None
             except RemoteJobNotOurs as error:
                 _log.warning("event=not_ours act=%s why=%r", action.act.value, shorten_reason_for_storage(str(error)))
@@ -207,7 +207,7 @@ class TransferActDispatcher:
     def forget_pauses_of_transfer(self, transfer: TransferKey) -> None:
         """Forget the pauses of a transfer's acts, so that its next act begins at once."""
         self.disputed.discard(transfer)
-        self._backoff.forget(transfer)
+        self._backoff.forget_failed_tries(transfer)
         for act in TransferActKind:
             self._failing.pop((act, *transfer), None)
 
@@ -229,17 +229,17 @@ class TransferActDispatcher:
         except ConflictingRemoteJobEnds as error:
             done.set_exception(error)
             return done
-        if end is None and is_sought and self._usage_records.will_file_show_end(action.transfer):
+        if end is None and is_sought and self._usage_records.will_accounting_file_show_end(action.transfer):
             done.set_result(None)
             return done
         if end is None:
-            return self._workers.do(action.transfer.owner, self._acts.run_cluster_act, action)
-        if end.is_unseen:
+            return self._workers.run_call_in_thread(action.transfer.owner, self._acts.run_cluster_act, action)
+        if end.is_end_unknown:
             judge = partial(self._acts.remote.verdict_of_job_end, end)
-            return self._workers.do(action.transfer.owner, judge, action.transfer)
+            return self._workers.run_call_in_thread(action.transfer.owner, judge, action.transfer)
         done.set_result(home_verdict_from_accounting(action.transfer, end))
         return done
 
 
 def _key_of_transfer_act(action: TransferAction) -> TransferActKey:
-    return (action.act, *action.transfer.key)
+    return (action.act, *action.transfer.transfer_key)

@@ -38,10 +38,10 @@ class ReusedRemoteJobIdDetector:
     def transfers_with_reused_id(self) -> frozenset[TransferKey]:
         return frozenset(self._found)
 
-    def record_found_reuse(self, transfers: list[Transfer]) -> None:
+    def record_reused_job_ids(self, transfers: list[Transfer]) -> None:
         """Record transfers for which gridbridge-as-user found another job under the remote job id."""
         for transfer in transfers:
-            self._record_reused_remote_job_id(transfer.key, transfer)
+            self._record_reused_remote_job_id(transfer.transfer_key, transfer)
         transfers.clear()
 
     def detect_reused_ids(
@@ -55,7 +55,7 @@ class ReusedRemoteJobIdDetector:
             if answer.snapshot is None:
                 for transfer in self._ledger.open_transfers():
                     if transfer.remote == answer.cluster:
-                        self._known.pop(transfer.key, None)
+                        self._known.pop(transfer.transfer_key, None)
             else:
                 self._compare_answered_accounts_with_transfers(answer.cluster)
                 self._query_accounts_of_doubtful_jobs(answer.cluster, situation())
@@ -70,11 +70,11 @@ class ReusedRemoteJobIdDetector:
             self._ledger.open_transfers(), cluster, situation
         ):
             if transfers_in_job_lists.may_remote_id_be_reused(transfer, job, self._known):
-                doubtful[transfer.key] = job
+                doubtful[transfer.transfer_key] = job
             else:
-                self._known[transfer.key] = job
-        if doubtful and self._job_account_query_of_cluster(cluster).may_ask():
-            self._job_account_query_of_cluster(cluster).ask(dict(list(doubtful.items())[:AT_ONCE]))
+                self._known[transfer.transfer_key] = job
+        if doubtful and self._job_account_query_of_cluster(cluster).is_query_due():
+            self._job_account_query_of_cluster(cluster).start_query(dict(list(doubtful.items())[:AT_ONCE]))
 
     def _job_account_query_of_cluster(
         self, cluster: str
@@ -82,13 +82,15 @@ class ReusedRemoteJobIdDetector:
         if cluster not in self._questions:
 
             def ask(doubtful: dict[TransferKey, ClusterJobListRow]) -> dict[int, str]:
-                return self._remote.query_accounts(cluster, tuple(sorted({row.job_id for row in doubtful.values()})))
+                return self._remote.query_remote_job_accounts(
+                    cluster, tuple(sorted({row.job_id for row in doubtful.values()}))
+                )
 
             self._questions[cluster] = RepeatedBackgroundQuery(self._workers, cluster, "whose_id", ask, self._clock)
         return self._questions[cluster]
 
     def _compare_answered_accounts_with_transfers(self, cluster: str) -> None:
-        doubtful, accounts = self._job_account_query_of_cluster(cluster).answer() or ({}, {})
+        doubtful, accounts = self._job_account_query_of_cluster(cluster).take_query_result() or ({}, {})
         for key, job in doubtful.items():
             transfer = self._ledger.open.get(key)
             if transfer is None or job.job_id not in accounts or transfer.remote_id != job.job_id:
@@ -124,7 +126,7 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
 
     def __post_init__(self) -> None:
         self.since_s = self.looked_at_s = self.clock.steady_s()
-        self.deleted_at_home = self.clock.shifted_dictionary(operator.add)
+        self.deleted_at_home = self.clock.make_clock_shifted_dictionary(operator.add)
 
     def restart_silence_measurement(self) -> None:
         """Measure all clusters' silence anew; called when a cluster is queried for the first time."""

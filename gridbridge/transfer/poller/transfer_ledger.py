@@ -35,19 +35,19 @@ class TaskHistoryPublisher:
         if shown_at := published_json.transfers_published_at(self._views.folder):
             recent = self._transfers.transfers_closed_since(shown_at - UNSHOWN)
         for transfer in (*self._transfers.open_transfers(), *recent):
-            self.mark_history(transfer)
+            self.mark_history_for_publication(transfer)
 
-    def mark_history(self, transfer: Transfer) -> None:
+    def mark_history_for_publication(self, transfer: Transfer) -> None:
         """Mark the history of a transfer's task for the next publication."""
         name = parse_transfer_name(transfer.name)
         if name.cluster == self._cluster:
-            self._behind.add(name.local)
+            self._behind.add(name.local_job_or_task_id)
 
-    def update_history(self, before: Transfer | None, after: Transfer) -> None:
+    def update_cached_history(self, before: Transfer | None, after: Transfer) -> None:
         if attempts := self._cached_transfers_of_task(after.name):
-            attempts.setdefault(after.key, _TransferWithEvents(after)).transfer = after
-        if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
-            self.mark_history(after)
+            attempts.setdefault(after.transfer_key, _TransferWithEvents(after)).transfer = after
+        if before and before.with_changes(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
+            self.mark_history_for_publication(after)
 
     def add_history_event(self, event: TransferEvent) -> None:
         if attempt := self._cached_transfers_of_task(event.name).get((event.name, event.uid)):
@@ -56,7 +56,7 @@ class TaskHistoryPublisher:
     def _cached_transfers_of_task(self, transfer: str) -> "dict[TransferKey, _TransferWithEvents]":
         """Return the cached transfers of a transfer's task; empty if no history of the task was published yet."""
         name = parse_transfer_name(transfer)
-        return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
+        return self._known.get(name.local_job_or_task_id, {}) if name.cluster == self._cluster else {}
 
     def publish_marked_histories(self) -> None:
         for local in self._behind:
@@ -66,7 +66,7 @@ class TaskHistoryPublisher:
     def _publish_task_history(self, local: str) -> None:
         job, _, task = local.partition(".")
         attempts = self._known.pop(local, None) or {
-            transfer.key: _TransferWithEvents(
+            transfer.transfer_key: _TransferWithEvents(
                 transfer, list(self._transfers.events_of_transfer(transfer.name, transfer.uid))
             )
             for transfer in self._transfers.transfers_of_task(self._cluster, int(job), int(task or 0))
@@ -112,9 +112,9 @@ class TransferLedger:
     def __init__(
         self, database: StateFile, job_history: TaskHistoryPublisher, breakers: ClusterFailureBreakers, clock: Clock
     ) -> None:
-        self.open: dict[TransferKey, Transfer] = clock.shifted_dictionary(Transfer.shift_times)
+        self.open: dict[TransferKey, Transfer] = clock.make_clock_shifted_dictionary(Transfer.shift_times)
         # closed transfers whose remote jobs may still be in job lists
-        self.ended: dict[TransferKey, Transfer] = clock.shifted_dictionary(Transfer.shift_times)
+        self.ended: dict[TransferKey, Transfer] = clock.make_clock_shifted_dictionary(Transfer.shift_times)
         # for each uid: names and closing times of closed transfers whose owner is not proved
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}
         self._told_of = LogLineQuotaByPerson(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
@@ -127,9 +127,9 @@ class TransferLedger:
     def load_transfers(self) -> None:
         now = self._clock.now()  # the clock may have been set back meanwhile
         for transfer in self._transfers.open_transfers():
-            self.open[transfer.key] = transfer.limit_times(now)
+            self.open[transfer.transfer_key] = transfer.limit_times(now)
         for transfer in self._transfers.watched_closed_transfers():
-            self.ended[transfer.key] = transfer.limit_times(now)
+            self.ended[transfer.transfer_key] = transfer.limit_times(now)
         self._job_history.mark_unpublished_histories()
 
     def open_transfers(self) -> ValuesView[Transfer]:
@@ -165,85 +165,85 @@ class TransferLedger:
     def store_transfer(self, transfer: Transfer) -> None:
         """Store a new or changed transfer in memory and in the state file."""
         if not transfer.is_over:
-            self.ended.pop(transfer.key, None)
-        before = self.open.get(transfer.key)
-        self._job_history.update_history(before, transfer)
+            self.ended.pop(transfer.transfer_key, None)
+        before = self.open.get(transfer.transfer_key)
+        self._job_history.update_cached_history(before, transfer)
         self._breakers.count_transfer_change(before, transfer, self.open.values())
-        self._transfers.put_transfer(transfer)
-        self.open[transfer.key] = transfer
+        self._transfers.insert_or_update_transfer(transfer)
+        self.open[transfer.transfer_key] = transfer
         self._log_withheld_lines(transfer)
 
     def reopen_transfer(self, ended: Transfer) -> None:
         """Reopen a closed transfer whose end home has missed, unless its task was sent again since."""
         names = [attempt.name for attempt in self.attempts_of_task(ended.name, ended.uid)]
-        if names[-1:] == [ended.name] and ended.key not in self.open:
-            self.store_transfer(ended.but(closed_at=None, updated_at=self._clock.now()))
+        if names[-1:] == [ended.name] and ended.transfer_key not in self.open:
+            self.store_transfer(ended.with_changes(closed_at=None, updated_at=self._clock.now()))
             self.add_history_line(ended, UNDELIVERED_REASON)
 
     def store_owner_proof(self, closed: Transfer) -> None:
         """Store and publish whether the home job list proves the owner of a closed transfer."""
-        if transfer := self._transfers.find_transfer(*closed.key):
-            transfer = transfer.but(listed=closed.listed)
-            self._transfers.put_transfer(transfer)
-            self._job_history.update_history(None, transfer)
-            self._job_history.mark_history(transfer)
+        if transfer := self._transfers.find_transfer(*closed.transfer_key):
+            transfer = transfer.with_changes(listed=closed.listed)
+            self._transfers.insert_or_update_transfer(transfer)
+            self._job_history.update_cached_history(None, transfer)
+            self._job_history.mark_history_for_publication(transfer)
             self._log_withheld_lines(transfer)
-        if closed.key in self.ended:
-            self.ended[closed.key] = self.ended[closed.key].but(listed=closed.listed)
+        if closed.transfer_key in self.ended:
+            self.ended[closed.transfer_key] = self.ended[closed.transfer_key].with_changes(listed=closed.listed)
 
     def record_guard_removal(self, closed: Transfer) -> None:
         """Record that no hold or start time keeps a closed transfer's task from starting at home any more."""
-        newest = self._transfers.find_transfer(*closed.key) or closed
-        self._transfers.put_transfer(newest.but(reguarded=False))
-        if transfer := self.ended.get(closed.key):
-            self.ended[closed.key] = transfer.but(reguarded=False)
+        newest = self._transfers.find_transfer(*closed.transfer_key) or closed
+        self._transfers.insert_or_update_transfer(newest.with_changes(reguarded=False))
+        if transfer := self.ended.get(closed.transfer_key):
+            self.ended[closed.transfer_key] = transfer.with_changes(reguarded=False)
 
     def store_all_transfers(self) -> None:
         """Store all transfers in the state file again, after a change of the clock has moved their times."""
         with self.transaction():
             for transfer in (*self.open.values(), *self.ended.values()):
-                self._job_history.update_history(None, transfer)
-                self._transfers.put_transfer(transfer)
+                self._job_history.update_cached_history(None, transfer)
+                self._transfers.insert_or_update_transfer(transfer)
 
     def add_history_line(self, transfer: Transfer, text: str) -> None:
         """Add a line to a transfer's history and to the log, unless the last line has the same text."""
-        if self._told.get(transfer.key) == text:
+        if self._told.get(transfer.transfer_key) == text:
             return
-        self._told[transfer.key] = text
-        self._logged_of.tell_left_out(_log)
-        for of, count in self._told_of.left_out().items():
+        self._told[transfer.transfer_key] = text
+        self._logged_of.log_omitted_line_counts(_log)
+        for of, count in self._told_of.take_omitted_line_counts().items():
             _log.warning("event=left_out of=%s events=%d", of, count)
-        if not self._told_of.allows(transfer.key):
+        if not self._told_of.may_write_log_line(transfer.transfer_key):
             return
-        self._job_history.mark_history(transfer)
+        self._job_history.mark_history_for_publication(transfer)
         event = TransferEvent(name=transfer.name, uid=transfer.uid, at=self._clock.now(), text=text)
-        self._transfers.add_event(event)
+        self._transfers.add_transfer_event(event)
         self._job_history.add_history_event(event)
-        if transfer.listed == OwnerSeenInHomeJobList.YES or self._logged_of.allows(transfer.uid):
+        if transfer.listed == OwnerSeenInHomeJobList.YES or self._logged_of.may_write_log_line(transfer.uid):
             _log_transfer_history_line(transfer, text)
         else:
-            self._withheld.keep(transfer.uid, transfer.key, text)
+            self._withheld.withhold_log_line(transfer.uid, transfer.transfer_key, text)
 
     def _log_withheld_lines(self, transfer: Transfer) -> None:
         """Log the withheld lines of a transfer whose owner the home job list has proved."""
         is_proved = transfer.listed == OwnerSeenInHomeJobList.YES
         if is_proved or (transfer.listed and transfer.is_over):
-            for text in self._withheld.take(transfer.uid, transfer.key):
+            for text in self._withheld.take_withheld_lines(transfer.uid, transfer.transfer_key):
                 if is_proved:
                     _log_transfer_history_line(transfer, text)
 
     def move_to_ended(self, transfer: Transfer) -> None:
         """Move a closed transfer to the ended transfers, whose remote jobs are still watched."""
-        self.open.pop(transfer.key, None)
-        self._told.pop(transfer.key, None)
+        self.open.pop(transfer.transfer_key, None)
+        self._told.pop(transfer.transfer_key, None)
         if transfer.record:
-            self.ended[transfer.key] = transfer
+            self.ended[transfer.transfer_key] = transfer
 
     def stop_watching_remote_job(self, transfer: Transfer) -> None:
         """Stop watching the remote job of an ended transfer; its message file is already removed."""
-        self.ended.pop(transfer.key, None)
-        self._told.pop(transfer.key, None)
-        self._transfers.put_transfer(transfer.but(record=""))
+        self.ended.pop(transfer.transfer_key, None)
+        self._told.pop(transfer.transfer_key, None)
+        self._transfers.insert_or_update_transfer(transfer.with_changes(record=""))
         if transfer.listed != OwnerSeenInHomeJobList.YES and transfer.closed_at:
             self.rested.setdefault(transfer.uid, deque()).append((transfer.name, transfer.closed_at))
 

@@ -35,11 +35,11 @@ class PollRoundSteps:
         for transfer in transfers:
             if transfer.is_over:
                 self._parts.actions.forget_closed_transfer(transfer)
-        changed = [*(transfer.key for transfer in transfers), *self._parts.actions.record_finished_acts()]
-        self._parts.usage_records.store_finished_readings()
+        changed = [*(transfer.transfer_key for transfer in transfers), *self._parts.actions.record_finished_acts()]
+        self._parts.usage_records.store_accounting_readings()
         for cluster, push in self._parts.resources.pushes.items():
-            if ids := push.ended():
-                self._parts.actions.look_up_pushed_ends(cluster, ids)
+            if ids := push.take_ended_job_ids():
+                self._parts.actions.look_up_pushed_job_ends(cluster, ids)
         self._handle_cluster_answers(came)
         ledger = self._parts.ledger
         concerned = tuple(ledger.open_transfers()) if came else ledger.open_transfers_with_keys(changed)
@@ -48,11 +48,11 @@ class PollRoundSteps:
 
     def _handle_cluster_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
         parts = self._parts
-        parts.reused_ids.record_found_reuse(parts.dispatcher.not_ours)
+        parts.reused_ids.record_reused_job_ids(parts.dispatcher.not_ours)
         for answer in came:
             if answer.snapshot and answer.cluster == parts.policy.site.cluster:
                 self._handle_home_job_list(answer.snapshot)
-            if parts.waker.wake_after_silence(answer, parts.ledger.open_transfers()):
+            if parts.waker.wake_starters_after_silence(answer, parts.ledger.open_transfers()):
                 parts.dispatcher.forget_all_pauses()
         if came:
             parts.reused_ids.detect_reused_ids(came, parts.policy, lambda: parts.situations.gather_inputs(()))
@@ -61,9 +61,9 @@ class PollRoundSteps:
         parts = self._parts
         for transfer in parts.unheard_ends.take_requeued_transfers(snapshot, frozenset(parts.policy.queues)):
             parts.ledger.reopen_transfer(transfer)
-        for transfer in parts.unheard_ends.take_proved_transfers(snapshot):
+        for transfer in parts.unheard_ends.take_transfers_with_checked_owner(snapshot):
             parts.ledger.store_owner_proof(transfer)
-        parts.breakers.count_proved_evidence(snapshot, parts.ledger.open_transfers())
+        parts.breakers.count_proved_job_results(snapshot, parts.ledger.open_transfers())
         parts.late_guards.remove_stale_guards(snapshot)
         parts.mail.judge_waiting_transfers(snapshot, parts.answers.good)
 
@@ -101,16 +101,16 @@ class PollRoundSteps:
 
     def _compare_tasks_with_remote_jobs(self, came: tuple[ClusterQueryResult, ...]) -> None:
         parts = self._parts
-        parts.guards.check_guards(came, parts.policy.site.cluster)
-        parts.copies.remove_copies_if_due(came)
-        waiting = parts.mail.unproved.waiting_names_and_owners()
+        parts.guards.find_missing_guards(came, parts.policy.site.cluster)
+        parts.copies.remove_copied_guards_if_due(came)
+        waiting = parts.mail.unproved.names_and_owners_of_waiting_transfers()
         parts.cleaner.delete_leftover_jobs(parts.situations.gather_inputs(()), waiting)
         everything = parts.situations.gather_inputs(parts.ledger.open_transfers())
         parts.claims.record_due_grants(everything)
         parts.recalls.recall_due_tasks(
             everything, parts.resources.views.clusters_without_new_jobs(parts.breakers.reasons_of_failing_clusters())
         )
-        parts.moves.continue_moves(everything)
+        parts.moves.continue_task_moves(everything)
         parts.suspensions.request_suspension_changes(everything, parts.recalls.transfers_being_recalled())
 
     def _publish_load_values_and_transfers(self, is_news: bool) -> None:

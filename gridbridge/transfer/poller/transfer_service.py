@@ -22,13 +22,13 @@ _log = logging.getLogger(__name__)
 class TransferService(PollerComponents):
     def load_stored_state(self) -> None:
         verdicts, clock = self.resources.acts.verdicts, self.resources.clock
-        clock.detect_step()  # first, because a change of the clock moves the loaded times
+        clock.detect_clock_step()  # first, because a change of the clock moves the loaded times
         verdicts.hide_verdict_file_names()
         self.ledger.load_transfers()
         self.unheard_ends.load_closed_transfers(clock.now())
         self.late_guards.load_guarded_transfers(clock.now())
-        self.usage_records.load_positions()
-        self.recalls.withdraw_old_requests()
+        self.usage_records.load_accounting_file_positions()
+        self.recalls.withdraw_old_recall_requests()
         self.claims.load_unsent_grants()
         for transfer in self.ledger.ended.values():
             verdicts.remove_files_of_closed_transfer(transfer)
@@ -44,12 +44,12 @@ class TransferService(PollerComponents):
             why = transfer_status_explanation.unconfigured_cluster_reason(cluster)
             _log.warning("event=dropped cluster=%s why=%r", cluster, why)
 
-    def run_round(self) -> None:
-        with self.open_round() as a_round:
+    def run_poller_round(self) -> None:
+        with self.open_round_transaction() as a_round:
             service_cycle.run_cycle_once(a_round, _log.debug)
 
     @contextmanager
-    def open_round(self) -> Iterator[PollRoundSteps]:
+    def open_round_transaction(self) -> Iterator[PollRoundSteps]:
         """Store all changes of a round in one transaction, and then send the round's commands and queries."""
         self._shift_times_after_clock_change()
         with self.ledger.transaction():
@@ -60,16 +60,16 @@ class TransferService(PollerComponents):
         job_ids, campaign_jobs = cache(self.watched_job_ids), partial(live_campaign_jobs_at, self.resources.database)
         with self.ledger.transaction():
             for observer in self.resources.observers.values():
-                observer.ask_if_due(job_ids, campaign_jobs)
-        self.usage_records.begin_readings_if_due()
+                observer.start_query_if_due(job_ids, campaign_jobs)
+        self.usage_records.begin_accounting_readings_if_due()
 
     def _shift_times_after_clock_change(self) -> None:
         """Shift all stored times after the clock was set, so that ages stay correct."""
-        if step := self.resources.clock.detect_step():
+        if step := self.resources.clock.detect_clock_step():
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
             self.ledger.store_all_transfers()
             self.breakers.drop_unproved_evidence()
-            self.suspensions.forget_mismatches()
+            self.suspensions.forget_suspension_mismatches()
         self.situations.notice_process_pause()
 
     def has_unqueried_cluster(self) -> bool:
@@ -82,15 +82,15 @@ class TransferService(PollerComponents):
         local = {parse_transfer_name(transfer.name).job for transfer in self.ledger.open_transfers()}
         watchers = (self.unheard_ends, self.late_guards, self.moves)
         queried = {job for watcher in watchers for job in watcher.watched_local_jobs()}
-        unproved = self.breakers.unproved_local_jobs() | self.mail.unproved.waiting_job_ids()
+        unproved = self.breakers.local_jobs_without_proved_owner() | self.mail.unproved.job_ids_of_waiting_transfers()
         return frozenset(remote | local | queried | unproved)
 
     def shut_down(self) -> None:
         """Close the service's files, threads and child processes; safe to repeat."""
         self.resources.database.close()
-        self.resources.workers.dismiss()
-        self.usage_records.dismiss()
+        self.resources.workers.shut_down_threads()
+        self.usage_records.shut_down_threads()
         for observer in self.resources.observers.values():
-            observer.dismiss()
+            observer.shut_down_threads()
         for push in self.resources.pushes.values():
-            push.stop()
+            push.stop_receiving_job_ends()

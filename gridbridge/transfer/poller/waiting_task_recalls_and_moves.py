@@ -65,9 +65,9 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         self._out: dict[TransferKey, TaskRecall] = {}
         self._wished_at_s: dict[TransferKey, float] = {}  # time of each request to a starter
         self._free = (0, 0)  # free slots in the last two job lists of home
-        self._free_at: dict[str, datetime] = self._clock.shifted_dictionary(operator.add)
+        self._free_at: dict[str, datetime] = self._clock.make_clock_shifted_dictionary(operator.add)
 
-    def withdraw_old_requests(self) -> None:
+    def withdraw_old_recall_requests(self) -> None:
         """Withdraw the requests that an earlier process made to starters."""
         for transfer in self._ledger.open_transfers():
             if not transfer.verdict:
@@ -86,8 +86,8 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
             self._forget_or_withdraw_task_recall(key, situation)
         self._recall_tasks_with_finished_queue_check(situation)
         busy = self._out | {key: recall for key, (recall, _) in self._checking.items()}
-        idle = (transfer for transfer in self._ledger.open_transfers() if transfer.key not in busy)
-        candidates = tuple(transfer for transfer in idle if self.may_recall(transfer))
+        idle = (transfer for transfer in self._ledger.open_transfers() if transfer.transfer_key not in busy)
+        candidates = tuple(transfer for transfer in idle if self.may_recall_task(transfer))
         free = min(self._free) - sum(recall.slots for recall in busy.values())
         self._begin_recalls_into_home_slots(candidates, situation, troubles, free)
 
@@ -96,23 +96,25 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
     ) -> None:
         queues = self.policy.queues
         due = tuple(recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, free))
-        begun = [recall for recall in due if self._backoff.may_try(recall.transfer.key)]
+        begun = [recall for recall in due if self._backoff.may_try(recall.transfer.transfer_key)]
         for recall in begun:
-            check = self._workers.do(recall.transfer.owner, self._tasks.require_home_queue, recall.transfer)
-            self._checking[recall.transfer.key] = recall, check
+            check = self._workers.run_call_in_thread(
+                recall.transfer.owner, self._tasks.require_home_queue, recall.transfer
+            )
+            self._checking[recall.transfer.transfer_key] = recall, check
         if begun:
             all_due = recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, sys.maxsize)
             considered = [recall.transfer for recall in all_due]
             entry = poller_decision_journal.recall_journal_entry(considered, due, situation, queues, troubles, free)
-            self._journal.store_entry(entry)
+            self._journal.store_decision(entry)
 
     def recall_moved_task(self, transfer: Transfer, why: str) -> bool:
         """Bring a task home for the given reason; return whether its return has begun."""
-        if transfer.key not in self._out and transfer.key not in self._checking:
+        if transfer.transfer_key not in self._out and transfer.transfer_key not in self._checking:
             self._recall_task_by_claim_or_request(TaskRecall(transfer=transfer, slots=0, why=why), transfer)
-        return transfer.key in self._out
+        return transfer.transfer_key in self._out
 
-    def may_recall(self, transfer: Transfer) -> bool:
+    def may_recall_task(self, transfer: Transfer) -> bool:
         """Say whether a waiting task of a proved owner may come home; False after too many recalls."""
         queue = self.policy.queues.get(transfer.queue)
         cluster = self.policy.clusters.get(transfer.remote)
@@ -138,12 +140,12 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
     def _recall_task_by_claim_or_request(self, recall: TaskRecall, transfer: Transfer) -> None:
         if not transfer.claim:
             self._publish_recall_request(recall, transfer)
-        elif self._claims.recall_by_claim(transfer, recall.why):
-            self._out[transfer.key] = recall
+        elif self._claims.recall_task_by_claim(transfer, recall.why):
+            self._out[transfer.transfer_key] = recall
 
     def _publish_recall_request(self, recall: TaskRecall, transfer: Transfer) -> None:
-        self._out[transfer.key] = recall
-        self._wished_at_s[transfer.key] = self._clock.steady_s()
+        self._out[transfer.transfer_key] = recall
+        self._wished_at_s[transfer.transfer_key] = self._clock.steady_s()
         self._ledger.add_history_line(transfer, f"recall: {recall.why}")
         outcome, cause, act = TransferOutcome.RECALL, TransferFailureCause.RECALLED, TransferActKind.PUBLISH
         message = TransferMessage(transfer=transfer.name, outcome=outcome, cause=cause, reason=recall.why)
@@ -161,7 +163,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
             self._withdraw_task_recall(transfer, "recall: withdrawn, the starter did not act")
 
     def _withdraw_task_recall(self, transfer: Transfer, why: str) -> None:
-        self._forget_task_recall(transfer.key)
+        self._forget_task_recall(transfer.transfer_key)
         self._verdicts.remove_verdict_file(transfer.name, transfer.uid)
         self._ledger.add_history_line(transfer, why)
 
@@ -203,13 +205,13 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
 
     def watched_local_jobs(self) -> set[int]:
         """Return the ids of the local jobs that the next home job list must show."""
-        return {parse_transfer_name(move.name).job for move in self._move_rows.moves_in_flight()}
+        return {parse_transfer_name(move.name).job for move in self._move_rows.unfinished_task_moves()}
 
-    def continue_moves(self, situation: TransferSituation) -> None:
+    def continue_task_moves(self, situation: TransferSituation) -> None:
         self._record_moves_with_restored_queue_list(situation)
-        moves = [move for move in self._move_rows.moves_in_flight() if move.key not in self._ending]
+        moves = [move for move in self._move_rows.unfinished_task_moves() if move.transfer_key not in self._ending]
         for move in moves:
-            transfer = self._ledger.find_transfer(move.key)
+            transfer = self._ledger.find_transfer(move.transfer_key)
             if transfer is None:
                 self._restore_queue_list(move, UNKNOWN_OWNER_THREAD, TaskMoveStage.DROPPED, "the transfer is unknown")
             elif move.stage is TaskMoveStage.HOME:
@@ -217,23 +219,23 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
             else:
                 self._bring_moved_task_home(move, transfer, situation)
         if moves:
-            self._move_rows.delete_ended_moves(self._clock.now() - ENDED_MOVE_AGE)
+            self._move_rows.delete_ended_task_moves(self._clock.now() - ENDED_MOVE_AGE)
 
     def _bring_moved_task_home(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferSituation) -> None:
         """Bring home a task that is to move to another cluster; give up the move if this fails."""
-        keeping = self._keeping.get(transfer.key)
+        keeping = self._keeping.get(transfer.transfer_key)
         if keeping and not keeping.done():
             return  # a queue list that is still being changed can't be restored yet
         if transfer.is_over and transfer.cause == TransferFailureCause.RECALLED:
-            self._move_rows.put_move(replace(move, stage=TaskMoveStage.HOME))
+            self._move_rows.insert_or_update_task_move(replace(move, stage=TaskMoveStage.HOME))
             return
         if transfer.verdict and transfer.verdict.cause == TransferFailureCause.RECALLED:
             return  # the task is about to wait at home
         if why := recall_policy.why_task_move_is_impossible(transfer, situation):
             self._give_up_task_move(move, transfer, situation, why)
-        elif transfer.key in self._recalls.transfers_being_recalled():
+        elif transfer.transfer_key in self._recalls.transfers_being_recalled():
             return
-        elif transfer.key in self._wished:
+        elif transfer.transfer_key in self._wished:
             self._give_up_task_move(move, transfer, situation, "the starter did not carry out the recall")
         elif keeping is None:
             self._begin_excluding_old_cluster_queues(move, transfer, situation)
@@ -243,20 +245,20 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
     def _begin_excluding_old_cluster_queues(
         self, move: WaitingTaskMove, transfer: Transfer, situation: TransferSituation
     ) -> None:
-        if not self._recalls.may_recall(transfer):
+        if not self._recalls.may_recall_task(transfer):
             self._give_up_task_move(move, transfer, situation, "the recall limit of the task's queue is reached")
         elif situation.now - move.asked_at > recall_policy.MOVE_DEADLINE:
             self._give_up_task_move(move, transfer, situation, "the move could not begin in time")
         elif recall_policy.is_waiting_task_recallable(transfer, situation):
             exclude = self._tasks.exclude_old_cluster_queues
-            self._keeping[transfer.key] = self._workers.do(transfer.owner, exclude, transfer)
+            self._keeping[transfer.transfer_key] = self._workers.run_call_in_thread(transfer.owner, exclude, transfer)
 
     def _recall_moved_task(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferSituation) -> None:
-        if error := self._keeping.pop(transfer.key).exception():
+        if error := self._keeping.pop(transfer.transfer_key).exception():
             self._give_up_task_move(move, transfer, situation, str(error))
             return
         why = f"recalled from {move.source}: rebalanced, {move.target} had room"
-        self._wished.add(transfer.key)
+        self._wished.add(transfer.transfer_key)
         if not self._recalls.recall_moved_task(transfer, why):
             self._give_up_task_move(move, transfer, situation, "the recall can't begin now")
 
@@ -282,12 +284,16 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
     def _restore_queue_list(self, move: WaitingTaskMove, owner: str, stage: TaskMoveStage, why: str) -> None:
         job = parse_transfer_name(move.name).job
         ended = replace(move, stage=stage, reason=why)
-        other_moves = (other_move for other_move in self._move_rows.moves_in_flight() if other_move.key != move.key)
+        other_moves = (
+            other_move
+            for other_move in self._move_rows.unfinished_task_moves()
+            if other_move.transfer_key != move.transfer_key
+        )
         if any(parse_transfer_name(other_move.name).job == job for other_move in other_moves):
             self._record_task_move_end(move, stage, why)  # a later move restores the job's queue list
             return
-        giving = self._workers.do(owner, self._tasks.restore_queues_of_transfer, move.name)
-        self._ending[move.key] = ended, giving
+        giving = self._workers.run_call_in_thread(owner, self._tasks.restore_requested_queues_of_transfer, move.name)
+        self._ending[move.transfer_key] = ended, giving
 
     def _record_moves_with_restored_queue_list(self, situation: TransferSituation) -> None:
         for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
@@ -300,7 +306,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
                 self._record_task_move_end(move, move.stage, move.reason)
 
     def _record_task_move_end(self, move: WaitingTaskMove, stage: TaskMoveStage, why: str) -> None:
-        self._keeping.pop(move.key, None)
-        self._wished.discard(move.key)
-        self._move_rows.put_move(replace(move, stage=stage, reason=why))
+        self._keeping.pop(move.transfer_key, None)
+        self._wished.discard(move.transfer_key)
+        self._move_rows.insert_or_update_task_move(replace(move, stage=stage, reason=why))
         _log.info("event=moved name=%s stage=%s why=%r", move.name, stage.value, why)

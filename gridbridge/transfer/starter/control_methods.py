@@ -56,7 +56,7 @@ def terminate_local_job(task: LocalTask) -> None:
         doubt = task_notes.note_termination_check(task.private)
     except (GridbridgeError, OSError) as error:
         log_step_error(error)
-    if not _is_job_deleted_or_unknown(task) and not task.is_deleted():
+    if not _is_job_deleted_or_unknown(task) and not task.was_local_job_deleted():
         safe_files.remove_file(doubt)
         task.report_passed_time_limit()
         return
@@ -65,7 +65,7 @@ def terminate_local_job(task: LocalTask) -> None:
         note_intent_and_wake_starter(task, DesiredLocalJobState.DEAD)
     except (GridbridgeError, OSError) as error:
         log_step_error(error)
-    if task.is_noted_done(BACK):
+    if task.is_step_noted_done(BACK):
         starter.kill_step_after(PATIENCE_S)
     starter.kill_starter_after(PATIENCE_S)
 
@@ -74,7 +74,7 @@ def _is_job_deleted_or_unknown(task: LocalTask) -> bool:
     from gridbridge.transfer.starter import time_limit_or_deletion  # few jobs need this import
 
     try:
-        return time_limit_or_deletion.is_local_job_deleted(task, task.read_route().home)
+        return time_limit_or_deletion.is_local_job_deleted(task, task.read_route().home_cluster_access)
     except (GridbridgeError, OSError) as error:
         log_step_error(error)
         return True
@@ -86,8 +86,8 @@ def delete_job_of_killed_starter(task: LocalTask) -> None:
     If the deletion fails, the service deletes the job. The service also gets an ended job with a remote folder,
     because its outputs may not be home yet.
     """
-    record = task.read_record()
-    if not record or task.read_closing_note() or task.is_deleted():
+    record = task.read_transfer_note()
+    if not record or task.read_closing_note() or task.was_local_job_deleted():
         return
     if record.stage:
         message = published_file_formats.read_verdict_or_reply(task.verdict_path(record.transfer))

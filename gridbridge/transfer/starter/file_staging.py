@@ -42,12 +42,12 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
     For a job that was already submitted only writes the note. Raises UnstageablePaths before it creates the folder.
     """
     stage = _staging_folder_of_job(step, request, config)
-    step.record = step.record.but(stage=stage.folder)
+    step.record = step.record.with_changes(stage=stage.folder)
     _write_staging_note(step.task, stage)
     if step.record.remote_id:
         # A released remote job has all its inputs.
         if not step.far.find_held_job(step.away, step.record.transfer, _remote_ssh_login(step).user):
-            step.task.note_done(INPUTS_COPIED_NOTE)
+            step.task.note_step_done(INPUTS_COPIED_NOTE)
         return ""
     for key in (staged_paths.IN, staged_paths.OUT):
         if wrong := staged_paths.staging_path_list_problem(key, getattr(stage, key)):
@@ -69,7 +69,7 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
 def copy_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
     """Copy the inputs; return False for a deleted local job, raise UnstageablePaths for a lost input."""
     task, login, at = step.task, _remote_ssh_login(step), step.record.stage
-    if task.is_noted_done(INPUTS_COPIED_NOTE):
+    if task.is_step_noted_done(INPUTS_COPIED_NOTE):
         return True
     stage = _read_staging_note(task)
     _require_copyable_inputs(task, stage)
@@ -78,11 +78,13 @@ def copy_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
     names = [_rsync_source_path(stage, path) for path in paths]
     if source or names:
         remote_stage_folder.restore_remote_stage_folder(login, at, step.away.timeout_s)
-    if source and not rsync.rsync_file_to_remote_path(login, source, f"{at}/{STDIN}", task.is_deleted):
+    if source and not rsync.rsync_file_to_remote_path(login, source, f"{at}/{STDIN}", task.was_local_job_deleted):
         return False
-    if names and not rsync.rsync_files_to_host(login, names, f"{at}/{remote_stage_folder.WORK}/", task.is_deleted):
+    if names and not rsync.rsync_files_to_host(
+        login, names, f"{at}/{remote_stage_folder.WORK}/", task.was_local_job_deleted
+    ):
         return False
-    task.note_done(INPUTS_COPIED_NOTE)
+    task.note_step_done(INPUTS_COPIED_NOTE)
     return True
 
 
@@ -103,7 +105,7 @@ def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool
 def _copy_outputs_home(step: "StarterStepContext") -> bool:
     """Copy existing outputs home once, following symlinks; return False if the local job was deleted."""
     task, login, at = step.task, _remote_ssh_login(step), step.record.stage
-    if task.is_noted_done(OUTPUTS_FETCHED_NOTE):
+    if task.is_step_noted_done(OUTPUTS_FETCHED_NOTE):
         return True
     stage = _read_staging_note(task)
     declared = staged_paths.decode_staging_path_list(staged_paths.OUT, stage.stage_out)
@@ -112,17 +114,17 @@ def _copy_outputs_home(step: "StarterStepContext") -> bool:
     present = remote_stage_folder.find_remote_files(login, at, names, LONG_S) or {}
     streams = [name for name in STREAMS if name in present]
     long = [name for name in streams if not _fetch_short_standard_stream(task, login, at, name)]
-    if long and not rsync.rsync_files_from_host(login, long, at, f"{task.private}/", task.is_deleted):
+    if long and not rsync.rsync_files_from_host(login, long, at, f"{task.private}/", task.was_local_job_deleted):
         return False
     links = {name: present.get(f"{remote_stage_folder.WORK}/{name}") for name in outputs}
     work, cwd = f"{at}/{remote_stage_folder.WORK}", f"{stage.cwd}/"
     for leads in (False, True):
         paths = [name for name, is_link in links.items() if is_link is leads]
-        if paths and not rsync.rsync_files_from_host(login, paths, work, cwd, task.is_deleted, leads):
+        if paths and not rsync.rsync_files_from_host(login, paths, work, cwd, task.was_local_job_deleted, leads):
             return False
     for name in streams:
         _append_standard_stream_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
-    task.note_done(OUTPUTS_FETCHED_NOTE)
+    task.note_step_done(OUTPUTS_FETCHED_NOTE)
     return True
 
 
@@ -139,7 +141,7 @@ def _staging_folder_of_job(
 ) -> RemoteStagingFolder:
     route = step.route
     lists = staged_paths.job_stage_in_and_out_paths(route.stage_in, route.stage_out, request.context)
-    base = remote_stage_folder.remote_stage_parent(
+    base = remote_stage_folder.parent_of_remote_stage_folder(
         route.remote_stage_dir, _remote_ssh_login(step).user or own_login_name()
     )
     return RemoteStagingFolder(

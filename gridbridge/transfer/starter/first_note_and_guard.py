@@ -19,19 +19,21 @@ def choose_local_task_guard(step: "StarterStepContext") -> str:
         return HomeStartGuard.HOLD
     request, task = step.request, step.task
     transfer_queues = published_file_formats.list_queues_with_routes(task.published)
-    return claim_and_guard.choose_home_start_guard(request.hard, request.own_queues, transfer_queues, bool(task.task))
+    return claim_and_guard.choose_home_start_guard(
+        request.hard, request.owner_requested_queues, transfer_queues, bool(task.task)
+    )
 
 
 def guard_running_local_task(step: "StarterStepContext") -> None:
     """Set, once for all steps, the hold or start time that keeps the task from starting again."""
     task, how = step.task, step.record.guard or HomeStartGuard.HOLD
-    if task.is_noted_done(GUARDED):
+    if task.is_step_noted_done(GUARDED):
         return
     if how == HomeStartGuard.HOLD:
-        step.home.hold_job(step.route.home, task.local_id)
+        step.home.hold_job(step.route.home_cluster_access, task.local_task_id)
     elif how == HomeStartGuard.START:
-        step.home.defer_restart(step.route.home, str(task.job), step.request)
-    task.note_done(GUARDED)
+        step.home.defer_restart(step.route.home_cluster_access, str(task.job), step.request)
+    task.note_step_done(GUARDED)
 
 
 def remove_task_guard(step: "StarterStepContext") -> None:
@@ -42,9 +44,9 @@ def remove_task_guard(step: "StarterStepContext") -> None:
         how = HomeStartGuard.HOLD if OWN_HOLD in context else HomeStartGuard.NONE
         how = HomeStartGuard.START if OWN_START in context else how
     if how == HomeStartGuard.HOLD:
-        step.home.release_job(step.route.home, step.task.local_id)
+        step.home.release_job(step.route.home_cluster_access, step.task.local_task_id)
     elif how == HomeStartGuard.START:
-        step.home.restore_start_time(step.route.home, str(step.task.job))
+        step.home.restore_start_time(step.route.home_cluster_access, str(step.task.job))
 
 
 def write_first_transfer_note(step: "StarterStepContext") -> bool:
@@ -56,7 +58,9 @@ def write_first_transfer_note(step: "StarterStepContext") -> bool:
     if step.route.remote_claim and not step.record.phase:
         from gridbridge.batch import remote_job_claim_script
 
-        step.record = step.record.but(claim=remote_job_claim_script.new_remote_job_claim(step.route.remote_claim))
+        step.record = step.record.with_changes(
+            claim=remote_job_claim_script.new_remote_job_claim(step.route.remote_claim)
+        )
     phase = step.record.phase or StarterPhase.SUBMITTING
     if step.record.remote_id and step.away.login:
         remote_job_submission_step.make_remote_staging_folder(step, step.request, step.task.read_execd_config())
@@ -79,5 +83,5 @@ def _ask_service_for_last_transfer(step: "StarterStepContext") -> bool:
         step.use_route(step.task.read_route(reply.queue))
         step.require_same_cluster(reply)
         step.may_be_there = True
-    step.record = step.record.but(**{key: value for key, value in vars(reply).items() if value})
+    step.record = step.record.with_changes(**{key: value for key, value in vars(reply).items() if value})
     return True

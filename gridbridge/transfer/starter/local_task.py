@@ -69,9 +69,9 @@ class LocalTask:
         os.close(log)
 
     @property
-    def local_id(self) -> str:
+    def local_task_id(self) -> str:
         """The task's id for Grid Engine's commands, such as 12.3."""
-        return TransferAttemptId("", self.job, self.task, 0).local
+        return TransferAttemptId("", self.job, self.task, 0).local_job_or_task_id
 
     def read_route(self, queue: str = "") -> TransferRoute:
         """Return the published route of a transfer queue, by default of the task's own queue."""
@@ -79,19 +79,21 @@ class LocalTask:
 
     def remote_address(self, route: TransferRoute) -> Away:
         """Return a remote cluster's address; for a cluster reached by ssh, with the owner's login."""
-        return route.away_as(own_login_name()) if route.remote_ssh else route.away
+        return (
+            route.remote_cluster_access_as_user(own_login_name()) if route.remote_ssh else route.remote_cluster_access
+        )
 
     def verdict_path(self, transfer: str) -> str:
         return published_file_formats.transfer_verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
         """Say whether the task had a starter before, also by its history: qmod -cj unsets RESTARTED."""
-        unproved = published_file_formats.unverified_history_path(self.local_id, os.getuid(), self.published)
-        proved = published_file_formats.verified_job_history_path(self.local_id, self.published)
+        unproved = published_file_formats.unverified_history_path(self.local_task_id, os.getuid(), self.published)
+        proved = published_file_formats.verified_job_history_path(self.local_task_id, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
 
     def wake_starter(self) -> None:
-        record = self.read_record()
+        record = self.read_transfer_note()
         if record and record.wake:
             spool.wake_starter(record.wake, self.our_spool)
 
@@ -107,40 +109,40 @@ class LocalTask:
         """Return the job's environment from execd's file, with long values uncut."""
         return parse_execd_environment(read_whole_file(f"{self.spool_dir}/environment"))
 
-    def read_record(self) -> TransferMessage | None:
+    def read_transfer_note(self) -> TransferMessage | None:
         """Return the starter's last note about the transfer; None before the first act."""
         return task_notes.read_note_message(f"{self.private}/record")
 
-    def save_record(self, record: TransferMessage) -> None:
+    def send_and_write_transfer_note(self, record: TransferMessage) -> None:
         """Send a note about the transfer to the service, and then write the note."""
         spool.send_spool_message(record, self.our_spool)
         self._write_message_note("record", record)
 
     def report_retry_reason(self, why: str, cause: str) -> TransferMessage:
         """Tell the service why the starter retries a step; return the note about the transfer."""
-        record = self.read_record() or TransferMessage()
+        record = self.read_transfer_note() or TransferMessage()
         why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
-        excused = record.but(cause=cause, reason=why)
+        excused = record.with_changes(cause=cause, reason=why)
         if record.kind != TransferMessageKind.RECORD or excused == record:
             return record
         excused.at = message_timestamp()
         try:
-            self.save_record(excused)
+            self.send_and_write_transfer_note(excused)
         except GridbridgeError:
             return excused  # the spool is full; the next retry tells the reason
         return excused
 
-    def is_deleted(self) -> bool:
+    def was_local_job_deleted(self) -> bool:
         """Say whether the local job was deleted; a noted deletion is final."""
         return os.path.exists(f"{self.private}/dead")
 
     def note_intent(self, desired: str) -> None:
         """Note a method's desired state of the local job; tell the service of a deletion at once."""
         if desired == DesiredLocalJobState.DEAD:
-            self.note_done("dead")
+            self.note_step_done("dead")
         else:
             task_notes.note_method_intent(self.private, desired, task_notes.process_start_ticks_and_pid(os.getppid()))
-        self.note_done(INTENT)
+        self.note_step_done(INTENT)
         if desired == DesiredLocalJobState.DEAD:
             self.report_intent(desired)
 
@@ -154,9 +156,9 @@ class LocalTask:
         self._send_message_about_transfer(TransferMessage(kind=TransferMessageKind.SPARED, at=message_timestamp()))
 
     def _send_message_about_transfer(self, news: TransferMessage) -> None:
-        record = self.read_record()
+        record = self.read_transfer_note()
         if record and record.kind == TransferMessageKind.RECORD:  # with an ASK message the task has no transfer yet
-            spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
+            spool.send_spool_message(news.with_changes(transfer=record.transfer), self.our_spool)
 
     def read_desired_state(self) -> str:
         """Return the local job's desired state in the latest note of a method; '' without a note.
@@ -164,7 +166,7 @@ class LocalTask:
         The service learns of a new note before the starter acts. A method that writes a note meanwhile creates the mark
         file INTENT again, so the starter's next step handles the note.
         """
-        if self.is_deleted():
+        if self.was_local_job_deleted():
             return DesiredLocalJobState.DEAD
         safe_files.remove_file(f"{self.private}/{INTENT}")
         note = task_notes.newest_intent_note(self.private)
@@ -176,7 +178,7 @@ class LocalTask:
 
     def note_observed_state(self, desired: str, order: task_notes.NoteSortKey) -> None:
         """Note the local job's state like a method, unless the latest note of a method is as new."""
-        if task_notes.is_intent_older(task_notes.newest_intent_note(self.private), order):
+        if task_notes.is_intent_note_older(task_notes.newest_intent_note(self.private), order):
             task_notes.note_method_intent(self.private, desired, order)
 
     def close_transfer(self, outcome: TransferMessage) -> None:
@@ -194,7 +196,7 @@ class LocalTask:
     def read_closing_note(self) -> TransferMessage | None:
         """Return how the task's transfer ended; None while the transfer is open."""
         end = task_notes.read_note_message(f"{self.private}/closed")
-        return end if end and end.tells_end() else None
+        return end if end and end.has_complete_outcome() else None
 
     def read_time_limit_s(self, name: str) -> float:
         """Return a noted time limit in seconds; infinite without a note."""
@@ -203,17 +205,17 @@ class LocalTask:
         except (GridbridgeError, ValueError):
             return INFINITE_S
 
-    def is_noted_done(self, step: str) -> bool:
+    def is_step_noted_done(self, step: str) -> bool:
         return os.path.exists(f"{self.private}/{step}")
 
-    def note_done(self, step: str) -> None:
+    def note_step_done(self, step: str) -> None:
         task_notes.write_note(f"{self.private}/{step}")
 
-    def ran_for_s(self) -> float:
+    def local_run_time_s(self) -> float:
         """Return the local job's run time in seconds; execd writes `config` at the job's start."""
         return time.time() - os.stat(f"{self.spool_dir}/config").st_mtime
 
-    def count_try(self, of: str = "tries") -> int:
+    def count_starter_act_try(self, of: str = "tries") -> int:
         """Count one more try of an act of the starter; return the number of earlier tries."""
         path = f"{self.private}/{of}"
         before = int(task_notes.read_note_number(path) or 0)

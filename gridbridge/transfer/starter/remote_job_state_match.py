@@ -31,10 +31,10 @@ def match_remote_job_state(step: "StarterStepContext", message: TransferMessage 
     if step.noted:
         from gridbridge.transfer.starter import time_limit_or_deletion  # few jobs need this import
 
-        if not time_limit_or_deletion.is_notify_signal_genuine(step.task, step.route.home, step.noted):
+        if not time_limit_or_deletion.is_notify_signal_genuine(step.task, step.route.home_cluster_access, step.noted):
             step.noted = ""
     if step.noted == DesiredLocalJobState.DEAD:  # a -notify signal comes before the deletion itself
-        step.task.note_done(WARNED)
+        step.task.note_step_done(WARNED)
         delete_remote_job(step.away, step.record)
         return True
     _note_known_states_of_local_job(step, message, now)
@@ -95,7 +95,7 @@ def _suspend_or_resume_remote_job(step: "StarterStepContext", desired: str) -> N
     _check_remote_job_owner_once(step)
     if desired == DesiredLocalJobState.SUSPENDED:
         step.far.suspend_or_hold_job(step.away, step.record.remote_id)
-    elif not step.task.is_deleted():
+    elif not step.task.was_local_job_deleted():
         step.far.resume_or_release_job(step.away, step.record.remote_id)
 
 

@@ -58,8 +58,8 @@ def build_remote_job_spec(
     start = env["SGE_STARTER_SHELL_START_MODE"] if is_script else ShellStartMode.BINARY
     if not is_script and config["no_shell"] == "1":
         start = ShellStartMode.BINARY_NO_SHELL
-    has_own_commands = not route.identity and load_submit_adapter(route.away).HAS_QSTAT
-    own = remote_job_script_writer.write_home_job_id_stand_ins(task.job, env["SGE_TASK_ID"]) if has_own_commands else ""
+    has_own_commands = not route.identity and load_submit_adapter(route.remote_cluster_access).HAS_QSTAT
+    own = remote_job_script_writer.home_job_id_shell_lines(task.job, env["SGE_TASK_ID"]) if has_own_commands else ""
     return RemoteJobScriptValues(
         transfer=transfer,
         spool=route.remote_spool,
@@ -153,7 +153,7 @@ def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
             # noted now, because Grid Engine may not answer later
             task_notes.write_note(f"{step.task.private}/{name}", value.encode())
     config = step.task.read_execd_config()
-    step.record = step.record.but(rerun=request.rerun)
+    step.record = step.record.with_changes(rerun=request.rerun)
     name, (pe, slots) = step.record.transfer, granted_parallel_environment(config)
     spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
     spec = _exclude_forwarding_queues(step, _translate_job_request(step, spec))
@@ -169,7 +169,7 @@ def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
     if stage_folder and step.route.declares_staged_files(request.context):
         cwd = f"{stage_folder}/work"
     shell = step.route.remote_shell or "/bin/sh"
-    return step.far.submit_held_job(step.away, spec.but(shell=shell, cwd=cwd, script=script))
+    return step.far.submit_held_job(step.away, spec.with_changes(shell=shell, cwd=cwd, script=script))
 
 
 def _has_job_come_from_other_cluster(account: str) -> bool:
@@ -182,7 +182,7 @@ def _has_job_come_from_other_cluster(account: str) -> bool:
 
 def is_owner_ssh_login_barred(step: "StarterStepContext") -> bool:
     """Say whether the owner's ssh login was rejected often and long enough to give up."""
-    is_often = step.task.count_try("logins") >= LOGINS - 1
+    is_often = step.task.count_starter_act_try("logins") >= LOGINS - 1
     return step.task.seconds_since_first_note(FIRST_REJECTED_LOGIN_NOTE) >= SHUT_OUT_S and is_often
 
 
@@ -231,7 +231,7 @@ def _exclude_forwarding_queues(step: "StarterStepContext", spec: JobSpec) -> Job
     from gridbridge.model import names_offered_by_cluster
 
     queues = names_offered_by_cluster.decode_non_forwarding_queues(published)
-    return spec.but(request=queues.restrict_request(spec.request))
+    return spec.with_changes(request=queues.restrict_request(spec.request))
 
 
 def _translate_job_request(step: "StarterStepContext", spec: JobSpec) -> JobSpec:

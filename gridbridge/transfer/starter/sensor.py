@@ -44,7 +44,7 @@ class HostLoadSensor:
         """Answer each request of execd, and check the poller after each answer."""
         requests = ExecdRequestLineBuffer()
         while came := os.read(0, 65536):
-            request = requests.next_request(came)
+            request = requests.next_execd_request(came)
             if request == QUIT:
                 return
             if request == REPORT:
@@ -137,7 +137,7 @@ class ExecdRequestLineBuffer:
     def __init__(self) -> None:
         self._begun = b""
 
-    def next_request(self, came: bytes) -> str:
+    def next_execd_request(self, came: bytes) -> str:
         """Return QUIT if a complete line says so, else REPORT; NOTHING_YET without a complete line."""
         *lines, begun = (self._begun + came).split(b"\n")
         self._begun = begun[-LINE_MAX:]

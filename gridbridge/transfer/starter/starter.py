@@ -87,7 +87,7 @@ class DueStarterStep(StarterStepContext):
         """Do the starter's next step, also after a killed step; return the answer for the shell."""
         if closed := self.task.read_closing_note():
             return self.finish_transfer(closed, has_run=False)
-        if self.task.is_deleted():
+        if self.task.was_local_job_deleted():
             return self.end_deleted_job()
         if self.noted == LOOK:
             return self.resend_record()
@@ -109,7 +109,7 @@ class DueStarterStep(StarterStepContext):
         if answer := self.obey_service_verdict(None if agreement else message):
             return answer
         is_done = match_remote_job_state(self, agreement)
-        if self.task.is_deleted():
+        if self.task.was_local_job_deleted():
             return self.end_deleted_job()
         if not is_done:
             return starter_step_context.tell_starter_shell_to_sleep(self.task, "again", DOUBT_S, self.record)
@@ -179,9 +179,12 @@ class DueStarterStep(StarterStepContext):
         """End the starter of a job that the remote cluster refuses; the job is requeued or fails."""
         from gridbridge.transfer.starter import task_return_home
 
-        home, own_queues = self.route.home, published_file_formats.list_queues_with_routes(self.task.published)
+        home, own_queues = (
+            self.route.home_cluster_access,
+            published_file_formats.list_queues_with_routes(self.task.published),
+        )
         verdict = task_return_home.send_refused_job_home(home, str(self.task.job), own_queues, reason)
-        return self.finish_transfer(verdict.but(cause=cause), has_run=False)
+        return self.finish_transfer(verdict.with_changes(cause=cause), has_run=False)
 
     def end_deleted_job(self) -> str:
         """Delete the remote job and end the starter by SIGKILL, as `qdel` would.
@@ -192,7 +195,7 @@ class DueStarterStep(StarterStepContext):
             delete_remote_job(self.away.with_time_limit(DELETE_S), self.record)
         except errors.GridbridgeError as error:
             starter_step_context.log_step_error(error)
-        return f"exit {REQUEUE}" if self.task.is_noted_done(BACK) else f"signal {SIGKILL}"
+        return f"exit {REQUEUE}" if self.task.is_step_noted_done(BACK) else f"signal {SIGKILL}"
 
     def finish_transfer(self, verdict: TransferMessage, has_run: bool = True) -> str:
         """End the starter by the result; a task that is to run again may start at home from now on."""
@@ -207,9 +210,11 @@ class DueStarterStep(StarterStepContext):
         if verdict.outcome == TransferOutcome.ERROR:
             starter_step_context.write_job_error_reason(self.task, verdict.reason)
         end = {key: getattr(verdict, key) for key in ("outcome", "exit_status", "signal", "cause", "reason")}
-        desired = DesiredLocalJobState.DEAD if self.task.is_noted_done(WARNED) else ""
-        closed = self.record.but(kind=TransferMessageKind.CLOSED, desired=desired, at=message_timestamp(), **end)
+        desired = DesiredLocalJobState.DEAD if self.task.is_step_noted_done(WARNED) else ""
+        closed = self.record.with_changes(
+            kind=TransferMessageKind.CLOSED, desired=desired, at=message_timestamp(), **end
+        )
         self.task.close_transfer(closed)
-        if self.task.is_noted_done(WARNED) and self.task.is_noted_done(BACK):
+        if self.task.is_step_noted_done(WARNED) and self.task.is_step_noted_done(BACK):
             return f"exit {REQUEUE}"
         return f"signal {verdict.signal}" if verdict.outcome == TransferOutcome.SIGNAL else f"exit {status}"

@@ -26,12 +26,12 @@ class StarterStepContext:
         self.left_out = ""  # omitted soft requests, with reasons
         self.is_sure = False  # whether the remote job's owner and account were checked
         self._request: JobRequest | None = None
-        self.record = task.read_record() or TransferMessage()
+        self.record = task.read_transfer_note() or TransferMessage()
         # a killed step may have submitted the remote job
         self.may_be_there = self.record.kind == TransferMessageKind.RECORD
         self.use_route(task.read_route(self.record.queue))
         self.require_same_cluster(self.record)
-        self.home = load_home_job_control(self.route.home)
+        self.home = load_home_job_control(self.route.home_cluster_access)
 
     def use_route(self, route: TransferRoute) -> None:
         """Use the remote cluster and settings of a queue's published route."""
@@ -53,13 +53,13 @@ class StarterStepContext:
     def request(self) -> JobRequest:
         """The local job's request, which a step queries at home at most once."""
         if self._request is None:
-            self._request = self.home.query_job_request(self.route.home, str(self.task.job))
+            self._request = self.home.query_job_request(self.route.home_cluster_access, str(self.task.job))
         return self._request
 
     def save_and_send_record(self, **values: str) -> None:
         """Note a change of the transfer and tell the service, before the starter's next act."""
-        self.record = self.record.but(at=message_timestamp(), cause="", reason=self.left_out, **values)
-        self.task.save_record(self.record)
+        self.record = self.record.with_changes(at=message_timestamp(), cause="", reason=self.left_out, **values)
+        self.task.send_and_write_transfer_note(self.record)
 
 
 RETRY_S = 5  # pause before the first retry of a step; each retry doubles the pause
@@ -77,10 +77,10 @@ def end_or_retry_after_error(task: LocalTask, error: errors.GridbridgeError) -> 
     log_step_error(error)
     if isinstance(error, errors.UnconfiguredTransferQueue):
         return end_job_without_route(task, error)
-    if isinstance(error, errors.CommandFailed) and not task.is_noted_done(GUARDED):
+    if isinstance(error, errors.CommandFailed) and not task.is_step_noted_done(GUARDED):
         is_unable = (error.status or 0) < 0 or LIBRARY_NOT_LOADED in error.stderr
-        if is_unable and task.count_try("unable") >= MOST_CLIENT_PROGRAM_FAILURES:
-            reason = f"{error.reason}: can't run within h_vmem, h_data or h_cpu of this job?"
+        if is_unable and task.count_starter_act_try("unable") >= MOST_CLIENT_PROGRAM_FAILURES:
+            reason = f"{error.program_and_failure}: can't run within h_vmem, h_data or h_cpu of this job?"
             return put_job_in_error_state(task, reason)
     return retry_step_later(task, task.report_retry_reason(str(error), failure_cause_of_step_error(error)))
 
@@ -98,7 +98,7 @@ def end_job_without_route(task: LocalTask, error: Exception, configuration: str 
 
     An unsent job waits 60 s for a new gridbridge.toml, because old load values open a re-created queue.
     """
-    record = task.read_record()
+    record = task.read_transfer_note()
     may_lead = published_file_formats.may_queue_get_route_soon(task.queue, task.published, configuration)
     if record or (may_lead and task.seconds_since_first_note(MISSING_ROUTE_NOTE) < EARLY_S):
         return retry_step_later(task, record or TransferMessage())
@@ -108,7 +108,7 @@ def end_job_without_route(task: LocalTask, error: Exception, configuration: str 
 def wait_for_tmpdir_space(task: LocalTask, error: errors.JobTmpdirFull) -> str:
     """Tell the shell to wait until TMPDIR has space; an unsent job ends after 20 s."""
     log_step_error(error)
-    if task.read_record() is None and task.ran_for_s() >= ROOM_S:
+    if task.read_transfer_note() is None and task.local_run_time_s() >= ROOM_S:
         return put_job_in_error_state(task, str(error))
     record = task.report_retry_reason(str(error), TransferFailureCause.HERE)
     return tell_starter_shell_to_sleep(task, "again", ROOM_AGAIN_S, record)
@@ -137,7 +137,7 @@ def failure_cause_of_step_error(error: errors.GridbridgeError) -> str:
 
 def retry_step_later(task: LocalTask, record: TransferMessage) -> str:
     """Tell the starter's shell to retry the step after a growing, partly random pause."""
-    longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.count_try(), 8))
+    longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.count_starter_act_try(), 8))
     return tell_starter_shell_to_sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
 
 

@@ -43,7 +43,7 @@ def do_recall_step(
     """Do the next step of a recall; return the task's end, or the seconds until the next step."""
     remote_id, begun = record.remote_id, task.read_recall_note()
     if begun is None:
-        begun = wished.but(at=message_timestamp())
+        begun = wished.with_changes(at=message_timestamp())
         task.write_recall_note(begun)
     if begun.phase == GONE:
         return _confirm_remote_job_gone(cell, remote, remote_id, begun)
@@ -63,13 +63,13 @@ def do_recall_step(
 def _delete_waiting_remote_job(
     cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str, begun: TransferMessage
 ) -> TransferMessage | int:
-    begun = begun.but(phase=DELETING)
+    begun = begun.with_changes(phase=DELETING)
     task.write_recall_note(begun)
     had_waited = cell.delete_waiting_job(remote, remote_id)
     if had_waited is None:
         return _give_up_recall(cell, task, remote, remote_id)
     reason = begun.reason if had_waited else f"{begun.reason}; {KILLED}"
-    begun = begun.but(phase=GONE, reason=reason)
+    begun = begun.with_changes(phase=GONE, reason=reason)
     task.write_recall_note(begun)
     return _confirm_remote_job_gone(cell, remote, remote_id, begun)
 
@@ -112,7 +112,7 @@ def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], rea
     job can't be marked now.
     """
     own, marker = (load_home_job_control(home).query_job_request(home, job), load_refused_job_marker(home))
-    if own.is_pinned:
+    if own.is_pinned_to_transfer_queue:
         raise GridbridgeError(f"{reason}; the job comes home once no task of the job waits for its new starter")
     is_marked = does_job_request_home(own.hard) and marker.REFUSED in dict(own.context)
     variants = stay_home_request_changes(own.hard, own.queues, own_queues)

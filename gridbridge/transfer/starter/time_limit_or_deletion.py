@@ -23,9 +23,9 @@ def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
     """
     try:
         control, home = load_home_job_control(home), home.with_time_limit(PATIENCE_S)
-        state = control.query_job_state(home, task.local_id)
+        state = control.query_job_state(home, task.local_task_id)
         if not state.is_deleting and (state.is_waiting or state.is_restarted):
-            task.note_done(BACK)
+            task.note_step_done(BACK)
         else:
             safe_files.remove_file(f"{task.private}/{BACK}")
         is_rescheduled = state.is_waiting or (state.is_restarted and not task.restarted)
@@ -35,11 +35,11 @@ def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
         limit_s = min(task.read_time_limit_s("h_rt"), parse_time_limit_s(queue_limit))
     except GridbridgeError:
         limit_s = task.read_time_limit_s("h_rt")
-    return task.ran_for_s() < limit_s - SLACK_S
+    return task.local_run_time_s() < limit_s - SLACK_S
 
 
 def is_notify_signal_genuine(task: LocalTask, home: Home, intent: str) -> bool:
     """Say whether home confirms the deletion or suspension that a -notify signal announced."""
     if intent == DesiredLocalJobState.DEAD:
         return is_local_job_deleted(task, home)
-    return load_home_job_control(home).query_job_state(home, task.local_id).is_suspended
+    return load_home_job_control(home).query_job_state(home, task.local_task_id).is_suspended

@@ -66,7 +66,7 @@ class Site:
 
     def look(self) -> None:
         """Do what each command of the program does before and after its verb."""
-        self.database.settle_lost_jobs()
+        self.database.end_or_requeue_lost_jobs()
         embedded_job_keeper.start_embedded_keeper_if_needed(self.database)
 
     def end(self, job: int) -> EmbeddedJobEnd:

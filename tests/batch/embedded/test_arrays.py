@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.batch.embedded import embedded_job_control
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
-from gridbridge.batch.embedded.embedded_job_control import EmbeddedWalltimeAndPreemption
+from gridbridge.batch.embedded.embedded_job_control import EmbeddedJobTimeLimitEnforcer
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedRequestRefusal
 from tests.batch.embedded.site import Site
 from tests.contract.waiting import until
@@ -102,7 +102,7 @@ def test_only_a_deleted_task_that_a_signal_ended_counts_as_killed(
     array = add(site, 1)
     job = site.database.live_job(array)._replace(deleting=deleting)
 
-    assert EmbeddedWalltimeAndPreemption(site.database, job, 0).add_kill_reason(job, end).killed_for == why
+    assert EmbeddedJobTimeLimitEnforcer(site.database, job, 0).add_kill_reason_to_job_end(job, end).killed_for == why
 
 
 def test_a_keeper_survives_a_locked_database(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,10 +111,10 @@ def test_a_keeper_survives_a_locked_database(site: Site, monkeypatch: pytest.Mon
         raise sqlite3.OperationalError(f"database is locked: {number}")
 
     job = site.database.live_job(add(site, 1, yields=True))
-    watched = EmbeddedWalltimeAndPreemption(site.database, job, 0)
+    watched = EmbeddedJobTimeLimitEnforcer(site.database, job, 0)
     with monkeypatch.context() as patch:
         patch.setattr(site.database, "live_jobs", locked)
-        watched.kill_if_due()
+        watched.kill_job_if_due()
 
 
 @pytest.mark.parametrize("words", ["--tasks=-1", "--tasks=100001", "--walltime=-5"])

@@ -70,7 +70,7 @@ def test_additional_slots_start_additional_jobs(site: Site) -> None:
 
 @pytest.mark.parametrize("slots", [3, 0, -1])
 def test_a_job_with_an_impossible_number_of_slots_is_refused(site: Site, slots: int) -> None:
-    answer = submit.submit_held_job(reach(site), SPEC.but(pe="smp", slots=slots))
+    answer = submit.submit_held_job(reach(site), SPEC.with_changes(pe="smp", slots=slots))
 
     assert (answer.result, site.database.live_jobs()) == (JobSubmissionOutcome.REFUSED, [])
 
@@ -140,7 +140,7 @@ def test_a_job_that_cannot_start_enters_error_state_and_frees_its_slot(
     site.end(after)
 
     found = site.database.live_job(job)
-    assert (found.letters, found.error, found.pid) == ("Eqw", error, 0)
+    assert (found.state_letters, found.error, found.pid) == ("Eqw", error, 0)
     assert status.query_job_details(reach(site), job)[0].errors == (error,)
 
 

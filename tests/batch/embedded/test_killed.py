@@ -54,7 +54,7 @@ def test_a_killed_command_can_be_repeated(site: Site, verb: str, step: int) -> N
         job = site.add("exit 0\n", held=verb in ("release", "resume"))
         is_killed = site.run_killed(after, verb, str(job))
         done = site.run(verb, str(job))
-        found = [each.letters for each in site.database.live_jobs(job)]
+        found = [each.state_letters for each in site.database.live_jobs(job)]
         assert ("".join(found), done.returncode in (0, os.EX_NOINPUT)) == (letters[verb], True)
         if not is_killed:
             break

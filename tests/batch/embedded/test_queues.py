@@ -143,14 +143,14 @@ def test_load_sensor_values_open_and_close_a_transfer_queue(site: Site, values: 
     sensor.chmod(0o755)
     site.database.update_job(add(site), pid=os.getpid())  # the job uses the only own slot
     add(site)
-    opened = embedded_job_start.open_embedded_transfer_queues(site.database)
+    opened = embedded_job_start.find_open_embedded_transfer_queues(site.database)
 
     assert opened == (frozenset([AWAY]) if is_open else frozenset())
 
 
 def test_a_missing_load_sensor_closes_the_transfer_queue(site: Site) -> None:
     add(site, queue=AWAY)
-    opened = embedded_job_start.open_embedded_transfer_queues(site.database)
+    opened = embedded_job_start.find_open_embedded_transfer_queues(site.database)
 
     assert opened == frozenset()
 
@@ -167,4 +167,4 @@ def test_a_job_request_of_an_embedded_cluster_is_empty(site: Site) -> None:
 def test_a_requeued_job_is_shown_as_restarted() -> None:
     job = EmbeddedJob(1, "", "", "", "", "", "", 1, 0.0, 1, "", 0, "", None, 0, 0, restarted=1)
 
-    assert (job.letters, job._replace(pid=2, held=0).letters) == ("hRq", "Rr")
+    assert (job.state_letters, job._replace(pid=2, held=0).state_letters) == ("hRq", "Rr")

@@ -88,7 +88,7 @@ def test_free_best_effort_slots_are_counted_apart() -> None:
     seen = read(document("".join(queues)))
 
     assert (seen.free_slots, seen.besteffort_slots) == (3, 1)
-    assert {one.queue for one in seen.queues if one.is_besteffort} == {"gb-be1", "gb-be2"}
+    assert {one.queue_name for one in seen.queues if one.is_besteffort} == {"gb-be1", "gb-be2"}
 
 
 def test_a_cell_without_best_effort_queues_has_no_best_effort_count() -> None:

@@ -83,17 +83,17 @@ def test_a_host_group_includes_hosts_of_nested_groups() -> None:
     found = parse_cell_configuration(layout(**BY_HAND))
 
     assert found.groups == {"@all": {"n1", "n8", "n9"}, "@big": {"n8", "n9", "n1"}}
-    assert found.groups_of("n9") == {"@all", "@big"}
-    assert found.around(frozenset(("@big",))) == {"@all", "@big"}
-    assert found.placed == {"n1", "n8", "n9"}
+    assert found.groups_of_host("n9") == {"@all", "@big"}
+    assert found.add_enclosing_groups(frozenset(("@big",))) == {"@all", "@big"}
+    assert found.hosts_with_queue == {"n1", "n8", "n9"}
 
 
 def test_queue_settings_are_parsed_for_each_host() -> None:
     found = parse_cell_configuration(layout(**BY_HAND)).queues
 
     assert found["all.q"].hosts == ("@all",)
-    assert found["all.q"].on("n8", {"@all", "@big"}).environments == ("smp", "mpi")
-    assert found["all.q"].on("n1", {"@all"}).environments == ("smp",)
+    assert found["all.q"].with_values_of_host("n8", {"@all", "@big"}).environments == ("smp", "mpi")
+    assert found["all.q"].with_values_of_host("n1", {"@all"}).environments == ("smp",)
     assert dict(found["all.q"].values) == {"h_rt": "24:0:0"}
     assert (found["all.q"].is_away, found["far"].is_away) == (False, True)
 
@@ -102,7 +102,7 @@ def test_queue_settings_are_parsed_for_each_host() -> None:
     ("text", "expected"), [("1", "1"), ("1,[@big=8]", "8"), ("1,[@big=8],[n1=2]", "2"), ("1, [n2=3]", "1")]
 )
 def test_a_hosts_own_value_takes_precedence_over_its_groups_value(text: str, expected: str) -> None:
-    assert expected == parse_qconf_values_by_host(text).on("n1", {"@big"})
+    assert expected == parse_qconf_values_by_host(text).value_at_host("n1", {"@big"})
 
 
 def test_an_empty_configuration_table_has_no_queues() -> None:

@@ -15,11 +15,11 @@ from gridbridge.model.transfer_route import GridEngineCellAccess
 CELL = GridEngineCellAccess(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
 BEST_EFFORT = ("-hard", "-l", "gb_besteffort=true")
 SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/home/a b")
-YIELDING = SPEC.but(request=JobRequest(types=("besteffort",), stays=True))
+YIELDING = SPEC.with_changes(request=JobRequest(types=("besteffort",), stays=True))
 
 
 def submit(asked: JobRequest) -> tuple[str, ...]:
-    return client_commands.submit_held_job_command(CELL, SPEC.but(request=asked))
+    return client_commands.submit_held_job_command(CELL, SPEC.with_changes(request=asked))
 
 
 def test_a_plain_job_is_submitted_held_without_output_mail_and_rerun() -> None:
@@ -58,9 +58,9 @@ def test_each_part_of_a_request_becomes_qsub_options(asked: JobRequest, words: t
 @pytest.mark.parametrize(
     ("spec", "options"),
     [
-        (SPEC.but(shell="/bin/dash"), ("-S", "/bin/dash")),
-        (SPEC.but(pe="mpi", slots=3), ("-pe", "mpi", "3")),
-        (SPEC.but(slots=3), ("-pe", "*", "3")),
+        (SPEC.with_changes(shell="/bin/dash"), ("-S", "/bin/dash")),
+        (SPEC.with_changes(pe="mpi", slots=3), ("-pe", "mpi", "3")),
+        (SPEC.with_changes(slots=3), ("-pe", "*", "3")),
         (client_commands.replace_preemptible_by_lowest_priority(YIELDING), ("-hard", "-l", "remote=false")),
     ],
     ids=["shell", "granted slots", "no environment", "no best-effort queue"],
@@ -174,7 +174,7 @@ RANGES = b"""<JB_pe>smp</JB_pe><JB_pe_range>
 
 
 def test_a_request_is_verified_without_default_options() -> None:
-    asked = home_job_runnability_check.request_with_replaced_lists(parse_job_request(PLAIN + RANGES), HARD, "all.q")
+    asked = home_job_runnability_check.replace_resources_and_queues(parse_job_request(PLAIN + RANGES), HARD, "all.q")
 
     assert home_job_runnability_check.verify_request_command(CELL_AT_HOME, asked) == (
         *("/b/qsub", "-clear", "-C", "", "-w", "v", "-pe", "smp", "2-4,8-8", "-q", "all.q"),

@@ -106,4 +106,4 @@ def test_consumable_amounts_are_parsed(text: str, amount: float | None) -> None:
 
 def test_a_consumable_per_job_is_not_multiplied_by_slots() -> None:
     assert TABLE.requested_amounts((("boot", "2"), ("mem", "1G"), ("arch", "x")), 4) == {"boot": 2, "mem": 4 * G}
-    assert TABLE.other_requests((("boot", "2"), ("arch", "x"))) == (("arch", "x"),)
+    assert TABLE.requests_without_consumables((("boot", "2"), ("arch", "x"))) == (("arch", "x"),)

@@ -60,7 +60,7 @@ def test_equal_requests_of_one_owner_are_one_group() -> None:
     (plain,) = asking("")
 
     assert plain.shape.requests == (("arch", "none"),)
-    assert (len(plain.jobs), plain.tasks, plain.slots) == (4, 5 + 16 + 2, 23)
+    assert (len(plain.jobs), plain.tasks, plain.total_requested_slots) == (4, 5 + 16 + 2, 23)
     assert plain.oldest_since == plain.first_since
 
 
@@ -77,7 +77,7 @@ def test_equal_requests_of_two_owners_are_two_groups() -> None:
 def test_a_parallel_job_requests_slots_of_its_environment() -> None:
     (smp,) = asking("smp")
 
-    assert (smp.shape.slots, smp.tasks, smp.slots) == (2, 1, 2)
+    assert (smp.shape.slots, smp.tasks, smp.total_requested_slots) == (2, 1, 2)
 
 
 @pytest.mark.parametrize(("slots", "expected"), [(b"2", False), (b"2-8", True), (b"2-", True)])

@@ -62,7 +62,7 @@ def test_an_unseen_end_is_returned_if_no_other_record_exists() -> None:
     end, disputed = decide_job_end([UNSEEN], NOON)
 
     assert end is not None
-    assert (end.is_unseen, disputed) == (True, False)
+    assert (end.is_end_unknown, disputed) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -66,14 +66,14 @@ def test_a_host_without_tasks_is_not_suspended(cell: GridEngineCellAccess) -> No
 
 def test_opening_a_host_resumes_its_best_effort_queues(cell: GridEngineCellAccess) -> None:
     host = membership(cell, ("all.q", "ds", 1, 0), ("be1", "ds", 1, 1), ("be2", "d", 0, 1))
-    host.open("n1", NONE)
+    host.open_host_to_tasks("n1", NONE)
 
     assert called(cell) == ["-usq be1@n1", "-e *@n1"]
 
 
 def test_opening_a_host_leaves_deliberately_closed_queues_disabled(cell: GridEngineCellAccess) -> None:
     rows = ("all.q", "d", 0, 0), ("long.q", "d", 0, 0), ("be1", "ds", 1, 1), ("free.q", "", 0, 0)
-    step = membership(cell, *rows).open("n1", frozenset(("all.q", "free.q")))
+    step = membership(cell, *rows).open_host_to_tasks("n1", frozenset(("all.q", "free.q")))
 
     assert (step, called(cell)) == (HostJoinStep.CLOSED, ["-usq be1@n1", "-e long.q@n1 be1@n1"])
 
@@ -93,11 +93,11 @@ def test_opening_a_host_can_be_repeated_after_any_failed_call(cell: GridEngineCe
         (folder / name).write_text(BUSY + (folder / name).read_text().partition("\n")[2])
     (folder / "left").write_text(str(at))
     try:
-        host.open("n1", NONE)
+        host.open_host_to_tasks("n1", NONE)
         calls = at
     except CommandFailed:
         calls = at + 1
-        host.open("n1", NONE)
+        host.open_host_to_tasks("n1", NONE)
 
     states = re.findall("<state>(.*?)</state>", (folder / "rows").read_text())
     assert states == ["", "", ""]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.qstat_xml_parser import parse_job_detail
+from gridbridge.batch.gridengine.qstat_xml_parser import parse_job_accounts_and_errors
 from gridbridge.errors import ParseError
 from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
 
@@ -14,7 +14,7 @@ UNSEEN = GOLDEN / "unseen"
 
 
 def read(path: Path) -> tuple[JobAccountAndErrors, ...]:
-    return parse_job_detail(path.read_bytes())
+    return parse_job_accounts_and_errors(path.read_bytes())
 
 
 @pytest.mark.parametrize("name", ["hostile", "altered"], ids=["control characters", "changed by qalter"])
@@ -63,7 +63,7 @@ def test_a_truncated_job_detail_is_a_parse_error(name: str) -> None:
     data = (CAPTURED / name).read_bytes().rstrip()
     for end in range(0, len(data), 7):
         with pytest.raises(ParseError):
-            parse_job_detail(data[:end])
+            parse_job_accounts_and_errors(data[:end])
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_a_truncated_job_detail_is_a_parse_error(name: str) -> None:
 )
 def test_output_that_is_no_job_detail_is_refused(data: bytes) -> None:
     with pytest.raises(ParseError):
-        parse_job_detail(data)
+        parse_job_accounts_and_errors(data)

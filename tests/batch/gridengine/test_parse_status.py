@@ -112,8 +112,8 @@ def test_a_transfer_queue_of_another_site_is_recognized_by_its_resource() -> Non
     seen = read(CAPTURED / "transfer-queue.xml")
 
     assert seen.free_slots == 4
-    assert [queue.queue for queue in seen.queues if queue.sends_away] == ["transfer-alpha"]
-    assert [queue.queue for queue in seen.queues if queue.says_stay] == ["all.q", "all.q"]
+    assert [queue.queue_name for queue in seen.queues if queue.sends_away] == ["transfer-alpha"]
+    assert [queue.queue_name for queue in seen.queues if queue.says_stay] == ["all.q", "all.q"]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_printed_times_are_parsed_in_the_given_zone() -> None:
     there = parse_cluster_snapshot(data, cluster="beta", taken_at=TAKEN_AT, zone=tokyo)
 
     for row in rows_of(there):
-        here = parse(data).find(row.job_id)
+        here = parse(data).find_job_list_row(row.job_id)
         assert here is not None
         assert here.since is not None
         assert row.since == here.since - timedelta(hours=9)

@@ -59,7 +59,7 @@ def test_a_row_of_the_resource_table_is_parsed_and_printed_alike() -> None:
 
     expected = QconfComplexRow(name="remote", shortcut="rm", type="BOOL", relation="==", requestable="YES")
     assert rows == {"remote": expected}
-    assert expected.row == "remote rm BOOL == YES NO 0 0"
+    assert expected.qconf_line == "remote rm BOOL == YES NO 0 0"
 
 
 @pytest.mark.parametrize("shown", [b"", b"#name\n", b"denied: no permission\n"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import cell_object_queries, user_job_queries
-from gridbridge.batch.gridengine.status import query_array_limits, query_request_vocabulary
+from gridbridge.batch.gridengine.status import query_array_limits, query_requestable_names
 from gridbridge.errors import CommandFailed
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits, QueueJobAndUserRestrictions
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
@@ -108,7 +108,7 @@ esac
 def test_the_request_vocabulary_has_all_requestable_names(tmp_path: Path) -> None:
     cell = cell_of_scripts(tmp_path, qconf=QCONF_OF_VOCABULARY)
 
-    assert query_request_vocabulary(cell) == NamesOfferedByCluster(
+    assert query_requestable_names(cell) == NamesOfferedByCluster(
         resource=frozenset({"arch", "a", "licence", "lic"}),
         string=frozenset({"arch", "a"}),
         pe=frozenset({"mpi", "smp", "far", "none"}),

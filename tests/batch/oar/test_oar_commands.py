@@ -56,8 +56,8 @@ def test_a_job_is_submitted_held_under_the_transfers_name() -> None:
         (request_of(("/gpu", "2")), 5, "/nodes=1/gpu=2/resource_id=3"),
         (JobRequest(groups=((2, 4),)), 9, "/nodes=2/resource_id=4"),
         (JobRequest(groups=((0, 9),)), 9, "/resource_id=9"),
-        (request(h_rt="60").but(groups=((2, 4), (1, 1))), 9, f"{TWO_GROUPS},walltime=0:1:0"),
-        (request_of(("/gpu", "2")).but(groups=((2, 4), (1, 1))), 9, TWO_GROUPS_WITH_GPUS),
+        (request(h_rt="60").with_changes(groups=((2, 4), (1, 1))), 9, f"{TWO_GROUPS},walltime=0:1:0"),
+        (request_of(("/gpu", "2")).with_changes(groups=((2, 4), (1, 1))), 9, TWO_GROUPS_WITH_GPUS),
     ],
 )
 def test_slots_groups_levels_and_h_rt_become_the_resource_option(asked: JobRequest, slots: int, expected: str) -> None:

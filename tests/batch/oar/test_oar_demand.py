@@ -294,8 +294,8 @@ def test_slots_of_ordinary_and_best_effort_jobs_are_counted_apart() -> None:
     cell, layout = parse_oar_demand(document(TWO, run, best), QUEUE)
 
     usual = {one.host: one for one in cell.instances if one.queue == QUEUE}
-    assert (usual["n1"].running, usual["n1"].free) == ((1,), 1)
-    assert (usual["n2"].running, usual["n2"].free) == ((), 2)
+    assert (usual["n1"].running, usual["n1"].free_slots) == ((1,), 1)
+    assert (usual["n2"].running, usual["n2"].free_slots) == ((), 2)
     assert [one.running for one in cell.instances if one.queue == "besteffort"] == [(1,), (1,)]
     begun = datetime(1970, 1, 2, tzinfo=UTC)
     assert usual["n1"].begun == (RunningTaskGroup(owner="alice", name="solve", slots=1, since=begun),)
@@ -329,7 +329,7 @@ def test_campaign_tasks_are_one_group_apart_from_other_jobs() -> None:
     jobs = [shown(Job_Id=n, name=name, state="Waiting") for n, name in enumerate(names, start=1)]
     cell, _ = parse_oar_demand(document(TWO, *jobs), QUEUE)
 
-    told = [(one.jobs, one.is_campaign, one.fills_gaps) for one in cell.waiting]
+    told = [(one.jobs, one.is_campaign, one.uses_only_spare_slots) for one in cell.waiting]
     assert told == [((1, 4), False, False), ((2, 3), True, True)]
 
 

@@ -240,7 +240,7 @@ def test_a_preempted_job_ends_unseen_unless_it_has_an_exit_status(
 
     assert end
     assert (end.exit_status, end.signal, end.reason) == expected
-    assert end.is_preempted is end.is_unseen
+    assert end.is_preempted is end.is_end_unknown
 
 
 def test_jobs_resubmitted_by_oar_are_listed_as_copies(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +305,7 @@ def test_each_node_is_a_queue_with_one_slot_for_each_resource() -> None:
     )
     queues = status._queue_instances_of_nodes(seen, (), NOW)
 
-    assert [(one.host, one.state.text, one.free_slots) for one in queues] == [
+    assert [(one.host_name, one.state.text, one.free_slots) for one in queues] == [
         ("n1", "", 1),
         ("n2", "u", 0),
         ("n3", "d", 0),
@@ -330,7 +330,7 @@ def test_only_living_resources_of_a_node_count() -> None:
     )
     queues = status._queue_instances_of_nodes(seen, (), NOW)
 
-    assert [(one.host, one.state.text, one.slots_used, one.slots_total, one.free_slots) for one in queues] == [
+    assert [(one.host_name, one.state.text, one.slots_used, one.slots_total, one.free_slots) for one in queues] == [
         ("n1", "", 1, 2, 1),
         ("n2", "u", 0, 2, 0),
     ]
@@ -348,7 +348,7 @@ def test_the_vocabulary_has_nodes_that_run_or_may_soon_run_jobs(monkeypatch: pyt
     )
     monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: told)
 
-    assert {"n1", "n2", "n4"} == status.query_request_vocabulary(OarServerAccess(timeout_s=5)).node
+    assert {"n1", "n2", "n4"} == status.query_requestable_names(OarServerAccess(timeout_s=5)).node
 
 
 def test_best_effort_slots_are_free_for_other_jobs(monkeypatch: pytest.MonkeyPatch) -> None:

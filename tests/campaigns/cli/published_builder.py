@@ -8,7 +8,7 @@ from click import Command
 from click.testing import CliRunner, Result
 
 from gridbridge.campaigns.store.campaign_files_of_owners import encode_campaign_file
-from gridbridge.campaigns.store.published_campaign_files import publish_campaign_file
+from gridbridge.campaigns.store.published_campaign_files import publish_campaign_value
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -31,15 +31,15 @@ def run_command(command: Command, *words: str, stdin: str | None = None) -> Resu
 
 
 def publish_campaigns(folder: object, *campaigns: PublishedCampaign, **values: Any) -> None:
-    publish_campaign_file(PublishedCampaignList(at=NOON, campaigns=campaigns, **values), str(folder))
+    publish_campaign_value(PublishedCampaignList(at=NOON, campaigns=campaigns, **values), str(folder))
 
 
 def publish_events(folder: object, *events: CampaignEvent) -> None:
-    publish_campaign_file(PublishedCampaignEvents(at=NOON, events=events), str(folder))
+    publish_campaign_value(PublishedCampaignEvents(at=NOON, events=events), str(folder))
 
 
 def publish_clusters(folder: object, *clusters: PublishedClusterSlots) -> None:
-    publish_campaign_file(PublishedClusterSlotsList(at=NOON, clusters=clusters), str(folder))
+    publish_campaign_value(PublishedClusterSlotsList(at=NOON, clusters=clusters), str(folder))
 
 
 def jdl_for_beta(**values: Any) -> Jdl:

@@ -72,7 +72,7 @@ class Site:
         """Write a registered campaign file that the state file does not know."""
         (self.brought / campaign_file_name(number, part)).write_bytes(data)
         digest = hashlib.sha256(data).hexdigest()
-        CampaignNumberRegister(str(self.brought)).register_file(number, os.getuid(), digest, part)
+        CampaignNumberRegister(str(self.brought)).register_campaign_file(number, os.getuid(), digest, part)
 
     def files(self) -> list[str]:
         """Return the names of all files in the campaign folder, except the service's register."""

@@ -117,7 +117,7 @@ def test_a_retry_missing_in_a_restored_state_file_opens_an_event(
         site.restarted().intake.restore_lost_campaigns()
 
     found = site.campaigns.find_campaign(1)
-    events = EventAndSuccessRecordRows(site.database).open_events()
+    events = EventAndSuccessRecordRows(site.database).query_open_events()
     assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
     assert all(one.code is CampaignEventCode.RESTORED for one in events)
     assert published_campaign_files.campaigns_half_published(str(site.published)) == ({1} if told else set())
@@ -132,12 +132,12 @@ def test_a_lost_retry_opens_no_second_event_after_its_owner_closed_the_first(sit
     at = datetime.now(UTC).timestamp()
     CampaignNumberRegister(str(site.brought)).record_retry_request(1, TOKEN, int(at))
     site.restarted().intake.restore_lost_campaigns()
-    (event,) = EventAndSuccessRecordRows(site.database).open_events()
+    (event,) = EventAndSuccessRecordRows(site.database).query_open_events()
 
     assert site.ask(Verb.FIX, event.number) is Reply.DONE
     site.restarted().intake.restore_lost_campaigns()
 
-    assert not EventAndSuccessRecordRows(site.database).open_events()
+    assert not EventAndSuccessRecordRows(site.database).query_open_events()
 
 
 def test_a_forgotten_and_purged_campaign_number_is_not_reused(site: Site) -> None:
@@ -169,8 +169,8 @@ def test_a_register_file_of_another_user_is_ignored_and_moved_aside(tmp_path: Pa
     given = CampaignNumberRegister(str(tmp_path))
 
     assert given.highest_campaign_number() == 0
-    given.register_file(3, 1, TOKEN)
-    assert CampaignNumberRegister(str(tmp_path)).has_file(3, 1, TOKEN)
+    given.register_campaign_file(3, 1, TOKEN)
+    assert CampaignNumberRegister(str(tmp_path)).has_campaign_file(3, 1, TOKEN)
     assert (tmp_path / "other").read_text() == f"c.7 1 {TOKEN}\n"
 
 
@@ -178,23 +178,23 @@ def test_a_pipe_created_in_place_of_the_register_is_ignored(tmp_path: Path) -> N
     given = CampaignNumberRegister(str(tmp_path))
     os.mkfifo(tmp_path / "given")
 
-    given.register_file(3, 1, TOKEN)
+    given.register_campaign_file(3, 1, TOKEN)
 
-    assert CampaignNumberRegister(str(tmp_path)).has_file(3, 1, TOKEN)
-    given.register_file(4, 1, TOKEN)
+    assert CampaignNumberRegister(str(tmp_path)).has_campaign_file(3, 1, TOKEN)
+    given.register_campaign_file(4, 1, TOKEN)
     assert CampaignNumberRegister(str(tmp_path)).highest_campaign_number() == 4
 
 
 def test_a_register_line_cut_by_a_crash_is_written_again(tmp_path: Path) -> None:
-    CampaignNumberRegister(str(tmp_path)).register_file(1, 7, TOKEN)
+    CampaignNumberRegister(str(tmp_path)).register_campaign_file(1, 7, TOKEN)
     with open(tmp_path / "given", "a", encoding="ascii") as file:
         file.write("c.2 7 0123")
 
     cut = CampaignNumberRegister(str(tmp_path))
-    cut.register_file(2, 7, TOKEN)
+    cut.register_campaign_file(2, 7, TOKEN)
 
     assert (cut.highest_campaign_number(), [*CampaignNumberRegister(str(tmp_path)).campaign_numbers()]) == (2, [1, 2])
-    assert CampaignNumberRegister(str(tmp_path)).has_file(2, 7, TOKEN)
+    assert CampaignNumberRegister(str(tmp_path)).has_campaign_file(2, 7, TOKEN)
 
 
 def test_a_file_with_the_token_of_a_campaign_is_refused(site: Site) -> None:
@@ -236,7 +236,7 @@ def test_files_and_events_of_campaigns_that_ended_long_ago_are_removed(site: Sit
     site.intake.delete_old_files_and_events()
 
     assert site.files() == ["c.2"]
-    assert [one.campaign for one in events.open_events()] == [2]
+    assert [one.campaign for one in events.query_open_events()] == [2]
 
 
 def test_a_forward_jump_of_the_clock_removes_no_campaign_file(site: Site) -> None:
@@ -315,7 +315,7 @@ def test_an_event_stays_open_while_its_campaign_has_open_arrays(
 
     site.intake.delete_old_files_and_events()
 
-    assert bool(events.open_events()) is is_open
+    assert bool(events.query_open_events()) is is_open
 
 
 def test_answers_older_than_a_day_are_removed(site: Site) -> None:
@@ -565,7 +565,7 @@ def test_a_second_cancellation_drops_the_epilogue(site: Site) -> None:
     (kept,) = site.campaigns.unfinished_campaigns()
     told += [site.ask(verb, 1) for verb in (Verb.PURGE, Verb.CANCEL)]
 
-    assert (kept.is_winding_up, told) == (True, [Reply.DONE, Reply.NOT_ENDED, Reply.DONE])
+    assert (kept.awaits_epilogues_after_cancel, told) == (True, [Reply.DONE, Reply.NOT_ENDED, Reply.DONE])
     assert (site.campaigns.unfinished_campaigns(), site.ask(Verb.CANCEL, 1)) == ((), Reply.CANCELLED)
 
 
@@ -657,7 +657,7 @@ def test_a_cancelled_submitted_task_is_marked_until_its_end(site: Site) -> None:
 
 def test_a_task_waiting_for_its_second_attempt_is_cancelled(site: Site) -> None:
     site.taken("a", "b")
-    site.campaigns.drop_unsent_tasks(1)
+    site.campaigns.remove_all_unsent_tasks(1)
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=1, last=1, attempt=2))
 
     assert site.ask(Verb.CANCEL_TASK, 1, 1) is Reply.DONE
@@ -745,9 +745,9 @@ def test_one_cycle_processes_the_whole_inbox(site: Site) -> None:
         campaign_files_of_owners.write_owner_request_to_inbox(Verb.PAUSE, (1,), str(site.brought)) for _ in range(12)
     ]
 
-    process_inbox_before_cycle(site.intake.process_inbox_files, site.intake.list_unprocessed_files, Clock())
+    process_inbox_before_cycle(site.intake.process_inbox_files, site.intake.list_unprocessed_inbox_files, Clock())
 
-    assert site.intake.list_unprocessed_files() == []
+    assert site.intake.list_unprocessed_inbox_files() == []
     assert len([one for one in map(site.answer, tokens) if "campaign" in one]) == 15
 
 
@@ -774,9 +774,9 @@ def test_a_file_that_cannot_be_accepted_now_waits_for_the_next_cycle(
         looks.append(site.intake.process_inbox_files())
         return looks[-1]
 
-    process_inbox_before_cycle(take, site.intake.list_unprocessed_files, Clock())
+    process_inbox_before_cycle(take, site.intake.list_unprocessed_inbox_files, Clock())
 
-    assert (looks, len(site.intake.list_unprocessed_files())) == ([0, 0], 1)
+    assert (looks, len(site.intake.list_unprocessed_inbox_files())) == ([0, 0], 1)
 
 
 def test_a_dry_run_counts_inbox_files_and_leaves_them(site: Site) -> None:
@@ -784,7 +784,7 @@ def test_a_dry_run_counts_inbox_files_and_leaves_them(site: Site) -> None:
     campaign_files_of_owners.write_owner_request_to_inbox(Verb.CANCEL, (1,), str(site.brought))
     before = site.files()
 
-    assert len(site.intake.list_unprocessed_files()) == 2
+    assert len(site.intake.list_unprocessed_inbox_files()) == 2
     assert site.files() == before
     assert campaign_files_of_owners.withdraw_campaign_file(token, str(site.brought))
-    assert len(site.intake.list_unprocessed_files()) == 1
+    assert len(site.intake.list_unprocessed_inbox_files()) == 1

@@ -190,7 +190,7 @@ def test_a_black_hole_is_published_until_its_owner_trusts_it(site: Site) -> None
         events.store_events([replace(sink, closed_at=NOON)])
         events.store_success_records(record)
         site.publication.publish_campaigns([])
-        whole = files.read_published_campaign_file(PublishedCampaignList, site.folder)
+        whole = files.read_published_campaign_value(PublishedCampaignList, site.folder)
         shown.append(whole.campaigns[0].sinks)
 
     assert shown == [("beta",), ()]
@@ -205,7 +205,7 @@ def test_stressed_clusters_and_free_slots_are_published(site: Site) -> None:
 
     site.publication.publish_send_explanations(seen, campaign_cycle_plan.CampaignCyclePlan())
 
-    shown = files.read_published_campaign_file(PublishedTaskSendExplanations, site.folder)
+    shown = files.read_published_campaign_value(PublishedTaskSendExplanations, site.folder)
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
 
@@ -218,7 +218,7 @@ def test_slots_of_running_tasks_are_published_by_cluster(site: Site) -> None:
 
     EventAndCapacityPublisher(made_policy("beta"), site.database, Clock(), site.folder).publish_cluster_slots(seen)
 
-    shown = files.read_published_campaign_file(PublishedClusterSlotsList, site.folder)
+    shown = files.read_published_campaign_value(PublishedClusterSlotsList, site.folder)
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
 
@@ -231,7 +231,7 @@ def test_slots_of_a_cluster_without_campaigns_come_from_other_programs(site: Sit
 
     EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).publish_cluster_slots(seen, {"beta": beta})
 
-    shown = files.read_published_campaign_file(PublishedClusterSlotsList, site.folder)
+    shown = files.read_published_campaign_value(PublishedClusterSlotsList, site.folder)
     assert [(one.name, one.free_for_normal, one.slots) for one in shown.clusters] == [
         ("beta", 3, 4),
         ("gamma", None, None),
@@ -244,7 +244,7 @@ def test_no_parameter_or_command_is_published(site: Site) -> None:
     site.publication.publish_campaigns([])
 
     texts = [path.read_text() for path in Path(site.folder).rglob("*") if path.is_file()]
-    assert files.read_published_campaign_file(PublishedCampaignList, site.folder)
+    assert files.read_published_campaign_value(PublishedCampaignList, site.folder)
     assert not any(re.search(r"\brun\b", text) for text in texts)
 
 
@@ -278,7 +278,7 @@ def test_the_end_of_a_retried_task_is_subtracted_from_published_counts(site: Sit
     assert counts == [("beta", 3, 2), ("beta", -2, -2)]
     array = site.campaigns.insert_array(1, "beta", [(0, 2), (1, 2)], NOON)
     again = site.campaigns.unfinished_attempts(array)
-    site.campaigns.drop_unsent_tasks(1)
+    site.campaigns.remove_all_unsent_tasks(1)
     site.publication.publish_changed_tasks(map(site.ended, again, (Outcome.SUCCESS, Outcome.PROGRAM_ERROR)))
     ends = files.read_published_task_end_counts(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
@@ -306,7 +306,7 @@ def test_the_jdl_of_each_campaign_is_decoded_once(site: Site, monkeypatch: pytes
     site.campaigns.set_campaign_state(1, CampaignState.PAUSED)
     site.publication.publish_campaigns(())
 
-    shown = files.read_published_campaign_file(PublishedCampaignList, site.folder)
+    shown = files.read_published_campaign_value(PublishedCampaignList, site.folder)
     names = [(one.name, one.state, one.clusters) for one in shown.campaigns]
     paused, going = CampaignState.PAUSED, CampaignState.IN_TREATMENT
     assert names == [("sweep", paused, ("beta",)), ("later", going, ("beta",))]

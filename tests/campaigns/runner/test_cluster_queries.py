@@ -63,7 +63,7 @@ class Site:
         """Query the clusters as a program that was just started."""
         clock = Clock(lambda: NOON.timestamp() + self.after_s)
         asking = queries.ClusterSnapshotFetcher(POLICY, self.database, clock)
-        found = asking.fetch_snapshots({"beta", "removed"}, self.campaigns.open_arrays(), limit_s)
+        found = asking.fetch_snapshots({"beta", "removed"}, self.campaigns.query_open_arrays(), limit_s)
         self.troubles = asking.troubles
         return found
 

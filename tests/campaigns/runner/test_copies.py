@@ -68,11 +68,11 @@ class Site(GridSite):
 
     def copy(self) -> CampaignArray:
         self.do(CampaignCyclePlan(copies=(FIRST,)))
-        return self.campaigns.open_arrays()[-1]
+        return self.campaigns.query_open_arrays()[-1]
 
     def cycle(self, *ended: tuple[int, int, TaskAttemptOutcome]) -> CampaignCyclePlan:
         """Run a cycle in which these (task, attempt, outcome) ended; return the cycle's plan."""
-        arrays = self.campaigns.open_arrays()
+        arrays = self.campaigns.query_open_arrays()
         found = tuple(
             replace(one, outcome=outcome, wallclock_s=9)
             for array in arrays
@@ -123,7 +123,7 @@ def test_an_ended_task_gets_no_speculative_attempt(site: Site) -> None:
 
     site.do(CampaignCyclePlan(copies=(FIRST, replace(FIRST, tasks=(7,)))))
 
-    assert len(site.campaigns.open_arrays()) == 1
+    assert len(site.campaigns.query_open_arrays()) == 1
 
 
 def test_the_first_success_ends_a_task_and_its_other_attempts_are_deleted(site: Site) -> None:
@@ -197,9 +197,9 @@ def test_a_refused_speculative_attempt_opens_no_event(site: Site, error: Gridbri
 
     site.copy()
 
-    assert [one.number for one in site.campaigns.open_arrays()] == [1]
+    assert [one.number for one in site.campaigns.query_open_arrays()] == [1]
     assert (site.campaign.ended, site.campaigns.count_unsent_tasks()) == (0, {})
-    assert EventAndSuccessRecordRows(site.database).open_events() == ()
+    assert EventAndSuccessRecordRows(site.database).query_open_events() == ()
     assert site.outcomes()[1, 2] is COPY
 
 
@@ -224,7 +224,7 @@ def test_an_unreleased_speculative_attempt_is_deleted_after_the_tasks_success(si
 
     assert plan.resumed == ()
     assert site.grid.told[-1].startswith("delete 2")
-    assert [one.number for one in site.campaigns.open_arrays()] == [1]
+    assert [one.number for one in site.campaigns.query_open_arrays()] == [1]
     assert (site.campaign.ended, site.campaign.failed) == (1, 0)
     assert site.outcomes()[1, 2] is COPY
 
@@ -285,8 +285,8 @@ def late_tasks(
     }
     if waiting:
         del answers["beta"]
-    arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.open_arrays())
-    return CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).find_late_tasks(
+    arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.query_open_arrays())
+    return CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).find_long_running_attempts(
         [site.campaign], arrays, answers, group_attempts_by_task(site.copies.competing_attempts([1])), NOON + 2 * MINUTE
     )
 
@@ -334,16 +334,16 @@ def test_tasks_at_a_silent_cluster_count_as_running(site: Site) -> None:
 
 def test_paused_or_not_idempotent_campaigns_have_no_late_tasks(site: Site) -> None:
     one = site.campaign
-    look = CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).find_late_tasks
+    look = CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).find_long_running_attempts
     plain = replace(one, jdl=replace(one.jdl, is_idempotent=False))
     paused = replace(one, state=CampaignState.PAUSED)
 
-    assert look([plain, paused], site.campaigns.open_arrays(), {}, {}, NOON) == ()
+    assert look([plain, paused], site.campaigns.query_open_arrays(), {}, {}, NOON) == ()
 
 
 def test_a_task_with_two_running_attempts_counts_once_in_a_forecast(site: Site) -> None:
     site.copy()
-    arrays = site.campaigns.open_arrays()
+    arrays = site.campaigns.query_open_arrays()
     other = replace(row(1), job_id=72, since=NOON + MINUTE)
     jobs = {"beta": {71: (row(1), row(2))}, "gamma": {72: (other,)}}
     answers = {

@@ -58,7 +58,7 @@ OFF_BETA = (TaskCountByExclusions(tasks=2, avoid=("beta",)),)
 
 
 def only_open_array(campaigns: CampaignRows) -> CampaignArray:
-    (array,) = campaigns.open_arrays()
+    (array,) = campaigns.query_open_arrays()
     return array
 
 
@@ -74,13 +74,13 @@ def test_one_call_submits_several_arrays_and_the_next_cycle_the_remaining(site: 
     do = site.executor(most=2).execute_plan
     site.grid.takes = 1
     do(send("beta", 3))
-    first, second = site.campaigns.open_arrays()
+    first, second = site.campaigns.query_open_arrays()
     site.grid.takes = 9
     do(Plan(resumed=(second,)))
 
     assert (first.size, second.size, second.state) == (2, 1, ArraySubmissionState.INTENDED)
     assert site.grid.told == ["submit 1 beta 0:1,1:1", "release 1 71", "submit 2 beta 2:1", "release 2 72"]
-    assert [one.state for one in site.campaigns.open_arrays()] == [ArraySubmissionState.RELEASED] * 2
+    assert [one.state for one in site.campaigns.query_open_arrays()] == [ArraySubmissionState.RELEASED] * 2
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_tasks_refused_by_a_cluster_are_submitted_to_another_cluster(site: Site)
     site.do(SEND)
 
     found = site.campaigns.find_campaign(1)
-    assert (found.ended, found.failed, site.campaigns.open_arrays()) == (0, 0, ())
+    assert (found.ended, found.failed, site.campaigns.query_open_arrays()) == (0, 0, ())
     assert open_event_counts(site.campaigns) == {(CampaignEventCode.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
     assert reasons_of_open_events(site.campaigns) == {"no such queue"}
     site.grid.failing.clear()
@@ -180,7 +180,7 @@ def test_a_refused_task_returns_to_a_cluster_only_if_the_plan_says_so(site: Site
 
 
 def test_the_planned_number_of_tasks_of_each_exclusion_is_submitted(site: Site) -> None:
-    site.campaigns.drop_unsent_tasks(1)
+    site.campaigns.remove_all_unsent_tasks(1)
     free = WaitingTaskRange(first=0, last=9, attempt=2, priority=PRIORITY_AT_ONCE)
     off_beta = WaitingTaskRange(first=10, last=19, attempt=2, avoid=("beta",))
     site.campaigns.add_unsent_tasks(1, free, off_beta)
@@ -275,7 +275,7 @@ def test_a_retry_refused_by_root_still_counts_in_its_event(site: Site, sent: int
         for one in site.campaigns.unfinished_attempts(only_open_array(site.campaigns))
     ]
     site.do(Plan(ended=tuple(ended), over=(only_open_array(site.campaigns),)))
-    site.tries.set_attempts_past(1, [0, 1])
+    site.tries.set_past_mark_of_attempts(1, [0, 1])
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=0, last=1, attempt=2))
     site.campaigns.add_to_task_counts(1, -2, -2)
     site.grid.failing["submit"] = RootCampaignRefusal("not the file")
@@ -296,7 +296,7 @@ def test_a_campaign_that_ended_in_roots_ledger_is_cancelled(site: Site) -> None:
 
     found = site.campaigns.find_campaign(1)
     assert (found.state, found.ended_at is not None) == (CampaignState.CANCELLED, True)
-    assert (site.campaigns.open_arrays(), site.campaigns.count_unsent_tasks()) == ((), {})
+    assert (site.campaigns.query_open_arrays(), site.campaigns.count_unsent_tasks()) == ((), {})
     assert open_event_counts(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
 
 
@@ -326,7 +326,7 @@ def test_a_terminated_campaign_stays_terminated(site: Site) -> None:
     site.do(Plan(resumed=(only_open_array(site.campaigns),)))
 
     found = site.campaigns.find_campaign(1)
-    assert (found.state, site.campaigns.open_arrays()) == (CampaignState.TERMINATED, ())
+    assert (found.state, site.campaigns.query_open_arrays()) == (CampaignState.TERMINATED, ())
     assert (CampaignEventCode.RESTORED, "", 0, 0) not in open_event_counts(site.campaigns)
 
 
@@ -340,7 +340,7 @@ def test_a_temporary_refusal_opens_an_event_and_doubles_the_pause(site: Site) ->
     do(Plan(resumed=(only_open_array(site.campaigns),)))
 
     assert open_event_counts(site.campaigns) == {(CampaignEventCode.SUBMIT_JOB, "beta", 4, 1)}
-    (event,) = EventAndSuccessRecordRows(site.database).open_events()
+    (event,) = EventAndSuccessRecordRows(site.database).query_open_events()
     assert event.until
     assert event.until - event.last_at == timedelta(seconds=120)
     assert event.why == "unreachable"
@@ -382,7 +382,7 @@ def test_an_array_that_root_cannot_delete_stays_open(site: Site) -> None:
     assert open_event_counts(site.campaigns) == {(CampaignEventCode.NO_LEDGER, "beta", 2, 0)}
     site.grid.failing.clear()
     site.do(Plan(deleted=(held,)))
-    assert site.campaigns.open_arrays() == ()
+    assert site.campaigns.query_open_arrays() == ()
     assert open_event_counts(site.campaigns) == set()
 
 
@@ -427,12 +427,12 @@ def test_a_task_queued_again_by_the_import_avoids_its_overrun_cluster(site: Site
 
 
 def open_event_counts(campaigns: CampaignRows) -> set[tuple[CampaignEventCode, str, int, int]]:
-    events = EventAndSuccessRecordRows(campaigns.database).open_events()
+    events = EventAndSuccessRecordRows(campaigns.database).query_open_events()
     return {(one.code, one.cluster, one.tasks, one.probes) for one in events}
 
 
 def reasons_of_open_events(campaigns: CampaignRows) -> set[str]:
-    return {one.why for one in EventAndSuccessRecordRows(campaigns.database).open_events()}
+    return {one.why for one in EventAndSuccessRecordRows(campaigns.database).query_open_events()}
 
 
 @pytest.mark.parametrize(
@@ -460,7 +460,7 @@ def test_task_ends_recorded_before_a_kill_count_once(site: Site, monkeypatch: py
     act.execute_plan(Plan(ended=left, over=(array,)))
 
     assert len(left) == 2
-    assert site.campaigns.open_arrays() == ()
+    assert site.campaigns.query_open_arrays() == ()
     found = site.campaigns.find_campaign(1)
     assert (found.ended, found.failed) == (ENDS_PER_TRANSACTION + 2, 0)
 
@@ -489,8 +489,8 @@ def test_an_array_of_a_cancelled_campaign_is_deleted(site: Site, fails: str, kno
     site.do(Plan(deleted=(only_open_array(site.campaigns),)))
 
     assert site.grid.told[-1].startswith("delete 1")
-    assert [one.job_id for one in site.campaigns.open_arrays()] == left
-    assert all(one.state is ArraySubmissionState.RELEASED for one in site.campaigns.open_arrays())
+    assert [one.job_id for one in site.campaigns.query_open_arrays()] == left
+    assert all(one.state is ArraySubmissionState.RELEASED for one in site.campaigns.query_open_arrays())
 
 
 def test_arrays_of_roots_ledger_are_imported_before_new_submissions(site: Site) -> None:
@@ -503,7 +503,7 @@ def test_arrays_of_roots_ledger_are_imported_before_new_submissions(site: Site) 
 
     site.do(Plan(behind=(1,), sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=1),)))
 
-    first, second = site.campaigns.open_arrays()
+    first, second = site.campaigns.query_open_arrays()
     assert (second.number, second.cluster, second.job_id) == (2, "gamma", 44)
     assert [(one.task, one.attempt) for one in site.campaigns.unfinished_attempts(first)] == [(0, 1)]
     assert [(one.task, one.attempt) for one in site.campaigns.unfinished_attempts(second)] == [(1, 2)]
@@ -528,4 +528,4 @@ def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
     site.executor(ownerless=for_nobody).execute_plan(Plan(deleted=(array,)))
 
     assert asked == [array]
-    assert [(one.state, one.job_id) for one in site.campaigns.open_arrays()] == expected
+    assert [(one.state, one.job_id) for one in site.campaigns.query_open_arrays()] == expected

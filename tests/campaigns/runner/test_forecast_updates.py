@@ -11,7 +11,7 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
-    forecast_error_share,
+    relative_error_of_forecast,
     summarize_forecast_errors,
 )
 from gridbridge.model.campaigns import campaign_cycle_plan
@@ -135,7 +135,7 @@ def test_the_first_forecast_after_half_of_the_tasks_is_compared_with_the_end(sit
 
     again = site.predictions.read_forecasts()
     assert again == (replace(kept, ended_at=site.now),)
-    assert told.forecast_error == forecast_error_share(again[0])
+    assert told.forecast_error == relative_error_of_forecast(again[0])
     assert told.p50_at is None
     assert site.forecasts.published_forecast_accuracy() is not None
     assert site.made().published_forecast_accuracy() == site.forecasts.published_forecast_accuracy()
@@ -164,8 +164,8 @@ def test_a_forecast_error_is_a_share_of_the_predicted_time(minutes: int, error: 
     )
     ended = replace(kept, ended_at=NOON + timedelta(minutes=minutes))
 
-    assert forecast_error_share(kept) is None
-    assert forecast_error_share(ended) == error
+    assert relative_error_of_forecast(kept) is None
+    assert relative_error_of_forecast(ended) == error
     assert summarize_forecast_errors([kept, ended]) == PublishedForecastErrors(
         forecasts=1, p90_held=held, median_error=abs(error)
     )
@@ -173,9 +173,9 @@ def test_a_forecast_error_is_a_share_of_the_predicted_time(minutes: int, error: 
 
 
 def test_ended_tasks_are_counted_by_minute(site: Site) -> None:
-    site.predictions.add_ended_tasks(1, "beta", 3, NOON + timedelta(seconds=5))
-    site.predictions.add_ended_tasks(1, "beta", 4, NOON + timedelta(seconds=50))
-    site.predictions.add_ended_tasks(1, "beta", 2, NOON + timedelta(seconds=70))
+    site.predictions.add_count_of_ended_tasks(1, "beta", 3, NOON + timedelta(seconds=5))
+    site.predictions.add_count_of_ended_tasks(1, "beta", 4, NOON + timedelta(seconds=50))
+    site.predictions.add_count_of_ended_tasks(1, "beta", 2, NOON + timedelta(seconds=70))
 
     since = NOON + timedelta(minutes=1)
     assert site.predictions.count_tasks_ended_since(1, NOON - timedelta(hours=1)) == {"beta": (2, since)}
@@ -184,8 +184,8 @@ def test_ended_tasks_are_counted_by_minute(site: Site) -> None:
 
 def test_old_end_counts_are_deleted(site: Site) -> None:
     for minutes in (0, 1, 90):
-        site.predictions.add_ended_tasks(1, "beta", 3, NOON + timedelta(minutes=minutes))
-    site.predictions.add_ended_tasks(2, "gamma", 1, NOON)
+        site.predictions.add_count_of_ended_tasks(1, "beta", 3, NOON + timedelta(minutes=minutes))
+    site.predictions.add_count_of_ended_tasks(2, "gamma", 1, NOON)
 
     site.predictions.delete_old_end_counts(NOON + timedelta(hours=1))
 

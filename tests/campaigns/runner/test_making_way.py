@@ -92,7 +92,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     site = Site(tmp_path)
     monkeypatch.setattr(status, "query_cluster_snapshot", site.beta.snapshot)
     monkeypatch.setattr(blocked_job_reader, "query_blocked_jobs", site.beta.who)
-    monkeypatch.setattr(blocked_job_reader, "query_possible_instances", lambda *_: site.beta.could_start)
+    monkeypatch.setattr(blocked_job_reader, "query_instances_able_to_run_job", lambda *_: site.beta.could_start)
     yield site
     site.nikita.database.close()
 
@@ -200,7 +200,7 @@ def test_a_stored_preemption_decision_is_replayed(site: Site) -> None:
 def test_the_job_that_preempted_a_task_is_published(site: Site, tmp_path: Path) -> None:
     cycle(site.nikita)
     campaigns = CampaignRows(site.nikita.database)
-    array = campaigns.open_arrays()[0]
+    array = campaigns.query_open_arrays()[0]
     ended = [replace(one, outcome=TaskAttemptOutcome.PREEMPTED) for one in campaigns.unfinished_attempts(array)]
     campaigns.record_attempt_ends(ended)
     known = CampaignTaskRows(site.nikita.database)

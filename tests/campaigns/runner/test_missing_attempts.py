@@ -41,7 +41,7 @@ class Rounds:
         """Run a cycle whose job list lacks these tasks; return for how many seconds each task is missing."""
         self.missing.load_missing_tasks()
         absent = [self.attempts[n] for n in gone]
-        (array,) = self.campaigns.open_arrays()
+        (array,) = self.campaigns.query_open_arrays()
         listed = {one.place for one in self.attempts} - {one.place for one in absent}
         self.missing.record_listed_tasks(array, listed, self.running & listed)
         told = self.missing.missing_seconds_by_attempt(absent)
@@ -103,7 +103,7 @@ def test_a_changed_clock_makes_no_task_missing_for_longer(site: Rounds) -> None:
 
 
 def test_started_tasks_are_remembered_until_their_ends(site: Rounds) -> None:
-    (array,) = site.campaigns.open_arrays()
+    (array,) = site.campaigns.query_open_arrays()
     site.running = {1, 2}
     site.look()
     site.running = {1}
@@ -121,7 +121,7 @@ def test_started_tasks_are_known_to_the_next_process(site: Rounds) -> None:
     site.new_process()
     site.look(0, 1)
     site.new_process()
-    (array,) = site.campaigns.open_arrays()
+    (array,) = site.campaigns.query_open_arrays()
 
     assert site.missing.indices_of_started_tasks(array) == {1, 2}
     site.missing.save_started_tasks([])
@@ -133,6 +133,6 @@ def test_started_tasks_are_known_to_the_next_process(site: Rounds) -> None:
 def test_a_damaged_file_of_started_tasks_is_ignored(site: Rounds, kept: str) -> None:
     site.ran.write_text(kept)
     site.new_process()
-    (array,) = site.campaigns.open_arrays()
+    (array,) = site.campaigns.query_open_arrays()
 
     assert site.missing.indices_of_started_tasks(array) == set()

@@ -157,7 +157,7 @@ def test_nikita_queries_a_cluster_again_before_a_deletion(
     shared = query_result_to_share(
         seen, sent, identify_cluster_query(configured_cluster_address(policy, "beta"), ()), site.now[0]
     )
-    ClusterSnapshotSharing(site.nikita.database, Clock()).put("beta", shared)
+    ClusterSnapshotSharing(site.nikita.database, Clock()).share_query_result("beta", shared)
     monkeypatch.setattr(status, "query_cluster_snapshot", lambda *_: told.append(1) or (runs_now, 0.1))  # type: ignore[func-returns-value]
     later(site, 10)
 
@@ -228,7 +228,7 @@ def test_a_stored_deletion_decision_is_replayed(site: Site) -> None:
 
 def test_a_deletion_mark_lasts_until_the_attempts_end(site: Site) -> None:
     marks, campaigns = TaskDeletionMarkRows(site.nikita.database), CampaignRows(site.nikita.database)
-    marks.mark_tasks(overflow_deletion(range(1, 3)))
+    marks.mark_tasks_for_deletion(overflow_deletion(range(1, 3)))
     first, _, *_ = campaigns.unfinished_attempts(site.array)
 
     campaigns.record_attempt_ends([replace(first, outcome=campaign_model.TaskAttemptOutcome.WIPED)])
@@ -309,10 +309,10 @@ def test_a_prologue_or_epilogue_is_deleted_only_if_it_overruns(site: Site, step:
 def test_an_unneeded_prologue_is_deleted_only_while_it_waits(site: Site) -> None:
     array, marks = started_step(site.nikita, PROLOGUE), TaskDeletionMarkRows(site.nikita.database)
     unneeded = replace(move_mark(range(1, 2)), wiped_for=Reason.UNNEEDED)
-    marks.mark_tasks(unneeded)
+    marks.mark_tasks_for_deletion(unneeded)
     plan = cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array)
     left = [*site.cell.deleted], marks.deletion_marks()
-    marks.mark_tasks(unneeded)
+    marks.mark_tasks_for_deletion(unneeded)
     cycle(site, beta_snapshot(row(range(1, 2))), array)
 
     assert (left, len(plan.spared)) == (([], {}), 1)
@@ -411,7 +411,7 @@ def move_mark(places: range) -> ArrayTaskDeletion:
 
 def test_only_waiting_tasks_are_moved(site: Site) -> None:
     marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.mark_tasks(move_mark(range(1, 4)))
+    marks.mark_tasks_for_deletion(move_mark(range(1, 4)))
     site.cell.begun = (range(2, 3),)
 
     cycle(site, beta_snapshot(row(range(1, 6))))
@@ -444,7 +444,7 @@ def test_a_failed_deletion_of_held_tasks_is_repeated(site: Site) -> None:
 
 def test_a_failed_move_keeps_its_marks(site: Site) -> None:
     marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.mark_tasks(move_mark(range(1, 4)))
+    marks.mark_tasks_for_deletion(move_mark(range(1, 4)))
     site.cell.fails = True
 
     cycle(site, beta_snapshot(row(range(1, 6))))
@@ -464,7 +464,9 @@ def test_a_failed_move_keeps_its_marks(site: Site) -> None:
 def test_marked_tasks_are_moved_while_they_are_listed(
     site: Site, reason: Reason, rows: list[ClusterJobListRow], deleted: tuple[range, ...]
 ) -> None:
-    TaskDeletionMarkRows(site.nikita.database).mark_tasks(replace(move_mark(range(1, 3)), wiped_for=reason))
+    TaskDeletionMarkRows(site.nikita.database).mark_tasks_for_deletion(
+        replace(move_mark(range(1, 3)), wiped_for=reason)
+    )
 
     cycle(site, beta_snapshot(*rows))
 
@@ -474,7 +476,7 @@ def test_marked_tasks_are_moved_while_they_are_listed(
 @pytest.mark.parametrize("fact", [QueueStartBlocker.DISABLED, QueueStartBlocker.UNREACHABLE])
 def test_only_waiting_marked_tasks_are_moved_from_a_disabled_cluster(site: Site, fact: str) -> None:
     marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.mark_tasks(move_mark(range(1, 4)))
+    marks.mark_tasks_for_deletion(move_mark(range(1, 4)))
     later(site, 9999)
     rows = row(range(1, 3)), row(range(3, 4), RUNNING, since=NOON), row(range(4, 6))
 
@@ -488,7 +490,7 @@ def test_a_held_task_that_its_owner_cancelled_is_deleted(site: Site) -> None:
     """Nikita may have held the task for a move before a kill."""
     assert site.array
     marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.mark_tasks(move_mark(range(1, 3)))
+    marks.mark_tasks_for_deletion(move_mark(range(1, 3)))
     marks.mark_task_cancelled(1, 1)
 
     cycle(site, beta_snapshot(row(range(2, 3), HELD)))

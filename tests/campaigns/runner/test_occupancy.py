@@ -118,9 +118,9 @@ def test_held_fresh_and_old_waiting_tasks_are_counted_separately() -> None:
     ages = (timedelta(seconds=age_s) for age_s in (10, 299, 301))
     counted = [count_listed_tasks_by_cluster([array], answers, NOON + age)[0] for age in ages]
 
-    assert [(one.waiting, one.held, one.startable) for one in counted] == [(5, 3, 2)] * 3
+    assert [(one.waiting, one.held, one.startable_task_count) for one in counted] == [(5, 3, 2)] * 3
     assert [(one.fresh, one.old) for one in counted] == [(2, 0), (0, 0), (0, 2)]
-    assert [one.is_stuck for one in counted] == [False, False, True]
+    assert [one.have_tasks_waited_too_long for one in counted] == [False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray
     for number in (*BOBS, ALICES):
         array = campaigns.create_array(number, cluster, 1, NOON)
         campaigns.set_array_state(array, ArrayState.RELEASED, 7)
-    return campaigns.open_arrays()
+    return campaigns.query_open_arrays()
 
 
 def test_a_hanging_call_postpones_further_calls_of_its_owner_there(site: Site) -> None:
@@ -95,7 +95,7 @@ def test_a_hanging_call_postpones_further_calls_of_its_owner_there(site: Site) -
     site.do(sends(1, 2, 5, clusters=("gamma", "beta")))
 
     assert site.grid.calls() == [(1, "gamma"), (1, "beta"), (2, "beta"), (5, "gamma"), (5, "beta")]
-    told = {one.campaign: one.code for one in EventAndSuccessRecordRows(site.campaigns.database).open_events()}
+    told = {one.campaign: one.code for one in EventAndSuccessRecordRows(site.campaigns.database).query_open_events()}
     assert told == {1: CampaignEventCode.SUBMIT_JOB, 2: CampaignEventCode.SUBMIT_JOB}
 
 
@@ -137,9 +137,9 @@ def test_slow_successful_calls_of_an_owner_have_60_s_in_a_cycle(site: Site) -> N
     site.do(sends(*BOBS, ALICES))
 
     assert site.grid.calls() == [(1, "gamma"), (2, "gamma"), (ALICES, "gamma")]
-    left = [one for one in site.campaigns.open_arrays() if one.state is ArrayState.INTENDED]
+    left = [one for one in site.campaigns.query_open_arrays() if one.state is ArrayState.INTENDED]
     assert [one.campaign for one in left] == [3, 4]
-    assert EventAndSuccessRecordRows(site.campaigns.database).open_events() == ()
+    assert EventAndSuccessRecordRows(site.campaigns.database).query_open_events() == ()
     site.do(CampaignCyclePlan(resumed=tuple(left)))
     assert site.grid.calls() == [(3, "gamma"), (4, "gamma")]
 

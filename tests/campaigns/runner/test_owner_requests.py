@@ -73,7 +73,7 @@ class Site:
         values = {"opened_at": NOON, "last_at": NOON} | known | other
         event = CampaignEvent(code=code, **values)  # type: ignore[arg-type]
         self.events.store_events([event])
-        return max(one.number for one in self.events.open_events())
+        return max(one.number for one in self.events.query_open_events())
 
     def run(self, outcome: Outcome, status: int | None = None) -> tuple[TaskRetry, ...]:
         """Run the last task at beta to this outcome; return its planned retry."""
@@ -111,7 +111,7 @@ def test_only_owner_and_root_close_an_event(site: Site) -> None:
     assert answers == [Reply.NOT_THEIRS, Reply.DONE, Reply.CLOSED]
     assert site.ask(Verb.FIX, site.open(Code.BLACKLIST), ROOT) is Reply.DONE
     assert site.ask(Verb.FIX, 99) is Reply.UNKNOWN
-    assert site.events.open_events() == ()
+    assert site.events.query_open_events() == ()
 
 
 @pytest.mark.parametrize("verb", [one for one in CampaignOwnerRequestHandler.VERBS if one not in OF_EVENTS])
@@ -160,7 +160,7 @@ def test_tasks_without_a_reliable_end_are_declared_lost(
 
     assert site.ask(Verb.RESUBMIT, number, refused) is Reply.NOT_THEIRS
     assert site.ask(Verb.RESUBMIT, number, accepted) is Reply.DONE
-    (known,) = site.events.open_events()
+    (known,) = site.events.query_open_events()
     assert known.until
     assert site.ask(Verb.FIX, number, accepted) is Reply.DONE
 
@@ -179,7 +179,7 @@ def test_a_retry_does_not_close_the_event_of_a_black_hole(site: Site) -> None:
     number = site.open(Code.SINK)
 
     assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_AGAIN
-    assert [one.number for one in site.events.open_events()] == [number]
+    assert [one.number for one in site.events.query_open_events()] == [number]
     assert site.events.list_black_holes() == ((1, "beta"),)
 
 
@@ -189,12 +189,12 @@ def test_a_black_hole_stays_listed_until_its_owner_closes_its_event(site: Site) 
     later = datetime.now(UTC) + timedelta(days=31)
     site.events.delete_old_events(later)
 
-    assert site.events.open_events() == ()
+    assert site.events.query_open_events() == ()
     assert site.events.list_black_holes() == ((1, "beta"),)
-    assert [one.number for one in site.events.events_to_show(later)] == [number]
+    assert [one.number for one in site.events.query_events_to_publish(later)] == [number]
     tokens = ("1", "2")
     assert [site.ask(Verb.FIX, number, token=one) for one in tokens] == [Reply.DONE, Reply.CLOSED]
-    assert site.events.list_black_holes() == site.events.events_to_show(later) == ()
+    assert site.events.list_black_holes() == site.events.query_events_to_publish(later) == ()
 
 
 def test_a_retry_request_repeated_after_a_kill_is_executed_once(site: Site) -> None:
@@ -205,7 +205,7 @@ def test_a_retry_request_repeated_after_a_kill_is_executed_once(site: Site) -> N
 
     assert answers == [Reply.DONE, Reply.DONE, Reply.CLOSED]
     assert len(site.campaigns.list_unsent_tasks(1)) == 2
-    assert [*CampaignNumberRegister(site.folder).retries_since(0)] == [(1, "t")]
+    assert [*CampaignNumberRegister(site.folder).retry_requests_since(0)] == [(1, "t")]
     assert site.campaigns.has_executed_request("t", 1)
 
 
@@ -220,14 +220,14 @@ def test_a_large_retry_is_split_over_several_cycles(
     (tmp_path / "taken").mkdir()
     looks = []
     for _ in range(3):
-        slow.start_time_limit()
+        slow.begin_request_time_limit()
         done = owner_requests.execute_owner_request(
             asked, {Verb.RESUBMIT: slow.execute_request}, site.folder, str(tmp_path)
         )
         looks.append((done, [one.first for one in site.campaigns.list_unsent_tasks(1)]))
 
     assert looks == [(False, [0, 4]), (False, [0, 1, 4]), (True, [0, 1, 4])]
-    assert site.events.open_events() == ()
+    assert site.events.query_open_events() == ()
 
 
 def test_the_tasks_of_an_event_are_retried_once(site: Site) -> None:
@@ -286,7 +286,7 @@ def test_earlier_failures_do_not_count_after_the_owners_retry(
     site: Site, outcome: Outcome, code: Code, times: int, then: Outcome, avoid: tuple[str, ...]
 ) -> None:
     for attempt in range(1, times + 1):
-        site.campaigns.drop_unsent_tasks(1)
+        site.campaigns.remove_all_unsent_tasks(1)
         site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=4, last=4, attempt=attempt))
         site.run(outcome)
     number = site.open(code, kind=CampaignEventSubject.TASK, tasks=1)
@@ -307,7 +307,7 @@ def test_a_retry_interrupted_by_a_kill_is_completed(site: Site, monkeypatch: pyt
         site.ask(Verb.RESUBMIT, number)
     monkeypatch.undo()
 
-    assert [one.number for one in site.events.open_events()] == [number]
+    assert [one.number for one in site.events.query_open_events()] == [number]
     assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
     found = site.campaigns.find_campaign(1)
     assert (found.state, found.ended) == (CampaignState.IN_TREATMENT, 2)
@@ -320,7 +320,7 @@ def test_a_retry_in_an_ended_campaign_makes_root_reopen_it(site: Site) -> None:
     assert site.taken_up == []
     number = site.open(Code.BLACKLIST)
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
-    site.campaigns.record_end_in_ledger(1)
+    site.campaigns.record_ledger_has_campaign_end(1)
 
     assert site.ask(Verb.RESUBMIT, number, BOB) is Reply.NOT_THEIRS
     assert site.taken_up == []
@@ -336,7 +336,7 @@ def test_no_task_is_retried_if_root_does_not_reopen_the_campaign(site: Site, cap
     site.refuses = True
 
     assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_TAKEN_UP
-    assert [number] == [one.number for one in site.events.open_events()]
+    assert [number] == [one.number for one in site.events.query_open_events()]
     assert "event=not_taken_up campaign=1" in caplog.text
     assert site.begun == [[1]]
 
@@ -369,7 +369,7 @@ def test_no_task_is_retried_while_root_refuses_the_campaigns_file(site: Site) ->
     assert site.taken_up == []
     found = site.campaigns.find_campaign(1)
     assert (found.state, found.failed) == (CampaignState.TERMINATED, 3)
-    assert [one.number for one in site.events.open_events()] == [number, refused]
+    assert [one.number for one in site.events.query_open_events()] == [number, refused]
     assert site.ask(Verb.FIX, refused) is Reply.DONE
     assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
 
@@ -378,7 +378,7 @@ def test_no_task_of_a_cancelled_campaign_is_retried(site: Site) -> None:
     number = site.open(Code.EXIT_ERROR, kind=CampaignEventSubject.TASK, exit_status=3)
     site.ask(Verb.CANCEL, 1)
 
-    assert site.events.open_events() == ()
+    assert site.events.query_open_events() == ()
     assert site.ask(Verb.RESUBMIT, number) is Reply.CLOSED
 
 
@@ -394,7 +394,7 @@ def test_no_task_of_a_test_campaign_is_retried(tmp_path: Path, state: CampaignSt
     found = site.campaigns.find_campaign(1)
     assert (found.state, found.ended, found.failed) == (state, 4, 3)
     assert site.campaigns.list_unsent_tasks(1) == waiting
-    assert [one.number for one in site.events.open_events()] == [number]
+    assert [one.number for one in site.events.query_open_events()] == [number]
     assert site.taken_up == []
     assert site.ask(Verb.FIX, number) is Reply.DONE
     site.database.close()

@@ -19,7 +19,7 @@ FAR = SshLogin(host="beta")
 
 
 class Lost(ssh.OpenSshClient):
-    def carry(self, login: SshLogin, *_: object) -> tuple[CompletedProgram, bool]:
+    def run_ssh_request(self, login: SshLogin, *_: object) -> tuple[CompletedProgram, bool]:
         raise CommandFailed((login.host,), None)
 
 
@@ -35,10 +35,10 @@ class Calling:
         self.beats_after: list[int] = []
         self.is_released = False
 
-    def beat(self) -> None:
+    def send_heartbeat(self) -> None:
         self.beats += 1
 
-    def wait(self, _: float) -> bool:
+    def wait_for_signal(self, _: float) -> bool:
         return True
 
     @contextmanager

@@ -66,7 +66,7 @@ def test_each_prologue_and_epilogue_has_its_own_task_number(site: Site) -> None:
 
 def test_a_prologue_does_not_count_as_a_task(site: Site) -> None:
     site.begin(PROLOGUE)
-    (array,) = site.campaigns.open_arrays()
+    (array,) = site.campaigns.query_open_arrays()
     (one,) = site.campaigns.unfinished_attempts(array)
     ended = replace(one, outcome=TaskAttemptOutcome.SUCCESS, wallclock_s=7)
     site.do(CampaignCyclePlan(stepped=(ended,), over=(array,)))
@@ -76,7 +76,7 @@ def test_a_prologue_does_not_count_as_a_task(site: Site) -> None:
     assert CampaignTaskRows(site.database).last_submitted_task(1) == -1
     assert site.campaigns.run_times_by_cluster(1) == {}
     last = site.tries.last_arrays_by_cluster(1, ("beta", "gamma"))
-    assert (site.tries.clusters_of_campaign(1), last) == (frozenset(), {"gamma": 1})
+    assert (site.tries.query_clusters_with_task_attempts(1), last) == (frozenset(), {"gamma": 1})
     assert site.known() == [(PROLOGUE, "gamma", 1, TaskAttemptOutcome.SUCCESS)]
 
 
@@ -91,7 +91,7 @@ def test_a_refused_prologue_fails_no_task_unless_root_refuses_the_campaign(
     failed = 3 if isinstance(trouble, RootCampaignRefusal) else 0
     assert (found.ended, found.failed) == (failed, failed)
     assert site.known() == [(PROLOGUE, "gamma", 1, TaskAttemptOutcome.SETUP_ERROR)]
-    assert site.campaigns.open_arrays() == ()
+    assert site.campaigns.query_open_arrays() == ()
 
 
 def test_a_cancelled_campaign_is_unfinished_until_its_epilogues_ended(site: Site) -> None:
@@ -100,7 +100,11 @@ def test_a_cancelled_campaign_is_unfinished_until_its_epilogues_ended(site: Site
     site.do(CampaignCyclePlan(wound_up=(1,)))
 
     found = site.campaigns.find_campaign(1)
-    assert (before.is_winding_up, found.is_winding_up, found.state) == (True, False, CampaignState.CANCELLED)
+    assert (before.awaits_epilogues_after_cancel, found.awaits_epilogues_after_cancel, found.state) == (
+        True,
+        False,
+        CampaignState.CANCELLED,
+    )
     assert site.campaigns.unfinished_campaigns() == ()
 
 
@@ -129,7 +133,7 @@ def test_an_array_with_other_tasks_in_the_ledger_gets_no_job_id(site: Site, monk
     monkeypatch.setattr(site.grid, "list_root_ledger_arrays", ledger_arrays)
     site.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=1),)))
 
-    (array,) = site.campaigns.open_arrays()
+    (array,) = site.campaigns.query_open_arrays()
     assert (array.state, array.job_id) == (ArraySubmissionState.INTENDED, 0)
 
 
@@ -137,7 +141,7 @@ def test_an_array_with_other_tasks_in_the_ledger_gets_no_job_id(site: Site, monk
 def test_an_abandoned_prologue_is_deleted_before_it_counts_as_ended(site: Site, job_id: int, is_over: bool) -> None:
     site.grid.failing["submit"] = GridbridgeError("no answer")
     site.begin(PROLOGUE)
-    (array,) = site.campaigns.open_arrays()
+    (array,) = site.campaigns.query_open_arrays()
     site.grid.ledger = (RootLedgerArray(number=1, cluster="gamma", tasks=(), job_id=job_id),)
     site.do(CampaignCyclePlan(unsent=(array,)))
 

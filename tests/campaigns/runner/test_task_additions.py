@@ -40,8 +40,8 @@ def test_added_tasks_are_numbered_after_the_existing_tasks(site: Site) -> None:
     assert site.files() == ["c.1", "c.1.1", "c.1.2"]
     (found,) = site.campaigns.all_campaigns()
     assert (found.tasks, site.campaigns.count_unsent_tasks()) == (5, {1: 5})
-    assert site.intake.parts.take_grown_campaigns() == {1}
-    assert site.intake.parts.take_grown_campaigns() == frozenset()
+    assert site.intake.parts.take_campaigns_with_added_tasks() == {1}
+    assert site.intake.parts.take_campaigns_with_added_tasks() == frozenset()
     array = site.campaigns.create_array(1, "beta", 9, ENDED)
     assert [one.task for one in site.campaigns.unfinished_attempts(array)] == [0, 1, 2, 3, 4]
     _, lines = campaign_files_of_owners.read_own_campaign_file(1, str(site.brought))

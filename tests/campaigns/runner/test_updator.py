@@ -58,7 +58,7 @@ class Site:
         self.campaigns.insert_campaign(one, "token")
         array = self.campaigns.create_array(1, "beta", 5, NOON)
         self.campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 7)
-        (self.array,) = self.campaigns.open_arrays()
+        (self.array,) = self.campaigns.query_open_arrays()
         self.others: list[CampaignArray] = []  # further arrays at beta, without listed tasks
         self.ledger: list[RootLedgerArray] = [RootLedgerArray(number=1, cluster="beta", tasks=(), job_id=7)]
         self.trouble: GridbridgeError | None = None  # error on reading root's ledger
@@ -206,7 +206,7 @@ def test_all_accounting_records_are_searched_once_before_a_task_is_lost(site: Si
 
 def test_a_task_deleted_while_held_has_ended_once_it_is_unlisted(site: Site) -> None:
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
-    site.updator._marks.mark_tasks(
+    site.updator._marks.mark_tasks_for_deletion(
         ArrayTaskDeletion(**known, places=(range(2, 4),), wiped_for=NikitaDeletionReason.LEFT)
     )
     site.within_s = 15.0
@@ -228,7 +228,7 @@ def test_a_situation_has_the_clusters_where_nikita_deleted_waiting_tasks(
     site: Site, wiped_for: NikitaDeletionReason, wiped: set[tuple[int, str]]
 ) -> None:
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
-    site.updator._marks.mark_tasks(ArrayTaskDeletion(**known, places=(range(2, 3),), wiped_for=wiped_for))
+    site.updator._marks.mark_tasks_for_deletion(ArrayTaskDeletion(**known, places=(range(2, 3),), wiped_for=wiped_for))
 
     assert site.updator.gather_situation().wiped == wiped
 
@@ -360,7 +360,7 @@ def test_no_end_counts_in_the_cycle_that_imports_the_ledger(site: Site) -> None:
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=7, last=8))
     other = site.campaigns.create_array(1, "beta", 2, NOON)
     site.campaigns.set_array_state(other, ArraySubmissionState.RELEASED, 8)
-    site.others = [one for one in site.campaigns.open_arrays() if one.number == 2]
+    site.others = [one for one in site.campaigns.query_open_arrays() if one.number == 2]
     site.ledger += [replace(site.ledger[0], number=number) for number in (2, 3)]
     ends = {1: JobEnd(exit_status=66), 2: DELETED}
 

@@ -97,18 +97,18 @@ def test_a_file_of_added_tasks_that_changed_after_its_first_use_is_refused(files
 
 def test_a_first_file_that_differs_from_the_register_is_refused(files: Files) -> None:
     given = campaign_file_verification.CampaignNumberRegister(str(files.folder))
-    given.register_file(12, os.geteuid(), "0" * 64)
+    given.register_campaign_file(12, os.geteuid(), "0" * 64)
 
     with pytest.raises(CampaignFileChanged, match=r"c\.12: the file has changed since the service accepted it"):
         files.lines(0)
-    assert not files.ledger.has_file
+    assert not files.ledger.has_campaign_file
 
 
 def test_a_file_of_added_tasks_that_differs_from_the_register_is_refused(files: Files) -> None:
     whole = (files.folder / "c.12").read_bytes()
     given = campaign_file_verification.CampaignNumberRegister(str(files.folder))
-    given.register_file(12, os.geteuid(), hashlib.sha256(whole).hexdigest())
-    given.register_file(12, os.geteuid(), "0" * 64, part=2)
+    given.register_campaign_file(12, os.geteuid(), hashlib.sha256(whole).hexdigest())
+    given.register_campaign_file(12, os.geteuid(), "0" * 64, part=2)
 
     assert files.lines(0, 2) == {0: b"a", 2: b"c"}
     with pytest.raises(CampaignFileChanged, match=r"c\.12\.2: the file has changed since"):
@@ -117,7 +117,9 @@ def test_a_file_of_added_tasks_that_differs_from_the_register_is_refused(files: 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
 def test_a_register_of_another_user_is_ignored(files: Files) -> None:
-    campaign_file_verification.CampaignNumberRegister(str(files.folder)).register_file(12, os.geteuid(), "0" * 64)
+    campaign_file_verification.CampaignNumberRegister(str(files.folder)).register_campaign_file(
+        12, os.geteuid(), "0" * 64
+    )
     os.chown(files.folder / campaign_file_verification.NAME, 12345, -1)
 
     assert files.lines(0) == {0: b"a"}

@@ -46,9 +46,9 @@ def test_a_stored_campaign_is_read_back_unchanged(campaigns: CampaignRows) -> No
 
     kept = replace(SWEEP, number=number)
     assert campaigns.find_campaign(number) == kept
-    assert campaigns.campaign_of_token("token") == kept
+    assert campaigns.find_campaign_by_file_token("token") == kept
     assert campaigns.unfinished_campaigns() == (kept,)
-    assert campaigns.campaign_of_token("other") is None
+    assert campaigns.find_campaign_by_file_token("other") is None
 
 
 def test_unsent_tasks_are_taken_once_and_in_order(campaigns: CampaignRows) -> None:
@@ -85,13 +85,13 @@ def test_an_ended_attempt_is_no_longer_unfinished(campaigns: CampaignRows) -> No
 
     kept = replace(array, state=ArraySubmissionState.SUBMITTED, job_id=77)
     assert campaigns.unfinished_attempts(array) == (second,)
-    assert campaigns.open_arrays() == (kept,)
+    assert campaigns.query_open_arrays() == (kept,)
     assert live_campaign_jobs_at(campaigns.database, "beta").jobs == {77}
     assert live_campaign_jobs_at(campaigns.database, "gamma").jobs == frozenset()
     campaigns.set_array_state(array, ArraySubmissionState.OVER)
     assert live_campaign_jobs_at(campaigns.database, "beta").jobs == frozenset()
-    assert campaigns.open_arrays() == ()
-    assert TaskAttemptRows(campaigns.database, campaigns).clusters_of_campaign(1) == {"beta"}
+    assert campaigns.query_open_arrays() == ()
+    assert TaskAttemptRows(campaigns.database, campaigns).query_clusters_with_task_attempts(1) == {"beta"}
     found = campaigns.find_campaign(1)
     assert (found.ended, found.failed) == (1, 1)
 

@@ -79,7 +79,7 @@ class Site:
             CampaignPrologueOrEpilogueStart(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON
         )
         self.missing.store_missing_tasks([TaskMissingSince(campaign=1, array=self.array.number, place=5, since=NOON)])
-        self.marks.mark_tasks(
+        self.marks.mark_tasks_for_deletion(
             ArrayTaskDeletion(
                 campaign=1, array=self.array.number, cluster="beta", wiped_for=Reason.OVERFLOW, places=(range(7, 9),)
             )
@@ -115,7 +115,7 @@ READ: dict[str, Callable[[Site], object]] = {
     "their places": lambda site: site.tries.unfinished_indices(site.array),
     "some of them": lambda site: site.tries.unfinished_attempts_at(site.array, {1, 2, 3}),
     "earlier attempts": lambda site: site.tries.earlier_outcomes(site.again()),
-    "where a test was tried": lambda site: site.tries.clusters_of_campaign(1),
+    "where a test was tried": lambda site: site.tries.query_clusters_with_task_attempts(1),
     "the last arrays": lambda site: site.tries.last_arrays_by_cluster(1, BOTH),
     "prologues and epilogues": lambda site: site.tries.last_prologues_and_epilogues(
         site.campaigns.unfinished_campaigns()
@@ -131,7 +131,7 @@ READ: dict[str, Callable[[Site], object]] = {
 }
 OF_OPEN_ARRAYS: dict[str, Callable[[Site], object]] = {
     "all that a cycle looks at": lambda site: site.updator.gather_situation(),
-    "open arrays": lambda site: site.campaigns.open_arrays(),
+    "open arrays": lambda site: site.campaigns.query_open_arrays(),
     "arrays at a cluster": lambda site: live_campaign_jobs_at(site.database, "beta"),
 }
 CHANGED: dict[str, Callable[[Site], object]] = {

@@ -64,7 +64,7 @@ def _database(tmp_path: Path) -> Iterator[CountingStateFile]:
 def end_all_tasks(database: StateFile, but: int) -> None:
     """End all tasks except the first `but` tasks."""
     campaigns = CampaignRows(database)
-    (array,) = campaigns.open_arrays()
+    (array,) = campaigns.query_open_arrays()
     campaigns.record_attempt_ends(
         TaskAttempt(campaign=1, task=one.task, attempt=1, array=1, place=one.place, outcome=SUCCESS)
         for one in campaigns.unfinished_attempts(array)[but:]
@@ -97,7 +97,7 @@ def test_deletion_marks_are_stored_and_removed_in_portions(database: CountingSta
     whole = {"campaign": 1, "array": 1, "cluster": "beta", "wiped_for": NikitaDeletionReason.OVERFLOW}
     wipe = ArrayTaskDeletion(places=(range(1, 3), range(3, TASKS + 1)), **whole)  # type: ignore[arg-type]
 
-    marks.mark_tasks(wipe)
+    marks.mark_tasks_for_deletion(wipe)
     assert len(marks.deletion_marks()[1, 1]) == TASKS
     assert (database.changes, database.joined) == (IN_PORTIONS, 0)
 
@@ -107,7 +107,7 @@ def test_deletion_marks_are_stored_and_removed_in_portions(database: CountingSta
     assert len(marks.deletion_marks()[1, 1]) == PORTION + 1
     assert (database.changes, database.joined) == (1, 0)
 
-    marks.remove_marks(wipe)
+    marks.remove_deletion_marks(wipe)
     assert marks.deletion_marks() == {}
     assert (database.changes, database.joined) == (1 + IN_PORTIONS, 0)
 

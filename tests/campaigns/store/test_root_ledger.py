@@ -20,14 +20,14 @@ def _folder(tmp_path: Path) -> str:
 
 def ledger_with_file(folder: str) -> RootLedgerOfSubmittedTasks:
     ledger = RootLedgerOfSubmittedTasks(12, folder)
-    ledger.require_campaign_file(1000, "abc")
+    ledger.record_or_verify_campaign_file(1000, "abc")
     return ledger
 
 
 def test_a_recorded_job_id_is_read_back(folder: str) -> None:
     with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0-9:1")
-        ledger.record_job_id(1, "77")
+        ledger.record_job_id_of_array(1, "77")
 
     with ledger_with_file(folder) as ledger:
         assert ledger.job_id_of_array(1) == "77"
@@ -37,7 +37,7 @@ def test_a_recorded_job_id_is_read_back(folder: str) -> None:
 
 def test_one_process_at_a_time_has_the_ledger(folder: str) -> None:
     with RootLedgerOfSubmittedTasks(12, folder) as ledger:
-        ledger.require_campaign_file(1000, "abc")
+        ledger.record_or_verify_campaign_file(1000, "abc")
 
     with RootLedgerOfSubmittedTasks(12, folder), Path(folder, "c.12").open() as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -118,7 +118,7 @@ def test_10000_arrays_are_listed_in_5_s(folder: str) -> None:
 
     began_s = process_time()
     with RootLedgerOfSubmittedTasks(12, folder) as ledger:
-        listed = ledger.list_arrays()
+        listed = ledger.list_submitted_arrays()
 
     assert listed[-1] == ("10000", "beta", "500000-500049:1", "10007")
     assert process_time() - began_s < 5
@@ -133,7 +133,7 @@ def test_a_campaign_file_of_another_owner_or_content_is_refused(folder: str, uid
         RootLedgerOfSubmittedTasks(12, folder) as ledger,
         pytest.raises(errors.CampaignFileChanged, match="file has changed"),
     ):
-        ledger.require_campaign_file(uid, digest)
+        ledger.record_or_verify_campaign_file(uid, digest)
 
 
 def test_a_ledger_file_that_another_process_created_is_not_written(folder: str) -> None:
@@ -141,7 +141,7 @@ def test_a_ledger_file_that_another_process_created_is_not_written(folder: str) 
         with ledger_with_file(folder) as ledger:
             ledger.record_array(1, "beta", "0:1")
         with pytest.raises(FileExistsError):
-            late.require_campaign_file(1000, "abc")
+            late.record_or_verify_campaign_file(1000, "abc")
 
     assert Path(folder, "c.12").read_text() == "file 1000 abc\narray 1 beta 0:1\n"
 
@@ -171,7 +171,7 @@ def test_a_ledger_line_on_a_full_disk_is_not_written_partly(folder: str, monkeyp
         ledger.record_array(1, "gamma", "0:1")
 
     with ledger_with_file(folder) as ledger:
-        assert ledger.list_arrays() == (("1", "gamma", "0:1", ""),)
+        assert ledger.list_submitted_arrays() == (("1", "gamma", "0:1", ""),)
 
 
 def test_a_batch_of_ledger_lines_is_written_with_one_fsync(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +190,7 @@ def test_a_batch_of_ledger_lines_is_written_with_one_fsync(folder: str, monkeypa
         assert len(waits) == 1
 
     with ledger_with_file(folder) as ledger:
-        assert [row[0] for row in ledger.list_arrays()] == ["1", "2"]
+        assert [row[0] for row in ledger.list_submitted_arrays()] == ["1", "2"]
 
 
 def _record_two_arrays(ledger: RootLedgerOfSubmittedTasks) -> None:
@@ -217,12 +217,12 @@ def test_a_withdrawn_array_leaves_its_attempts_free(folder: str) -> None:
         ledger.withdraw_array(2)
 
     with ledger_with_file(folder) as ledger:
-        assert ledger.list_arrays() == ()
+        assert ledger.list_submitted_arrays() == ()
         ledger.record_array(1, "beta", "0:1")
         ledger.record_array(3, "gamma", "1:1")
         assert not ledger.may_be_submitted_twice(1)
     with ledger_with_file(folder) as ledger:
-        assert [row[0] for row in ledger.list_arrays()] == ["1", "3"]
+        assert [row[0] for row in ledger.list_submitted_arrays()] == ["1", "3"]
 
 
 def test_an_array_recorded_twice_may_be_submitted_twice(folder: str) -> None:
@@ -231,13 +231,13 @@ def test_an_array_recorded_twice_may_be_submitted_twice(folder: str) -> None:
         ledger.record_array(2, "beta", "1:1")
     with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0:1")
-        ledger.record_job_id(1, "71")
-        ledger.record_job_id(2, "72")
+        ledger.record_job_id_of_array(1, "71")
+        ledger.record_job_id_of_array(2, "72")
         ledger.record_array(2, "beta", "1:1")
 
     with ledger_with_file(folder) as ledger:
         assert (ledger.may_be_submitted_twice(1), ledger.may_be_submitted_twice(2)) == (True, False)
-        assert ledger.list_arrays() == (("1", "beta", "0:1", "71"), ("2", "beta", "1:1", "72"))
+        assert ledger.list_submitted_arrays() == (("1", "beta", "0:1", "71"), ("2", "beta", "1:1", "72"))
 
 
 def test_a_ledger_folder_that_other_users_can_open_is_refused(folder: str) -> None:
@@ -266,7 +266,7 @@ def test_an_unreadable_ledger_is_reported_with_its_path(folder: str, odd: str | 
 def test_arrays_with_the_same_tasks_are_found_with_their_indices(folder: str) -> None:
     with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "5-9:1,2:1")
-        ledger.record_job_id(1, "71")
+        ledger.record_job_id_of_array(1, "71")
         ledger.record_array(2, "gamma", "20-29:1")
         ledger.record_array(3, "gamma", "9:2,7:2")
 
@@ -292,7 +292,7 @@ def test_a_submitted_task_gets_at_most_two_speculative_attempts(folder: str) -> 
         with pytest.raises(errors.SpeculativeCopyRefusal, match="task 10 was not submitted before"):
             ledger.record_array(2, "gamma", "9:2,10:2", is_of_copies=True)
         ledger.record_array(2, "gamma", "8-9:2", is_of_copies=True)
-        ledger.record_job_id(2, "44")
+        ledger.record_job_id_of_array(2, "44")
         ledger.record_array(3, "delta", "9:3", is_of_copies=True)
         for tasks in ("9:4", "0:2,0:3,0:4"):
             with pytest.raises(errors.SpeculativeCopyRefusal, match="gets 2 copies at most"):
@@ -301,7 +301,7 @@ def test_a_submitted_task_gets_at_most_two_speculative_attempts(folder: str) -> 
             ledger.record_array(4, "delta", "8:2", is_of_copies=True)
 
         assert [ledger.count_copies_before(number).get(9, 0) for number in (2, 3, 4)] == [0, 1, 2]
-        assert ledger.list_arrays()[1:] == (
+        assert ledger.list_submitted_arrays()[1:] == (
             ("2", "gamma", "8-9:2", "44", "copies"),
             ("3", "delta", "9:3", "", "copies"),
         )
@@ -330,7 +330,7 @@ def test_no_task_of_an_ended_campaign_is_submitted(folder: str) -> None:
                 ledger.record_array(array, "beta", tasks)
         with pytest.raises(errors.ArrayTasksAlreadyInLedger):
             ledger.record_array(2, "beta", "0:1")
-        assert [row[0] for row in ledger.list_arrays()] == ["1"]
+        assert [row[0] for row in ledger.list_submitted_arrays()] == ["1"]
 
 
 def test_a_request_reopens_a_campaign_once(folder: str) -> None:
@@ -356,4 +356,4 @@ def test_a_campaign_that_ended_before_its_first_task_stays_ended(folder: str) ->
         with pytest.raises(errors.CampaignEndInRootLedger):
             ledger.record_array(1, "beta", "0:1")
         with pytest.raises(errors.CampaignFileChanged):
-            ledger.require_campaign_file(1000, "other")
+            ledger.record_or_verify_campaign_file(1000, "other")

@@ -311,8 +311,8 @@ def test_a_campaign_with_declared_outputs_may_get_speculative_attempts() -> None
     """Each attempt writes into its own folder."""
     said = read_jdl(outputs=["a.dat", "logs/b", "a.dat"])
 
-    assert (said.jdl.outputs, said.jdl.may_be_copied) == (("a.dat", "logs/b"), True)
-    assert not read_jdl().jdl.may_be_copied
+    assert (said.jdl.outputs, said.jdl.allows_speculative_attempts) == (("a.dat", "logs/b"), True)
+    assert not read_jdl().jdl.allows_speculative_attempts
 
 
 def test_each_field_of_a_clusters_settings_has_limits() -> None:

@@ -92,7 +92,7 @@ def test_running_tasks_correct_the_run_times_of_short_tasks_that_ended_first() -
     curve = estimate_survival_curve([10.0] * 3, [30.0] * 7)
 
     assert curve.share_running_longer(20.0) == pytest.approx(0.7)
-    assert curve.mean > 25
+    assert curve.mean_run_time > 25
 
 
 Length = Callable[[Random], float]

@@ -9,7 +9,7 @@ import pytest
 from gridbridge.decisions.campaigns.campaign_cycle_planning import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.campaign_event_rules import (
     find_given_up_conflicting_ends,
-    select_clusters_declared_lost,
+    select_removed_clusters_declared_lost,
 )
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import repeat_event_with_longer_pause
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
@@ -381,9 +381,9 @@ def test_tasks_at_a_removed_cluster_are_lost_only_if_root_declared_the_loss() ->
     known = cluster_event(CampaignEventCode.DROPPED)
     said, both = replace(known, until=NOON), frozenset({"beta", "gamma"})
 
-    assert select_clusters_declared_lost([known], both) == frozenset()
-    assert select_clusters_declared_lost([said], both) == {"beta"}
-    assert select_clusters_declared_lost([said], frozenset({"gamma"})) == frozenset()
+    assert select_removed_clusters_declared_lost([known], both) == frozenset()
+    assert select_removed_clusters_declared_lost([said], both) == {"beta"}
+    assert select_removed_clusters_declared_lost([said], frozenset({"gamma"})) == frozenset()
 
 
 def test_run_times_at_a_cluster_after_an_outage_make_no_other_cluster_a_black_hole() -> None:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import (
     MAX_RATIO,
+    can_last_sent_tasks_be_judged,
     count_tasks_by_job_ratio,
     initial_job_ratio,
-    is_known_if_sent_tasks_start,
     next_job_ratio,
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
@@ -99,7 +99,7 @@ def test_recently_sent_tasks_do_not_change_the_job_ratio(law: JobRatioRule) -> N
     young, flooded = terms(0.5, 5, fresh=5), terms(0.5, 5, fresh=5, waiting=9)
 
     assert next_job_ratio(law, young) == 0.5
-    assert (is_known_if_sent_tasks_start(young), is_known_if_sent_tasks_start(flooded)) == (False, True)
+    assert (can_last_sent_tasks_be_judged(young), can_last_sent_tasks_be_judged(flooded)) == (False, True)
 
 
 def test_the_first_job_ratio_fills_free_slots_except_for_slow_start() -> None:

@@ -10,7 +10,7 @@ import pytest
 from gridbridge.batch.gridengine.status import decide_job_end
 from gridbridge.batch.oar.oar_output_parser import parse_oarstat_jobs
 from gridbridge.batch.oar.status import _job_end_with_usage
-from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end, outcome_of_task_nikita_deleted
+from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end, outcome_of_task_deleted_by_nikita
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
 from gridbridge.model.jobs_and_accounting import JobEnd, JobKillReason, JobRunAccounting
@@ -90,7 +90,7 @@ def test_each_job_end_has_one_outcome(end: JobEnd, outcome: TaskAttemptOutcome) 
 def test_a_task_cancelled_by_its_owner_gets_no_retry(end: JobEnd, outcome: TaskAttemptOutcome) -> None:
     found = classify_job_end(end, WALLTIME_S)
 
-    assert outcome_of_task_nikita_deleted(end, found, NikitaDeletionReason.UNWANTED) is outcome
+    assert outcome_of_task_deleted_by_nikita(end, found, NikitaDeletionReason.UNWANTED) is outcome
 
 
 @pytest.mark.parametrize(

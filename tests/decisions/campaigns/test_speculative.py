@@ -127,7 +127,7 @@ def test_only_idempotent_default_campaigns_get_speculative_attempts(
     type_: CampaignType, is_idempotent: bool, expected: bool
 ) -> None:
     """Two attempts that write the same output collide; a test campaign sends one task to each cluster."""
-    assert Jdl(name="n", type=type_, is_idempotent=is_idempotent).may_be_copied is expected
+    assert Jdl(name="n", type=type_, is_idempotent=is_idempotent).allows_speculative_attempts is expected
 
 
 def test_the_example_rule_of_the_manual_works() -> None:

@@ -74,7 +74,7 @@ def test_twenty_thousand_late_tasks_are_deleted_within_seconds() -> None:
     found, together = wiping(*many), wiping(*of_one_array)
 
     assert len(found.wipes) == 20_000
-    assert [one.tasks for one in together.wipes] == [20_000]
+    assert [one.task_count for one in together.wipes] == [20_000]
     assert process_time() - began_s < 6
 
 
@@ -181,7 +181,7 @@ def test_exactly_the_tasks_above_the_flood_rate_are_deleted(ages: list[int], siz
 
     wiped = wiping(*parts, allowed={"beta": allowed}).wipes
 
-    assert sum(one.tasks for one in wiped) == max(0, waiting - allowed)
+    assert sum(one.task_count for one in wiped) == max(0, waiting - allowed)
 
 
 def test_tasks_listed_one_by_one_are_deleted_together() -> None:

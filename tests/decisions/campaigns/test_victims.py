@@ -145,12 +145,12 @@ def starts(one: LocalRequestBlockedByCampaigns, gone: set[int]) -> bool:
     if lic < one.asked.amounts["lic"]:
         return False
     for where in one.places:
-        here = [each for each in left if each.host == where.host]
-        freed = [t for t in one.tasks if t.place in gone and t.host == where.host]
+        here = [each for each in left if each.host == where.host_name]
+        freed = [t for t in one.tasks if t.place in gone and t.host == where.host_name]
         mem = where.free["mem"] + sum(each.amounts["mem"] for each in freed)
         is_barred = any(each.alone for each in here)
         if one.asked.alone:
-            is_barred = bool(here) or where.host in one.others
+            is_barred = bool(here) or where.host_name in one.others
         if mem >= one.asked.amounts["mem"] and not is_barred:
             return True
     return False

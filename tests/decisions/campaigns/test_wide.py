@@ -117,7 +117,7 @@ def test_nikita_spares_the_oldest_waiting_multislot_task() -> None:
     late = replace(lets, parts=(replace(wide, since=part(901).since),))
     narrow = replace(lets, parts=(newer,))
 
-    assert [(one.array, one.tasks) for one in wiping(seen).wipes] == [(2, 5), (1, 5)]
-    assert [(one.array, one.tasks) for one in wiping(lets).wipes] == [(2, 5), (1, 4)]
-    assert [(one.array, one.tasks) for one in wiping(narrow).wipes] == [(2, 5)]
-    assert [(one.wiped_for, one.tasks) for one in wiping(late).wipes] == [(NikitaDeletionReason.WAITED, 5)]
+    assert [(one.array, one.task_count) for one in wiping(seen).wipes] == [(2, 5), (1, 5)]
+    assert [(one.array, one.task_count) for one in wiping(lets).wipes] == [(2, 5), (1, 4)]
+    assert [(one.array, one.task_count) for one in wiping(narrow).wipes] == [(2, 5)]
+    assert [(one.wiped_for, one.task_count) for one in wiping(late).wipes] == [(NikitaDeletionReason.WAITED, 5)]

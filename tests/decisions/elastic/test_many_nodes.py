@@ -121,7 +121,7 @@ def test_power_decisions_about_3000_hosts_take_under_2_s() -> None:
     begun = time.process_time()
     due = node_acts_from_balance_plan.plan_due_node_acts(world, nothing, RULES, patience, standby_plan=found)
     told = standby_and_wake_steps_of_plan(found, facts)
-    asleep = wakeable_standby_nodes((one.node for one in kept), facts)
+    asleep = wakeable_standby_nodes((one.as_elastic_node for one in kept), facts)
     taken = machine_list_reconciliation.newly_adopted_site_hosts(replace(world, kept=()))
 
     assert time.process_time() - begun < MOST_S

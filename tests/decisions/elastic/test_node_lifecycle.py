@@ -371,7 +371,7 @@ def test_no_machine_of_another_owner_is_ever_destroyed(
     host: BusyOrSilentHostState | None,
 ) -> None:
     kept = node(state, seconds, machine=known)
-    others = {one.id for one in machines if not one.belongs_to("alpha")}
+    others = {one.id for one in machines if not one.has_owner_tag_of_cluster("alpha")}
 
     ended = {
         one.node.machine

@@ -171,7 +171,7 @@ def test_the_master_is_never_powered_off() -> None:
 def test_the_required_reserve_is_rounded_down() -> None:
     reserve = StartableStandardRequestCount(SqueezeSection())
     for requests in (1, 1, 2):
-        reserve.add(requests)
+        reserve.add_hosts(requests)
 
     assert (reserve.is_enough(1.5), reserve.is_enough(1.7)) == (True, False)
 

@@ -56,7 +56,7 @@ def evened(seen: PlacementSnapshot) -> list[RebalanceMovePlan]:
 
 @given(wide)
 def test_no_plan_exceeds_a_limit(seen: PlacementSnapshot) -> None:
-    sizes = {one.key: one.size_bytes for one in seen.tasks}
+    sizes = {one.job_and_task_number: one.size_bytes for one in seen.tasks}
     repairs = [plan_job_repair_or_spread(seen, one.name, RULE) for one in seen.jobs]
     for advice in (*evened(seen), *repairs):
         assert len(advice.moves) <= RULE.tasks_per_round
@@ -76,7 +76,7 @@ def test_no_plan_exceeds_a_limit(seen: PlacementSnapshot) -> None:
 def test_no_host_gets_more_tasks_than_free_slots_or_tasks_of_a_job_that_excludes_the_host(
     seen: PlacementSnapshot,
 ) -> None:
-    slots = {one.key: one.slots for one in seen.tasks}
+    slots = {one.job_and_task_number: one.slots for one in seen.tasks}
     at = {one.name: one for one in seen.hosts}
     may = {one.name: one.hosts for one in seen.jobs}
     for advice in (*evened(seen), plan_automatic_round(seen, RULE)):
@@ -95,7 +95,7 @@ def test_no_host_gets_more_tasks_than_free_slots_or_tasks_of_a_job_that_excludes
 
 
 def _held(seen: PlacementSnapshot, job: str, number: int) -> tuple[str, ...]:
-    return next(one.hosts for one in seen.tasks if one.key == (job, number))
+    return next(one.hosts_with_copy for one in seen.tasks if one.job_and_task_number == (job, number))
 
 
 def _is_moved(seen: PlacementSnapshot, job: str, number: int, source: str) -> bool:
@@ -107,7 +107,7 @@ def _is_moved(seen: PlacementSnapshot, job: str, number: int, source: str) -> bo
 def test_spreading_a_job_keeps_each_tasks_number_of_copies(seen: PlacementSnapshot) -> None:
     for _, advice in spreads(seen):
         after = done(seen, advice)
-        assert [len(one.hosts) for one in seen.tasks] == [len(one.hosts) for one in after.tasks]
+        assert [len(one.hosts_with_copy) for one in seen.tasks] == [len(one.hosts_with_copy) for one in after.tasks]
 
 
 @given(wide)
@@ -116,8 +116,8 @@ def test_balancing_a_host_keeps_each_tasks_number_of_copies(seen: PlacementSnaps
         after = done(seen, plan_host_balance(seen, host.name, RULE))
         pairs = [*zip(seen.tasks, after.tasks, strict=True)]
         for before, now in pairs:
-            assert len(now.hosts) == len(before.hosts)
-            assert set(now.hosts) - set(before.hosts) <= {one.name for one in seen.hosts}
+            assert len(now.hosts_with_copy) == len(before.hosts_with_copy)
+            assert set(now.hosts_with_copy) - set(before.hosts_with_copy) <= {one.name for one in seen.hosts}
 
 
 @given(wide)
@@ -129,9 +129,9 @@ def test_a_repair_never_moves_a_tasks_number_of_copies_away_from_the_wanted_numb
             if before.job != job.name:
                 assert before == now
                 continue
-            wished, had, has = 1 + job.replicas, len(before.hosts), len(now.hosts)
+            wished, had, has = 1 + job.replicas, len(before.hosts_with_copy), len(now.hosts_with_copy)
             low, high = sorted((had, wished))
-            is_wrong = len(set(before.hosts)) < had or not set(before.hosts) <= _names(seen)
+            is_wrong = len(set(before.hosts_with_copy)) < had or not set(before.hosts_with_copy) <= _names(seen)
             assert low <= has <= high or is_wrong
             assert has >= 1
 
@@ -168,7 +168,7 @@ def holding(seen: PlacementSnapshot) -> PlacementSnapshot:
     """Return the snapshot with each disk's used bytes raised to the size of the host's copies."""
     held = Counter[str]()
     for task in seen.tasks:
-        for host in set(task.hosts):
+        for host in set(task.hosts_with_copy):
             held[host] += task.size_bytes
     full = ((one, min(one.max_bytes, max(one.used_bytes, held[one.name]))) for one in seen.hosts)
     return replace(seen, hosts=tuple(replace(one, used_bytes=used) for one, used in full))
@@ -206,7 +206,7 @@ def test_the_order_of_hosts_jobs_and_tasks_does_not_change_the_plan(seen: Placem
 @given(wide)
 def test_an_evacuation_moves_only_tasks_of_the_failed_host(seen: PlacementSnapshot) -> None:
     for host in seen.hosts:
-        held = {one.key for one in seen.tasks if host.name in one.hosts}
+        held = {one.job_and_task_number for one in seen.tasks if host.name in one.hosts_with_copy}
         for move in plan_host_evacuation(seen, host.name, RULE).moves:
             assert (move.job, move.number) in held
             assert move.target != host.name

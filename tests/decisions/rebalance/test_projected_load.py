@@ -96,5 +96,5 @@ def test_a_host_offers_only_half_of_its_free_bytes_right_after_a_replica() -> No
     lately = board(snapshot([one], recent=RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=5)})))
     long_ago = board(snapshot([one], recent=RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=15)})))
 
-    assert (510 * GB, 255 * GB) == (lately.free_bytes_at(one), lately.bytes_offered_to_copies(one))
-    assert (510 * GB, 510 * GB) == (long_ago.free_bytes_at(one), long_ago.bytes_offered_to_copies(one))
+    assert (510 * GB, 255 * GB) == (lately.free_disk_bytes_at_host(one), lately.bytes_offered_to_copies(one))
+    assert (510 * GB, 510 * GB) == (long_ago.free_disk_bytes_at_host(one), long_ago.bytes_offered_to_copies(one))

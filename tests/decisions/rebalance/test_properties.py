@@ -92,14 +92,14 @@ def plans(seen: PlacementSnapshot) -> list[RebalanceMovePlan]:
 
 
 def done(seen: PlacementSnapshot, advice: RebalanceMovePlan) -> PlacementSnapshot:
-    tasks = {task.key: task for task in seen.tasks}
+    tasks = {task.job_and_task_number: task for task in seen.tasks}
     used = Counter[str]()
     for move in advice.moves:
         before = tasks[move.job, move.number]
-        after = tasks[before.key] = task_after_move(before, move)
-        for host in set(before.hosts) - set(after.hosts):
+        after = tasks[before.job_and_task_number] = task_after_move(before, move)
+        for host in set(before.hosts_with_copy) - set(after.hosts_with_copy):
             used[host] -= before.size_bytes
-        for host in set(after.hosts) - set(before.hosts):
+        for host in set(after.hosts_with_copy) - set(before.hosts_with_copy):
             used[host] += before.size_bytes
     places = (replace(one, used_bytes=max(0, one.used_bytes + used[one.name])) for one in seen.hosts)
     return replace(seen, hosts=tuple(places), tasks=tuple(tasks.values()))
@@ -109,20 +109,20 @@ def done(seen: PlacementSnapshot, advice: RebalanceMovePlan) -> PlacementSnapsho
 def test_no_copy_is_moved_to_a_host_with_a_copy_and_no_task_is_moved_twice(seen: PlacementSnapshot) -> None:
     """A replica that becomes the main copy is not moved."""
     for advice in plans(seen):
-        tasks = {task.key: task for task in seen.tasks}
+        tasks = {task.job_and_task_number: task for task in seen.tasks}
         gone = Counter[tuple[str, int]]()
         for move in advice.moves:
             before = tasks[move.job, move.number]
             promoted = move.kind == PlacementMoveKind.LIVE and move.target in before.replicas
-            assert move.target not in before.hosts or promoted
-            gone[before.key] += move.kind != PlacementMoveKind.DELETE and not promoted
-            tasks[before.key] = task_after_move(before, move)
+            assert move.target not in before.hosts_with_copy or promoted
+            gone[before.job_and_task_number] += move.kind != PlacementMoveKind.DELETE and not promoted
+            tasks[before.job_and_task_number] = task_after_move(before, move)
         assert max(gone.values(), default=0) <= 1
 
 
 @given(snapshots)
 def test_only_waiting_tasks_are_moved_and_only_to_usable_hosts(seen: PlacementSnapshot) -> None:
-    tasks = {task.key: task for task in seen.tasks}
+    tasks = {task.job_and_task_number: task for task in seen.tasks}
     names = {host.name: host for host in seen.hosts}
     for advice in plans(seen):
         assert len(advice.moves) <= RULES.moves_from_failed
@@ -141,7 +141,9 @@ def test_only_waiting_tasks_are_moved_and_only_to_usable_hosts(seen: PlacementSn
 @given(snapshots)
 def test_a_copy_is_moved_only_to_a_host_of_the_same_kind(seen: PlacementSnapshot) -> None:
     kinds = {host.name: host.kind for host in seen.hosts}
-    held = {task.key: {kinds[name] for name in task.hosts if name in kinds} for task in seen.tasks}
+    held = {
+        task.job_and_task_number: {kinds[name] for name in task.hosts_with_copy if name in kinds} for task in seen.tasks
+    }
     failing = [plan_host_evacuation(seen, host.name, RULES) for host in seen.hosts]
     for advice in (*plans(seen), *failing):
         for move in (one for one in advice.moves if one.kind != PlacementMoveKind.DELETE):
@@ -153,17 +155,17 @@ def test_a_copy_is_moved_only_to_a_host_without_a_recent_task_and_within_disk_sh
     seen: PlacementSnapshot,
 ) -> None:
     """Right after a new replica, only half of the host's free bytes count."""
-    tasks = {task.key: task for task in seen.tasks}
+    tasks = {task.job_and_task_number: task for task in seen.tasks}
     for advice in plans(seen):
         board = ProjectedPlacement(seen, RULES)
         for move in advice.moves:
             now = board.task_after_planned_moves(tasks[move.job, move.number])
             target = board.hosts.get(move.target)
-            if target and move.target not in now.hosts:
+            if target and move.target not in now.hosts_with_copy:
                 assert not _rests(seen, move.target)
                 if target.max_bytes > 0:
-                    assert board.free_bytes_at(target) > RULES.min_free_bytes
-                    assert now.size_bytes <= RULES.disk_share * board.free_bytes_at(target)
+                    assert board.free_disk_bytes_at_host(target) > RULES.min_free_bytes
+                    assert now.size_bytes <= RULES.disk_share * board.free_disk_bytes_at_host(target)
             board.apply_move(move, now)
 
 
@@ -178,7 +180,7 @@ def test_balancing_a_host_loses_no_task_and_does_not_raise_the_highest_disk_usag
         advice = plan_host_balance(seen, host.name, RULES)
         after = done(seen, advice)
         known = [task for task in after.tasks if task.job != "gone"]
-        assert all(task.hosts for task in known)
+        assert all(task.hosts_with_copy for task in known)
         before = ProjectedPlacement(seen, RULES)
         if host.state == PlacementHostState.ALIVE and before.is_disk_heavy(host):
             assert _fullest(after, host) <= max(_fullest(seen, host), before.disk_usage_of(host))

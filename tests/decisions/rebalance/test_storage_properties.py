@@ -94,7 +94,7 @@ def done(seen: DatasetStorageSnapshot, every: Iterable[ServiceReplicaAct]) -> Da
     for act in every:
         one = known[act.dataset].dataset
         if act.target:
-            free[act.target] -= 0 if act.target in one.storages else one.size_bytes
+            free[act.target] -= 0 if act.target in one.areas_with_replica else one.size_bytes
             new = DatasetReplica(storage=act.target, size_bytes=one.size_bytes, is_whole=True, checked_at=NOW)
             one = one.with_replica(new)
         if act.source:
@@ -139,7 +139,7 @@ def test_a_replica_is_copied_only_into_a_usable_area_without_a_whole_replica(see
             assert area.storage not in seen.drained
             assert area.free_bytes > RULES.min_free_bytes
         if act.source:
-            assert act.source in one.dataset.storages
+            assert act.source in one.dataset.areas_with_replica
             assert not at[act.source].fault
 
 

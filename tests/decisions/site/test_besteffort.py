@@ -74,10 +74,10 @@ def test_running_and_local_jobs_never_exceed_the_slots_of_a_host(largest: int, m
     """No block is preempted without need."""
     cell = a_cell(slots={"all.q": {"big": largest, "small": -(-largest // 2)}})
     blocks = BestEffortQueueLayout(cell, "all.q", most)
-    suspended_at = blocks.subordinates("all.q").values()
+    suspended_at = blocks.suspension_slots_by_queue("all.q").values()
 
     for host, slots in cell.slots["all.q"].items():
-        own = [blocks.slots_of(number)[host] for number in range(1, blocks.count + 1)]
+        own = [blocks.slots_by_host_of_queue(number)[host] for number in range(1, blocks.count + 1)]
         assert sum(own) == slots
         for used in range(slots + 1):
             left = sum(n for n, limit in zip(own, suspended_at, strict=True) if used < limit)
@@ -85,7 +85,7 @@ def test_running_and_local_jobs_never_exceed_the_slots_of_a_host(largest: int, m
 
 
 def test_blocks_of_one_slot_are_preempted_one_by_one() -> None:
-    assert BestEffortQueueLayout(a_cell(), "all.q", 8).subordinates("all.q") == {"gb-be1": 1, "gb-be2": 2}
+    assert BestEffortQueueLayout(a_cell(), "all.q", 8).suspension_slots_by_queue("all.q") == {"gb-be1": 1, "gb-be2": 2}
 
 
 def test_each_of_several_local_queues_on_a_host_suspends_every_block() -> None:
@@ -267,7 +267,7 @@ def test_removal_keeps_a_resource_that_another_queue_offers() -> None:
 def test_a_queue_without_slots_needs_no_best_effort_queue() -> None:
     blocks = BestEffortQueueLayout(a_cell(slots={"all.q": {"n1": 0}}), "all.q", None)
 
-    assert (blocks.names(), blocks.subordinates("all.q")) == ((), {})
+    assert (blocks.queue_names(), blocks.suspension_slots_by_queue("all.q")) == ((), {})
 
 
 @pytest.mark.parametrize(

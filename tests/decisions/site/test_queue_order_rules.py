@@ -67,7 +67,7 @@ def test_transfer_queues_are_ranked_by_the_configured_order(
 
 
 def numbers(offers: tuple[TransferQueueWithClusterLoad, ...], order: QueueOrder) -> dict[str, int]:
-    changed = {one.queue: one.after for one in transfer_queue_order.plan_queue_renumbering(offers, order)}
+    changed = {one.queue: one.after for one in transfer_queue_order.plan_queue_seq_no_changes(offers, order)}
     return {one.cluster: changed.get(one.queue, one.seq_no or 0) for one in offers}
 
 
@@ -78,7 +78,9 @@ def test_queues_exchange_their_sequence_numbers() -> None:
 
 
 def test_correctly_ordered_queues_keep_their_sequence_numbers() -> None:
-    assert transfer_queue_order.plan_queue_renumbering((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT) == ()
+    assert (
+        transfer_queue_order.plan_queue_seq_no_changes((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT) == ()
+    )
 
 
 def test_equal_sequence_numbers_become_different() -> None:
@@ -90,7 +92,7 @@ def test_equal_sequence_numbers_become_different() -> None:
 def test_a_queue_with_host_specific_numbers_is_not_renumbered() -> None:
     odd = replace(GAMMA, seq_no=None, cost=0)
 
-    changed = transfer_queue_order.plan_queue_renumbering((BETA, DELTA, odd), QueueOrder.COST)
+    changed = transfer_queue_order.plan_queue_seq_no_changes((BETA, DELTA, odd), QueueOrder.COST)
 
     assert {one.queue: one.after for one in changed} == {"transfer-delta": 100, "transfer-beta": 200}
 
@@ -98,8 +100,8 @@ def test_a_queue_with_host_specific_numbers_is_not_renumbered() -> None:
 def test_order_seq_no_only_restores_former_numbers() -> None:
     former = {"transfer-beta": 300, "transfer-delta": 200}
 
-    assert transfer_queue_order.plan_queue_renumbering(EVERY, QueueOrder.SEQ_NO) == ()
-    found = transfer_queue_order.plan_queue_number_restore(EVERY, former)
+    assert transfer_queue_order.plan_queue_seq_no_changes(EVERY, QueueOrder.SEQ_NO) == ()
+    found = transfer_queue_order.plan_queue_seq_no_restore(EVERY, former)
     assert [(one.queue, one.before, one.after) for one in found] == [("transfer-beta", 100, 300)]
 
 

@@ -42,7 +42,7 @@ def transfer(job: int = 7, **values: object) -> Transfer:
     begun = a_transfer(
         name=f"gb.alpha.{job}.0.1", phase=StarterPhase.SUBMITTING, created_at=NOW, updated_at=after(5), remote_id=0
     )
-    return begun.but(**{"local_state": UNSEEN, "remote_state": UNSEEN} | values)
+    return begun.with_changes(**{"local_state": UNSEEN, "remote_state": UNSEEN} | values)
 
 
 def failure_of(job: int, owner: str = "alice", was_accepted: bool = False) -> BreakerEvidence:
@@ -117,7 +117,10 @@ def test_only_fast_failures_caused_by_the_cluster_count_against_the_cluster(
 def test_a_repeated_failure_cause_is_no_new_breaker_evidence() -> None:
     told = transfer(**TRIED)
 
-    assert circuit_breaker.breaker_evidence_of_transfer(told, told.but(reason="tried in vain: nothing"), POLICY) is None
+    assert (
+        circuit_breaker.breaker_evidence_of_transfer(told, told.with_changes(reason="tried in vain: nothing"), POLICY)
+        is None
+    )
 
 
 @pytest.mark.parametrize("cause", sorted(CLUSTER_FAULTS))
@@ -142,7 +145,7 @@ def test_a_change_of_a_transfer_shows_acceptance_or_start_or_failure_of_its_job(
     told = circuit_breaker.breaker_evidence_of_transfer(transfer(), transfer(**change), POLICY)
 
     assert told is not None
-    assert (told.sign, told.job, told.transfer.owner) == (sign, 7, "alice")
+    assert (told.sign, told.home_job_number, told.transfer.owner) == (sign, 7, "alice")
 
 
 @pytest.mark.parametrize(

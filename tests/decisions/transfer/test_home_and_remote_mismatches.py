@@ -12,7 +12,7 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     find_suspension_mismatch,
     is_ended_task_gone_from_home,
     is_remote_job_unlisted,
-    jobs_with_guard_besides_hold,
+    jobs_needing_start_time_query,
     may_home_have_missed_task_end,
     may_remote_folder_have_outputs,
     missing_home_start_guard,
@@ -76,7 +76,7 @@ def test_a_remote_job_that_outlives_its_recorded_end_is_deleted_after_a_grace(
 
     why = f"the job has ended, but beta lists the job as {letters}"
     assert actions == ([(TransferActKind.DELETE_REMOTE, why)] if expected else [])
-    assert list(plan_outliving_job_deletions([ENDED.but(owner="bob")], situation)) == []
+    assert list(plan_outliving_job_deletions([ENDED.with_changes(owner="bob")], situation)) == []
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_remote_job_that_outlives_its_recorded_end_is_deleted_after_a_grace(
         (ENDED, 60, "Rr", False),
         (ENDED, 0, "", False),
         (ENDED, 60, None, False),
-        (ENDED.but(owner="bob"), 60, "r", True),
+        (ENDED.with_changes(owner="bob"), 60, "r", True),
     ],
     ids=["gone", "listed", "runs again", "an early answer", "no answer", "another's job"],
 )
@@ -131,7 +131,7 @@ def test_the_copy_that_oar_makes_of_a_job_that_failed_to_launch_is_deleted(
 def test_the_remote_folder_may_hold_outputs_unless_the_job_was_deleted_or_fenced(
     verdict: TransferMessage | None, desired: str, expected: bool
 ) -> None:
-    assert may_remote_folder_have_outputs(ENDED.but(desired=desired, verdict=verdict)) == expected
+    assert may_remote_folder_have_outputs(ENDED.with_changes(desired=desired, verdict=verdict)) == expected
 
 
 def a_held(**values: object) -> TransferSituation:
@@ -289,7 +289,7 @@ def test_a_mismatch_is_certain_after_two_job_lists_of_each_cluster(
 def test_a_different_mismatch_does_not_confirm_an_earlier_mismatch() -> None:
     first = shown(suspended_transfer("hr", SUSPENDED, "hs"))
     for other in (suspended_transfer("hs", RUNNING, "hs"), suspended_transfer("hr", RUNNING, "hs")):
-        then = shown(other.but(seen_at=second(9)), 10)
+        then = shown(other.with_changes(seen_at=second(9)), 10)
 
         assert first
         assert then
@@ -298,7 +298,7 @@ def test_a_different_mismatch_does_not_confirm_an_earlier_mismatch() -> None:
 
 TASK = "gb.alpha.7.3.1"
 OTHER = JobRequest(owner="alice")
-KEPT = OTHER.but(start=FAR_S)
+KEPT = OTHER.with_changes(start=FAR_S)
 OURS = ("transfer-beta",)
 
 
@@ -333,7 +333,7 @@ def test_a_home_job_list_from_before_the_last_change_shows_no_missing_guard() ->
         seen = a_snapshot("alpha", seconds, a_row(7, "r"))
 
         assert bool(transfers_lacking_home_hold([held], seen)) == expected
-        assert bool(jobs_with_guard_besides_hold([other], seen)) == expected
+        assert bool(jobs_needing_start_time_query([other], seen)) == expected
 
 
 def test_jobs_with_guards_other_than_a_hold_are_queried_once_each() -> None:
@@ -341,7 +341,7 @@ def test_jobs_with_guards_other_than_a_hold_are_queried_once_each() -> None:
     every = (*tasks, a_transfer(guard=HomeStartGuard.START), a_transfer(name="gb.alpha.9.0.1"))
     rows = [a_row(job, "r") for job in (7, 8, 9)]
 
-    assert jobs_with_guard_besides_hold(every, a_snapshot("alpha", 9, *rows)) == (7, 8)
+    assert jobs_needing_start_time_query(every, a_snapshot("alpha", 9, *rows)) == (7, 8)
 
 
 @pytest.mark.parametrize(
@@ -349,9 +349,9 @@ def test_jobs_with_guards_other_than_a_hold_are_queried_once_each() -> None:
     [
         (a_transfer(guard=HomeStartGuard.START), KEPT, ""),
         (a_transfer(guard=HomeStartGuard.START), OTHER, HomeStartGuard.START),
-        (a_transfer(guard=HomeStartGuard.START), OTHER.but(owner="bob"), ""),
-        (a_transfer(guard=HomeStartGuard.NONE), OTHER.but(queues="transfer-beta"), ""),
-        (a_transfer(guard=HomeStartGuard.NONE), OTHER.but(hard=(("remote", "1"),)), ""),
+        (a_transfer(guard=HomeStartGuard.START), OTHER.with_changes(owner="bob"), ""),
+        (a_transfer(guard=HomeStartGuard.NONE), OTHER.with_changes(queues="transfer-beta"), ""),
+        (a_transfer(guard=HomeStartGuard.NONE), OTHER.with_changes(hard=(("remote", "1"),)), ""),
         (a_transfer(guard=HomeStartGuard.NONE), KEPT, HomeStartGuard.START),
         (a_transfer(guard=HomeStartGuard.NONE, name=TASK), KEPT, HomeStartGuard.HOLD),
     ],
@@ -366,7 +366,9 @@ def test_a_guard_that_the_job_owner_removed_is_restored(transfer: Transfer, kept
 
 def test_a_waiting_job_with_the_guard_of_another_job_is_a_qresub_copy() -> None:
     """A job that is away is no copy, because its owner can change the job's context."""
-    waiting = {number: KEPT.but(context=((OWN_JOB, str(of)),)) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))}
+    waiting = {
+        number: KEPT.with_changes(context=((OWN_JOB, str(of)),)) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))
+    }
 
     assert qresub_jobs_with_copied_guard(waiting, jobs_away=(7, 9)) == (8,)
 
@@ -397,20 +399,25 @@ def test_a_new_home_job_list_shows_whether_an_ended_task_waits_again_or_is_gone(
 ) -> None:
     assert does_ended_task_wait_at_home(ENDED_BY_EXIT, local) == waits
     assert is_ended_task_gone_from_home(ENDED_BY_EXIT, local) == is_gone
-    assert not is_ended_task_gone_from_home(ENDED_BY_EXIT.but(closed_at=None), local)
+    assert not is_ended_task_gone_from_home(ENDED_BY_EXIT.with_changes(closed_at=None), local)
 
 
 @pytest.mark.parametrize(
     ("ended", "expected"),
     [
         (ENDED_BY_EXIT, True),
-        (ENDED_BY_EXIT.but(verdict=VERDICT.but(exit_status="99")), False),
-        (ENDED_BY_EXIT.but(verdict=VERDICT.but(exit_status="100")), False),
-        (ENDED_BY_EXIT.but(verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.SIGNAL, signal="9")), True),
-        (ENDED_BY_EXIT.but(verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.REQUEUE)), False),
-        (ENDED_BY_EXIT.but(verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.ERROR)), False),
-        (ENDED_BY_EXIT.but(verdict=None), False),
-        (ENDED_BY_EXIT.but(desired=DesiredLocalJobState.DEAD), False),
+        (ENDED_BY_EXIT.with_changes(verdict=VERDICT.with_changes(exit_status="99")), False),
+        (ENDED_BY_EXIT.with_changes(verdict=VERDICT.with_changes(exit_status="100")), False),
+        (
+            ENDED_BY_EXIT.with_changes(
+                verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.SIGNAL, signal="9")
+            ),
+            True,
+        ),
+        (ENDED_BY_EXIT.with_changes(verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.REQUEUE)), False),
+        (ENDED_BY_EXIT.with_changes(verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.ERROR)), False),
+        (ENDED_BY_EXIT.with_changes(verdict=None), False),
+        (ENDED_BY_EXIT.with_changes(desired=DesiredLocalJobState.DEAD), False),
     ],
     ids=["exit", "99", "100", "signal", "requeue", "error", "no end", "deleted"],
 )
@@ -426,11 +433,15 @@ ASK = TransferMessage(transfer="gb.alpha.7.0.0", restarted="yes")
     ("attempts", "message", "expected"),
     [
         ((ENDED_BY_EXIT,), ASK, NAME),
-        ((ENDED_BY_EXIT, ENDED_BY_EXIT.but(name="gb.alpha.7.0.2")), ASK, "gb.alpha.7.0.2"),
-        ((ENDED_BY_EXIT,), ASK.but(restarted=""), ""),
-        ((ENDED_BY_EXIT.but(closed_at=None),), ASK, ""),
-        ((ENDED_BY_EXIT, ENDED_BY_EXIT.but(name="gb.alpha.7.0.2", desired=DesiredLocalJobState.DEAD)), ASK, ""),
-        ((ENDED_BY_EXIT.but(verdict=VERDICT.but(exit_status="99")),), ASK, ""),
+        ((ENDED_BY_EXIT, ENDED_BY_EXIT.with_changes(name="gb.alpha.7.0.2")), ASK, "gb.alpha.7.0.2"),
+        ((ENDED_BY_EXIT,), ASK.with_changes(restarted=""), ""),
+        ((ENDED_BY_EXIT.with_changes(closed_at=None),), ASK, ""),
+        (
+            (ENDED_BY_EXIT, ENDED_BY_EXIT.with_changes(name="gb.alpha.7.0.2", desired=DesiredLocalJobState.DEAD)),
+            ASK,
+            "",
+        ),
+        ((ENDED_BY_EXIT.with_changes(verdict=VERDICT.with_changes(exit_status="99")),), ASK, ""),
         ((), ASK, ""),
     ],
     ids=[

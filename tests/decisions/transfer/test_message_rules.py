@@ -81,7 +81,7 @@ def accept(answer: Transfer | RejectedStarterMessage) -> Transfer:
 
 @pytest.mark.parametrize("guard", ["", HomeStartGuard.NONE, HomeStartGuard.START])
 def test_a_record_message_creates_a_transfer_of_the_uid_that_wrote_it(guard: str) -> None:
-    begun = take(None, RECORD.but(guard=guard))
+    begun = take(None, RECORD.with_changes(guard=guard))
 
     assert (begun.uid, begun.owner, begun.record) == (ALICE, "alice", "/spool/m.120000")
     assert (begun.remote, begun.remote_id, begun.phase) == ("beta", 40, StarterPhase.RELEASED)
@@ -94,28 +94,28 @@ def test_a_record_message_creates_a_transfer_of_the_uid_that_wrote_it(guard: str
         (None, DEAD, "intent message for a transfer without a record"),
         (None, ENDED, "ended message for a transfer without a record"),
         (None, CLOSED, "closed message for a transfer without a record"),
-        (RECORD, RECORD.but(phase=StarterPhase.HELD), "the message is older than the stored transfer"),
-        (RECORD, RECORD.but(phase=StarterPhase.SUBMITTING), "the message is older than the stored transfer"),
-        (RECORD, RECORD.but(phase="lost"), "unknown phase 'lost'"),
-        (RECORD, RECORD.but(phase=""), "unknown phase ''"),
-        (RECORD, RECORD.but(kind="rumour"), "unknown kind 'rumour'"),
-        (RECORD, DEAD.but(desired="happy"), "unknown intent 'happy'"),
-        (RECORD, ENDED.but(remote_id="41"), "remote job 41 is not the recorded job"),
-        (RECORD, ENDED.but(remote_id=""), "remote job  is not the recorded job"),
-        (RECORD, ENDED.but(outcome="done"), "invalid job end: 'done'"),
-        (RECORD, ENDED.but(exit_status=""), "invalid job end: 'exit'"),
-        (RECORD, ENDED.but(signal="9"), "invalid job end: 'exit'"),
-        (RECORD, ENDED.but(exit_status="0; id"), "the exit status is no number"),
-        (RECORD, ENDED.but(signal="x"), "the signal is no number"),
-        (RECORD, CLOSED.but(signal="9" * 26), "the signal is no number"),
-        (RECORD, ENDED.but(outcome=TransferOutcome.SIGNAL, signal=""), "invalid job end: 'signal'"),
-        (RECORD, ENDED.but(outcome=TransferOutcome.SIGNAL, signal="0"), "invalid job end: 'signal'"),
-        (None, RECORD.but(remote_id="x"), "the remote id is no number"),
-        (None, RECORD.but(remote_id="-1"), "the remote id is no number"),
-        (None, RECORD.but(remote_id="\u00b2"), "the remote id is no number"),
-        (None, RECORD.but(remote_id="9" * 30), "the remote id is no number"),
-        (None, RECORD.but(wake="../1002/x"), "invalid FIFO name; expected letters and digits"),
-        (None, RECORD.but(wake="f" * 300), "invalid FIFO name; expected letters and digits"),
+        (RECORD, RECORD.with_changes(phase=StarterPhase.HELD), "the message is older than the stored transfer"),
+        (RECORD, RECORD.with_changes(phase=StarterPhase.SUBMITTING), "the message is older than the stored transfer"),
+        (RECORD, RECORD.with_changes(phase="lost"), "unknown phase 'lost'"),
+        (RECORD, RECORD.with_changes(phase=""), "unknown phase ''"),
+        (RECORD, RECORD.with_changes(kind="rumour"), "unknown kind 'rumour'"),
+        (RECORD, DEAD.with_changes(desired="happy"), "unknown intent 'happy'"),
+        (RECORD, ENDED.with_changes(remote_id="41"), "remote job 41 is not the recorded job"),
+        (RECORD, ENDED.with_changes(remote_id=""), "remote job  is not the recorded job"),
+        (RECORD, ENDED.with_changes(outcome="done"), "invalid job end: 'done'"),
+        (RECORD, ENDED.with_changes(exit_status=""), "invalid job end: 'exit'"),
+        (RECORD, ENDED.with_changes(signal="9"), "invalid job end: 'exit'"),
+        (RECORD, ENDED.with_changes(exit_status="0; id"), "the exit status is no number"),
+        (RECORD, ENDED.with_changes(signal="x"), "the signal is no number"),
+        (RECORD, CLOSED.with_changes(signal="9" * 26), "the signal is no number"),
+        (RECORD, ENDED.with_changes(outcome=TransferOutcome.SIGNAL, signal=""), "invalid job end: 'signal'"),
+        (RECORD, ENDED.with_changes(outcome=TransferOutcome.SIGNAL, signal="0"), "invalid job end: 'signal'"),
+        (None, RECORD.with_changes(remote_id="x"), "the remote id is no number"),
+        (None, RECORD.with_changes(remote_id="-1"), "the remote id is no number"),
+        (None, RECORD.with_changes(remote_id="\u00b2"), "the remote id is no number"),
+        (None, RECORD.with_changes(remote_id="9" * 30), "the remote id is no number"),
+        (None, RECORD.with_changes(wake="../1002/x"), "invalid FIFO name; expected letters and digits"),
+        (None, RECORD.with_changes(wake="f" * 300), "invalid FIFO name; expected letters and digits"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -128,10 +128,10 @@ def test_invalid_messages_are_rejected_with_the_reason(
 
 
 def test_an_end_message_before_the_remote_id_is_recorded_is_rejected() -> None:
-    begun = take(None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""))
+    begun = take(None, RECORD.with_changes(phase=StarterPhase.SUBMITTING, remote_id=""))
 
     rejection = RejectedStarterMessage(what=NAME, reason="remote job 0 is not the recorded job")
-    assert tell(begun, ENDED.but(remote_id="0")) == rejection
+    assert tell(begun, ENDED.with_changes(remote_id="0")) == rejection
 
 
 @pytest.mark.parametrize(
@@ -142,17 +142,17 @@ def test_an_end_message_before_the_remote_id_is_recorded_is_rejected() -> None:
 def test_a_deletion_intent_overrides_all_later_intents(late: str) -> None:
     dead = take(None, RECORD, DEAD)
 
-    assert tell(dead, DEAD.but(desired=late), NOON + timedelta(hours=1)) == dead
+    assert tell(dead, DEAD.with_changes(desired=late), NOON + timedelta(hours=1)) == dead
 
 
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
         (RECORD, ""),
-        (ENDED.but(queue="?", remote="?"), ""),
-        (RECORD.but(transfer="gb.gamma.7.0.1"), "the transfer is not of cluster alpha"),
-        (RECORD.but(queue="all.q"), "no transfer queue 'all.q' leads to 'beta'"),
-        (RECORD.but(remote="alpha"), "no transfer queue 'transfer-beta' leads to 'alpha'"),
+        (ENDED.with_changes(queue="?", remote="?"), ""),
+        (RECORD.with_changes(transfer="gb.gamma.7.0.1"), "the transfer is not of cluster alpha"),
+        (RECORD.with_changes(queue="all.q"), "no transfer queue 'all.q' leads to 'beta'"),
+        (RECORD.with_changes(remote="alpha"), "no transfer queue 'transfer-beta' leads to 'alpha'"),
     ],
     ids=["ours", "known by its name", "another home", "another queue", "another cluster"],
 )
@@ -167,10 +167,10 @@ def test_a_record_must_name_a_configured_queue_and_the_cluster_of_that_queue(
 def test_a_spared_message_changes_only_the_reason_of_a_transfer() -> None:
     known = take(None, RECORD)
 
-    told = take(known, RECORD.but(kind=TransferMessageKind.SPARED))
+    told = take(known, RECORD.with_changes(kind=TransferMessageKind.SPARED))
 
     assert "failed 37" in told.reason
-    assert told.but(reason=known.reason) == known
+    assert told.with_changes(reason=known.reason) == known
 
 
 @pytest.mark.parametrize(
@@ -182,18 +182,18 @@ def test_a_spared_message_changes_only_the_reason_of_a_transfer() -> None:
     ],
 )
 def test_each_intent_replaces_a_suspension_and_has_a_reason(desired: str, told: str) -> None:
-    suspended = take(None, RECORD, DEAD.but(desired=DesiredLocalJobState.SUSPENDED))
-    intended = take(suspended, DEAD.but(desired=desired), later_s=5)
+    suspended = take(None, RECORD, DEAD.with_changes(desired=DesiredLocalJobState.SUSPENDED))
+    intended = take(suspended, DEAD.with_changes(desired=desired), later_s=5)
 
     assert (intended.desired, intended.reason) == (desired, told)
 
 
 def test_a_repeated_record_updates_only_the_path_of_the_record_file() -> None:
     """Job lists that lacked the job since the first record still count."""
-    missed = take(None, RECORD).but(missed_polls=3, missing_since=NOON, reason="missing")
+    missed = take(None, RECORD).with_changes(missed_polls=3, missing_since=NOON, reason="missing")
     known = take(None, RECORD, DEAD, ENDED)
 
-    assert take(missed, RECORD, later_s=9) == missed.but(record="/spool/m.120009")
+    assert take(missed, RECORD, later_s=9) == missed.with_changes(record="/spool/m.120009")
     assert tell(known, RECORD) == known
 
 
@@ -212,20 +212,22 @@ def test_messages_after_the_closed_message_change_nothing(late: TransferMessage)
 
 def test_only_the_current_starter_of_a_transfer_closes_the_transfer() -> None:
     """Messages of two starters of one task may be read together."""
-    second = take(None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD.but(wake="f1"))
+    second = take(
+        None, RECORD.with_changes(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD.with_changes(wake="f1")
+    )
 
-    assert take(second, CLOSED.but(wake="f0"), later_s=9) == second
-    assert take(second, CLOSED.but(wake="f1"), later_s=9).is_over
+    assert take(second, CLOSED.with_changes(wake="f0"), later_s=9) == second
+    assert take(second, CLOSED.with_changes(wake="f1"), later_s=9).is_over
     assert take(second, CLOSED, later_s=9).is_over
 
 
 def test_a_later_record_keeps_the_remote_id_and_the_listed_states() -> None:
-    held = take(None, RECORD.but(phase=StarterPhase.HELD, rerun="no"), DEAD).but(
+    held = take(None, RECORD.with_changes(phase=StarterPhase.HELD, rerun="no"), DEAD).with_changes(
         remote_state=job_state("hqw"), local_state=job_state("r"), remote_host="n1"
     )
-    later = take(held, RECORD.but(remote_id="", rerun=""), later_s=9)
+    later = take(held, RECORD.with_changes(remote_id="", rerun=""), later_s=9)
 
-    assert later == held.but(
+    assert later == held.with_changes(
         phase=StarterPhase.RELEASED,
         record="/spool/m.120009",
         updated_at=NOON + timedelta(seconds=9),
@@ -238,12 +240,12 @@ def test_the_first_end_message_is_final() -> None:
     ended = take(None, RECORD, ENDED)
 
     assert ended.verdict == ENDED
-    assert tell(ended, ENDED.but(exit_status="0"), NOON + timedelta(hours=1)) == ended
+    assert tell(ended, ENDED.with_changes(exit_status="0"), NOON + timedelta(hours=1)) == ended
 
 
 def test_an_end_message_sets_the_remote_host_if_it_names_a_host() -> None:
-    assert take(None, RECORD, ENDED.but(host="n2")).remote_host == "n2"
-    assert take(take(None, RECORD).but(remote_host="n1"), ENDED).remote_host == "n1"
+    assert take(None, RECORD, ENDED.with_changes(host="n2")).remote_host == "n2"
+    assert take(take(None, RECORD).with_changes(remote_host="n1"), ENDED).remote_host == "n1"
 
 
 ANY = st.builds(
@@ -281,7 +283,7 @@ ANY = st.builds(
 def test_deletion_and_remote_id_and_end_and_phase_survive_messages_in_any_order(
     messages: list[TransferMessage],
 ) -> None:
-    known = take(None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""))
+    known = take(None, RECORD.with_changes(phase=StarterPhase.SUBMITTING, remote_id=""))
     order = [StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED]
     for number, message in enumerate(messages):
         before, after = known, tell(known, message, NOON + timedelta(seconds=number + 1))
@@ -331,15 +333,15 @@ def test_a_restarted_task_gets_no_transfer_while_the_earlier_starter_still_waits
     """The starter on a silent host is killed when the host reports again."""
     known = (take(None, RECORD),)
 
-    assert transfer_for_restarted_task(known, ASK.but(wake="f1"), asleep=["f0"]) is None
-    assert transfer_for_restarted_task(known, ASK.but(wake="f0"), asleep=["f0"])
-    assert transfer_for_restarted_task(known, ASK.but(wake="f1"), asleep=["f2"])
+    assert transfer_for_restarted_task(known, ASK.with_changes(wake="f1"), asleep=["f0"]) is None
+    assert transfer_for_restarted_task(known, ASK.with_changes(wake="f0"), asleep=["f0"])
+    assert transfer_for_restarted_task(known, ASK.with_changes(wake="f1"), asleep=["f2"])
 
 
 def attempt(number: int, last: TransferMessage | None) -> Transfer:
     name = f"gb.alpha.7.0.{number}"
     messages = [RECORD, last] if last else [RECORD]
-    return take(None, *[message.but(transfer=name) for message in messages])
+    return take(None, *[message.with_changes(transfer=name) for message in messages])
 
 
 def test_the_reply_for_an_adopted_transfer_holds_its_phase_and_remote_id() -> None:
@@ -353,9 +355,9 @@ def test_the_reply_for_an_adopted_transfer_holds_its_phase_and_remote_id() -> No
     ("message", "sentence"),
     [
         (ENDED, "exit status 3"),
-        (ENDED.but(outcome=TransferOutcome.SIGNAL, signal="9"), "killed by signal 9"),
-        (ENDED.but(outcome=TransferOutcome.REQUEUE), "comes home to run again"),
-        (ENDED.but(outcome=TransferOutcome.ERROR, reason="no shell"), "needs an administrator: no shell"),
+        (ENDED.with_changes(outcome=TransferOutcome.SIGNAL, signal="9"), "killed by signal 9"),
+        (ENDED.with_changes(outcome=TransferOutcome.REQUEUE), "comes home to run again"),
+        (ENDED.with_changes(outcome=TransferOutcome.ERROR, reason="no shell"), "needs an administrator: no shell"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -369,8 +371,8 @@ WHY = "ssh: far does not let the key of alice into the account al"
 @pytest.mark.parametrize(
     ("record", "told"),
     [
-        (RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), "being submitted to beta"),
-        (RECORD.but(phase=StarterPhase.HELD), "submitted to beta as 40, held"),
+        (RECORD.with_changes(phase=StarterPhase.SUBMITTING, remote_id=""), "being submitted to beta"),
+        (RECORD.with_changes(phase=StarterPhase.HELD), "submitted to beta as 40, held"),
     ],
     ids=["submitting", "held"],
 )
@@ -378,14 +380,14 @@ def test_a_repeated_record_with_an_error_changes_only_reason_and_record_path(
     record: TransferMessage, told: str
 ) -> None:
     before = take(None, record)
-    after = take(before, record.but(reason=WHY), later_s=5)
+    after = take(before, record.with_changes(reason=WHY), later_s=5)
 
-    assert after == before.but(record=after.record, reason=f"{told}; {WHY}")
+    assert after == before.with_changes(record=after.record, reason=f"{told}; {WHY}")
 
 
 def test_the_error_of_a_failed_submission_is_the_reason_until_the_next_phase() -> None:
-    submitting = RECORD.but(phase=StarterPhase.SUBMITTING, remote_id="")
-    tried = submitting.but(reason="tried in vain: ssh: no", cause=TransferFailureCause.UNREACHED)
+    submitting = RECORD.with_changes(phase=StarterPhase.SUBMITTING, remote_id="")
+    tried = submitting.with_changes(reason="tried in vain: ssh: no", cause=TransferFailureCause.UNREACHED)
     failed = take(take(None, submitting), tried, later_s=5)
 
     assert failed.reason == "tried in vain: ssh: no"
@@ -395,12 +397,12 @@ def test_the_error_of_a_failed_submission_is_the_reason_until_the_next_phase() -
 @pytest.mark.parametrize("guard", [HomeStartGuard.HOLD, HomeStartGuard.START, HomeStartGuard.NONE])
 def test_the_end_of_a_remote_job_deleted_from_home_is_not_offered_to_a_restart(guard: str) -> None:
     """A job with -notify that is rescheduled dies of the warning signal, and runs again."""
-    end = ENDED.but(outcome=TransferOutcome.SIGNAL, exit_status="", signal="12")
-    closed = CLOSED.but(outcome=TransferOutcome.SIGNAL, signal="12", desired=DesiredLocalJobState.DEAD)
-    begun = take(None, RECORD.but(guard=guard), end)
+    end = ENDED.with_changes(outcome=TransferOutcome.SIGNAL, exit_status="", signal="12")
+    closed = CLOSED.with_changes(outcome=TransferOutcome.SIGNAL, signal="12", desired=DesiredLocalJobState.DEAD)
+    begun = take(None, RECORD.with_changes(guard=guard), end)
 
     ended = take(begun, closed, later_s=1)
 
-    assert may_home_have_missed_task_end(take(begun, closed.but(desired=""), later_s=1))
+    assert may_home_have_missed_task_end(take(begun, closed.with_changes(desired=""), later_s=1))
     assert not may_home_have_missed_task_end(ended)
     assert may_restored_guard_be_stale(ended) == (guard != HomeStartGuard.NONE)

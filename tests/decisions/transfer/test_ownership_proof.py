@@ -15,7 +15,7 @@ ENDED = TransferMessage(outcome=TransferOutcome.EXIT, exit_status="0")
 def transfer(name: str = "gb.alpha.7.0.1", owner: str = "alice", **values: object) -> Transfer:
     uid, unseen = {"alice": 1001, "bob": 1002}[owner], {"local_state": UNSEEN, "remote_state": UNSEEN}
     begun = a_transfer(name=name, uid=uid, owner=owner, remote_id=0, created_at=NOON, updated_at=NOON, **unseen)
-    return begun.but(**values)
+    return begun.with_changes(**values)
 
 
 def home(*rows: ClusterJobListRow, at_s: float = 1) -> ClusterSnapshot:
@@ -76,9 +76,9 @@ HERS, HIS = transfer(listed=OwnerSeenInHomeJobList.YES), transfer("gb.alpha.7.0.
     ("transfers", "proved", "told"),
     [
         ((HERS, HIS), {1001}, set()),
-        ((HERS.but(listed=""), HIS), set(), {1001, 1002}),
-        ((HERS.but(listed=""), HIS.but(listed=OwnerSeenInHomeJobList.NO)), set(), {1001}),
-        ((HIS.but(listed=OwnerSeenInHomeJobList.NO),), set(), set()),
+        ((HERS.with_changes(listed=""), HIS), set(), {1001, 1002}),
+        ((HERS.with_changes(listed=""), HIS.with_changes(listed=OwnerSeenInHomeJobList.NO)), set(), {1001}),
+        ((HIS.with_changes(listed=OwnerSeenInHomeJobList.NO),), set(), set()),
     ],
 )
 def test_a_proved_owner_excludes_all_unproved_claims_to_a_task(

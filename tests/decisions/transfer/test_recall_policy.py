@@ -33,7 +33,7 @@ def waiting(job: int = 7, minutes: float = 12, **values: object) -> Transfer:
     begun = NOW - timedelta(minutes=minutes)
     states = {"local_state": UNSEEN, "remote_state": "qw", "since": begun, "created_at": begun, "updated_at": NOW}
     long = a_transfer(name=f"gb.alpha.{job}.0.1", wake=f"w{job}", remote_id=job, **states)
-    return long.but(**values)
+    return long.with_changes(**values)
 
 
 def due(
@@ -121,7 +121,7 @@ BY_FILE, BY_GRANT = "file.t0", "grant.t0"
 
 
 def claimed(**values: object) -> Transfer:
-    return waiting(minutes=1).but(**({"claim": BY_FILE, "updated_at": NOW} | values))
+    return waiting(minutes=1).with_changes(**({"claim": BY_FILE, "updated_at": NOW} | values))
 
 
 def silent_situation(one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1) -> TransferSituation:
@@ -139,7 +139,7 @@ def silent_situation(one: Transfer, silent_s: float = 301, letters: str = "qw", 
 def due_from_silent_cluster(
     one: Transfer, free: int = 9, queue: TransferQueueSection = QUEUE, seen: TransferSituation | None = None
 ) -> list[str]:
-    old = one.but(created_at=NOW - timedelta(hours=1))
+    old = one.with_changes(created_at=NOW - timedelta(hours=1))
     queues = {"transfer-beta": queue}
     return [
         each.why
@@ -155,7 +155,7 @@ def test_a_task_with_a_claim_is_recalled_from_a_silent_cluster() -> None:
 
 
 def test_silence_counts_only_since_the_service_last_started_to_query() -> None:
-    one = claimed().but(created_at=NOW - timedelta(hours=1))
+    one = claimed().with_changes(created_at=NOW - timedelta(hours=1))
     seen = silent_situation(one, silent_s=3600)
 
     assert due_from_silent_cluster(claimed(), seen=replace(seen, since=NOW - timedelta(seconds=299))) == []

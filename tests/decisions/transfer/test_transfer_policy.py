@@ -418,9 +418,9 @@ class Grid:
         if act is TransferActKind.DELETE_REMOTE:
             self.remote = "dr" if "r" in self.remote else ""
         elif act is TransferActKind.LOOK_UP_END:
-            self.transfer = self.transfer.but(verdict=VERDICT)
+            self.transfer = self.transfer.with_changes(verdict=VERDICT)
         elif act in FINAL:
-            self.transfer = self.transfer.but(closed_at=second(self.now_s))
+            self.transfer = self.transfer.with_changes(closed_at=second(self.now_s))
 
 
 ALIVE = st.sampled_from(["", "r", "hqw", "qw", "t", "s", "dr", "hr"])

@@ -102,7 +102,7 @@ def test_a_request_that_arrives_while_a_round_acts_is_not_lost(world: World) -> 
     memory.delete_administrator_requests(read)
     world.minutes(2)
 
-    assert {"alpha-n10": True} == {one.name: one.is_kept for one in memory.nodes.all()}
+    assert {"alpha-n10": True} == {one.name: one.is_kept for one in memory.nodes.load_all_nodes()}
 
 
 @pytest.mark.parametrize("request_", [AdministratorNodeRequestKind.FREE, AdministratorNodeRequestKind.KEEP])
@@ -119,8 +119,8 @@ def test_a_drained_node_is_reopened_when_freed_or_kept(world: World, request_: A
 @pytest.mark.parametrize("wish", [AdministratorNodeRequestKind.DRAIN, AdministratorNodeRequestKind.KEEP])
 def test_a_request_for_a_node_under_removal_is_refused(world: World, wish: AdministratorNodeRequestKind) -> None:
     kept = BalancerStateRows(world.database()).nodes
-    (one,) = kept.all()
-    kept.replace([replace(one, state=ElasticNodeState.REMOVING)])
+    (one,) = kept.load_all_nodes()
+    kept.replace_all_nodes([replace(one, state=ElasticNodeState.REMOVING)])
 
     with pytest.raises(StateError, match="the removal has begun"):
         administrator_alerts_and_requests.record_node_change_request(one.name, wish, place(world))

@@ -157,13 +157,13 @@ def test_a_round_started_by_root_runs_as_the_account_of_the_balancer(
 def test_hosts_of_a_provider_without_configured_hosts_are_released(
     wanted: BalancerRunOptions, rows: BalancerStateRows, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rows.nodes.replace((rack_node("alpha-n8", OFF), rack_node("alpha-n9", ElasticNodeState.BOOTING)))
+    rows.nodes.replace_all_nodes((rack_node("alpha-n8", OFF), rack_node("alpha-n9", ElasticNodeState.BOOTING)))
     round_ = runner(rows, wanted, policy=policy_of(tmp_path, RACK))
     plan = round_.decide(round_.gather())
 
     assert "event=left_off node=alpha-n8 command=\"qmod -e '*@alpha-n8'\"" in caplog.text
     assert "event=no_provider" not in caplog.text
-    assert "open alpha-n9" in plan.done
+    assert "open alpha-n9" in plan.acts_in_words
 
 
 def test_a_silent_host_with_its_own_section_is_never_reported_as_lost(
@@ -200,7 +200,7 @@ def test_without_any_provider_the_remaining_nodes_are_reported(
     """All sections of pools, providers and hosts were removed at once."""
     monkeypatch.setattr(balancer_daemon, "BALANCE_STATE", str(tmp_path / "state.db"))
     made = BalancerOwnedNode(name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=ElasticNodeState.READY)
-    rows.nodes.replace((rack_node("alpha-n7", ElasticNodeState.READY), rack_node("alpha-n8", OFF), made))
+    rows.nodes.replace_all_nodes((rack_node("alpha-n7", ElasticNodeState.READY), rack_node("alpha-n8", OFF), made))
     bare = f"{SITE.partition('[provider')[0]}[balance]\nmax_nodes = 9\n"
     policy = configuration_file.parse_configuration("FILE", bare.encode())
 
@@ -234,7 +234,7 @@ def test_the_watchdog_limit_allows_for_the_slowest_possible_round(wanted: Balanc
         life_sign = ServiceHeartbeat(f"{tmp_path}/lock", environment)
         with BalancerDaemon(slow, Clock(), life_sign).open_cycle():
             during = systemd.recv(4096).decode().split("\n")
-        life_sign.beat()
+        life_sign.send_heartbeat()
         after = systemd.recv(4096).decode().split("\n")
 
     provider_s = policy.providers["works"].timeout_s
@@ -265,7 +265,9 @@ def acting(
     (tmp_path / "list").write_text(json.dumps([MACHINE]))
 
     def make(state: ElasticNodeState) -> PublishedBalancerRoundRunner:
-        rows.nodes.replace([BalancerOwnedNode(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")])
+        rows.nodes.replace_all_nodes(
+            [BalancerOwnedNode(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")]
+        )
         return runner(rows, wanted, is_acting=True)
 
     return make
@@ -275,11 +277,11 @@ def test_the_published_figures_count_joined_nodes_and_not_requests(
     acting: Callable[..., PublishedBalancerRoundRunner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     round_ = acting(ElasticNodeState.JOINING)
-    membership = Mock(join=Mock(return_value=HostJoinStep.JOINED))
+    membership = Mock(join_host_to_cluster=Mock(return_value=HostJoinStep.JOINED))
     monkeypatch.setattr(round_, "_acts", replace(round_._acts, membership=membership))
 
     plan = run_cycle_once(round_, str)
-    round_.report()
+    round_.publish_round_results()
 
     found = published(tmp_path)
     assert 7 == plan.plan.add
@@ -298,7 +300,7 @@ def test_a_round_writes_its_statistics_row_before_plotting(
     options = {"lookback": timedelta(minutes=7), "stats": str(stats), "after": lambda: there.append(stats.exists())}
     round_ = runner(rows, wanted, **options)
     run_cycle_once(round_, str)
-    round_.report()
+    round_.publish_round_results()
 
     assert timedelta(minutes=7) == note.call_args.args[-1].lookback
     assert (1, [True]) == (len(stats.read_text().splitlines()), there)
@@ -324,7 +326,7 @@ def test_a_failed_node_costs_its_price_while_its_machine_exists(
     round_ = acting(ElasticNodeState.FAILED)
 
     run_cycle_once(round_, str)
-    round_.report()
+    round_.publish_round_results()
 
     assert 0.5 == published(tmp_path).cost_hour
 
@@ -346,13 +348,13 @@ def test_kill_master_requires_a_machine_with_the_master_tag(
 def test_a_dry_run_decides_and_stores_nothing(wanted: BalancerRunOptions, rows: BalancerStateRows) -> None:
     plan = run_cycle_once(runner(rows, wanted), str)
 
-    assert (5, (), None) == (plan.plan.add, rows.nodes.all(), rows.last_round_time())
+    assert (5, (), None) == (plan.plan.add, rows.nodes.load_all_nodes(), rows.last_round_time())
 
 
 def test_every_round_is_reported_after_its_end(wanted: BalancerRunOptions, rows: BalancerStateRows) -> None:
     told = list[BalancerRoundPlan]()
     round_ = runner(rows, wanted, tell=told.append)
     plan = run_cycle_once(round_, str)
-    round_.report()
+    round_.publish_round_results()
 
     assert told == [plan]

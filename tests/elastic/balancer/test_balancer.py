@@ -81,8 +81,10 @@ def test_a_node_on_its_way_starts_nothing_in_a_queue_that_somebody_closed(world:
 def test_a_node_with_closed_queues_is_reopened_once_no_queue_is_disabled_on_all_hosts(tmp_path: Path, own: int) -> None:
     world = World(tmp_path, Trouble(), own, min_nodes=3)
     world.minutes(5)
-    closed = [replace(one, step=HostJoinStep.CLOSED) for one in BalancerStateRows(world.database()).nodes.all()]
-    BalancerStateRows(world.database()).nodes.replace(closed)
+    closed = [
+        replace(one, step=HostJoinStep.CLOSED) for one in BalancerStateRows(world.database()).nodes.load_all_nodes()
+    ]
+    BalancerStateRows(world.database()).nodes.replace_all_nodes(closed)
     for host in world.cell.hosts.values():
         host.is_open = False
     world.minutes(2)
@@ -134,7 +136,7 @@ def test_undeletable_machines_count_as_nodes_and_pause_a_pool(world: World, capl
 
     assert 2 == world.cloud.asked
     assert {"alpha-n10": "failed", "alpha-n11": "failed"} == world.nodes()
-    assert (3, 1, 2) == (figures.nodes, figures.useful, figures.failed)
+    assert (3, 1, 2) == (figures.nodes, figures.useful_node_count, figures.failed)
     told = f"event=not_destroyed node=alpha-n10 pool=usual provider=cloud machine={first.id}"
     assert f"{told} mend={ended(first.id)!r}" in caplog.messages
 
@@ -405,7 +407,7 @@ def test_a_machine_of_another_cluster_is_left_alone(world: World) -> None:
     world.minutes(3)
 
     assert OTHERS.name == "alpha-n9"
-    assert OTHERS in world.cloud.machines()
+    assert OTHERS in world.cloud.list_machines()
     assert ProviderMachineState.RUNNING is OTHERS.state
     assert {} == world.nodes()
 
@@ -541,7 +543,7 @@ def test_the_sentence_of_an_acting_round_never_says_that_nothing_is_done(world: 
         world.cell.schedule()
         plan = world.round()
         assert plan
-        told.append((plan.sentence.rpartition(": ")[2], bool(plan.done)))
+        told.append((plan.decision_sentence.rpartition(": ")[2], bool(plan.acts_in_words)))
         world.now += timedelta(minutes=1)
 
     assert ("nothing more is done", True) in told
@@ -553,7 +555,7 @@ def test_a_silent_host_without_machine_is_logged_with_a_command(world: World, ca
     """Nothing is logged while a machine list is missing."""
     world.minutes(9, waits=[timedelta(hours=1)] * 2)
     (machine,) = world.cloud.made.values()
-    BalancerStateRows(world.database()).nodes.replace([])
+    BalancerStateRows(world.database()).nodes.replace_all_nodes([])
     world.cloud.made.clear()
     world.cell.waits = []
     world.cell.hosts[machine.name].is_silent = True
@@ -574,12 +576,14 @@ def test_a_silent_host_without_machine_is_logged_with_a_command(world: World, ca
 def test_a_node_with_a_task_at_its_removal_stays(world: World, cause: NodeStateCause, is_open: bool) -> None:
     """A host that may be alive is checked again just before the removal."""
     world.minutes(5, waits=[HOUR])
-    (node,) = BalancerStateRows(world.database()).nodes.all()
+    (node,) = BalancerStateRows(world.database()).nodes.load_all_nodes()
     host = world.cell.hosts[node.name]
     host.is_open = is_open
     removing = node.with_state(ElasticNodeState.REMOVING, world.now, cause)
 
-    done = world.acts(world.site()).do(DueNodeAct(node=removing, before=node, act=BalancerNodeAct.EVICT))
+    done = world.acts(world.site()).carry_out_node_act(
+        DueNodeAct(node=removing, before=node, act=BalancerNodeAct.EVICT)
+    )
 
     assert done.state in (ElasticNodeState.JOINING, ElasticNodeState.READY)
     assert (1, [node.machine]) == (len(host.ends), [*world.cloud.made])
@@ -588,10 +592,10 @@ def test_a_node_with_a_task_at_its_removal_stays(world: World, cause: NodeStateC
 
 def test_a_machine_that_boots_but_never_joins_is_destroyed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
-    def join(node: MachineToJoinCell) -> HostJoinStep:
+    def join_host_to_cluster(node: MachineToJoinCell) -> HostJoinStep:
         raise HostNotReached(("ssh", node.name), 255)
 
-    monkeypatch.setattr(world.cell, "join", join)
+    monkeypatch.setattr(world.cell, "join_host_to_cluster", join_host_to_cluster)
     world.minutes(60, waits=[HOUR])
     failures = BalancerStateRows(world.database()).pool_failure_records()[POOL].failures
     world.minutes(60, waits=[])
@@ -605,13 +609,13 @@ def test_a_planned_state_is_stored_before_the_act(world: World, monkeypatch: pyt
     """After a kill between closing and removing a node, the next round finds the node draining."""
     killed, seen = list[str](), list[dict[str, str]]()
 
-    def check_host(host: str) -> HostCheckBeforeRemoval:
+    def check_host_before_removal(host: str) -> HostCheckBeforeRemoval:
         monkeypatch.undo()
         killed.append(host)
         raise Killed
 
     world.cell.waits = [timedelta(minutes=3)]
-    monkeypatch.setattr(world.cell, "check_host", check_host)
+    monkeypatch.setattr(world.cell, "check_host_before_removal", check_host_before_removal)
     while not killed and len(seen) < 40:
         world.minutes(1)
         seen.append(world.nodes())

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.elastic import balanced_cluster_queries, saved_balancer_round_folder
+from gridbridge.elastic import balancer_round_queries, saved_balancer_round_folder
 from gridbridge.elastic.balancer import balance_situation_sources
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
@@ -51,10 +51,8 @@ def look(folder: Path, there: PublishedClusterAnswer | None, state: str = "") ->
     seen = cell(instance(MASTER), queue)
     policy = configuration_file.parse_configuration("FILE", SITE.encode())
     with (
-        patch.object(
-            balance_situation_sources.balanced_cluster_queries, "query_raw_cell_status", return_value=((), ())
-        ),
-        patch.object(balance_situation_sources.balanced_cluster_queries, "parse_balance_situation", return_value=seen),
+        patch.object(balance_situation_sources.balancer_round_queries, "query_raw_cell_status", return_value=((), ())),
+        patch.object(balance_situation_sources.balancer_round_queries, "parse_balance_situation", return_value=seen),
     ):
         return balance_situation_sources.observe_balanced_cluster(policy, NOON, str(folder / "ends.json"), str(folder))
 
@@ -88,7 +86,7 @@ def test_a_closed_queue_or_one_to_a_busy_or_unknown_cluster_starts_nothing_soon(
 def test_the_round_uses_the_learnt_run_times(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
     runs = update_learnt_run_times((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
-    balanced_cluster_queries.write_stored_task_ends(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
+    balancer_round_queries.write_stored_task_ends(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
 
     assert look(tmp_path, None).runtimes == {("alice", "align"): 60.0}
 
@@ -102,7 +100,7 @@ def test_a_damaged_file_of_run_times_stops_no_round(tmp_path: Path) -> None:
 def saved(folder: Path, seen: BalanceSituation) -> SavedBalancerRoundInput:
     """Save the input of a round that observes a situation, and read the input back."""
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
-    queries = balance_situation_sources.balanced_cluster_queries
+    queries = balance_situation_sources.balancer_round_queries
     with (
         patch.object(queries, "query_raw_cell_status", return_value=printed),
         patch.object(queries, "parse_balance_situation", return_value=seen),

@@ -42,7 +42,7 @@ def memory(tmp_path: Path) -> Iterator[BalancerStateRows]:
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     memory = BalancerStateRows(database)
     memory.shift_times_to_clock(clocks(NOON, 0.0))
-    memory.nodes.replace([NODE])
+    memory.nodes.replace_all_nodes([NODE])
     memory.store_pool_failure_records({"usual": RECORD})
     memory.store_machine_missing_times({"alpha-n3 m-3": NOON})
     memory.store_silence_start_times({"alpha-n3 m-3": NOON - HOUR})
@@ -65,7 +65,7 @@ def test_all_stored_times_are_shifted_with_the_clock(memory: BalancerStateRows, 
     assert by == told
     assert (
         replace(NODE, since=NOON - HOUR + by, up_since=NOON - 2 * HOUR + by, idle_since=NOON - HOUR / 2 + by),
-    ) == memory.nodes.all()
+    ) == memory.nodes.load_all_nodes()
     assert {
         "usual": replace(RECORD, failed_at=NOON - HOUR + by, no_capacity_at=NOON - 2 * HOUR + by)
     } == memory.pool_failure_records()
@@ -81,7 +81,7 @@ def test_stored_times_are_restored_when_the_clock_is_set_right_again(memory: Bal
     memory.shift_times_to_clock(clocks(NOON + timedelta(minutes=1) + DAYS_AHEAD, 60.0))
     memory.shift_times_to_clock(clocks(NOON + timedelta(minutes=2), 120.0))
 
-    assert (NODE,) == memory.nodes.all()
+    assert (NODE,) == memory.nodes.load_all_nodes()
     assert NOON == memory.last_round_time()
 
 
@@ -99,13 +99,13 @@ def test_stored_times_stay_without_a_known_clock_step(memory: BalancerStateRows,
     told = memory.shift_times_to_clock(after)
 
     assert timedelta() == told
-    assert (NODE,) == memory.nodes.all()
+    assert (NODE,) == memory.nodes.load_all_nodes()
 
 
 def test_a_time_that_cannot_be_shifted_is_unchanged() -> None:
     last = datetime.max.replace(tzinfo=UTC)
 
-    assert last == clock_step_correction.shift_time(last, HOUR)
+    assert last == clock_step_correction.shift_time_by_clock_step(last, HOUR)
 
 
 def test_an_acting_round_follows_the_clock_and_logs_the_step(

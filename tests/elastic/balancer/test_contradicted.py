@@ -21,11 +21,11 @@ def test_an_outdated_state_file_ends_no_task_on_a_new_machine_of_the_same_name(w
     """The restored file has the id of an old machine."""
     world.minutes(5, waits=[timedelta(minutes=20)] * 4)
     nodes = BalancerStateRows(world.database()).nodes
-    nodes.replace([replace(one, machine=f"old-{one.name}") for one in nodes.all()])
+    nodes.replace_all_nodes([replace(one, machine=f"old-{one.name}") for one in nodes.load_all_nodes()])
     world.minutes(1)
-    first = {one.machine for one in nodes.all()}
+    first = {one.machine for one in nodes.load_all_nodes()}
     world.minutes(4)
-    later = {one.machine: one.state.value for one in nodes.all()}
+    later = {one.machine: one.state.value for one in nodes.load_all_nodes()}
     world.minutes(20)
 
     assert {"old-alpha-n10", "old-alpha-n11"} == first

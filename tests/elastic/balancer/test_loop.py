@@ -36,7 +36,7 @@ class Site:
         """Change the configuration file; return the new max_nodes, and whether the balancer acts."""
         self.path.write_text(text)
         for _ in range(2):
-            self.lasting.has_news()
+            self.lasting.should_start_cycle_early()
             self.clock_s[0] += 1
         self.lasting.open_cycle()
         return self.made[-1].rules.max_nodes, self.made[-1].is_acting

@@ -12,7 +12,7 @@ from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand_reader import encode_reachable_hosts
 from gridbridge.batch.oar.oar_output_parser import MAY_REST
-from gridbridge.elastic import balanced_cluster_queries
+from gridbridge.elastic import balancer_round_queries
 from gridbridge.elastic.oar_node_power import OarNodeMembership
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
@@ -85,7 +85,7 @@ class Server:
     def root(self, word: str, host: str) -> None:
         """Apply root's command `word` to a node, as oarnodesetting would."""
         self.world.trouble.may_end()
-        row, words = self.rows[host], oar_node_power_and_tags.oar_node_state_command(word, host)[3:]
+        row, words = self.rows[host], oar_node_power_and_tags.set_oar_node_state_command(word, host)[3:]
         said = (
             dict(zip(words[::2], words[1::2], strict=False)) if "-n" not in words else {"-s": "Absent", "-p": words[-1]}
         )
@@ -100,7 +100,7 @@ class Server:
 
     def situation(self) -> BalanceSituation:
         kept = SavedBalancerRoundInput(now=self.world.now, master="gamma-master")
-        return balanced_cluster_queries.parse_balance_situation(
+        return balancer_round_queries.parse_balance_situation(
             SavedBatchProgramOutputs(oar=self.document()), kept, "gamma"
         )
 
@@ -232,7 +232,7 @@ def test_a_state_change_that_oar_never_applies_is_an_error(world: OarWorld) -> N
     one = OarNodeMembership(look_at=lambda _: stuck, root=lambda *words: asked.append(words), pause=lambda _: None)
 
     with pytest.raises(CommandFailed, match="did not apply the change"):
-        one.close("alpha-n1")
+        one.close_host_to_new_tasks("alpha-n1")
     assert asked == [("settle", "alpha-n1")]
 
 

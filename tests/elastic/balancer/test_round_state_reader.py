@@ -54,7 +54,7 @@ def keep(path: str) -> None:
     names = ("alpha-n1", "alpha-n2", "alpha-n3")
     since = NOON - timedelta(seconds=30)
     with rows_of(path) as rows:
-        rows.nodes.replace(
+        rows.nodes.replace_all_nodes(
             BalancerOwnedNode(name=name, pool="usual", state=ElasticNodeState.BOOTING, since=since) for name in names
         )
         rows.store_pool_failure_records({"large": PoolFailureRecord(no_capacity_at=since)})
@@ -64,7 +64,7 @@ def keep(path: str) -> None:
 
 def save_rack(path: str, states: Mapping[str, ElasticNodeState]) -> None:
     with rows_of(path) as rows:
-        rows.nodes.replace(
+        rows.nodes.replace_all_nodes(
             BalancerOwnedNode(name=name, pool="rack", state=state, since=NOON, machine=name)
             for name, state in states.items()
         )
@@ -151,7 +151,7 @@ def test_powered_off_hosts_are_neither_unready_nor_counted_as_nodes(path: str, t
 def test_a_ready_node_without_a_recorded_idle_time_is_idle_since_now(path: str) -> None:
     keep(path)
     with rows_of(path) as rows:
-        rows.nodes.replace(
+        rows.nodes.replace_all_nodes(
             [BalancerOwnedNode(name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=ago(90))]
         )
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic import saved_balancer_round_folder
-from gridbridge.elastic.balanced_cluster_queries import read_stored_task_ends
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_statistics_and_publication
 from gridbridge.elastic.balancer.balancer_statistics_and_publication import (
     BalancerStatisticsPaths,
     local_accounting_file_path,
     record_balancer_statistics,
 )
+from gridbridge.elastic.balancer_round_queries import read_stored_task_ends
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, update_learnt_run_times
 from gridbridge.model.site_configuration import ClusterSection

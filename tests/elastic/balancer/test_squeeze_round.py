@@ -486,11 +486,11 @@ def test_a_host_that_a_person_powers_off_under_tasks_is_logged(world: World, cap
     world.switches.up_at["alpha-n2"] = None
     world.minutes(2)
     (told,) = {one.getMessage() for one in caplog.records if "off_under_tasks" in one.getMessage()}
-    (kept,) = (one for one in BalancerStateRows(world.database()).nodes.all() if one.name == "alpha-n2")
+    (kept,) = (one for one in BalancerStateRows(world.database()).nodes.load_all_nodes() if one.name == "alpha-n2")
     world.cell.hosts["alpha-n2"].ends = []
     caplog.clear()
     world.minutes(1)
-    (after,) = (one for one in BalancerStateRows(world.database()).nodes.all() if one.name == "alpha-n2")
+    (after,) = (one for one in BalancerStateRows(world.database()).nodes.load_all_nodes() if one.name == "alpha-n2")
 
     assert "node=alpha-n2" in told
     assert "clear alpha-n2" in told

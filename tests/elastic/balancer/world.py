@@ -105,7 +105,7 @@ class Cloud:
     asked: int = 0
     most: int = 0
 
-    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
+    def create_machine(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         self.trouble.may_end()
         self.asked += 1
         if self.refuses:
@@ -130,7 +130,7 @@ class Cloud:
             raise ProviderOutcomeUnknown("no answer")
         return machine
 
-    def destroy(self, machine: ProviderMachine) -> None:
+    def destroy_machine(self, machine: ProviderMachine) -> None:
         self.trouble.may_end()
         assert machine.id != OTHERS.id
         if self.keeps:
@@ -141,7 +141,7 @@ class Cloud:
         if self.trouble.strikes(self.trouble.lost):
             raise ProviderOutcomeUnknown("no answer")
 
-    def machines(self) -> tuple[ProviderMachine, ...]:
+    def list_machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines, and a machine of another cluster."""
         self.trouble.may_end()
         if self.is_silent:
@@ -178,12 +178,12 @@ class Switches:
 
     create = destroy = unexpected_call
 
-    def machines(self) -> tuple[ProviderMachine, ...]:
+    def list_machines(self) -> tuple[ProviderMachine, ...]:
         self.world.trouble.may_end()
         tags = {"gridbridge": CLUSTER, "gridbridge-pool": RACK}
         return tuple(ProviderMachine(id=name, name=name, tags=tags, state=self._state(name)) for name in self.up_at)
 
-    def start(self, machine: ProviderMachine) -> None:
+    def power_on_host(self, machine: ProviderMachine) -> None:
         self.world.trouble.may_end()
         self.on.append(machine.name)
         if machine.name in self.broken:
@@ -195,7 +195,7 @@ class Switches:
             self.up_at[machine.name] = self.world.now + timedelta(days=days, seconds=self.boot_s)
         self.world.trouble.may_end()
 
-    def stop(self, machine: ProviderMachine) -> None:
+    def power_off_host(self, machine: ProviderMachine) -> None:
         """Power a host off and kill its tasks."""
         self.world.trouble.may_end()
         self.off.append(machine.name)
@@ -285,10 +285,10 @@ class Cell:
         others = tuple(one for one in self.tags.get(host, ()) if one != tag)
         self.tags[host] = (*others, tag) if is_wanted else others
 
-    def join(self, node: MachineToJoinCell) -> HostJoinStep:
+    def join_host_to_cluster(self, node: MachineToJoinCell) -> HostJoinStep:
         """Add a host to the cell, one step at each call."""
         self.trouble.may_end()
-        if not any(one.address == node.address for one in self.world.cloud.machines()):
+        if not any(one.address == node.address for one in self.world.cloud.list_machines()):
             raise HostNotReached(("ssh",), 255)
         self.exports.add(node.name)
         if node.name not in self.hosts:
@@ -297,7 +297,7 @@ class Cell:
         self.trouble.may_end()
         return self._opened(node.name, node.closed)
 
-    def close(self, host: str) -> None:
+    def close_host_to_new_tasks(self, host: str) -> None:
         """Disable the queue on a host. With `slips_in` a task starts just before."""
         self.trouble.may_end()
         if host not in self.hosts:
@@ -307,7 +307,7 @@ class Cell:
             self.hosts[host].ends.append(self.world.now + timedelta(minutes=9))
         self.hosts[host].is_open = False
 
-    def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
+    def open_host_to_tasks(self, host: str, closed: frozenset[str]) -> HostJoinStep:
         """Enable the queue on a host, unless `closed` names the queue."""
         self.trouble.may_end()
         self.hosts[host].is_suspended = False
@@ -342,7 +342,7 @@ class Cell:
         there.is_suspended = there.is_suspended or there.best_effort > 0
         return not there.best_effort
 
-    def check_host(self, host: str) -> HostCheckBeforeRemoval:
+    def check_host_before_removal(self, host: str) -> HostCheckBeforeRemoval:
         self.trouble.may_end()
         if host not in self.hosts:
             return HostCheckBeforeRemoval(is_idle=True, is_closed=True, is_listed=False)
@@ -533,7 +533,7 @@ class World:
             self.now += timedelta(minutes=1)
 
     def nodes(self) -> dict[str, str]:
-        return {one.name: one.state.value for one in BalancerStateRows(self.database()).nodes.all()}
+        return {one.name: one.state.value for one in BalancerStateRows(self.database()).nodes.load_all_nodes()}
 
     def running(self) -> int:
         return sum(len(one.ends) for one in self.cell.hosts.values())
@@ -553,4 +553,4 @@ class World:
         """Run a round; return the plan's sentence."""
         plan = self.round()
         assert plan
-        return plan.sentence
+        return plan.decision_sentence

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from gridbridge.batch.gridengine import execution_hosts
 from gridbridge.cli.main import gridbridge
-from gridbridge.elastic import balanced_cluster_queries, host_membership_and_tags, saved_balancer_round_folder
+from gridbridge.elastic import balancer_round_queries, host_membership_and_tags, saved_balancer_round_folder
 from gridbridge.elastic.balancer import balance_situation_sources
 from tests.elastic.site_text import ALPHA, RACK, powered_hosts
 
@@ -177,7 +177,7 @@ def test_snapshot_prints_its_folder_as_json(folder: Path, tmp_path: Path, monkey
 
 def answer_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved = saved_balancer_round_folder.read_saved_balancer_round(str(folder))
-    monkeypatch.setattr(balanced_cluster_queries, "query_raw_cell_status", lambda *_: saved)
+    monkeypatch.setattr(balancer_round_queries, "query_raw_cell_status", lambda *_: saved)
 
 
 def test_plan_says_that_the_nodes_are_hidden_from_this_account(

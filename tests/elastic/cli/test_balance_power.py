@@ -51,7 +51,7 @@ class Rack:
         self.config.chmod(0o600)
         self.seen = HostCheckBeforeRemoval(is_idle=True, is_closed=True)
 
-    def check_host(self, _: str) -> HostCheckBeforeRemoval:
+    def check_host_before_removal(self, _: str) -> HostCheckBeforeRemoval:
         return self.seen
 
     def asks(self, hook: str, names: str, at_s: int) -> None:

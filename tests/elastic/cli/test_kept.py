@@ -51,7 +51,7 @@ def test_status_prints_nodes_and_pools_as_json(world: World) -> None:
     memory.store_pool_failure_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
     now = datetime.now(UTC)
     memory.store_round_time_and_cost(now, None, 12.5)
-    (owned,) = memory.nodes.all()
+    (owned,) = memory.nodes.load_all_nodes()
 
     assert as_json("status") == {
         "nodes": [
@@ -108,14 +108,14 @@ def test_status_says_why_a_node_accepts_no_tasks(
     world: World, state: ElasticNodeState, step: HostJoinStep, why: str
 ) -> None:
     memory = BalancerStateRows(world.database())
-    (owned,) = memory.nodes.all()
-    memory.nodes.replace([replace(owned, state=state, step=step)])
+    (owned,) = memory.nodes.load_all_nodes()
+    memory.nodes.replace_all_nodes([replace(owned, state=state, step=step)])
 
     assert run("status").stdout.splitlines()[1].endswith(f" {why}")
 
 
 def test_status_says_that_there_are_no_nodes(world: World) -> None:
-    BalancerStateRows(world.database()).nodes.replace(())
+    BalancerStateRows(world.database()).nodes.replace_all_nodes(())
 
     assert run("status").stdout.splitlines()[0] == "the balancer has no node"
 
@@ -143,8 +143,8 @@ def test_a_request_for_a_node_is_printed_and_stored_under_the_name_of_the_node(
 @pytest.mark.parametrize("state", [ElasticNodeState.REQUESTED, ElasticNodeState.BOOTING, ElasticNodeState.JOINING])
 def test_drain_says_that_an_arriving_node_joins_first(world: World, state: ElasticNodeState) -> None:
     memory = BalancerStateRows(world.database())
-    (owned,) = memory.nodes.all()
-    memory.nodes.replace([replace(owned, state=state)])
+    (owned,) = memory.nodes.load_all_nodes()
+    memory.nodes.replace_all_nodes([replace(owned, state=state)])
 
     assert run("drain", NODE).stdout == f"{NODE} still joins; a round drains the node when ready\n"
 

@@ -69,7 +69,7 @@ def test_unusual_names_and_tags_of_machines_of_others_do_not_refuse_the_list(tag
         json.dumps([NODES[0], theirs]).encode(), "alpha"
     )
 
-    assert (True, False) == (ours.belongs_to("alpha"), found.belongs_to("alpha"))
+    assert (True, False) == (ours.has_owner_tag_of_cluster("alpha"), found.has_owner_tag_of_cluster("alpha"))
     assert "web?1" == found.name
     assert all(one.isprintable() and len(one) <= 1024 for one in found.tags.values())
 

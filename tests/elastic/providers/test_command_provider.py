@@ -61,22 +61,26 @@ def test_a_machine_list_is_parsed(by: Make) -> None:
     strange = {**NODE, "id": "x", "name": "Bob's box", "tags": {}, "address": "fd00::7"}
     dark = {**NODE, "id": "y", "state": "frozen", "host_key": "", "address": "", "created": None}
 
-    listed = by(saying([NODE, strange, dark])).machines()
+    listed = by(saying([NODE, strange, dark])).list_machines()
 
     assert MACHINE == listed[0]
-    assert ("Bob's box", "fd00::7", False) == (listed[1].name, listed[1].address, listed[1].belongs_to("alpha"))
+    assert ("Bob's box", "fd00::7", False) == (
+        listed[1].name,
+        listed[1].address,
+        listed[1].has_owner_tag_of_cluster("alpha"),
+    )
     assert (ProviderMachineState.UNKNOWN, None, "") == (listed[2].state, listed[2].created, listed[2].host_key)
 
 
 def test_an_empty_machine_list_is_valid(by: Make) -> None:
-    assert () == by(saying([])).machines()
+    assert () == by(saying([])).list_machines()
 
 
 def test_requests_are_written_to_standard_input(by: Make, tmp_path: Path) -> None:
     provider = by(f'cat >"$AT/$1"; {saying(NODE)}')
 
-    made = provider.create("alpha-n7", TAGS)
-    provider.destroy(made)
+    made = provider.create_machine("alpha-n7", TAGS)
+    provider.destroy_machine(made)
 
     assert MACHINE == made
     asked = {path.name: json.loads(path.read_text()) for path in tmp_path.glob("[cds]*")}
@@ -87,7 +91,7 @@ def test_requests_are_written_to_standard_input(by: Make, tmp_path: Path) -> Non
 @pytest.mark.parametrize("odd", [{"tags": {}}, {"name": "alpha-n8"}])
 def test_the_error_about_a_wrongly_made_machine_has_its_id(by: Make, odd: dict[str, object]) -> None:
     with pytest.raises(ProviderPermanentFailure, match=r"lab-1.*`.* destroy`"):
-        by(saying({**NODE, **odd})).create("alpha-n7", TAGS)
+        by(saying({**NODE, **odd})).create_machine("alpha-n7", TAGS)
 
 
 WRONG = {
@@ -137,7 +141,7 @@ def test_a_machine_list_with_any_error_is_refused_as_a_whole(by: Make, tmp_path:
     (tmp_path / "told").write_bytes(text.encode(errors="surrogateescape"))
 
     with pytest.raises(ProviderPermanentFailure) as refused:
-        by('cat "$AT/told"').machines()
+        by('cat "$AT/told"').list_machines()
 
     assert str(refused.value).startswith(f"{tmp_path}/program list: ")
     assert str(refused.value).isprintable()
@@ -155,7 +159,7 @@ def _list(told: object) -> list[object]:
 )
 def test_an_answer_about_another_node_is_refused(by: Make, told: object) -> None:
     with pytest.raises(ProviderPermanentFailure, match=r"program create: "):
-        by(saying(told)).create("alpha-n7", TAGS)
+        by(saying(told)).create_machine("alpha-n7", TAGS)
 
 
 @pytest.mark.parametrize(
@@ -170,32 +174,32 @@ def test_an_answer_about_another_node_is_refused(by: Make, told: object) -> None
     ],
     ids=["later", "no capacity", "refused", "a steered terminal", "killed", "a long sentence"],
 )
-@pytest.mark.parametrize("verb", ["create", "destroy", "machines"])
+@pytest.mark.parametrize("method", ["create_machine", "destroy_machine", "list_machines"])
 def test_the_exit_status_sets_the_error(
-    by: Make, verb: str, ending: str, expected: type[Exception], words: str
+    by: Make, method: str, ending: str, expected: type[Exception], words: str
 ) -> None:
     provider = by(ending)
-    given = {"create": ("alpha-n7", TAGS), "machines": ()}.get(verb, (MACHINE,))
+    given = {"create_machine": ("alpha-n7", TAGS), "list_machines": ()}.get(method, (MACHINE,))
 
     with pytest.raises(expected) as failed:
-        getattr(provider, verb)(*given)
+        getattr(provider, method)(*given)
 
-    assert str(failed.value).endswith(f" {verb.replace('machines', 'list')}: {words}")
+    assert str(failed.value).endswith(f" {method.partition('_')[0]}: {words}")
 
 
 def test_a_timeout_of_the_program_is_an_unknown_outcome(by: Make) -> None:
     with pytest.raises(ProviderOutcomeUnknown, match="no answer in time"):
-        by("sleep 60", timeout_s=0.3).create("alpha-n7", TAGS)
+        by("sleep 60", timeout_s=0.3).create_machine("alpha-n7", TAGS)
 
 
 def test_a_program_that_prints_without_end_is_stopped(by: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site_program_provider, "MOST_BYTES", 1 << 20)
     with pytest.raises(ProviderPermanentFailure, match="it printed more than the 1 MiB"):
-        by("yes").machines()
+        by("yes").list_machines()
 
 
 def test_a_missing_program_is_a_permanent_failure() -> None:
     provider = SiteProgramProvider(program="/no/such", timeout_s=5, env={})
 
     with pytest.raises(ProviderPermanentFailure, match=r"^/no/such list: .*No such file"):
-        provider.machines()
+        provider.list_machines()

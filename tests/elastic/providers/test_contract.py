@@ -17,13 +17,13 @@ def site(request: pytest.FixtureRequest) -> Site:
 
 
 def ours(site: Site) -> dict[str, ProviderMachine]:
-    listed = site.provider.machines()
+    listed = site.provider.list_machines()
     there = (one for one in listed if one.state is not ProviderMachineState.GONE)
-    return {one.name: one for one in there if one.belongs_to("alpha")}
+    return {one.name: one for one in there if one.has_owner_tag_of_cluster("alpha")}
 
 
 def test_a_created_machine_is_listed_with_name_and_tags(site: Site) -> None:
-    made = site.provider.create("alpha-n7", TAGS)
+    made = site.provider.create_machine("alpha-n7", TAGS)
 
     (listed,) = ours(site).values()
     assert (made.id, "alpha-n7", "small") == (listed.id, listed.name, listed.pool)
@@ -32,33 +32,33 @@ def test_a_created_machine_is_listed_with_name_and_tags(site: Site) -> None:
 
 
 def test_machines_have_different_ids(site: Site) -> None:
-    made = [site.provider.create(f"alpha-n{number}", TAGS) for number in range(3)]
+    made = [site.provider.create_machine(f"alpha-n{number}", TAGS) for number in range(3)]
 
     assert {one.name: one.id for one in made} == {one.name: one.id for one in ours(site).values()}
     assert 3 == len({one.id for one in made})
 
 
 def test_a_destroyed_machine_is_not_listed_and_may_be_destroyed_again(site: Site) -> None:
-    made, kept = (site.provider.create(name, TAGS) for name in ("alpha-n1", "alpha-n2"))
+    made, kept = (site.provider.create_machine(name, TAGS) for name in ("alpha-n1", "alpha-n2"))
 
-    site.provider.destroy(made)
-    site.provider.destroy(made)
+    site.provider.destroy_machine(made)
+    site.provider.destroy_machine(made)
 
     assert [kept.id] == [one.id for one in ours(site).values()]
 
 
 def test_the_name_of_a_destroyed_machine_can_be_reused(site: Site) -> None:
-    first = site.provider.create("alpha-n1", TAGS)
-    site.provider.destroy(first)
+    first = site.provider.create_machine("alpha-n1", TAGS)
+    site.provider.destroy_machine(first)
 
-    second = site.provider.create("alpha-n1", TAGS)
+    second = site.provider.create_machine("alpha-n1", TAGS)
 
     assert [second.id] == [one.id for one in ours(site).values()]
     assert first.id != second.id
 
 
 def test_a_machine_tagged_for_another_cluster_is_not_an_own_machine(site: Site) -> None:
-    site.provider.create("alpha-n1", {**TAGS, OWNER_TAG: "omega"})
+    site.provider.create_machine("alpha-n1", {**TAGS, OWNER_TAG: "omega"})
 
     assert {} == ours(site)
 
@@ -67,7 +67,7 @@ def test_a_lack_of_capacity_is_reported_and_no_machine_is_created(site: Site) ->
     site.be_full()
 
     with pytest.raises(ProviderOutOfMachines):
-        site.provider.create("alpha-n1", TAGS)
+        site.provider.create_machine("alpha-n1", TAGS)
     assert {} == ours(site)
 
 
@@ -75,6 +75,6 @@ def test_a_busy_provider_is_a_repeatable_failure(site: Site) -> None:
     site.be_busy()
 
     with pytest.raises(ProviderOutcomeUnknown):
-        site.provider.create("alpha-n1", TAGS)
+        site.provider.create_machine("alpha-n1", TAGS)
     with pytest.raises(ProviderOutcomeUnknown):
-        site.provider.machines()
+        site.provider.list_machines()

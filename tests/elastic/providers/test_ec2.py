@@ -36,7 +36,7 @@ def instance(provider: Ec2MachineProvider, id_: str) -> dict[str, Any]:
 def test_a_machine_and_its_disk_are_created_with_tags(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
 
-    made = provider.create("alpha-n7", TAGS)
+    made = provider.create_machine("alpha-n7", TAGS)
 
     assert 0 == gate.seen["CreateTags"]
     disk = [{"Name": "attachment.instance-id", "Values": [made.id]}]
@@ -60,7 +60,7 @@ def test_the_properties_of_a_machine_come_from_pool_and_provider(ec2: Ec2, tmp_p
         user_data=str(tmp_path / "begin"),
     )
 
-    made = replace(provider, section=section).create("alpha-n7", TAGS)
+    made = replace(provider, section=section).create_machine("alpha-n7", TAGS)
 
     found = instance(provider, made.id)
     assert ("m5.large", "grid", "spot", net["SubnetId"]) == (
@@ -78,7 +78,7 @@ def test_the_properties_of_a_machine_come_from_pool_and_provider(ec2: Ec2, tmp_p
 @pytest.mark.parametrize("spot", [False, True])
 def test_a_machine_that_shuts_down_is_terminated(ec2: Ec2, spot: bool) -> None:
     provider = ec2(spot=spot)
-    made = provider.create("alpha-n7", TAGS)
+    made = provider.create_machine("alpha-n7", TAGS)
 
     told = provider.client.describe_instance_attribute(
         InstanceId=made.id, Attribute="instanceInitiatedShutdownBehavior"
@@ -102,15 +102,15 @@ def test_the_error_about_an_unreadable_answer_says_why(ec2: Ec2, odd: dict[str, 
     provider = replace(ec2(), client=Odd([odd]))
 
     with pytest.raises(ProviderPermanentFailure, match=f"ec2 list: unreadable answer.*{words}"):
-        provider.machines()
+        provider.list_machines()
     with pytest.raises(ProviderPermanentFailure, match=f"ec2 create: unreadable answer.*{words}"):
-        provider.create("alpha-n7", TAGS)
+        provider.create_machine("alpha-n7", TAGS)
 
 
 @pytest.mark.parametrize("instances", [[], [{}, {}]])
 def test_an_answer_with_other_than_one_machine_is_refused(ec2: Ec2, instances: list[dict[str, object]]) -> None:
     with pytest.raises(ProviderPermanentFailure, match="ec2 create: unreadable answer"):
-        replace(ec2(), client=Odd(instances)).create("alpha-n7", TAGS)
+        replace(ec2(), client=Odd(instances)).create_machine("alpha-n7", TAGS)
 
 
 class Odd:
@@ -131,12 +131,12 @@ def test_a_repeated_creation_after_a_lost_answer_makes_no_second_machine(ec2: Ec
     provider = ec2()
     gate.loses.add("RunInstances")
     with pytest.raises(ProviderOutcomeUnknown):
-        provider.create("alpha-n7", TAGS)
+        provider.create_machine("alpha-n7", TAGS)
 
-    made = provider.create("alpha-n7", TAGS)
+    made = provider.create_machine("alpha-n7", TAGS)
 
     assert 2 == gate.seen["RunInstances"]
-    assert [made.id] == [one.id for one in provider.machines()]
+    assert [made.id] == [one.id for one in provider.list_machines()]
 
 
 def test_a_throttled_creation_is_repeated_after_a_pause(ec2: Ec2, gate: Gate) -> None:
@@ -149,9 +149,9 @@ def test_a_throttled_creation_is_repeated_after_a_pause(ec2: Ec2, gate: Gate) ->
         if len(paused) == 2:
             gate.refusals.clear()
 
-    made = replace(ec2(), pause=pause).create("alpha-n7", TAGS)
+    made = replace(ec2(), pause=pause).create_machine("alpha-n7", TAGS)
 
-    assert ([1.0, 2.0], made.id) == (paused, ec2().machines()[0].id)
+    assert ([1.0, 2.0], made.id) == (paused, ec2().list_machines()[0].id)
 
 
 def test_a_creation_that_is_throttled_for_long_is_left_to_the_next_round(ec2: Ec2, gate: Gate) -> None:
@@ -159,7 +159,7 @@ def test_a_creation_that_is_throttled_for_long_is_left_to_the_next_round(ec2: Ec
     paused = list[float]()
 
     with pytest.raises(ProviderRequestRepeatable):
-        replace(ec2(), pause=paused.append).create("alpha-n7", TAGS)
+        replace(ec2(), pause=paused.append).create_machine("alpha-n7", TAGS)
     assert (15.0, 5) == (sum(paused), gate.seen["RunInstances"])
 
 
@@ -171,7 +171,7 @@ def test_requests_that_differ_in_anything_make_different_machines(ec2: Ec2) -> N
         (ec2(size="m5.large"), "alpha-n7", TAGS),
     )
 
-    made = {provider.create(name, tags).id for provider, name, tags in wishes}
+    made = {provider.create_machine(name, tags).id for provider, name, tags in wishes}
 
     assert 4 == len(made)
 
@@ -179,19 +179,19 @@ def test_requests_that_differ_in_anything_make_different_machines(ec2: Ec2) -> N
 def test_all_pages_of_a_machine_list_are_read(ec2: Ec2, monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
     monkeypatch.setattr(module, "PAGE", 5)
     provider = ec2()
-    made = {provider.create(f"alpha-n{number}", TAGS).id for number in range(12)}
+    made = {provider.create_machine(f"alpha-n{number}", TAGS).id for number in range(12)}
 
-    assert made == {one.id for one in provider.machines()}
+    assert made == {one.id for one in provider.list_machines()}
     assert 3 == gate.seen["DescribeInstances"]
 
 
 def test_a_failed_page_fails_the_whole_list(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
-    provider.create("alpha-n7", TAGS)
+    provider.create_machine("alpha-n7", TAGS)
     gate.refusals["DescribeInstances"] = "InternalError"
 
     with pytest.raises(ProviderOutcomeUnknown, match=r"ec2 list: .*words of InternalError"):
-        provider.machines()
+        provider.list_machines()
 
 
 def test_machines_without_the_owner_tag_are_not_listed(ec2: Ec2) -> None:
@@ -199,20 +199,20 @@ def test_machines_without_the_owner_tag_are_not_listed(ec2: Ec2) -> None:
     image = provider.section.image
     provider.client.run_instances(ImageId=image, MinCount=1, MaxCount=1)
 
-    assert () == provider.machines()
+    assert () == provider.list_machines()
 
 
 def test_a_host_key_is_read_once_from_the_console_and_stored_in_a_tag(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
-    made = provider.create("alpha-n7", TAGS)
-    other = provider.create("omega-n1", {"gridbridge": "omega"})
+    made = provider.create_machine("alpha-n7", TAGS)
+    other = provider.create_machine("omega-n1", {"gridbridge": "omega"})
     gate.consoles[other.id] = PRINTED
 
-    before = {one.id: one.host_key for one in provider.machines()}
+    before = {one.id: one.host_key for one in provider.list_machines()}
     gate.consoles[made.id] = PRINTED
-    learnt = {one.id: one.host_key for one in provider.machines()}
+    learnt = {one.id: one.host_key for one in provider.list_machines()}
     gate.consoles[made.id] = ""
-    kept = {one.id: one.host_key for one in provider.machines()}
+    kept = {one.id: one.host_key for one in provider.list_machines()}
 
     assert {made.id: "", other.id: ""} == before
     assert {made.id: ED25519, other.id: ""} == learnt == kept
@@ -220,36 +220,36 @@ def test_a_host_key_is_read_once_from_the_console_and_stored_in_a_tag(ec2: Ec2, 
 
 
 def test_the_console_of_an_old_machine_without_a_key_is_not_read(ec2: Ec2, gate: Gate) -> None:
-    ec2().create("alpha-n7", TAGS)
+    ec2().create_machine("alpha-n7", TAGS)
     later = replace(ec2(), now=lambda: datetime.now(UTC) + timedelta(hours=3))
 
-    assert [""] == [one.host_key for one in later.machines()]
+    assert [""] == [one.host_key for one in later.list_machines()]
     assert 0 == gate.seen["GetConsoleOutput"]
 
 
 def test_a_throttled_console_delays_only_the_host_key(ec2: Ec2, gate: Gate) -> None:
     """A forbidden console fails the list. Without a host key no machine could ever join."""
     provider = ec2()
-    made = provider.create("alpha-n7", TAGS)
+    made = provider.create_machine("alpha-n7", TAGS)
     gate.refusals["GetConsoleOutput"] = "RequestLimitExceeded"
-    assert [(made.id, "")] == [(one.id, one.host_key) for one in provider.machines()]
+    assert [(made.id, "")] == [(one.id, one.host_key) for one in provider.list_machines()]
 
     gate.refusals["GetConsoleOutput"] = "UnauthorizedOperation"
     with pytest.raises(ProviderPermanentFailure, match="GetConsoleOutput"):
-        provider.machines()
+        provider.list_machines()
 
 
 def test_the_console_of_an_older_machine_type_is_read_without_the_latest_output(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
-    made = provider.create("alpha-n7", TAGS)
+    made = provider.create_machine("alpha-n7", TAGS)
     gate.consoles[made.id] = PRINTED
     gate.has_latest = False
 
-    assert [ED25519] == [one.host_key for one in provider.machines()]
+    assert [ED25519] == [one.host_key for one in provider.list_machines()]
 
 
 def test_the_host_key_of_an_image_is_stored_as_a_tag(ec2: Ec2, gate: Gate) -> None:
-    made = ec2(host_key=ED25519).create("alpha-n7", TAGS)
+    made = ec2(host_key=ED25519).create_machine("alpha-n7", TAGS)
 
     assert (ED25519, ED25519) == (made.host_key, made.tags[HOST_KEY_TAG])
     assert 0 == gate.seen["GetConsoleOutput"]
@@ -257,18 +257,18 @@ def test_the_host_key_of_an_image_is_stored_as_a_tag(ec2: Ec2, gate: Gate) -> No
 
 def test_an_invalid_host_key_tag_refuses_the_list(ec2: Ec2) -> None:
     provider = ec2()
-    made = provider.create("alpha-n7", TAGS)
+    made = provider.create_machine("alpha-n7", TAGS)
     tag = {"Key": HOST_KEY_TAG, "Value": "ssh-ed25519 AAAA"}
     provider.client.create_tags(Resources=[made.id], Tags=[tag])
 
     with pytest.raises(ProviderPermanentFailure, match=r"ec2 list: host_key = "):
-        provider.machines()
+        provider.list_machines()
 
 
 def test_terminated_machines_are_gone_and_stopping_machines_are_stopped(ec2: Ec2) -> None:
     provider = ec2()
-    made = provider.create("alpha-n7", TAGS)
-    provider.destroy(made)
+    made = provider.create_machine("alpha-n7", TAGS)
+    provider.destroy_machine(made)
     answer = instance(provider, made.id)
 
     assert ProviderMachineState.GONE is module.machine_from_ec2_instance(answer).state
@@ -302,7 +302,7 @@ def test_an_error_quotes_the_cloud(ec2: Ec2, gate: Gate, code: str, expected: ty
     gate.refusals["RunInstances"] = code
 
     with pytest.raises(expected, match=f"^ec2 create: .*words of {code}$"):
-        ec2().create("alpha-n7", TAGS)
+        ec2().create_machine("alpha-n7", TAGS)
     assert 1 == gate.seen["RunInstances"]
 
 
@@ -311,7 +311,7 @@ def test_a_request_without_an_answer_is_stopped_at_the_timeout(ec2: Ec2, gate: G
     gate.hangs = True
 
     with pytest.raises(ProviderOutcomeUnknown, match="ec2 list: Read timeout"):
-        impatient.machines()
+        impatient.list_machines()
     assert 1 == gate.seen["DescribeInstances"]
 
 
@@ -321,7 +321,7 @@ def test_an_unreachable_cloud_is_an_unknown_outcome(ec2: Ec2, gate: Gate) -> Non
     unreachable = module.make_ec2_provider(section, NodePoolSection(), "alpha")
 
     with pytest.raises(ProviderOutcomeUnknown, match=r"ec2 list: Could not connect"):
-        unreachable.machines()
+        unreachable.list_machines()
     assert not gate.seen
 
 
@@ -333,8 +333,8 @@ def test_a_missing_or_untrusted_user_data_file_is_refused(ec2: Ec2, tmp_path: Pa
     section = replace(provider.section, user_data=str(tmp_path / name))
 
     with pytest.raises(ProviderPermanentFailure, match=why):
-        replace(provider, section=section).create("alpha-n7", TAGS)
-    assert () == provider.machines()
+        replace(provider, section=section).create_machine("alpha-n7", TAGS)
+    assert () == provider.list_machines()
 
 
 def test_an_invalid_endpoint_is_a_permanent_failure(ec2: Ec2) -> None:

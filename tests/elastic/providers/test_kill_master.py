@@ -29,7 +29,7 @@ def rounds(world: World, provider: LibcloudMachineProvider, *, kills: bool) -> l
     The provider also has the master's machine and a machine of another cluster.
     """
     for name, tag in ((MASTER, CLUSTER), ("theirs", "beta")):
-        provider.create(name, {MASTER_TAG: tag})
+        provider.create_machine(name, {MASTER_TAG: tag})
     for node in provider.driver.list_nodes():
         node.created_at = world.now - timedelta(minutes=MINUTES)
     site = world.site()
@@ -40,7 +40,7 @@ def rounds(world: World, provider: LibcloudMachineProvider, *, kills: bool) -> l
         memory = BalancerStateRows(world.database())
         clock = Clock(lambda: world.now.timestamp(), lambda: world.now.timestamp())
         run_cycle_once(BalancerRoundRunner(site, memory, clock, world.look, made, acts), world.told.append)
-    return sorted(one.name for one in provider.machines())
+    return sorted(one.name for one in provider.list_machines())
 
 
 def test_only_the_machine_of_an_idle_master_is_destroyed(world: World, labelled: LibcloudMachineProvider) -> None:

@@ -34,18 +34,18 @@ def test_the_driver_gets_credentials_arguments_and_timeout(labelled: LibcloudMac
 
 def test_a_driver_without_tags_creates_no_machine(labelled: LibcloudMachineProvider) -> None:
     plain = replace(labelled, driver=DummyNodeDriver("1"))
-    before = len(plain.machines())
+    before = len(plain.list_machines())
 
     with pytest.raises(ProviderPermanentFailure, match="can't tag its machines"):
-        plain.create("alpha-n7", TAGS)
-    assert before == len(plain.machines())
+        plain.create_machine("alpha-n7", TAGS)
+    assert before == len(plain.list_machines())
 
 
 def test_machines_of_others_are_listed_as_not_owned(labelled: LibcloudMachineProvider) -> None:
     plain = replace(labelled, driver=DummyNodeDriver("1"))
 
-    assert ["dummy-0"] == [one.name for one in plain.machines()]
-    assert not any(one.belongs_to("alpha") for one in plain.machines())
+    assert ["dummy-0"] == [one.name for one in plain.list_machines()]
+    assert not any(one.has_owner_tag_of_cluster("alpha") for one in plain.list_machines())
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_a_machine_whose_tags_are_lost_is_removed_at_once(
     with pytest.raises(
         ProviderPermanentFailure, match="does not keep the machine's name and tags; the machine was removed"
     ):
-        labelled.create("alpha-n7", TAGS)
-    assert () == labelled.machines()
+        labelled.create_machine("alpha-n7", TAGS)
+    assert () == labelled.list_machines()
 
 
 def test_the_error_about_an_untagged_machine_that_cannot_be_removed_has_its_id(
@@ -79,7 +79,7 @@ def test_the_error_about_an_untagged_machine_that_cannot_be_removed_has_its_id(
     with pytest.raises(
         ProviderPermanentFailure, match=r"machine node-1: .*; end alpha-n7, machine node-1 with the cloud"
     ):
-        labelled.create("alpha-n7", TAGS)
+        labelled.create_machine("alpha-n7", TAGS)
     assert "event=untagged machine='node-1' name='alpha-n7' why='libcloud destroy: the cloud did" in caplog.text
 
 
@@ -90,25 +90,25 @@ def test_metadata_items_of_gce_are_read_as_tags(labelled: LibcloudMachineProvide
         "items": [{"key": key, "value": value} for key, value in tags.items()],
     }
 
-    made = labelled.create("alpha-n7", TAGS)
+    made = labelled.create_machine("alpha-n7", TAGS)
 
     assert TAGS == made.tags
-    assert [True] == [one.belongs_to("alpha") for one in labelled.machines()]
+    assert [True] == [one.has_owner_tag_of_cluster("alpha") for one in labelled.list_machines()]
 
 
 def test_an_unknown_image_or_size_is_refused(labelled: LibcloudMachineProvider) -> None:
     for key, wanted in (("image", "Plan 9"), ("size", "77")):
         section = replace(labelled.section, **{key: wanted})  # type: ignore[arg-type]
         with pytest.raises(ProviderPermanentFailure, match=f"{key} {wanted}: the driver has no such name"):
-            replace(labelled, section=section).create("alpha-n7", TAGS)
+            replace(labelled, section=section).create_machine("alpha-n7", TAGS)
 
 
 def test_the_host_key_of_an_image_is_stored_as_a_tag(labelled: LibcloudMachineProvider) -> None:
     key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
 
-    replace(labelled, host_key=key).create("alpha-n7", TAGS)
+    replace(labelled, host_key=key).create_machine("alpha-n7", TAGS)
 
-    assert [key] == [one.host_key for one in labelled.machines()]
+    assert [key] == [one.host_key for one in labelled.list_machines()]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_exception_of_a_driver_decides_the_error_class(
     labelled.driver.trouble["create"] = error
 
     with pytest.raises(expected, match=r"^libcloud create: ") as told:
-        labelled.create("alpha-n7", TAGS)
+        labelled.create_machine("alpha-n7", TAGS)
     assert "\n" not in str(told.value)
 
 
@@ -141,24 +141,24 @@ def test_a_creation_with_a_failed_list_afterwards_is_an_unknown_outcome(labelled
     labelled.driver.trouble["list"] = BaseHTTPError(429, "slower")
 
     with pytest.raises(ProviderOutcomeUnknown) as told:
-        labelled.create("alpha-n7", TAGS)
+        labelled.create_machine("alpha-n7", TAGS)
     assert ProviderOutcomeUnknown is told.type
 
 
 def test_a_refused_destruction_is_an_unknown_outcome(labelled: LibcloudMachineProvider) -> None:
-    made = labelled.create("alpha-n7", TAGS)
+    made = labelled.create_machine("alpha-n7", TAGS)
     labelled.driver.does = False
 
     with pytest.raises(ProviderOutcomeUnknown, match="the cloud did nothing"):
-        labelled.destroy(made)
+        labelled.destroy_machine(made)
 
 
 def test_a_creation_time_without_a_zone_is_utc(labelled: LibcloudMachineProvider) -> None:
-    labelled.create("alpha-n7", TAGS)
+    labelled.create_machine("alpha-n7", TAGS)
     (node,) = labelled.driver.list_nodes()
     node.created_at = datetime(2026, 5, 4, 9)
 
-    (listed,) = labelled.machines()
+    (listed,) = labelled.list_machines()
 
     assert datetime(2026, 5, 4, 9, tzinfo=UTC) == listed.created
 
@@ -168,7 +168,7 @@ def test_parallel_calls_of_a_driver_run_one_after_the_other(labelled: LibcloudMa
     names = ["alpha-n1", "alpha-n2"]
 
     with ThreadPoolExecutor(2) as pool:
-        made = list(pool.map(lambda name: labelled.create(name, TAGS), names))
+        made = list(pool.map(lambda name: labelled.create_machine(name, TAGS), names))
 
     assert names == [one.name for one in made]
     assert not labelled.driver.have_met
@@ -178,7 +178,7 @@ def test_a_forbidden_list_is_not_a_lack_of_capacity(labelled: LibcloudMachinePro
     labelled.driver.trouble["list"] = BaseHTTPError(403, "forbidden")
 
     with pytest.raises(ProviderPermanentFailure):
-        labelled.machines()
+        labelled.list_machines()
 
 
 def test_every_state_of_libcloud_is_mapped() -> None:

@@ -29,22 +29,22 @@ def shown(tmp_path: Path) -> SiteProgramProvider:
 
 def test_the_documented_program_creates_lists_and_destroys_nodes(shown: SiteProgramProvider) -> None:
     tags = {"gridbridge": "alpha", "gridbridge-pool": "rented"}
-    none = shown.machines()
-    first, second = (shown.create(f"alpha-n{number}", tags) for number in (7, 8))
-    shown.destroy(first)
-    shown.destroy(first)
+    none = shown.list_machines()
+    first, second = (shown.create_machine(f"alpha-n{number}", tags) for number in (7, 8))
+    shown.destroy_machine(first)
+    shown.destroy_machine(first)
 
     assert () == none
-    assert (second,) == shown.machines()
+    assert (second,) == shown.list_machines()
     assert (ProviderMachineState.PENDING, "rented") == (second.state, second.pool)
 
 
 def test_the_documented_program_has_four_nodes(shown: SiteProgramProvider) -> None:
     for number in range(4):
-        shown.create(f"alpha-n{number}", {})
+        shown.create_machine(f"alpha-n{number}", {})
 
     with pytest.raises(ProviderOutOfMachines, match=r"create: all four are rented$"):
-        shown.create("alpha-n4", {})
+        shown.create_machine("alpha-n4", {})
 
 
 def test_the_documented_sections_are_a_valid_configuration() -> None:

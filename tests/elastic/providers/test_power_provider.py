@@ -30,7 +30,7 @@ def provider_of(text: str, host: str = "n1") -> HostPowerProvider:
 
 
 def states(provider: HostPowerProvider) -> dict[str, ProviderMachineState]:
-    return {one.name: one.state for one in provider.machines()}
+    return {one.name: one.state for one in provider.list_machines()}
 
 
 def named(name: str) -> ProviderMachine:
@@ -83,7 +83,7 @@ def test_a_host_is_powered_by_its_controller_and_repeating_a_request_is_no_error
     """A power-off lets the operating system shut down."""
     provider = by_ipmi(controller)
     seen = [states(provider)]
-    for act in (provider.start, provider.start, provider.stop, provider.stop):
+    for act in (provider.power_on_host, provider.power_on_host, provider.power_off_host, provider.power_off_host):
         act(named("n1"))
         seen.append(states(provider))
 
@@ -100,14 +100,14 @@ def test_a_host_without_an_answer_is_in_an_unknown_state(by_ipmi: Ipmi, controll
 
     assert {"n1": ProviderMachineState.STOPPED, "n2": ProviderMachineState.UNKNOWN} == states(provider)
     with pytest.raises(ProviderOutcomeUnknown, match="chassis power on: no answer in time"):
-        provider.start(named("n2"))
+        provider.power_on_host(named("n2"))
 
 
 def test_the_error_about_a_wrong_password_does_not_contain_the_password(by_ipmi: Ipmi, controller: str) -> None:
     provider = by_ipmi(controller, password="wrong-one")
 
     with pytest.raises(ProviderOutcomeUnknown, match="Unable to establish IPMI") as refused:
-        provider.start(named("n1"))
+        provider.power_on_host(named("n1"))
     assert "wrong-one" not in str(refused.value)
     assert {"n1": ProviderMachineState.UNKNOWN} == states(provider)
 
@@ -117,7 +117,7 @@ def test_a_password_file_that_others_can_read_is_not_used(by_ipmi: Ipmi, control
     (tmp_path / "password").chmod(0o644)
 
     with pytest.raises(ProviderPermanentFailure, match=r"readable by others; run chmod 600 /"):
-        provider.start(named("n1"))
+        provider.power_on_host(named("n1"))
     assert not (tmp_path / "asked").exists()
 
 
@@ -139,17 +139,17 @@ def by_program(switch: str) -> HostPowerProvider:
 
 def test_hosts_are_powered_by_a_program(switch: str) -> None:
     provider = by_program(switch)
-    provider.start(named("n1"))
-    provider.stop(named("n2"))
+    provider.power_on_host(named("n1"))
+    provider.power_off_host(named("n2"))
 
     assert {
         "n1": ProviderMachineState.RUNNING,
         "n2": ProviderMachineState.STOPPED,
         "dark": ProviderMachineState.UNKNOWN,
     } == states(provider)
-    assert all(one.belongs_to("alpha") for one in provider.machines())
+    assert all(one.has_owner_tag_of_cluster("alpha") for one in provider.list_machines())
     with pytest.raises(ProviderPermanentFailure, match="switch on dark: exit status 1"):
-        provider.start(named("dark"))
+        provider.power_on_host(named("dark"))
 
 
 def test_the_cause_of_an_unknown_state_is_logged(switch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -173,7 +173,7 @@ def test_a_host_is_woken_by_a_network_packet() -> None:
         heard.bind(("127.0.0.1", 0))
         heard.settimeout(20)
         provider = woken(heard.getsockname()[1])
-        provider.start(named("n1"))
+        provider.power_on_host(named("n1"))
 
         packet = heard.recv(1000)
 
@@ -183,27 +183,27 @@ def test_a_host_is_woken_by_a_network_packet() -> None:
     with pytest.raises(
         ProviderPermanentFailure, match="a network packet only wakes; expected `program` in the provider's section"
     ):
-        provider.stop(named("n1"))
+        provider.power_off_host(named("n1"))
 
 
 def test_a_host_woken_by_packets_is_powered_off_by_a_program(switch: str) -> None:
     provider = woken(9, f'program = "{switch}"\n')
 
-    provider.stop(named("n1"))
+    provider.power_off_host(named("n1"))
 
     assert {"n1": ProviderMachineState.STOPPED} == states(provider)
 
 
 def test_a_packet_that_cannot_be_sent_is_an_unknown_outcome() -> None:
     with pytest.raises(ProviderOutcomeUnknown, match=r"^power start n1: 127.0.0.1:99999: "):
-        woken(99999).start(named("n1"))
+        woken(99999).power_on_host(named("n1"))
 
 
 def test_a_host_of_another_provider_is_refused() -> None:
     provider = woken(9)
 
     with pytest.raises(ProviderPermanentFailure, match=r"^power start n2: the provider has no such host"):
-        provider.start(named("n2"))
+        provider.power_on_host(named("n2"))
 
 
 def test_a_host_without_a_provider_is_refused() -> None:

@@ -125,10 +125,10 @@ def test_a_provider_that_cannot_be_set_up_does_not_affect_other_providers(tmp_pa
     }
 
     assert ["large", "rack", "small"] == sorted(found)
-    assert () == found["small"].machines()
+    assert () == found["small"].list_machines()
     for name, why in (("large", "no provider; expected a key"), ("rack", "others could have written")):
         with pytest.raises(ProviderPermanentFailure, match=why):
-            found[name].machines()
+            found[name].list_machines()
 
 
 @pytest.mark.parametrize(("kind", "library"), [("ec2", "boto3"), ("libcloud", "apache-libcloud")])

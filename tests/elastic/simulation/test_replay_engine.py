@@ -29,7 +29,9 @@ def task(submitted_s: float, run_s: float, slots: int = 1) -> RecordedReplayTask
 def replay(
     tasks: tuple[RecordedReplayTask, ...], terms: Terms, rules: Rules, demand: DemandPolicySection | None = None
 ) -> PolicyReplayResult:
-    return ReplaySimulation(tasks, terms, make_replay_policy(rules, terms, demand or DemandPolicySection())).run()
+    return ReplaySimulation(
+        tasks, terms, make_replay_policy(rules, terms, demand or DemandPolicySection())
+    ).replay_workload()
 
 
 FULL_NODE = (task(0, 600, 2), task(30, 60))
@@ -146,8 +148,8 @@ def test_a_replay_may_skip_rounds_in_which_nothing_changed(made: list[RecordedRe
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
     way = make_replay_policy(rules, terms, DemandPolicySection(billing_s=600))
     sparse, dense = (
-        ReplaySimulation(tasks, terms, way).run(),
-        ReplaySimulation(tasks, terms, way, is_dense=True).run(),
+        ReplaySimulation(tasks, terms, way).replay_workload(),
+        ReplaySimulation(tasks, terms, way, is_dense=True).replay_workload(),
     )
 
     assert sparse == replace(dense, rounds=sparse.rounds)
@@ -158,7 +160,7 @@ def test_no_result_beats_a_result_on_the_frontier() -> None:
     terms = Terms(max_nodes=4)
     tasks = generate_synthetic_workload(SyntheticWorkloadSettings(seed="ash", days=0.5, load=0.5, slots=32)).tasks
     ways = list(vary_policy_settings(make_replay_policy(Rules.SQUEEZE, terms, DemandPolicySection())))
-    found = [ReplaySimulation(tasks, terms, way).run() for way in ways]
+    found = [ReplaySimulation(tasks, terms, way).replay_workload() for way in ways]
     best = find_cost_wait_frontier(found)
 
     assert best

@@ -58,14 +58,14 @@ told = []
 for verb in calls:
     try:
         if verb == "join":
-            told.append(site.join(node).value)
+            told.append(site.join_host_to_cluster(node).value)
         elif verb == "look":
-            seen = site.check_host(name)
+            seen = site.check_host_before_removal(name)
             told.append([seen.is_idle, seen.is_closed, seen.is_listed])
         elif verb == "close":
-            told.append(site.close(name))
+            told.append(site.close_host_to_new_tasks(name))
         elif verb == "open":
-            told.append(site.open(name, frozenset()).value)
+            told.append(site.open_host_to_tasks(name, frozenset()).value)
         else:
             told.append("still referenced" if site.remove_host(name, is_dead=verb == "leave dead") else "left")
     except GridbridgeError as error:

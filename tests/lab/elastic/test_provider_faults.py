@@ -35,14 +35,14 @@ provider = make_provider_of_pool(policy, "small")
 for verb, *words in calls:
     try:
         if verb == "create":
-            print(json.dumps(dataclasses.asdict(provider.create(*words)), default=str))
+            print(json.dumps(dataclasses.asdict(provider.create_machine(*words)), default=str))
         elif verb == "list":
-            told = [dataclasses.asdict(one) for one in provider.machines()]
+            told = [dataclasses.asdict(one) for one in provider.list_machines()]
             print(json.dumps(told, default=str))
         else:
-            (machine,) = [one for one in provider.machines() if one.name == words[0]]
-            getattr(provider, verb)(machine)
-            getattr(provider, verb)(machine)
+            (machine,) = [one for one in provider.list_machines() if one.name == words[0]]
+            provider.destroy_machine(machine)
+            provider.destroy_machine(machine)
             print(json.dumps(verb))
     except GridbridgeError as error:
         print(json.dumps([type(error).__name__, str(error)]))

@@ -87,7 +87,7 @@ def test_a_submission_while_the_server_is_down_is_found_and_runs_later(grid: Gri
 def test_a_deleted_job_of_a_lost_node_has_an_unobserved_end(grid: Grid, gamma: Far) -> None:
     job = gamma.start(WAITING)
     gamma.until_running(job)
-    row = gamma.snapshot(job).find(int(job))
+    row = gamma.snapshot(job).find_job_list_row(int(job))
     assert row
     node = row.queue.rpartition("@")[2]
     grid.lab("power", node, "cut")

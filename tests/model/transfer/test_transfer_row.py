@@ -38,7 +38,7 @@ def test_only_a_job_list_queried_after_the_last_message_may_decide_on_a_transfer
         updated_at=TOLD,
     )
 
-    assert transfer.is_older_than(asked_at) is expected
+    assert transfer.is_unchanged_since_query(asked_at) is expected
 
 
 def test_no_other_module_compares_query_times_with_the_last_message() -> None:

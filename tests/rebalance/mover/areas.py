@@ -77,11 +77,11 @@ class Site:
         return OwnerDatasets(OwnerDatasetRecords(f"{self.folder}/records"), self.areas, self.rules, copier)
 
     def replica(self, storage: str, name: str) -> Path:
-        return Path(f"{self.areas[storage].own}/{name}")
+        return Path(f"{self.areas[storage].account_folder_path}/{name}")
 
     def entries(self, storage: str) -> list[str]:
         """Return the names in the account's folder of an area, without the area's mark."""
-        return sorted(set(os.listdir(self.areas[storage].own)) - {AREA_MARK})
+        return sorted(set(os.listdir(self.areas[storage].account_folder_path)) - {AREA_MARK})
 
     def tree(self) -> str:
         """Make a folder tree with three files as an original, and return its path."""

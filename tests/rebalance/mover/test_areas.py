@@ -38,7 +38,7 @@ def _site(tmp_path: Path) -> Site:
 def test_an_area_is_measured_even_if_the_accounts_folder_is_a_link(site: Site) -> None:
     """Another person made a link in place of the service account's folder."""
     one = site.areas["beta-disk"]
-    Path(one.own).symlink_to("/")
+    Path(one.account_folder_path).symlink_to("/")
 
     account, whole = measure_area_for_account(one), measure_whole_area(one)
     assert (account.fault, whole.fault, account.size_bytes) == ("", "", whole.size_bytes)
@@ -88,9 +88,9 @@ def test_parallel_first_copies_into_an_area_make_the_accounts_folder_once(site: 
     with ThreadPoolExecutor(len(made)) as pool:
         for _ in range(10):
             list(pool.map(prepare, made))
-            names = sorted(path.name for path in Path(one.own).iterdir())
+            names = sorted(path.name for path in Path(one.account_folder_path).iterdir())
             assert names == sorted([storage_area_shell_scripts.AREA_MARK, *(f".{name}.part" for name in "abcdefgh")])
-            shutil.rmtree(one.own)
+            shutil.rmtree(one.account_folder_path)
 
 
 def test_an_area_is_drained_by_its_own_key_or_with_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

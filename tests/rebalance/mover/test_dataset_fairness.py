@@ -24,7 +24,7 @@ def turns_of(
 
 
 def begun(turns: OwnerFairReplicaActQueue, most: int) -> list[str]:
-    found = (turns.start_next_group() for _ in range(most))
+    found = (turns.start_next_act_group() for _ in range(most))
     return [group[0].dataset for group in found if group]
 
 
@@ -37,9 +37,9 @@ def test_the_running_actions_are_shared_equally_between_the_owners() -> None:
 def test_after_an_ended_action_the_owner_with_the_fewest_actions_is_next() -> None:
     turns = turns_of(of("al/1", "al/2", "zoe/1", "zoe/2"))
     found = []
-    while group := turns.start_next_group():
+    while group := turns.start_next_act_group():
         found.append(group)
-        turns.end_group(group)
+        turns.end_act_group(group)
 
     assert [group[0].dataset for group in found] == ["al/1", "zoe/1", "al/2", "zoe/2"]
 
@@ -63,7 +63,7 @@ def test_an_owners_copies_into_an_area_stay_within_the_areas_limit() -> None:
     there = of("al/1", "al/2", "al/3", "zoe/1")
     turns = turns_of([*there, *of("al/4", target="b")], into=1)
     first = begun(turns, 4)
-    turns.end_group(there[0])
+    turns.end_act_group(there[0])
 
     assert first == ["al/1", "zoe/1", "al/4"]
     assert begun(turns, 4) == ["al/2"]
@@ -79,5 +79,5 @@ def test_an_owner_with_the_highest_number_of_running_copies_begins_no_more() -> 
     turns = turns_of(of("al/5", "zoe/1"), earlier=of("al/1", "al/2", "al/3", "al/4"))
 
     assert begun(turns, 4) == ["zoe/1"]
-    assert turns.take_waiting_groups() == of("al/5")
+    assert turns.take_waiting_act_groups() == of("al/5")
     assert not turns

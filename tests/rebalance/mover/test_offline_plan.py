@@ -201,7 +201,7 @@ def test_a_file_that_is_no_snapshot_file_is_refused(tmp_path: Path, text: str) -
 
 
 def test_a_plan_has_the_loads_of_hosts_before_and_after_the_moves(tmp_path: Path) -> None:
-    alpha, beta = plan_from_snapshot_file(told(tmp_path), RebalanceTargetKind.HOST, "alpha").loads
+    alpha, beta = plan_from_snapshot_file(told(tmp_path), RebalanceTargetKind.HOST, "alpha").host_load_changes
 
     assert ("alpha", "beta") == (alpha.host, beta.host)
     assert alpha.disk > alpha.disk_after > beta.disk_after > beta.disk

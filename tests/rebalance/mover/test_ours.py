@@ -37,7 +37,7 @@ def _lone(site: Site) -> Site:
 @pytest.mark.parametrize("name", ["reads", ".reads.old", ".reads.part"])
 @pytest.mark.parametrize("kind", ["folder", "file"])
 def test_a_file_or_folder_of_the_owner_with_the_dataset_name_is_kept(site: Site, name: str, kind: str) -> None:
-    theirs = Path(site.areas["beta-disk"].own, name)
+    theirs = Path(site.areas["beta-disk"].account_folder_path, name)
     theirs.parent.mkdir()
     if kind == "folder":
         theirs.mkdir()
@@ -96,7 +96,7 @@ def second(site: Site) -> Site:
 def test_a_replica_of_another_record_with_the_same_name_is_kept(lone: Site, name: str, is_begun: bool) -> None:
     """The other record is in another --records folder, in a second home, or on another host that uses the same area."""
     lone.datasets.add_dataset("reads", lone.tree(), 1)
-    own = Path(lone.areas["beta-disk"].own)
+    own = Path(lone.areas["beta-disk"].account_folder_path)
     (own / "reads").rename(own / name)
     if is_begun:
         subprocess.run(["rm", "-r", own / name / "deep", own / name / "a.txt"], check=True)
@@ -144,7 +144,7 @@ def test_a_replica_with_a_mark_without_checksum_belongs_to_the_dataset_of_its_na
 
 def test_a_copied_folder_with_another_datasets_mark_is_no_replica(lone: Site) -> None:
     lone.datasets.add_dataset("reads", lone.tree(), 1)
-    own = lone.areas["beta-disk"].own
+    own = lone.areas["beta-disk"].account_folder_path
     subprocess.run(["cp", "-a", f"{own}/reads", f"{own}/runs"], check=True)
 
     done = lone.datasets.add_dataset("runs", f"{lone.folder}/reads", 1)
@@ -177,9 +177,9 @@ def test_a_finished_copy_that_was_killed_before_it_was_recorded_is_used_or_remov
 def test_a_kill_between_folder_and_mark_does_not_prevent_the_next_copy(lone: Site, left: str) -> None:
     """A replica folder and an area folder each get a mark right after their creation."""
     area = lone.areas["beta-disk"]
-    subprocess.run(["sh", "-c", f"mkdir -p {area.own}"], check=True)
-    Path(area.own, AREA_MARK).touch()
-    for folder in (f"{area.own}/.reads.part", f"{area.own}/.reads.old"):
+    subprocess.run(["sh", "-c", f"mkdir -p {area.account_folder_path}"], check=True)
+    Path(area.account_folder_path, AREA_MARK).touch()
+    for folder in (f"{area.account_folder_path}/.reads.part", f"{area.account_folder_path}/.reads.old"):
         words = ("sh", "-c", left, "sh", f"{folder}", f"{folder}")
         subprocess.run(words, check=True)
 
@@ -190,7 +190,7 @@ def test_a_kill_between_folder_and_mark_does_not_prevent_the_next_copy(lone: Sit
 def test_a_killed_removal_is_completed_by_the_next_removal(lone: Site) -> None:
     lone.carrier.dies_after = 1
     lone.datasets.add_dataset("reads", lone.tree(), 1)
-    part = f"{lone.areas['beta-disk'].own}/.reads.part"
+    part = f"{lone.areas['beta-disk'].account_folder_path}/.reads.part"
     lines = f"{storage_area_shell_scripts.REMOVE}rm() {{ exit 9; }}\nemptied {part}"
     subprocess.run(["sh", "-c", lines], check=False)
     was = os.listdir(part)
@@ -213,7 +213,7 @@ def test_a_killed_removal_is_completed_by_the_next_removal(lone: Site) -> None:
 def test_an_original_inside_or_around_a_folder_of_replicas_is_refused(
     site: Site, where: Callable[[str, str], str]
 ) -> None:
-    own, link = site.areas["beta-disk"].own, f"{site.folder}/link"
+    own, link = site.areas["beta-disk"].account_folder_path, f"{site.folder}/link"
     for name in ("reads", "deep/down"):
         os.makedirs(f"{own}/{name}")
         Path(own, name, "a.txt").write_text("one")
@@ -306,7 +306,9 @@ def test_a_failed_copy_is_removed_when_enough_replicas_are_in_other_areas(site: 
 
     assert {NAMES[2]} == set(done.dataset.areas_with_whole_replica)
     assert () == done.dataset.begun
-    assert [] == [each for name in NAMES[:2] if Path(site.areas[name].own).exists() for each in site.entries(name)]
+    assert [] == [
+        each for name in NAMES[:2] if Path(site.areas[name].account_folder_path).exists() for each in site.entries(name)
+    ]
 
 
 def test_an_unfinished_copy_is_continued_if_its_missing_bytes_fit(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,7 +426,7 @@ def test_a_locked_or_faulty_dataset_does_not_stop_the_drain_of_other_datasets(si
         site.datasets.replicate_dataset(name, "beta-disk")
     (site.folder / "records/a-wrong.json").write_text("?")
 
-    with site.datasets.records.dataset_lock("busy"):
+    with site.datasets.records.lock_dataset("busy"):
         told = list(site.datasets.drain_area("beta-disk"))
 
     refused = {one.what: one.reason for one in told if not isinstance(one, DatasetCommandOutcome)}

@@ -212,9 +212,9 @@ def test_an_owners_deletion_mark_is_neither_replaced_nor_removed_by_other_marks(
     wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),))
     marks = site.marks
     marks.mark_task_cancelled(1, 0)
-    marks.mark_tasks(wipe)
+    marks.mark_tasks_for_deletion(wipe)
     put = marks.deletion_marks()[1, 1]
-    marks.remove_marks(wipe)
+    marks.remove_deletion_marks(wipe)
     left = marks.deletion_marks()[1, 1]
 
     assert [put[place].wiped_for for place in (1, 2)] == [NikitaDeletionReason.UNWANTED, why]
@@ -224,8 +224,8 @@ def test_an_owners_deletion_mark_is_neither_replaced_nor_removed_by_other_marks(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda site: site.notes.record_pause(NOON), task_rebalancer.QUIESCED),
-        (lambda site: site.notes.record_times(HOST, ["gamma"], site.now), "gamma got a task less than 180 s ago"),
+        (lambda site: site.notes.record_pause_of_moves(NOON), task_rebalancer.QUIESCED),
+        (lambda site: site.notes.record_note_times(HOST, ["gamma"], site.now), "gamma got a task less than 180 s ago"),
     ],
     ids=["rebalancing is paused", "the target got another task"],
 )
@@ -306,7 +306,7 @@ def test_records_of_moves_are_kept_for_a_week_and_at_least_for_the_longest_pause
     site: Site, rules: dict[str, float], days: int, is_known: bool
 ) -> None:
     site.policy = replace(site.policy, rebalance=replace(site.policy.rebalance, **rules))
-    site.notes.record_times(HOST, ["delta"], site.now - timedelta(days=days))
+    site.notes.record_note_times(HOST, ["delta"], site.now - timedelta(days=days))
     site.rebalance()
 
     known = set(site.notes.recent_move_times().hosts)
@@ -321,7 +321,7 @@ def test_a_deleted_task_counts_as_moving_until_the_runner_submits_the_task_again
     site.rebalance()
     places = (range(1, 5),)
     wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
-    site.marks.mark_tasks(wipe)
+    site.marks.mark_tasks_for_deletion(wipe)
     site.gone = {1, 2, 3, 4}
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
 
@@ -394,9 +394,9 @@ def test_no_task_of_a_campaign_is_moved_for_which_the_move_is_uncertain_or_usele
 
 
 def test_no_task_is_moved_while_rebalancing_is_paused(site: Site) -> None:
-    site.notes.record_pause(NOON)
+    site.notes.record_pause_of_moves(NOON)
     quiet, _ = site.rebalance()
-    site.notes.record_pause(None)
+    site.notes.record_pause_of_moves(None)
     planned, _ = site.rebalance()
 
     assert quiet.advice.moves == ()
@@ -408,7 +408,7 @@ def test_a_cluster_that_received_tasks_gets_no_more_within_the_pause(site: Site)
     site.rebalance()
     marks = site.marks
     campaigns = CampaignRows(site.database)
-    (array,) = campaigns.open_arrays()
+    (array,) = campaigns.query_open_arrays()
     moved = [one for one in campaigns.unfinished_attempts(array) if one.place <= 4]
     campaigns.record_attempt_ends(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
     marks.remove_marks_of_ended_attempts()
@@ -424,7 +424,7 @@ def test_a_cluster_that_received_tasks_gets_no_more_within_the_pause(site: Site)
 
 def test_the_moves_of_campaign_tasks_are_published(site: Site, tmp_path: Path) -> None:
     campaigns, known = CampaignRows(site.database), CampaignTaskRows(site.database)
-    (array,) = campaigns.open_arrays()
+    (array,) = campaigns.query_open_arrays()
     moved = [one for one in campaigns.unfinished_attempts(array) if one.place <= 2]
     campaigns.record_attempt_ends(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
     campaigns.add_unsent_tasks(1, *(WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved))
@@ -457,7 +457,7 @@ class SentSite(Site):
         self.contexts: dict[int, tuple[tuple[str, str], ...]] = {7: (), 8: ()}
         monkeypatch.setattr(home_tasks, "query_job_requests", self._requests_of)
         for job in self.letters:
-            TransferRows(self.database).put_transfer(sent(job))
+            TransferRows(self.database).insert_or_update_transfer(sent(job))
 
     def _snapshot(self, where: object, cluster: str, *more: object) -> tuple[ClusterSnapshot, float]:
         seen, took_s = super()._snapshot(where, cluster, *more)
@@ -481,7 +481,7 @@ class SentSite(Site):
         return {job: JobRequest(context=self.contexts[job]) for job in jobs}
 
     def asked_moves(self) -> dict[str, tuple[str, str]]:
-        found = TaskMoveRows(self.database).moves_in_flight()
+        found = TaskMoveRows(self.database).unfinished_task_moves()
         return {one.name: (one.source, one.target) for one in found}
 
 
@@ -548,11 +548,13 @@ def test_no_other_move_begins_while_transferred_tasks_are_moving(sent_site: Sent
 def test_a_transferred_task_counts_as_moving_until_the_move_has_ended(
     sent_site: SentSite, stage: TaskMoveStage, goes_on: bool
 ) -> None:
-    TaskMoveRows(sent_site.database).put_move(move_to_gamma(stage=stage))
-    TransferRows(sent_site.database).put_transfer(sent(40).but(verdict=TransferMessage(outcome=HowItEnds.EXIT)))
+    TaskMoveRows(sent_site.database).insert_or_update_task_move(move_to_gamma(stage=stage))
+    TransferRows(sent_site.database).insert_or_update_transfer(
+        sent(40).with_changes(verdict=TransferMessage(outcome=HowItEnds.EXIT))
+    )
     if goes_on:
-        after = sent(40).but(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
-        TransferRows(sent_site.database).put_transfer(after)
+        after = sent(40).with_changes(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
+        TransferRows(sent_site.database).insert_or_update_transfer(after)
     sent_site.letters[40] = ""
     sent_site.at_gamma = 40 if goes_on else 0
 
@@ -566,7 +568,7 @@ def test_a_recall_that_has_not_ended_for_15_minutes_does_not_delay_other_moves(
     sent_site: SentSite, letter: str
 ) -> None:
     """For example, the owner has stopped the task's starter."""
-    TaskMoveRows(sent_site.database).put_move(move_to_gamma())
+    TaskMoveRows(sent_site.database).insert_or_update_task_move(move_to_gamma())
     sent_site.letters[40] = letter
     sent_site.now = NOON + timedelta(minutes=16)
 
@@ -580,7 +582,7 @@ def test_a_parallel_task_that_is_recalled_reserves_all_of_its_slots(sent_site: S
     """For some seconds no cluster lists the task, and the target's slots still look free."""
     sent_site.slots = 2
     sent_site.rebalance(FAIL)
-    moving = TaskMoveRows(sent_site.database).moves_in_flight()
+    moving = TaskMoveRows(sent_site.database).unfinished_task_moves()
     clock = Clock(sent_site.now.timestamp)
     sent_away = TransferredTaskReader(sent_site.policy, sent_site.database, clock)
     away = [*sent_away.transferred_tasks((), {})]
@@ -612,7 +614,7 @@ def test_a_transferred_task_that_starts_after_the_plan_is_dropped_with_the_reaso
 def test_a_transferred_task_that_can_not_be_recalled_is_not_moved(
     sent_site: SentSite, changes: dict[str, Any], letters: str, expected: int
 ) -> None:
-    TransferRows(sent_site.database).put_transfer(sent(40).but(**changes))
+    TransferRows(sent_site.database).insert_or_update_transfer(sent(40).with_changes(**changes))
     sent_site.letters[40] = letters
 
     planned, _ = sent_site.rebalance(FAIL)
@@ -672,7 +674,7 @@ UNMOVABLE_JOBS = range(42, 48)  # six more transferred tasks of the same person 
 def record_failed_moves(database: StateFile, ago: timedelta, now: datetime) -> None:
     for job in UNMOVABLE_JOBS:
         dropped = move_to_gamma(sent(job).name, asked_at=now - ago, stage=TaskMoveStage.DROPPED)
-        TaskMoveRows(database).put_move(dropped)
+        TaskMoveRows(database).insert_or_update_task_move(dropped)
 
 
 def record_two_recalls(database: StateFile, _: timedelta, now: datetime) -> None:
@@ -680,11 +682,11 @@ def record_two_recalls(database: StateFile, _: timedelta, now: datetime) -> None
     for job in UNMOVABLE_JOBS:
         task = sent(job).name.rpartition(".")[0]
         for attempt in (1, 2):
-            ended = sent(job).but(
+            ended = sent(job).with_changes(
                 name=f"{task}.{attempt}", cause=TransferFailureCause.RECALLED, closed_at=now, remote_id=0
             )
-            TransferRows(database).put_transfer(ended)
-        TransferRows(database).put_transfer(sent(job).but(name=f"{task}.3"))
+            TransferRows(database).insert_or_update_transfer(ended)
+        TransferRows(database).insert_or_update_transfer(sent(job).with_changes(name=f"{task}.3"))
 
 
 @pytest.mark.parametrize(
@@ -700,13 +702,13 @@ def record_two_recalls(database: StateFile, _: timedelta, now: datetime) -> None
 def test_tasks_that_can_not_be_moved_do_not_delay_another_task(
     sent_site: SentSite, stay: Any, ago: timedelta, movable: int, why: str
 ) -> None:
-    TransferRows(sent_site.database).put_transfer(sent(40).but(closed_at=NOON))
+    TransferRows(sent_site.database).insert_or_update_transfer(sent(40).with_changes(closed_at=NOON))
     sent_site.letters = dict.fromkeys((*UNMOVABLE_JOBS, 48), "qw")
     for job in sent_site.letters:
         sent_site.contexts[job - 33] = ()
         if stay is not record_two_recalls or job == 48:
-            TransferRows(sent_site.database).put_transfer(sent(job))
-    TransferRows(sent_site.database).put_transfer(sent(41).but(closed_at=NOON))
+            TransferRows(sent_site.database).insert_or_update_transfer(sent(job))
+    TransferRows(sent_site.database).insert_or_update_transfer(sent(41).with_changes(closed_at=NOON))
     stay(sent_site.database, ago, sent_site.now)
 
     planned, _ = sent_site.rebalance(FAIL)

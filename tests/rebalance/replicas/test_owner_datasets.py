@@ -134,9 +134,9 @@ def test_the_source_of_a_copy_is_a_local_replica_then_the_original_then_a_remote
         login = SshLogin(host=name, user="me")
         site.areas[name] = replace(site.areas[name], login=login)
 
-    found = site.datasets._replicas._folder_to_copy_from(done if logins else replace(done, replicas=()), {})
+    found = site.datasets._replicas._choose_copy_source_folder(done if logins else replace(done, replicas=()), {})
 
-    places = {name: f"{area.own}/reads" for name, area in site.areas.items()}
+    places = {name: f"{area.account_folder_path}/reads" for name, area in site.areas.items()}
     places |= {
         "original": done.path,
         "first": places[done.areas_with_whole_replica[0]],
@@ -190,7 +190,7 @@ def test_a_damaged_replica_is_repaired_in_its_area(site: Site) -> None:
 def test_a_kill_between_the_two_renames_of_a_new_replica_loses_no_copied_file(site: Site) -> None:
     """Between the two renames no replica has the final name."""
     (storage,) = whole(site.datasets.add_dataset("reads", site.tree(), 1))
-    own = Path(site.areas[storage].own)
+    own = Path(site.areas[storage].account_folder_path)
     (own / "reads").rename(own / ".reads.part")
     (own / ".reads.old").mkdir()
     site.carrier.carried = []
@@ -202,7 +202,7 @@ def test_a_kill_between_the_two_renames_of_a_new_replica_loses_no_copied_file(si
 
 
 def test_temporary_files_of_an_earlier_copy_are_not_part_of_the_replica(site: Site) -> None:
-    part = Path(f"{site.areas['beta-disk'].own}/.reads.part")
+    part = Path(f"{site.areas['beta-disk'].account_folder_path}/.reads.part")
     part.mkdir(parents=True)
     (part / ".a.txt.Xy12Zz").write_text("half")
     (part / REPLICA_MARK).write_text("reads\n")
@@ -287,7 +287,7 @@ MAKERS: dict[str, Callable[[Path], object]] = {
 
 def take(site: Site, kind: str = "folder", storage: str = "beta-disk") -> Path:
     """Make the account's folder in an area as another user; return the folder."""
-    own = Path(site.areas[storage].own)
+    own = Path(site.areas[storage].account_folder_path)
     MAKERS[kind](own)
     os.chown(own, 65534, 65534, follow_symlinks=False)
     return own
@@ -362,7 +362,7 @@ def test_parallel_copies_use_one_account_folder_with_a_random_suffix(site: Site)
             one.result()
     (other,) = others_of(own)
 
-    assert storage_area_shell_scripts.storage_area_with_account_folder(area).own == str(other)
+    assert storage_area_shell_scripts.storage_area_with_account_folder(area).account_folder_path == str(other)
     assert len([*other.glob(".reads*.part")]) == 8
 
 
@@ -427,7 +427,7 @@ def test_a_replica_that_can_not_be_removed_stays_recorded_until_it_is_declared_l
 
     done = site.datasets.drop_dataset_or_replica("reads")
 
-    assert (False, ("gamma-disk",)) == (done.is_done, site.datasets.list_datasets()[0].storages)
+    assert (False, ("gamma-disk",)) == (done.is_done, site.datasets.list_datasets()[0].areas_with_replica)
     assert "--lost forgets the replica" in reasons(done)["gamma-disk"]
     assert site.datasets.drop_dataset_or_replica("reads", is_lost=True).is_done
     assert [] == site.datasets.list_datasets()
@@ -446,9 +446,9 @@ def test_a_replica_in_an_area_without_configuration_is_replaced_and_can_be_decla
     told = {one.storage: one.why for one in seen.dataset.replicas}
     assert (False, "gridbridge.toml no longer has this storage area") == (seen.is_done, told[left])
     assert (True, set(NAMES) - {left}) == (made.is_done, whole(made))
-    assert (False, True) == (kept.is_done, left in kept.dataset.storages)
+    assert (False, True) == (kept.is_done, left in kept.dataset.areas_with_replica)
     assert "--lost forgets the replica" in reasons(kept)[left]
-    assert (True, set(NAMES) - {left}) == (lost.is_done, set(lost.dataset.storages))
+    assert (True, set(NAMES) - {left}) == (lost.is_done, set(lost.dataset.areas_with_replica))
     assert there.exists()
 
 
@@ -485,7 +485,7 @@ def test_a_replica_without_other_area_stays_in_a_drained_area(site: Site) -> Non
     assert not done.is_done
     assert "2 of 3 replicas are whole in other areas: the replica stays" == reasons(done)["beta-disk"]
     assert site.replica("beta-disk", "reads").exists()
-    assert set(NAMES) == set(site.datasets.list_datasets()[0].storages)
+    assert set(NAMES) == set(site.datasets.list_datasets()[0].areas_with_replica)
 
 
 def test_a_replica_that_can_not_be_removed_from_a_drained_area_stays_recorded(site: Site) -> None:
@@ -497,7 +497,7 @@ def test_a_replica_that_can_not_be_removed_from_a_drained_area_stays_recorded(si
     (done,) = site.datasets.drain_area(left)
 
     assert (False, 1) == (done.is_done, len(whole(done)))
-    assert left in site.datasets.list_datasets()[0].storages
+    assert left in site.datasets.list_datasets()[0].areas_with_replica
     Path(f"{gone}.away").rename(gone)
     assert [True] == [one.is_done for one in site.datasets.drain_area(left)]
     assert not site.replica(left, "reads").exists()
@@ -518,9 +518,9 @@ def test_a_replica_in_a_drained_area_stays_while_the_replica_in_another_area_is_
 def test_the_accounts_parallel_copies_into_an_area_are_limited(site: Site) -> None:
     records = site.datasets.records
     with (
-        records.dataset_lock("x"),
-        records.copy_slot_of_area("beta-disk", 2),
-        records.copy_slot_of_area("beta-disk", 2),
+        records.lock_dataset("x"),
+        records.reserve_copy_slot_in_area("beta-disk", 2),
+        records.reserve_copy_slot_in_area("beta-disk", 2),
     ):
         done = site.datasets.add_dataset("reads", site.tree(), 3)
 
@@ -530,7 +530,7 @@ def test_the_accounts_parallel_copies_into_an_area_are_limited(site: Site) -> No
 
 def test_a_second_command_on_a_locked_dataset_is_refused(site: Site) -> None:
     site.datasets.add_dataset("reads", site.tree(), 1)
-    with site.datasets.records.dataset_lock("reads"), pytest.raises(GridbridgeError, match="wait for it"):
+    with site.datasets.records.lock_dataset("reads"), pytest.raises(GridbridgeError, match="wait for it"):
         site.datasets.replicate_dataset("reads")
 
 

@@ -106,7 +106,7 @@ def test_records_of_actions_are_kept_for_30_days_and_at_least_for_the_longest_pa
     at = desk.clock.now() - timedelta(days=days)
     old = ServiceReplicaAct(token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at)
     with closing(StateFile.open(desk.policy.site.state)) as database:
-        ReplicaActRows(database).record_begin([replace(old, ended_at=at)])
+        ReplicaActRows(database).record_act_begins([replace(old, ended_at=at)])
 
     desk.round()
 
@@ -272,7 +272,7 @@ def test_no_replica_is_copied_because_of_an_unmounted_filesystem(desk: Desk, is_
     """The mount point still exists, and may contain an empty folder of the owner."""
     before = added(desk)
     away = min(before)
-    own = Path(desk.site.areas[away].own)
+    own = Path(desk.site.areas[away].account_folder_path)
     own.rename(f"{own}.away")
     if is_made_anew:
         own.mkdir()
@@ -291,7 +291,7 @@ def test_no_replica_is_copied_because_of_an_unmounted_filesystem(desk: Desk, is_
 def test_the_replicas_of_an_unmounted_filesystem_are_replaced_once_the_area_is_drained(desk: Desk) -> None:
     before = added(desk)
     away = min(before)
-    own = Path(desk.site.areas[away].own)
+    own = Path(desk.site.areas[away].account_folder_path)
     own.rename(f"{own}.away")
     desk.round()  # this round verifies the replicas
     desk.drained = {away}
@@ -400,7 +400,7 @@ def test_no_further_action_begins_after_a_pause_in_the_middle_of_a_round(desk: D
 
 def quiesce(desk: Desk) -> None:
     with closing(StateFile.open(desk.policy.site.state)) as database:
-        RebalanceNoteRows(database).record_pause(desk.clock.now())
+        RebalanceNoteRows(database).record_pause_of_moves(desk.clock.now())
 
 
 def test_a_round_begins_no_action_after_an_hour_and_the_next_round_continues(desk: Desk) -> None:
@@ -518,7 +518,7 @@ def test_a_verification_time_in_the_future_does_not_delay_the_next_verification(
     desk.rules = replace(desk.rules, verify_every_s=86400.0)
     year_ago_s = time.time() - 365 * 86400
     with closing(StateFile.open(desk.policy.site.state)) as database:
-        RebalanceNoteRows(database).record_times(READ, ["al/reads"], Clock().now())
+        RebalanceNoteRows(database).record_note_times(READ, ["al/reads"], Clock().now())
     desk.clock = Clock(lambda: year_ago_s)
     desk.round()
 
@@ -592,7 +592,7 @@ def test_actions_with_a_future_time_do_not_count_in_the_daily_limit(desk: Desk) 
 
 def test_a_dataset_in_use_by_a_command_is_skipped(desk: Desk) -> None:
     added(desk, is_later=True)
-    with desk.served.records.dataset_lock("reads"):
+    with desk.served.records.lock_dataset("reads"):
         planned, _ = desk.round()
 
     assert planned.advice.moves == ()

@@ -77,7 +77,7 @@ JDL = "gridsub: the JDL of -j:1"
 
 
 def publish(value: object, folder: Path | str) -> None:
-    published_campaign_files.publish_campaign_file(value, str(folder))
+    published_campaign_files.publish_campaign_value(value, str(folder))
 
 
 def jdl(**keys: object) -> str:
@@ -358,7 +358,7 @@ def test_waiting_begins_before_the_campaign_is_published(tmp_path: Path) -> None
     Timer(0.5, publish, [shown, str(tmp_path)]).start()
 
     assert gridwait_module.wait_for_campaign_end("gridsub", 7, str(tmp_path)) == 1
-    assert published_campaign_files.read_published_campaign_file(PublishedCampaignList, str(tmp_path))
+    assert published_campaign_files.read_published_campaign_value(PublishedCampaignList, str(tmp_path))
 
 
 def test_waiting_ends_with_1_when_the_campaign_was_purged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

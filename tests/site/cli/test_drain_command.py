@@ -83,7 +83,7 @@ def test_a_cluster_of_campaigns_can_be_drained_without_a_transfer_queue(tmp_path
     folder = publish(tmp_path, shown(service=None, clusters={}))
     drains.make_cluster_drains_folder(folder)
     gamma = PublishedClusterSlots(name="gamma", kind="oar")
-    published_campaign_files.publish_campaign_file(
+    published_campaign_files.publish_campaign_value(
         PublishedClusterSlotsList(at=datetime.now(UTC), clusters=(gamma,)), folder
     )
 

@@ -53,7 +53,7 @@ def database(config: Path) -> StateFile:
         transfers, situation, POLICY, update_and_plan_transfers(transfers, situation, POLICY)
     )
     assert entry
-    DecisionJournal(database).store_entry(entry)
+    DecisionJournal(database).store_decision(entry)
     return database
 
 
@@ -75,7 +75,7 @@ def test_replay_lists_decisions_and_repeats_one(config: Path, database: StateFil
 def test_a_repeated_decision_that_differs_prints_a_diff_and_returns_1(config: Path, database: StateFile) -> None:
     [kept] = DecisionJournal(database).last_decisions(1)
     inputs = {**kept.inputs, "actions": ["close gb.alpha.7.0.1: \x1b[2Jgone"]}
-    DecisionJournal(database).store_entry(
+    DecisionJournal(database).store_decision(
         DecisionJournalEntry(at=second(0), program="poller", sentence="x", inputs=inputs)
     )
 
@@ -89,7 +89,7 @@ def test_an_unknown_or_unreadable_decision_is_a_one_line_error(config: Path, dat
     assert unknown.exit_code == 1
     assert unknown.stderr == "gridbridge: decision 77: no decision of this number in the journal\n"
 
-    DecisionJournal(database).store_entry(
+    DecisionJournal(database).store_decision(
         DecisionJournalEntry(at=second(0), program="poller", sentence="x", inputs={"of": "old"})
     )
     with pytest.raises(GridbridgeError, match="decision 2: can't be replayed"):
@@ -115,7 +115,7 @@ def test_replay_balancer_reads_the_balancers_own_journal(
     known = {"world": world, "patience": PATIENCE, "plan": plan, "rules": BalanceSection()}
     inputs = {name: model_value_to_json(value) for name, value in known.items()}
     inputs |= {"asked": None, "rest": None, "ended": [], "done": [], "actions": []}
-    own.store_entry(DecisionJournalEntry(at=second(0), program="balance", sentence="add 1", inputs=inputs))
+    own.store_decision(DecisionJournalEntry(at=second(0), program="balance", sentence="add 1", inputs=inputs))
     again = run(config, "--balancer", "1", "--json")
     (listed,) = json.loads(run(config, "--balancer", "--json").stdout)
 

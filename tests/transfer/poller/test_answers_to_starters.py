@@ -51,7 +51,7 @@ def test_the_first_answer_after_silence_wakes_starters_that_wait_to_submit(
 
     woken = []
     for answer in (GOOD, SILENCE, SILENCE, GOOD, GOOD):
-        recovery.wake_after_silence(answer, [one])
+        recovery.wake_starters_after_silence(answer, [one])
         woken.append(was_woken(end))
 
     assert woken == [False, False, False, True, False]
@@ -63,8 +63,8 @@ def test_the_first_answer_after_silence_wakes_no_other_starter(
 ) -> None:
     one, end = sleeper
     recovery = StarterWakerAfterSilence(folder)
-    recovery.wake_after_silence(SILENCE, [one])
-    recovery.wake_after_silence(GOOD, [one.but(**other)])
+    recovery.wake_starters_after_silence(SILENCE, [one])
+    recovery.wake_starters_after_silence(GOOD, [one.with_changes(**other)])
 
     assert not was_woken(end)
 
@@ -74,7 +74,7 @@ ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=OwnerSeenInHomeJobLis
 
 def test_the_end_of_a_rescheduled_task_is_reported_once(tmp_path: Path) -> None:
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    TransferRows(database).put_transfer(ENDED)
+    TransferRows(database).insert_or_update_transfer(ENDED)
     unheard_ends = UndeliveredTaskEndTracker(database, Clock())
     unheard_ends.load_closed_transfers(NOON + timedelta(minutes=1))
     put_back = a_snapshot("alpha", 1, a_row(7, "hRq"))
@@ -98,7 +98,7 @@ def test_an_ended_task_is_reported_or_forgotten_in_spite_of_a_clock_that_is_set_
     unheard_ends.watch_closed_transfer(ENDED)
 
     wall_s[0] -= 3600
-    clock.detect_step()
+    clock.detect_clock_step()
     rows = [a_row(7, "hRq")] if is_listed else []
 
     assert len(unheard_ends.take_requeued_transfers(a_snapshot("alpha", -3599, *rows), frozenset())) == is_listed
@@ -125,4 +125,4 @@ def test_an_ended_task_is_forgotten_once_another_job_reuses_its_number(
 
     unheard_ends.take_requeued_transfers(a_snapshot("alpha", 1, a_row(7, state, queue=queue)), queues)
 
-    assert unheard_ends.is_watched(ENDED) == expected
+    assert unheard_ends.is_closed_transfer_watched(ENDED) == expected

@@ -27,20 +27,22 @@ class Told:
 
     def fails(self, job: int, **values: object) -> None:
         before = self._waits(job, **values)
-        self.breakers.count_transfer_change(before, before.but(cause=TransferFailureCause.UNREACHED), [before])
+        self.breakers.count_transfer_change(before, before.with_changes(cause=TransferFailureCause.UNREACHED), [before])
 
     def is_taken(self, job: int, **values: object) -> None:
         before = self._waits(job, **values)
-        self.breakers.count_transfer_change(before, before.but(phase=StarterPhase.HELD, remote_id=40), [before])
+        self.breakers.count_transfer_change(
+            before, before.with_changes(phase=StarterPhase.HELD, remote_id=40), [before]
+        )
 
     def runs(self, job: int, **values: object) -> None:
         before = a_transfer(name=f"gb.alpha.{job}.0.1", remote_state=job_state("qw"), **values)
-        self.breakers.count_transfer_change(before, before.but(remote_state=job_state("r")), [before])
+        self.breakers.count_transfer_change(before, before.with_changes(remote_state=job_state("r")), [before])
 
     def proves(self, *rows: tuple[int, str], at_s: float = 9) -> None:
         """Let home list jobs with these owners."""
         listed = (a_row(job, "r", owner=owner, queue=QUEUE) for job, owner in rows)
-        self.breakers.count_proved_evidence(a_snapshot("alpha", at_s, *listed), ())
+        self.breakers.count_proved_job_results(a_snapshot("alpha", at_s, *listed), ())
 
     def counted(self) -> list[int]:
         """Return the jobs whose failures have been counted since the queues last closed."""
@@ -54,7 +56,7 @@ class Told:
         one = a_transfer(name=f"gb.alpha.{job}.0.1", **(known | values))
         if one.listed == OwnerSeenInHomeJobList.YES:
             row = a_row(job, "r", owner=one.owner, queue=QUEUE)
-            self.breakers.count_proved_evidence(a_snapshot("alpha", -1, row), [one])
+            self.breakers.count_proved_job_results(a_snapshot("alpha", -1, row), [one])
         return one
 
     def _show(self, all_: PublishedBreakersOfClusters) -> None:
@@ -70,17 +72,17 @@ def test_failures_of_a_proved_owner_count_at_once(told: Told) -> None:
     for job in JOBS:
         told.fails(job, **PROVED)
 
-    assert (told.is_closed(), told.breakers.unproved_local_jobs()) == (True, set())
+    assert (told.is_closed(), told.breakers.local_jobs_without_proved_owner()) == (True, set())
 
 
 def test_failures_of_an_unproved_owner_count_once_the_home_job_list_proves_the_owner(told: Told) -> None:
     for job in JOBS:
         told.fails(job, **UNPROVED)
-    before = (told.is_closed(), told.counted(), told.breakers.unproved_local_jobs())
+    before = (told.is_closed(), told.counted(), told.breakers.local_jobs_without_proved_owner())
     told.proves(*((job, "alice") for job in JOBS))
 
     assert before == (False, [], set(JOBS))
-    assert (told.is_closed(), told.breakers.unproved_local_jobs()) == (True, set())
+    assert (told.is_closed(), told.breakers.local_jobs_without_proved_owner()) == (True, set())
 
 
 @pytest.mark.parametrize("owner", ["", "bob"], ids=["nobody's", "another's"])
@@ -88,7 +90,7 @@ def test_failures_of_a_refuted_owner_never_count(told: Told, owner: str) -> None
     for job in JOBS:
         told.fails(job, **UNPROVED)
     told.proves(*((job, owner) for job in JOBS if owner))
-    late = told.breakers.unproved_local_jobs()
+    late = told.breakers.local_jobs_without_proved_owner()
     told.proves(*((job, "alice") for job in JOBS))
 
     assert (told.is_closed(), told.counted(), late) == (False, [], set())
@@ -97,7 +99,7 @@ def test_failures_of_a_refuted_owner_never_count(told: Told, owner: str) -> None
 def test_a_home_job_list_from_before_the_failure_proves_and_refutes_nothing(told: Told) -> None:
     told.fails(7, **UNPROVED, updated_at=second(5))
     told.proves(at_s=5)
-    waiting = told.breakers.unproved_local_jobs()
+    waiting = told.breakers.local_jobs_without_proved_owner()
     told.proves((7, "alice"), at_s=6)
 
     assert (waiting, told.counted()) == ({7}, [7])
@@ -116,7 +118,7 @@ def test_each_owner_has_at_most_as_many_unproved_failures_as_close_the_queues(to
         told.fails(job, **UNPROVED)
     told.fails(50, **UNPROVED, owner="bob")
 
-    assert told.breakers.unproved_local_jobs() == {*JOBS, 50}
+    assert told.breakers.local_jobs_without_proved_owner() == {*JOBS, 50}
 
 
 def test_the_newest_unproved_evidence_of_a_job_replaces_earlier_evidence(told: Told) -> None:
@@ -150,7 +152,7 @@ def test_after_a_clock_change_unproved_failures_are_forgotten(told: Told) -> Non
     told.breakers.drop_unproved_evidence()
     told.proves((7, "alice"))
 
-    assert (told.breakers.unproved_local_jobs(), told.counted()) == (set(), [])
+    assert (told.breakers.local_jobs_without_proved_owner(), told.counted()) == (set(), [])
 
 
 @pytest.mark.parametrize(("letters", "queue"), [("hqw", ""), ("r", "all.q@alpha-n1")])
@@ -159,10 +161,10 @@ def test_failures_of_jobs_outside_the_transfer_queue_never_count(told: Told, let
     for job in JOBS:
         one = told._waits(job, **UNPROVED)
         home = a_snapshot("alpha", 9, a_row(job, letters, queue=queue))
-        told.breakers.count_proved_evidence(home, [one])
+        told.breakers.count_proved_job_results(home, [one])
         told.breakers.count_transfer_change(
-            one, one.but(listed=OwnerSeenInHomeJobList.YES, cause=TransferFailureCause.UNREACHED), [one]
+            one, one.with_changes(listed=OwnerSeenInHomeJobList.YES, cause=TransferFailureCause.UNREACHED), [one]
         )
-        told.breakers.count_proved_evidence(home, [one])
+        told.breakers.count_proved_job_results(home, [one])
 
     assert (told.is_closed(), told.counted()) == (False, [])

@@ -41,7 +41,7 @@ from tests.transfer.poller.test_transfer_round import Machine
 
 WHY = "recalled from beta: it does not answer"
 OF = f"{os.getuid()}.t0"
-BY_FILE, BY_GRANT = RECORD.but(claim="file.t0"), RECORD.but(claim="grant.t0")
+BY_FILE, BY_GRANT = RECORD.with_changes(claim="file.t0"), RECORD.with_changes(claim="grant.t0")
 
 
 class Far(ssh.OpenSshClient):
@@ -52,7 +52,7 @@ class Far(ssh.OpenSshClient):
         self.is_cut = self.is_answer_lost = False
         self.seen: list[str] = []  # who had the claim in the state file when something was asked
 
-    def carry(
+    def run_ssh_request(
         self, login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = 0
     ) -> tuple[CompletedProgram, bool]:
         del login, most_bytes
@@ -107,12 +107,12 @@ def sent(machine: Machine) -> None:
     """Wait until all sent grants have an answer."""
     for _, give in machine.service.claims._sent.values():
         give.exception(10)
-    machine.service.run_round()
+    machine.service.run_poller_round()
 
 
 def recall(machine: Machine) -> None:
     with machine.service.ledger.transaction():
-        machine.service.claims.recall_by_claim(known(machine), WHY)
+        machine.service.claims.recall_task_by_claim(known(machine), WHY)
 
 
 def granted(link: Far) -> list[str]:
@@ -122,10 +122,10 @@ def granted(link: Far) -> list[str]:
 
 def test_after_a_stopped_poller_continues_the_silence_of_clusters_starts_anew(machine: Machine) -> None:
     before = machine.service.situations.since_s
-    machine.service.run_round()
+    machine.service.run_poller_round()
     unmoved = machine.service.situations.since_s
     machine.service.situations.looked_at_s -= 30
-    machine.service.run_round()
+    machine.service.run_poller_round()
 
     assert unmoved == before
     assert before < machine.service.situations.since_s <= machine.service.situations.looked_at_s
@@ -136,7 +136,7 @@ JOBS = range(7, 10)
 
 def a_record_of(job: int) -> TransferMessage:
     name, wake = f"gb.alpha.{job}.0.1", f"f{job}"
-    return RECORD.but(transfer=name, wake=wake, remote_id=str(job + 100), claim=f"file.t{job}")
+    return RECORD.with_changes(transfer=name, wake=wake, remote_id=str(job + 100), claim=f"file.t{job}")
 
 
 def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> None:
@@ -148,10 +148,10 @@ def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> 
     for_tasks = queue("gb-be.q@h", used=0, total=besteffort_slots, more=TRUE)
     shown = replace(read(document(ordinary + for_tasks)), cluster="alpha", taken_at=now, jobs=rows)
     machine.service.resources.observers["alpha"].next = ClusterQueryResult(cluster="alpha", snapshot=shown)
-    machine.service.run_round()
+    machine.service.run_poller_round()
     for _, check in machine.service.recalls._checking.values():
         check.exception(10)
-    machine.service.run_round()
+    machine.service.run_poller_round()
 
 
 def test_a_recall_that_creates_the_claim_file_ends_the_transfer(machine: Machine) -> None:
@@ -226,7 +226,7 @@ def _waiting(machine: Machine, opened: list[int]) -> Machine:
         machine.send(a_record_of(job))
     with machine.service.ledger.transaction():
         for one in tuple(machine.service.ledger.open_transfers()):
-            waits = one.but(created_at=long_ago, seen_at=long_ago, remote_state=job_state("qw"))
+            waits = one.with_changes(created_at=long_ago, seen_at=long_ago, remote_state=job_state("qw"))
             machine.service.ledger.store_transfer(waits)
     machine.service.situations.since_s -= 3600
     return machine
@@ -264,7 +264,7 @@ def test_claim_files_are_removed_once_the_remote_job_is_gone(machine: Machine) -
     key = machine.spool / CLAIMS_FOLDER / claim_key_file_name_and_contents(BY_FILE.claim, os.getuid())[0]
     key.touch()
     recall(machine)
-    machine.send(RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.REQUEUE, reason=WHY))
+    machine.send(RECORD.with_changes(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.REQUEUE, reason=WHY))
     machine.answer("qw")
     kept = list((machine.spool / CLAIMS_FOLDER).iterdir())
     machine.settle()
@@ -276,9 +276,9 @@ def test_claim_files_are_removed_once_the_remote_job_is_gone(machine: Machine) -
 def test_a_restarted_poller_sends_the_grant_that_was_stored_but_not_sent(machine: Machine, link: Far) -> None:
     machine.send(BY_GRANT)
     machine.answer("qw")
-    TransferRows(machine.service.resources.database).put_transfer(known(machine).but(claimed=JOB))
+    TransferRows(machine.service.resources.database).insert_or_update_transfer(known(machine).with_changes(claimed=JOB))
     machine.restart()
-    machine.service.run_round()
+    machine.service.run_poller_round()
     sent(machine)
 
     assert granted(link) == [OF]
@@ -325,7 +325,7 @@ def test_a_grant_is_sent_again_until_the_cluster_confirms_the_grant(machine: Mac
     waits = dict(machine.service.claims._due["beta"])
     setattr(link, trouble, False)
     machine.restart()
-    machine.service.run_round()
+    machine.service.run_poller_round()
     sent(machine)
 
     assert (len(waits), machine.service.claims._due["beta"], granted(link)) == (1, {}, [OF])
@@ -348,7 +348,7 @@ def test_a_grant_file_is_removed_once_the_remote_job_is_gone(machine: Machine, l
     machine.send(BY_GRANT)
     machine.answer("r")
     sent(machine)
-    machine.send(RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0"))
+    machine.send(RECORD.with_changes(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0"))
     machine.answer("")
     for gone in machine.service.claims._removing.values():
         gone.exception(10)
@@ -362,11 +362,11 @@ def test_the_third_fenced_attempt_of_a_task_enters_the_error_state(machine: Mach
     outcomes = []
     for attempt in (1, 2, 3):
         name = NAME.removesuffix("1") + str(attempt)
-        machine.send(BY_GRANT.but(transfer=name, wake=f"f{attempt}"))
+        machine.send(BY_GRANT.with_changes(transfer=name, wake=f"f{attempt}"))
         told = machine.service.claims.limit_fenced_attempts(known(machine), end)
         outcomes.append(told.outcome)
         closed = TransferMessage(kind=TransferMessageKind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome)
-        machine.send(closed.but(cause=told.cause))
+        machine.send(closed.with_changes(cause=told.cause))
 
     assert outcomes == [TransferOutcome.REQUEUE, TransferOutcome.REQUEUE, TransferOutcome.ERROR]
 

@@ -24,7 +24,7 @@ class Failing:
         far = SimpleNamespace(run_cluster_act=None)
         self.dispatcher = TransferActDispatcher(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
-    def do(self, owner: str, act: object, *words: object) -> "Future[None]":
+    def run_call_in_thread(self, owner: str, act: object, *words: object) -> "Future[None]":
         done: Future[None] = Future()
         if self.fails:
             done.set_exception(self.error)

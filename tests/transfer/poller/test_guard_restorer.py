@@ -33,15 +33,15 @@ class Home:
         self.kept: dict[int, JobRequest] | GridbridgeError = {}
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"), queues=("transfer-beta",))
         ledger = SimpleNamespace(open_transfers=lambda: tuple(self.open.values()), store_transfer=self._keep)
-        acts = SimpleNamespace(query_requests=self._look)
-        workers = SimpleNamespace(do=self._do)
+        acts = SimpleNamespace(query_local_job_requests=self._look)
+        workers = SimpleNamespace(run_call_in_thread=self._do)
         self.guards = MissingGuardRestorer(policy, ledger, acts, workers, self.acts.append, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def answers(self, letters: str, jobs: Iterable[int] = (7,)) -> list[tuple[str, str]]:
         """Let home list these jobs in a state; return each act that follows, with its guard."""
         self.acts.clear()
         seen = a_snapshot("alpha", 9, *(a_row(job, letters) for job in jobs))
-        self.guards.check_guards((ClusterQueryResult(cluster="alpha", snapshot=seen),), "alpha")
+        self.guards.find_missing_guards((ClusterQueryResult(cluster="alpha", snapshot=seen),), "alpha")
         self.guards.restore_missing_guards()
         return [(each.act.value, each.transfer.guard) for each in self.acts]
 
@@ -91,7 +91,7 @@ def test_a_small_number_of_guarded_jobs_is_queried_together() -> None:
 
 def test_a_job_that_newly_needs_a_guard_has_the_guard_stored_first() -> None:
     home = Home(a_transfer(guard=HomeStartGuard.NONE))
-    home.kept = {7: OTHER.but(queues="all.q")}
+    home.kept = {7: OTHER.with_changes(queues="all.q")}
     home.now_s += RESTORE_AFTER_S
     home.answers("r")
 
@@ -147,17 +147,17 @@ class HomeWithCopies:
         self.now_s = 0.0
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"))
         ledger = SimpleNamespace(open_transfers=lambda: (a_transfer(name="gb.alpha.7.0.1"),))
-        workers = SimpleNamespace(do=self._do)
+        workers = SimpleNamespace(run_call_in_thread=self._do)
         self.copies = CopiedGuardRemover(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def query_deferred_jobs(self) -> frozenset[int]:
         return frozenset(self.waiting)
 
-    def query_requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
+    def query_local_job_requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
         self.asked.append(jobs)
         return {job: self.waiting[job] for job in jobs}
 
-    def remove_copied_guard(self, job: int) -> None:
+    def remove_guard_copied_by_qresub(self, job: int) -> None:
         """Record the removal of a guard, or fail."""
         if job in self.failing:
             raise GridbridgeError("denied")
@@ -166,7 +166,9 @@ class HomeWithCopies:
     def answers(self) -> None:
         """Let home answer twice: the second answer takes the result of what the first one began."""
         for _ in range(2):
-            self.copies.remove_copies_if_due((ClusterQueryResult(cluster="alpha", snapshot=a_snapshot("alpha", 9)),))
+            self.copies.remove_copied_guards_if_due(
+                (ClusterQueryResult(cluster="alpha", snapshot=a_snapshot("alpha", 9)),)
+            )
 
     def _do(self, owner: str, act: object, subject: frozenset[int]) -> object:
         del owner

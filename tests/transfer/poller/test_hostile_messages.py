@@ -66,7 +66,7 @@ class Inboxes:
     def remove_stored_message(self, path: str) -> None:
         """Keep the message, unlike the spool."""
 
-    def restore_loss_mark(self) -> None:
+    def restore_spool_loss_mark(self) -> None:
         """Write no mark, because the inbox has no spool."""
 
     def staged_folder_of_record(self, path: str) -> str:
@@ -75,7 +75,7 @@ class Inboxes:
     def submission_time_of_record(self, path: str) -> str:
         return ""
 
-    is_amid_fifo_sweep = False
+    is_fifo_sweep_unfinished = False
 
     def remove_old_fifos(self, known: frozenset[str]) -> int:
         return 0
@@ -119,11 +119,11 @@ def send(service: TransferService, *messages: TransferMessage, uid: int = ALICE)
     """Send messages of a person, with a round of the poller after each."""
     for message in messages:
         service.resources.inbox.put(message, uid)
-        service.run_round()
+        service.run_poller_round()
 
 
 def test_a_refused_message_is_journalled_and_replays_to_the_same_refusal(service: TransferService) -> None:
-    send(service, RECORD, RECORD.but(remote="gamma"))
+    send(service, RECORD, RECORD.with_changes(remote="gamma"))
 
     (kept,) = DecisionJournal(service.resources.database).last_decisions(9)
     assert kept.program == poller_decision_journal.REFUSAL_PROGRAM
@@ -135,7 +135,7 @@ def test_a_refused_message_is_journalled_and_replays_to_the_same_refusal(service
     "forged",
     [
         RECORD,
-        RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""),
+        RECORD.with_changes(phase=StarterPhase.SUBMITTING, remote_id=""),
         TransferMessage(kind=TransferMessageKind.INTENT, desired=DesiredLocalJobState.DEAD),
         TransferMessage(kind=TransferMessageKind.ENDED, remote_id="40", outcome=TransferOutcome.EXIT, exit_status="1"),
         TransferMessage(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT),
@@ -148,7 +148,7 @@ def test_a_forged_message_does_not_change_the_transfer_of_another_owner(
 ) -> None:
     send(service, RECORD)
     before = TransferRows(service.resources.database).find_transfer(NAME, ALICE)
-    send(service, RECORD, forged.but(transfer=NAME, at="1767225601.000"), uid=BOB)
+    send(service, RECORD, forged.with_changes(transfer=NAME, at="1767225601.000"), uid=BOB)
 
     assert TransferRows(service.resources.database).find_transfer(NAME, ALICE) == before
     assert service.ledger.open[NAME, ALICE] == before
@@ -179,7 +179,7 @@ def test_a_question_read_together_with_the_closed_message_is_answered_after_the_
     service.resources.inbox.put(
         TransferMessage(kind=TransferMessageKind.CLOSED, transfer=NAME, at="2", outcome=TransferOutcome.REQUEUE)
     )
-    service.run_round()
+    service.run_poller_round()
 
     reply = published_file_formats.read_verdict_or_reply(
         published_file_formats.answer_path_for_starter("f1", ALICE, service.resources.acts.verdicts._folder)
@@ -205,7 +205,7 @@ def test_each_person_has_a_limited_number_of_answers(service: TransferService) -
         service.resources.inbox.put(
             TransferMessage(kind=TransferMessageKind.ASK, transfer=f"gb.alpha.{number}.0.0", at="1", wake=f"f{number}")
         )
-    service.run_round()
+    service.run_poller_round()
 
     assert len(os.listdir(verdicts(service, ALICE))) == LIMIT
 
@@ -238,25 +238,25 @@ def test_open_transfers_of_one_person_are_limited_and_further_records_wait(servi
         return {name for name, uid in service.ledger.open if uid == BOB}
 
     for number in range(LIMIT + 5):
-        service.resources.inbox.put(RECORD.but(transfer=f"gb.alpha.{number}.0.1"), BOB)
-    service.run_round()
+        service.resources.inbox.put(RECORD.with_changes(transfer=f"gb.alpha.{number}.0.1"), BOB)
+    service.run_poller_round()
     send(service, RECORD)
 
     first = open_of_bob()
     assert len(first) == LIMIT // 2
     assert (NAME, ALICE) in service.ledger.open
     send(service, TransferMessage(kind=TransferMessageKind.CLOSED, transfer=min(first), at="1"), uid=BOB)
-    service.run_round()
+    service.run_poller_round()
     assert len(open_of_bob()) == LIMIT // 2
     assert len(open_of_bob() - first) == 1
 
 
 def test_a_waiting_record_is_replaced_by_a_later_record_of_its_starter(service: TransferService) -> None:
-    others = [RECORD.but(transfer=f"gb.alpha.{job}.0.1") for job in range(100, 100 + LIMIT // 2)]
+    others = [RECORD.with_changes(transfer=f"gb.alpha.{job}.0.1") for job in range(100, 100 + LIMIT // 2)]
     send(service, *others)
-    send(service, RECORD.but(phase=StarterPhase.HELD), RECORD.but(at="1767225601.000"))
+    send(service, RECORD.with_changes(phase=StarterPhase.HELD), RECORD.with_changes(at="1767225601.000"))
     send(service, TransferMessage(kind=TransferMessageKind.CLOSED, transfer=others[0].transfer, at=RECORD.at))
-    service.run_round()
+    service.run_poller_round()
 
     assert service.ledger.open[NAME, ALICE].phase == StarterPhase.RELEASED
 
@@ -267,8 +267,8 @@ def test_a_limited_number_of_messages_waits_for_the_record(service: TransferServ
     )
     send(service, ended)
     for number in range(PREMATURE_OF_UID + 50):
-        service.resources.inbox.put(ended.but(transfer=f"gb.alpha.{number + 8}.0.1"), BOB)
-    service.run_round()
+        service.resources.inbox.put(ended.with_changes(transfer=f"gb.alpha.{number + 8}.0.1"), BOB)
+    service.run_poller_round()
     assert len(service.mail.premature) == PREMATURE_OF_UID + 1
 
     send(service, RECORD)
@@ -315,9 +315,9 @@ def test_slow_acts_of_one_owner_delay_no_other_owner() -> None:
     never = threading.Event()
     workers = OwnerThreadPools()
     for _ in range(50):
-        workers.do("bob", lambda event: event.wait(60), never)
+        workers.run_call_in_thread("bob", lambda event: event.wait(60), never)
 
-    done = workers.do("alice", lambda word: word, "done")
+    done = workers.run_call_in_thread("alice", lambda word: word, "done")
 
     assert done.result(timeout=5) == "done"
     never.set()
@@ -326,7 +326,7 @@ def test_slow_acts_of_one_owner_delay_no_other_owner() -> None:
 def test_idle_threads_of_owners_are_ended() -> None:
     workers = OwnerThreadPools()
     for number in range(50):
-        workers.do(f"user{number}", str, number).result(timeout=5)
-    workers.do("alice", str, 1).result(timeout=5)
+        workers.run_call_in_thread(f"user{number}", str, number).result(timeout=5)
+    workers.run_call_in_thread("alice", str, 1).result(timeout=5)
 
     assert len(workers._threads) <= 2

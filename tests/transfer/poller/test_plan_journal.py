@@ -67,7 +67,7 @@ def keep_news(
 ) -> None:
     planned = update_and_plan_transfers(transfers, situation, POLICY)
     if entry := plan_journal.entry_of_new_decisions(transfers, situation, POLICY, planned):
-        DecisionJournal(database).store_entry(entry)
+        DecisionJournal(database).store_decision(entry)
 
 
 @given(LETTERS, LETTERS, DESIRED, st.booleans(), st.booleans(), st.integers(0, 3))
@@ -164,7 +164,7 @@ def test_similar_actions_are_summarized_and_unknown_sentences_stay() -> None:
 
 def test_the_journal_drops_old_entries_and_limits_its_size(database: StateFile) -> None:
     for at_s in range(10):
-        DecisionJournal(database).store_entry(
+        DecisionJournal(database).store_decision(
             DecisionJournalEntry(at=second(at_s), program="poller", sentence="x" * 100, inputs={"actions": []})
         )
     DecisionJournal(database).delete_old_decisions(second(2), 1 << 20)
@@ -187,7 +187,7 @@ def test_journalled_recalls_replay_to_the_same_recalls(database: StateFile) -> N
     recalls = recall_policy.plan_recalls_into_home_slots(away, situation, queues, troubles, 99)
     wanted = [recall.transfer for recall in recalls]
     due = tuple(recall_policy.plan_recalls_into_home_slots(wanted, situation, queues, troubles, 3))
-    DecisionJournal(database).store_entry(
+    DecisionJournal(database).store_decision(
         poller_decision_journal.recall_journal_entry(wanted, due, situation, queues, troubles, 3)
     )
 
@@ -202,7 +202,7 @@ def test_journalled_recalls_replay_to_the_same_recalls(database: StateFile) -> N
 
 def waiting(job: int, slots: int) -> tuple[Transfer, int]:
     one = a_transfer(name=f"gb.alpha.{job}.0.1", remote_id=job, remote_state="qw", since=second(job))
-    return one.but(wake=f"w{job}"), slots
+    return one.with_changes(wake=f"w{job}"), slots
 
 
 def a_waiting_situation(transfers: list[Transfer], slots: dict[Transfer, int]) -> TransferSituation:

@@ -31,7 +31,7 @@ from gridbridge.transfer.poller.poller_daemon import PollerDaemon, build_transfe
 from tests.transfer.poller.messages import RECORD
 from tests.transfer.poller.test_transfer_round import Machine, Told
 
-OTHER = RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1")
+OTHER = RECORD.with_changes(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1")
 AGES_AGO_S = -1e6
 EXPANDED = (dict, list, tuple, set, frozenset, deque, MethodType, partial)
 
@@ -43,10 +43,10 @@ class Asked(Told):
         self.transfer_queues: tuple[str, ...] = ()
         self.is_dismissed = False
 
-    def follow(self, _: object, policy: PollerSection, transfer_queues: tuple[str, ...]) -> None:
+    def use_changed_configuration(self, _: object, policy: PollerSection, transfer_queues: tuple[str, ...]) -> None:
         self.policy, self.transfer_queues = policy, transfer_queues
 
-    def dismiss(self) -> None:
+    def shut_down_threads(self) -> None:
         self.is_dismissed = True
 
 
@@ -54,10 +54,10 @@ class Pushed(QeventJobEndReceiver):
     def __init__(self) -> None:
         self.is_stopped = False
 
-    def ended(self) -> frozenset[int]:
+    def take_ended_job_ids(self) -> frozenset[int]:
         return frozenset()
 
-    def stop(self) -> None:
+    def stop_receiving_job_ends(self) -> None:
         self.is_stopped = True
 
 
@@ -79,12 +79,12 @@ class Running(Machine):
         reload_transfer_service(self.service, self.policy)
         for name, observer in self.service.resources.observers.items():
             if isinstance(observer, ClusterObserver):
-                observer.dismiss()
+                observer.shut_down_threads()
                 self.service.resources.observers[name] = Told()
 
     def load(self) -> dict[str, str]:
         """Return the load values after another round."""
-        self.service.run_round()
+        self.service.run_poller_round()
         return published_file_formats.parse_load_values_file(
             published_file_formats.load_values_path(f"{self.folder}/published")
         )[2]
@@ -214,7 +214,7 @@ def test_a_shorter_longest_pause_shortens_the_pause_of_closed_queues(running: Ru
 
 
 def test_messages_that_wait_for_a_record_survive_a_configuration_change(running: Running) -> None:
-    early = RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0")
+    early = RECORD.with_changes(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0")
     running.send(early)
     before = dict(running.service.mail.premature)
     running.follow(poller=PollerSection(spool_files_per_uid=7))
@@ -225,7 +225,7 @@ def test_messages_that_wait_for_a_record_survive_a_configuration_change(running:
 
 
 def test_a_new_route_applies_to_the_next_message(running: Running) -> None:
-    to_gamma = RECORD.but(queue="transfer-gamma", remote="gamma")
+    to_gamma = RECORD.with_changes(queue="transfer-gamma", remote="gamma")
     running.send(to_gamma)
     refused = len(running.service.ledger.open_transfers())
     running.follow(**with_gamma(running.policy))
@@ -300,16 +300,16 @@ def test_a_site_without_grid_engine_home_queries_every_cluster(home: dict[str, C
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
     assert poller_daemon._clusters_to_query(policy, ()) == clusters.keys()
-    assert policy.remotes == frozenset()
+    assert policy.remote_cluster_names == frozenset()
 
 
 def test_a_failed_poller_is_rebuilt_with_the_long_watchdog_time_of_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
-    life_sign = SimpleNamespace(begin=lambda: done.append("begin"), beat=lambda: None)
-    signals = SimpleNamespace(is_stopped=False, wait=lambda _: True, has_sighup_come=lambda: False)
+    life_sign = SimpleNamespace(announce_long_step=lambda: done.append("begin"), send_heartbeat=lambda: None)
+    signals = SimpleNamespace(is_stopped=False, wait_for_signal=lambda _: True, has_sighup_come=lambda: False)
 
     @contextmanager
-    def open_round() -> object:  # type: ignore[misc]  # it never gives anything
+    def open_round_transaction() -> object:  # type: ignore[misc]  # it never gives anything
         done.append("round")
         signals.is_stopped = done.count("round") > 1
         raise StateError("full")
@@ -320,7 +320,9 @@ def test_a_failed_poller_is_rebuilt_with_the_long_watchdog_time_of_a_start(monke
         if done.count("build") == 2:
             raise StateError("still full")
         return SimpleNamespace(
-            shut_down=lambda: done.append("end"), ledger=SimpleNamespace(away_jobs=None), open_round=open_round
+            shut_down=lambda: done.append("end"),
+            ledger=SimpleNamespace(away_jobs=None),
+            open_round_transaction=open_round_transaction,
         )
 
     monkeypatch.setattr(poller_daemon, "build_transfer_service", build)

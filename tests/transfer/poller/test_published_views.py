@@ -85,9 +85,9 @@ def test_a_published_history_shows_each_attempt_with_its_events(
 ) -> None:
     again = replace(TRANSFER, name="gb.alpha.12.0.2")
     for one, text in ((TRANSFER, "first"), (again, "second")):
-        TransferRows(database).put_transfer(one)
-        TransferRows(database).add_event(TransferEvent(name=one.name, uid=one.uid, at=NOW, text=text))
-        job_history.mark_history(one)
+        TransferRows(database).insert_or_update_transfer(one)
+        TransferRows(database).add_transfer_event(TransferEvent(name=one.name, uid=one.uid, at=NOW, text=text))
+        job_history.mark_history_for_publication(one)
 
     job_history.publish_marked_histories()
 
@@ -97,16 +97,16 @@ def test_a_published_history_shows_each_attempt_with_its_events(
 def test_an_open_history_is_republished_without_reading_the_state_file_again(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    again = TRANSFER.but(name="gb.alpha.12.0.2")
-    foreign = TRANSFER.but(name="gb.gamma.12.0.1")
+    again = TRANSFER.with_changes(name="gb.alpha.12.0.2")
+    foreign = TRANSFER.with_changes(name="gb.gamma.12.0.1")
 
     def tell(one: Transfer, text: str) -> None:
         event = TransferEvent(name=one.name, uid=one.uid, at=NOW, text=text)
-        TransferRows(database).put_transfer(one)
-        job_history.update_history(None, one)
-        TransferRows(database).add_event(event)
+        TransferRows(database).insert_or_update_transfer(one)
+        job_history.update_cached_history(None, one)
+        TransferRows(database).add_transfer_event(event)
         job_history.add_history_event(event)
-        job_history.mark_history(one)
+        job_history.mark_history_for_publication(one)
         job_history.publish_marked_histories()
 
     tell(TRANSFER, "first")
@@ -114,11 +114,11 @@ def test_an_open_history_is_republished_without_reading_the_state_file_again(
         unreadable.setattr(TransferRows, "transfers_of_task", lambda *_: pytest.fail("was read again"))
         tell(again, "second")
         tell(foreign, "elsewhere")
-        tell(TRANSFER.but(closed_at=NOW), "over")
-        tell(again.but(remote_state=job_state("r")), "third")
+        tell(TRANSFER.with_changes(closed_at=NOW), "over")
+        tell(again.with_changes(remote_state=job_state("r")), "third")
     kept = published_json.read_transfer_histories_of_job(folder, "12")
     fresh = TaskHistoryPublisher("alpha", database, TransferStatePublisher(POLICY, Clock(), folder))
-    fresh.mark_history(again)
+    fresh.mark_history_for_publication(again)
     fresh.publish_marked_histories()
 
     assert texts(folder, "12") == [["first", "over"], ["second", "third"]]
@@ -132,13 +132,13 @@ def test_closed_histories_are_read_from_the_state_file_again(
     reads = []
     read = TransferRows.transfers_of_task
     monkeypatch.setattr(TransferRows, "transfers_of_task", lambda *of: reads.append(of[1:]) or read(*of))
-    for one in (TRANSFER.but(closed_at=NOW), TRANSFER, TRANSFER):
-        TransferRows(database).put_transfer(one)
-        job_history.update_history(None, one)
-        job_history.mark_history(one)
+    for one in (TRANSFER.with_changes(closed_at=NOW), TRANSFER, TRANSFER):
+        TransferRows(database).insert_or_update_transfer(one)
+        job_history.update_cached_history(None, one)
+        job_history.mark_history_for_publication(one)
         job_history.publish_marked_histories()
     job_history.sweep_histories(NOW, ())
-    job_history.mark_history(TRANSFER)
+    job_history.mark_history_for_publication(TRANSFER)
     job_history.publish_marked_histories()
 
     assert reads == [("alpha", 12, 0)] * 3
@@ -147,13 +147,13 @@ def test_closed_histories_are_read_from_the_state_file_again(
 def test_an_invisible_change_does_not_rewrite_a_history(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
-    TransferRows(database).put_transfer(TRANSFER)
-    job_history.update_history(TRANSFER, TRANSFER.but(seen_at=NOW, missed_polls=1))
+    TransferRows(database).insert_or_update_transfer(TRANSFER)
+    job_history.update_cached_history(TRANSFER, TRANSFER.with_changes(seen_at=NOW, missed_polls=1))
     job_history.publish_marked_histories()
 
     assert texts(folder, "12") == []
 
-    job_history.update_history(TRANSFER, TRANSFER.but(remote_state=job_state("r")))
+    job_history.update_cached_history(TRANSFER, TRANSFER.with_changes(remote_state=job_state("r")))
     job_history.publish_marked_histories()
 
     assert texts(folder, "12") == [[]]
@@ -163,7 +163,7 @@ def test_a_transfer_that_closed_unpublished_is_published_at_the_next_start(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
     TransferStatePublisher(POLICY, Clock(), folder).publish_open_transfers([TRANSFER], {})
-    TransferRows(database).put_transfer(TRANSFER.but(closed_at=datetime.now(UTC)))
+    TransferRows(database).insert_or_update_transfer(TRANSFER.with_changes(closed_at=datetime.now(UTC)))
 
     job_history.mark_unpublished_histories()
     job_history.publish_marked_histories()
@@ -176,7 +176,7 @@ def test_a_transfer_that_closed_unpublished_is_published_at_the_next_start(
 def test_texts_of_a_person_are_published_only_after_the_home_job_list_proves_the_owner(
     folder: str, listed: str, text: str
 ) -> None:
-    told = TRANSFER.but(created_at=datetime.now(UTC), reason="call 555", remote_host="call 555", listed=listed)
+    told = TRANSFER.with_changes(created_at=datetime.now(UTC), reason="call 555", remote_host="call 555", listed=listed)
 
     TransferStatePublisher(POLICY, Clock(), folder).publish_open_transfers([told], {})
 
@@ -272,7 +272,9 @@ def test_a_drained_cluster_or_a_full_folder_has_closing_load_values_for_that_tim
 
 
 def test_control_characters_in_published_texts_are_replaced() -> None:
-    hostile = TRANSFER.but(reason="\x1b[2Jgone\n\udcff", verdict=TransferMessage(outcome="error", reason="\x07bell"))
+    hostile = TRANSFER.with_changes(
+        reason="\x1b[2Jgone\n\udcff", verdict=TransferMessage(outcome="error", reason="\x07bell")
+    )
 
     seen = published_row_with_all_fields(hostile)
 

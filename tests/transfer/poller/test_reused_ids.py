@@ -30,10 +30,10 @@ class Asked:
             ended={},
             add_history_line=lambda _, text: self.notes.append(text),
         )
-        workers = SimpleNamespace(do=self._do)
+        workers = SimpleNamespace(run_call_in_thread=self._do)
         self.reused_ids = ReusedRemoteJobIdDetector(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
 
-    def query_accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
+    def query_remote_job_accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         assert cluster == "beta"
         self.asked.append(jobs)
         return dict.fromkeys(jobs, self.account)
@@ -61,7 +61,7 @@ class Asked:
 def test_the_account_of_a_freshly_submitted_job_is_not_queried() -> None:
     one = Asked(remote_state="")
     one.lists("qw", since_s=1)
-    one.transfer = one.transfer.but(remote_state=job_state("qw"))
+    one.transfer = one.transfer.with_changes(remote_state=job_state("qw"))
 
     assert one.lists("r", since_s=5) == frozenset()
     assert one.asked == []
@@ -98,7 +98,7 @@ def test_after_silence_or_a_missed_poll_every_remote_id_is_queried() -> None:
     one.lists("r")
     assert len(one.asked) == 2
 
-    one.transfer = one.transfer.but(missed_polls=1)
+    one.transfer = one.transfer.with_changes(missed_polls=1)
     one.account = ""
     assert one.lists("r") == {KEY}
 
@@ -106,7 +106,7 @@ def test_after_silence_or_a_missed_poll_every_remote_id_is_queried() -> None:
 def test_a_reuse_found_by_a_refused_act_is_remembered_until_the_transfer_is_gone() -> None:
     one = Asked()
     told = [one.transfer]
-    one.reused_ids.record_found_reuse(told)
+    one.reused_ids.record_reused_job_ids(told)
 
     assert one.reused_ids.transfers_with_reused_id() == {KEY}
     assert told == []

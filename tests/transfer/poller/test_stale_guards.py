@@ -15,9 +15,9 @@ from gridbridge.transfer.transfer_rows import TransferRows
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import Machine
 
-TASK = RECORD.but(guard=HomeStartGuard.HOLD)
-AGAIN = TASK.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.REQUEUE)
-WELL = TASK.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
+TASK = RECORD.with_changes(guard=HomeStartGuard.HOLD)
+AGAIN = TASK.with_changes(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.REQUEUE)
+WELL = TASK.with_changes(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
 GUARD, RELEASE = TransferActKind.GUARD_LOCAL, TransferActKind.RELEASE_LOCAL
 
 
@@ -92,7 +92,7 @@ def test_a_failed_removal_of_a_stale_guard_is_retried(machine: Machine, cell: Ce
         machine.settle()
 
     assert cell.acts == [GUARD, RELEASE]
-    assert TransferRows(machine.service.resources.database).reguarded_transfers() == ()
+    assert TransferRows(machine.service.resources.database).closed_transfers_with_guard() == ()
 
 
 def test_removing_a_stale_guard_keeps_later_facts_of_the_transfer(machine: Machine, cell: Cell) -> None:
@@ -102,11 +102,11 @@ def test_removing_a_stale_guard_keeps_later_facts_of_the_transfer(machine: Machi
     ledger, transfers = (machine.service.ledger, TransferRows(machine.service.resources.database))
     closed = transfers.find_transfer(NAME, os.getuid())
     assert closed
-    transfers.put_transfer(closed.but(listed="yes", record=""))
+    transfers.insert_or_update_transfer(closed.with_changes(listed="yes", record=""))
 
-    ledger.record_guard_removal(closed.but(listed=""))
+    ledger.record_guard_removal(closed.with_changes(listed=""))
 
-    assert transfers.find_transfer(NAME, os.getuid()) == closed.but(listed="yes", record="", reguarded=False)
+    assert transfers.find_transfer(NAME, os.getuid()) == closed.with_changes(listed="yes", record="", reguarded=False)
 
 
 def test_a_restarted_poller_removes_the_guard_that_it_had_begun_to_restore(machine: Machine, cell: Cell) -> None:
@@ -124,7 +124,7 @@ def test_a_restarted_poller_removes_the_guard_that_it_had_begun_to_restore(machi
 
 @pytest.mark.parametrize(
     ("end", "letters"),
-    [(AGAIN, ""), (WELL, "hr"), (AGAIN.but(outcome=TransferOutcome.SIGNAL, signal="9"), "hr")],
+    [(AGAIN, ""), (WELL, "hr"), (AGAIN.with_changes(outcome=TransferOutcome.SIGNAL, signal="9"), "hr")],
     ids=["gone", "exit 0", "signal"],
 )
 def test_no_guard_is_removed_from_a_task_that_is_gone_or_missed_its_end(
@@ -132,7 +132,7 @@ def test_no_guard_is_removed_from_a_task_that_is_gone_or_missed_its_end(
 ) -> None:
     take_guard_away(machine)
     machine.settle()
-    machine.send(end.but(kind=TransferMessageKind.ENDED), end)
+    machine.send(end.with_changes(kind=TransferMessageKind.ENDED), end)
     machine.list_job("alpha", letters)
     machine.settle()
 
@@ -142,7 +142,7 @@ def test_no_guard_is_removed_from_a_task_that_is_gone_or_missed_its_end(
 def test_a_task_that_was_transferred_again_keeps_the_new_guard(machine: Machine, cell: Cell) -> None:
     take_guard_away(machine)
     machine.settle()
-    machine.send(AGAIN, TASK.but(transfer=f"{NAME[:-1]}2", remote_id="41", wake="f1"))
+    machine.send(AGAIN, TASK.with_changes(transfer=f"{NAME[:-1]}2", remote_id="41", wake="f1"))
 
     machine.list_job("alpha", "hr")
     machine.settle()

@@ -24,7 +24,7 @@ from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import (
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import Machine
 
-SUSPENDED = RECORD.but(kind=TransferMessageKind.INTENT, desired=DesiredLocalJobState.SUSPENDED)
+SUSPENDED = RECORD.with_changes(kind=TransferMessageKind.INTENT, desired=DesiredLocalJobState.SUSPENDED)
 
 
 @pytest.fixture
@@ -77,8 +77,8 @@ def test_a_mismatch_that_vanished_once_needs_two_more_home_job_lists(machine: Ma
 @pytest.mark.parametrize(
     ("news", "status"),
     [
-        (SUSPENDED.but(desired=DesiredLocalJobState.RUNNING), None),
-        (RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="3"), "3"),
+        (SUSPENDED.with_changes(desired=DesiredLocalJobState.RUNNING), None),
+        (RECORD.with_changes(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="3"), "3"),
     ],
     ids=["the starter follows", "the job has ended"],
 )
@@ -101,7 +101,7 @@ def test_a_recall_request_is_not_removed_as_a_suspension_request(machine: Machin
     path.write_text("outcome=recall\n")
     machine.list_job("alpha", "hr")
 
-    assert shown(machine) == recalled.but(transfer="")
+    assert shown(machine) == recalled.with_changes(transfer="")
 
 
 class Hours:
@@ -159,7 +159,7 @@ def test_a_different_suspension_request_is_sent_at_once(machine: Machine) -> Non
     disagree(machine)
     hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S
     machine.list_job("alpha", "hr")
-    machine.send(SUSPENDED.but(desired=DesiredLocalJobState.RUNNING))
+    machine.send(SUSPENDED.with_changes(desired=DesiredLocalJobState.RUNNING))
     for _ in range(2):
         machine.list_job("alpha", "hs")
 
@@ -187,7 +187,7 @@ def test_only_a_cluster_kind_that_shows_suspensions_is_compared(machine: Machine
     clusters = machine.policy.clusters
     beta = replace(clusters["beta"], kind=type(clusters["beta"].kind)(kind))
     policy = replace(machine.policy, clusters=clusters | {"beta": beta})
-    machine.service.suspensions.follow(policy)
+    machine.service.suspensions.use_changed_configuration(policy)
     machine.send(SUSPENDED)
     for _ in range(2):
         machine.list_job("alpha", "hs")

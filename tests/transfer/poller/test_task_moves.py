@@ -18,7 +18,7 @@ def ask(machine: Machine, name: str = NAME, stage: TaskMoveStage = TaskMoveStage
     """Request a move in the state file, as gridbridge rebalance does."""
     now = machine.service.resources.clock.now()
     asked = WaitingTaskMove(name=name, uid=os.getuid(), source="beta", target="delta", asked_at=now, stage=stage)
-    TaskMoveRows(machine.service.resources.database).put_move(asked)
+    TaskMoveRows(machine.service.resources.database).insert_or_update_task_move(asked)
 
 
 def moves(machine: Machine) -> list[tuple[str, str]]:
@@ -45,7 +45,7 @@ def come_home(machine: Machine) -> None:
     ledger = machine.service.ledger
     (one,) = ledger.open_transfers()
     closed_at = machine.service.resources.clock.now() - timedelta(minutes=1)
-    closed = one.but(closed_at=closed_at, cause=TransferFailureCause.RECALLED)
+    closed = one.with_changes(closed_at=closed_at, cause=TransferFailureCause.RECALLED)
     ledger.store_transfer(closed)
     ledger.move_to_ended(closed)
 
@@ -95,7 +95,7 @@ def test_the_queue_list_of_a_moved_task_is_restored_again_while_its_job_is_liste
     seen = machine.service.answers.good["alpha"]
     now = machine.service.resources.clock.now()
     gone.next = ClusterQueryResult(cluster="alpha", snapshot=replace(seen, jobs={}, taken_at=now))  # type: ignore[attr-defined]  # Told
-    machine.service.run_round()
+    machine.service.run_poller_round()
 
     assert again == [("home", "")]
     assert moves(machine) == [("done", "the task runs at home")]

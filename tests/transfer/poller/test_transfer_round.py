@@ -51,7 +51,7 @@ from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
-CLOSED = RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
+CLOSED = RECORD.with_changes(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
 DEAD = TransferMessage(kind=TransferMessageKind.INTENT, transfer=NAME, desired=DesiredLocalJobState.DEAD)
 
 
@@ -61,15 +61,15 @@ class Told:
         self.next: ClusterQueryResult | None = None
         self.wanted: frozenset[int] = frozenset()
 
-    def answer(self) -> ClusterQueryResult | None:
+    def take_query_result(self) -> ClusterQueryResult | None:
         """Return the answer once."""
         answer, self.next = self.next, None
         return answer
 
-    def ask_if_due(self, wanted: Callable[[], frozenset[int]], _uncounted: object) -> None:
+    def start_query_if_due(self, wanted: Callable[[], frozenset[int]], _uncounted: object) -> None:
         self.wanted = wanted()
 
-    def dismiss(self) -> None:
+    def shut_down_threads(self) -> None:
         """Do nothing."""
 
 
@@ -121,7 +121,7 @@ class Machine:
         """Write messages to the spool, with a round of the poller after each."""
         for message in messages:
             spool.send_spool_message(message, str(self.spool))
-            self.service.run_round()
+            self.service.run_poller_round()
 
     def answer(self, letters: str, name: str = "x") -> None:
         """Let beta list job 40 in this state; no letters: an empty list."""
@@ -135,7 +135,7 @@ class Machine:
         taken_at = self.service.resources.clock.now() + timedelta(seconds=after_s)
         seen = ClusterSnapshot(cluster=cluster, taken_at=taken_at, jobs=jobs, pending=0, free_slots=0)
         self.service.resources.observers[cluster].next = ClusterQueryResult(cluster=cluster, snapshot=seen)  # type: ignore[attr-defined]  # Told
-        self.service.run_round()
+        self.service.run_poller_round()
 
     def answer_at_home(self, letters: str, queue: str = "transfer-beta@n1") -> None:
         self.list_job("alpha", letters, queue=queue)
@@ -152,7 +152,7 @@ class Machine:
 
     def fail_to_answer(self) -> None:
         self.beta.next = ClusterQueryResult(cluster="beta", trouble="connection refused")
-        self.service.run_round()
+        self.service.run_poller_round()
 
     def is_open(self) -> bool:
         load = published_file_formats.load_values_path(str(self.folder / "published"))
@@ -162,12 +162,12 @@ class Machine:
         """Wait until all threads of the poller are idle."""
         for _, future in self.service.dispatcher.open.values():
             future.exception(10)
-        self.service.run_round()
+        self.service.run_poller_round()
 
     def set_clock(self, by_s: float) -> None:
         """Set the clock, with a round of the poller."""
         self.ahead_s += by_s
-        self.service.run_round()
+        self.service.run_poller_round()
 
     def _steady_s(self) -> float:
         return time.monotonic() + self.passed_s
@@ -187,15 +187,15 @@ def test_a_closed_message_is_stored_with_the_next_message_or_answer_or_after_a_t
     machine.send(RECORD, CLOSED)
     before = len(machine.service.ledger.open_transfers())
     if news == "another record":
-        machine.send(RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1"))
+        machine.send(RECORD.with_changes(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1"))
     elif news == "an answer":
         machine.answer("r")
     elif news == "time":
         machine.service.mail.linger_s = 0
-        machine.service.run_round()
+        machine.service.run_poller_round()
     else:
         machine.restart()
-        machine.service.run_round()
+        machine.service.run_poller_round()
 
     assert before == 1
     assert (NAME, os.getuid()) not in machine.service.ledger.open
@@ -208,7 +208,7 @@ def test_a_delayed_closed_message_is_stored_after_a_limited_time(machine: Machin
     machine.service.mail.linger_s = 100.0
     left = []
     for number in range(4):
-        machine.send(CLOSED.but(at=f"176722560{number}.000"))
+        machine.send(CLOSED.with_changes(at=f"176722560{number}.000"))
         left.append(len(machine.service.ledger.open_transfers()))
         machine.passed_s += 40
 
@@ -216,13 +216,13 @@ def test_a_delayed_closed_message_is_stored_after_a_limited_time(machine: Machin
 
 
 def test_two_attempts_of_one_name_while_no_poller_ran_are_told_apart(machine: Machine) -> None:
-    first = RECORD.but(phase=StarterPhase.SUBMITTING, remote_id="", at="1767225600.000")
-    refused = CLOSED.but(outcome=TransferOutcome.ERROR, remote_id="", at="1767225601.000")
-    second = RECORD.but(wake="f1", at="1767225602.000")
+    first = RECORD.with_changes(phase=StarterPhase.SUBMITTING, remote_id="", at="1767225600.000")
+    refused = CLOSED.with_changes(outcome=TransferOutcome.ERROR, remote_id="", at="1767225601.000")
+    second = RECORD.with_changes(wake="f1", at="1767225602.000")
     for message in (first, refused, second):
         spool.send_spool_message(message, str(machine.spool))
 
-    machine.service.run_round()
+    machine.service.run_poller_round()
 
     [known] = machine.service.ledger.open_transfers()
     assert (known.wake, known.remote_id) == ("f1", 40)
@@ -240,9 +240,13 @@ def test_the_record_file_of_a_closed_transfer_stays_until_its_remote_job_is_gone
 
 
 def test_a_remote_folder_that_may_hold_outputs_is_kept_and_noted_once(machine: Machine) -> None:
-    machine.send(RECORD.but(stage=f".gridbridge/stage/{NAME}"), CLOSED.but(kind=TransferMessageKind.ENDED), CLOSED)
+    machine.send(
+        RECORD.with_changes(stage=f".gridbridge/stage/{NAME}"),
+        CLOSED.with_changes(kind=TransferMessageKind.ENDED),
+        CLOSED,
+    )
     machine.answer("")
-    local = parse_transfer_name(NAME).local  # over before home was asked whose it is
+    local = parse_transfer_name(NAME).local_job_or_task_id  # over before home was asked whose it is
     history = machine.folder / "published" / "told" / str(os.getuid()) / f"{local}.json"
     shown_at = history.stat().st_mtime_ns
     for _ in range(3):
@@ -261,7 +265,7 @@ def test_a_restarted_poller_queries_remote_jobs_of_closed_transfers_until_they_a
     fifo = machine.spool / "wake/f0"
     fifo.touch()
     machine.restart()
-    machine.service.run_round()
+    machine.service.run_poller_round()
 
     assert (40 in machine.beta.wanted, fifo.exists()) == (True, False)
     machine.answer("")
@@ -272,7 +276,7 @@ def test_a_restarted_poller_queries_remote_jobs_of_closed_transfers_until_they_a
 
 
 def test_a_reopened_transfer_stays_open_without_a_remote_job(machine: Machine) -> None:
-    machine.send(RECORD, CLOSED.but(kind=TransferMessageKind.ENDED), CLOSED)
+    machine.send(RECORD, CLOSED.with_changes(kind=TransferMessageKind.ENDED), CLOSED)
     for one in tuple(machine.service.ledger.ended.values()):
         machine.service.ledger.reopen_transfer(one)
     machine.answer("")
@@ -289,8 +293,8 @@ def test_a_reopened_transfer_stays_open_without_a_remote_job(machine: Machine) -
 def test_a_rescheduled_task_that_asks_receives_the_end_that_home_missed(
     machine: Machine, restarted: str, status: str, is_gone: bool, attempt: int
 ) -> None:
-    closed = CLOSED.but(exit_status=status)
-    machine.send(RECORD, closed.but(kind=TransferMessageKind.ENDED), closed)
+    closed = CLOSED.with_changes(exit_status=status)
+    machine.send(RECORD, closed.with_changes(kind=TransferMessageKind.ENDED), closed)
     if is_gone:
         machine.list_job("alpha", "")
     asks = TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted)
@@ -304,12 +308,12 @@ def test_an_accounting_result_for_a_closed_transfer_does_not_reopen_the_transfer
     machine.send(RECORD)
     [one] = machine.service.ledger.open_transfers()
     found: Future[TransferMessage | None] = Future()
-    found.set_result(CLOSED.but(kind=TransferMessageKind.ENDED))
+    found.set_result(CLOSED.with_changes(kind=TransferMessageKind.ENDED))
     sought = TransferAction(act=TransferActKind.LOOK_UP_END, transfer=one, why="missing")
     machine.service.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (sought, found)
     machine.send(CLOSED)
 
-    machine.service.run_round()
+    machine.service.run_poller_round()
 
     assert not machine.service.ledger.open
 
@@ -326,11 +330,11 @@ def test_conflicting_accounting_records_are_noted_at_once_and_named_in_the_end(
         disputed.set_exception(ConflictingRemoteJobEnds("two records of job 40"))
         sought = TransferAction(act=TransferActKind.LOOK_UP_END, transfer=one, why="missing")
         machine.service.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (sought, disputed)
-        machine.service.run_round()
+        machine.service.run_poller_round()
 
     seek(one)
     events = TransferRows(machine.service.resources.database).events_of_transfer(one.name, one.uid)
-    seek(one.but(missing_since=datetime.now(UTC) - timedelta(days=1), missed_polls=9))
+    seek(one.with_changes(missing_since=datetime.now(UTC) - timedelta(days=1), missed_polls=9))
     verdict = machine.service.ledger.open[one.name, one.uid].verdict
 
     assert events[-1].text == "two records of job 40 at beta disagree on its end"
@@ -346,10 +350,10 @@ def test_the_reason_of_a_transfer_names_the_missing_account_of_its_owner(machine
     left: Future[TransferMessage | None] = Future()
     left.set_exception(OwnerlessJobNotDeleted("the account of alice is gone"))
     machine.service.dispatcher.open[TransferActKind.DELETE_REMOTE, transfer.name, transfer.uid] = (action, left)
-    machine.service.run_round()
+    machine.service.run_poller_round()
 
     assert machine.events()[-1] == "the account of alice is gone"
-    assert machine.service.ledger.open[transfer.key].reason == "the account of alice is gone"
+    assert machine.service.ledger.open[transfer.transfer_key].reason == "the account of alice is gone"
 
 
 def test_a_full_folder_of_tmpdirs_counts_as_no_room(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,7 +373,7 @@ def test_a_transfer_that_the_state_file_dropped_is_not_watched(machine: Machine)
     machine.restart()
     machine.send(RECORD, CLOSED)
     machine.service.sweeper.swept_at = float("-inf")
-    machine.service.run_round()
+    machine.service.run_poller_round()
 
     assert (machine.records(), machine.service.ledger.ended) == (0, {})
 
@@ -379,7 +383,7 @@ def test_a_clock_that_is_set_back_delays_no_transfer(machine: Machine, restarts:
     machine.set_clock(7200)
     machine.send(RECORD)
     machine.ahead_s = 0
-    machine.restart() if restarts else machine.service.run_round()
+    machine.restart() if restarts else machine.service.run_poller_round()
     machine.answer("")
 
     assert machine.service.ledger.open[NAME, os.getuid()].missed_polls == 1
@@ -449,7 +453,7 @@ def test_transfers_to_an_unconfigured_cluster_wait_with_a_logged_reason(
     assert "event=dropped cluster=beta" in caplog.text
     [known] = machine.service.ledger.open_transfers()
     assert known.reason == transfer_status_explanation.unconfigured_cluster_reason("beta")
-    machine.send(RECORD.but(wake="f1"), CLOSED.but(wake="f1"))
+    machine.send(RECORD.with_changes(wake="f1"), CLOSED.with_changes(wake="f1"))
     assert not machine.service.ledger.open
 
 
@@ -465,7 +469,7 @@ def test_a_removed_route_is_withdrawn_once_no_transfer_uses_it(machine: Machine)
 
 
 def test_a_record_by_a_removed_route_is_accepted_while_another_transfer_uses_the_route(machine: Machine) -> None:
-    other = RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1")
+    other = RECORD.with_changes(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1")
     machine.send(other)
     machine.policy = replace(machine.policy, queues={})
     machine.restart()
@@ -500,7 +504,7 @@ def test_orphans_with_the_same_id_at_two_clusters_are_both_deleted(
 ) -> None:
     gate = threading.Event()
     for _ in range(A_PERSON):
-        machine.service.resources.workers.do(account_name_or_uid(os.getuid()), gate.wait, 10.0)
+        machine.service.resources.workers.run_call_in_thread(account_name_or_uid(os.getuid()), gate.wait, 10.0)
     machine.answer("hqw", name=NAME)
     beta = machine.service.answers.good["beta"]
     machine.service.answers.good["alpha"] = replace(beta, cluster="alpha")
@@ -537,7 +541,7 @@ def test_a_task_that_was_rescheduled_twice_starts_a_new_attempt(machine: Machine
     machine.send(ask)
     before = machine.replies("f1")
     machine.answer("")
-    machine.send(ask.but(at="1767225700.000"))
+    machine.send(ask.with_changes(at="1767225700.000"))
 
     assert before == []
     assert [reply.transfer for reply in machine.replies("f1")] == ["gb.alpha.7.0.2"]
@@ -559,13 +563,13 @@ def test_a_job_under_a_reused_number_does_not_adopt_an_earlier_transfer(
     ask = TransferMessage(
         kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted, submitted=submitted
     )
-    end = CLOSED.but(kind=TransferMessageKind.ENDED)
-    machine.send(RECORD.but(submitted="100", wake=wake), end)
+    end = CLOSED.with_changes(kind=TransferMessageKind.ENDED)
+    machine.send(RECORD.with_changes(submitted="100", wake=wake), end)
     machine.answer_at_home("r")
     machine.send(ask)
     at_once = [reply.transfer for reply in machine.replies("f1")]
     machine.answer("")
-    machine.send(ask.but(at="1767225700.000"))
+    machine.send(ask.with_changes(at="1767225700.000"))
 
     assert at_once == ([] if expected != NAME else [NAME])
     assert [reply.transfer for reply in machine.replies("f1")] == [expected]

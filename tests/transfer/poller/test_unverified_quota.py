@@ -46,7 +46,7 @@ def full(service: TransferService) -> TransferService:
 
 
 def of(job: int, task: int = 0) -> TransferMessage:
-    return RECORD.but(transfer=f"gb.alpha.{job}.{task}.1")
+    return RECORD.with_changes(transfer=f"gb.alpha.{job}.{task}.1")
 
 
 def answer(cluster: str, *rows: ClusterJobListRow, owner: str = str(ALICE)) -> ClusterSnapshot:
@@ -57,7 +57,7 @@ def answer(cluster: str, *rows: ClusterJobListRow, owner: str = str(ALICE)) -> C
 
 def hear(service: TransferService, home: ClusterSnapshot, *others: ClusterSnapshot) -> None:
     service.mail.judge_waiting_transfers(home, {one.cluster: one for one in others})
-    service.run_round()
+    service.run_poller_round()
 
 
 def test_records_beyond_the_limit_wait_until_the_home_job_list_proves_them(full: TransferService) -> None:
@@ -68,7 +68,7 @@ def test_records_beyond_the_limit_wait_until_the_home_job_list_proves_them(full:
     hear(full, answer("alpha", a_row(7, "r")))
 
     assert full.ledger.open[NAME, ALICE].listed == OwnerSeenInHomeJobList.YES
-    assert full.mail.unproved.waiting_job_ids() == set()
+    assert full.mail.unproved.job_ids_of_waiting_transfers() == set()
 
 
 def test_a_home_job_list_from_before_a_waiting_record_refutes_nothing(full: TransferService) -> None:
@@ -84,7 +84,7 @@ def test_waiting_records_that_home_does_not_list_are_refused_in_one_log_line(
     full: TransferService, caplog: pytest.LogCaptureFixture
 ) -> None:
     for job in range(200, 300):
-        send(full, of(job).but(remote_id="", phase=StarterPhase.SUBMITTING))
+        send(full, of(job).with_changes(remote_id="", phase=StarterPhase.SUBMITTING))
     hear(full, answer("alpha"))
 
     told = [one.message for one in caplog.records if one.levelno >= logging.WARNING]
@@ -94,7 +94,7 @@ def test_waiting_records_that_home_does_not_list_are_refused_in_one_log_line(
 
 
 def test_a_job_of_another_owner_proves_no_waiting_record(full: TransferService) -> None:
-    send(full, RECORD.but(remote_id="", phase=StarterPhase.SUBMITTING))
+    send(full, RECORD.with_changes(remote_id="", phase=StarterPhase.SUBMITTING))
     hear(full, answer("alpha", a_row(7, "r"), owner=str(BOB)))
 
     assert (NAME, ALICE) not in full.ledger.open
@@ -112,9 +112,14 @@ def test_a_remote_job_alone_admits_a_waiting_record(full: TransferService) -> No
 
 
 def test_newer_records_and_messages_about_a_waiting_record_wait_with_the_record(full: TransferService) -> None:
-    send(full, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD, ENDED.but(transfer=NAME))
+    send(
+        full,
+        RECORD.with_changes(phase=StarterPhase.SUBMITTING, remote_id=""),
+        RECORD,
+        ENDED.with_changes(transfer=NAME),
+    )
     intent = TransferMessage(kind=TransferMessageKind.INTENT, transfer=NAME, at="2")
-    send(full, intent.but(desired=DesiredLocalJobState.SUSPENDED))
+    send(full, intent.with_changes(desired=DesiredLocalJobState.SUSPENDED))
     hear(full, answer("alpha", a_row(7, "r")))
 
     one = full.ledger.open[NAME, ALICE]
@@ -128,7 +133,7 @@ def test_only_records_of_the_person_at_the_limit_wait(full: TransferService) -> 
     send(full, RECORD, uid=BOB)
 
     assert (NAME, BOB) in full.ledger.open
-    assert full.mail.unproved.waiting_names_and_owners() == {(NAME, str(ALICE))}
+    assert full.mail.unproved.names_and_owners_of_waiting_transfers() == {(NAME, str(ALICE))}
 
 
 def test_the_oldest_unproved_closed_transfers_are_forgotten_first(service: TransferService) -> None:
@@ -152,14 +157,14 @@ def test_an_unproved_closed_transfer_is_kept_until_the_next_home_job_list(servic
             service.ledger.stop_watching_remote_job(ended)
 
     assert TransferRows(service.resources.database).find_transfer(of(200).transfer, ALICE) is not None
-    assert len(service.mail.unproved.waiting_job_ids() - {40}) == 10 - 2 * MOST
+    assert len(service.mail.unproved.job_ids_of_waiting_transfers() - {40}) == 10 - 2 * MOST
 
 
 def test_after_an_hour_unproved_closed_transfers_without_guard_are_forgotten(service: TransferService) -> None:
     for job, values in ((200, {}), (201, {"reguarded": True}), (202, {"listed": OwnerSeenInHomeJobList.YES})):
         send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
         ended = service.ledger.ended[of(job).transfer, ALICE]
-        service.ledger.stop_watching_remote_job(ended.but(**values))
+        service.ledger.stop_watching_remote_job(ended.with_changes(**values))
     service.ledger.sweep_unproved_transfers(datetime.now(UTC) + timedelta(seconds=1))
     transfers = TransferRows(service.resources.database)
     known = [job for job in (200, 201, 202) if transfers.find_transfer(of(job).transfer, ALICE)]
@@ -169,8 +174,8 @@ def test_after_an_hour_unproved_closed_transfers_without_guard_are_forgotten(ser
 
 def test_long_texts_of_a_person_are_cut(service: TransferService, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    send(service, RECORD.but(reason="call 555-1234 " * 200))
-    send(service, RECORD.but(remote="b" * 3000), ENDED.but(transfer=NAME, host="h" * 3000))
+    send(service, RECORD.with_changes(reason="call 555-1234 " * 200))
+    send(service, RECORD.with_changes(remote="b" * 3000), ENDED.with_changes(transfer=NAME, host="h" * 3000))
     kept = TransferRows(service.resources.database).events_of_transfer(NAME, ALICE)
 
     assert max(len(one.text) for one in kept) < MOST_REASON + 100
@@ -184,9 +189,9 @@ def test_events_and_log_lines_of_an_unproved_person_are_limited(
     caplog.set_level(logging.INFO)
     service.ledger._logged_of = LogLineQuotaByPerson(Clock().steady_s, LINES)
     for number in range(2 * EVENTS_AN_HOUR):
-        send(service, RECORD.but(reason=f"reason {number}"))
+        send(service, RECORD.with_changes(reason=f"reason {number}"))
     for number in range(2 * LINES):
-        send(service, RECORD.but(transfer=f"gb.omega.{number}.0.1"))
+        send(service, RECORD.with_changes(transfer=f"gb.omega.{number}.0.1"))
 
     assert len(TransferRows(service.resources.database).events_of_transfer(NAME, ALICE)) == EVENTS_AN_HOUR
     assert len(caplog.records) <= 2 * LINES
@@ -203,21 +208,21 @@ def test_withheld_log_lines_are_written_once_the_home_job_list_proves_the_owner(
         service.ledger.add_history_line(one, f"line {number}")
     assert ("line 9" in caplog.text, f"line {LINES - 1}" in caplog.text) == (True, False)
 
-    service.ledger.store_transfer(one.but(listed=OwnerSeenInHomeJobList.NO))
+    service.ledger.store_transfer(one.with_changes(listed=OwnerSeenInHomeJobList.NO))
     assert f"line {LINES - 1}" not in caplog.text
-    service.ledger.store_transfer(one.but(listed=OwnerSeenInHomeJobList.YES))
-    service.ledger.store_transfer(one.but(listed=OwnerSeenInHomeJobList.YES))
+    service.ledger.store_transfer(one.with_changes(listed=OwnerSeenInHomeJobList.YES))
+    service.ledger.store_transfer(one.with_changes(listed=OwnerSeenInHomeJobList.YES))
     assert caplog.text.count(f"line {LINES - 1}") == 1
 
 
 def test_the_count_of_omitted_log_lines_is_reported_once() -> None:
     now_s = 0.0
     quota = LogLineQuotaByPerson(lambda: now_s, 2, 60.0)
-    allowed = [quota.allows(ALICE) for _ in range(5)]
-    early, now_s = quota.left_out(), 61.0
+    allowed = [quota.may_write_log_line(ALICE) for _ in range(5)]
+    early, now_s = quota.take_omitted_line_counts(), 61.0
 
     assert (allowed, early) == ([True, True, False, False, False], {})
-    assert (quota.left_out(), quota.left_out()) == ({ALICE: 3}, {})
+    assert (quota.take_omitted_line_counts(), quota.take_omitted_line_counts()) == ({ALICE: 3}, {})
 
 
 def bring_in(service: TransferService, job: int, count: int) -> int:
@@ -227,7 +232,9 @@ def bring_in(service: TransferService, job: int, count: int) -> int:
     for task in range(1, count + 1):
         service.resources.inbox.put(of(job, task), ALICE)
     for spooled in service.resources.inbox.read_new_messages():
-        room.hold_message(spooled, accept_or_reject_message(service.mail._message_with_decision_facts(spooled, None)))
+        room.hold_message_in_spool(
+            spooled, accept_or_reject_message(service.mail._message_with_decision_facts(spooled, None))
+        )
     rows = (replace(a_row(job, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
     home = answer("alpha", *rows)
     refused: list[str] = []

@@ -60,14 +60,14 @@ class Beta:
             views=TransferStatePublisher(policy, self.clock, self.folder),
             clock=self.clock,
         )
-        self.usage_records.load_positions()
+        self.usage_records.load_accounting_file_positions()
 
     def look(self) -> None:
-        self.usage_records.begin_readings_if_due()
+        self.usage_records.begin_accounting_readings_if_due()
         for reader in self.usage_records.readers.values():
             reader._due = 0
             reader._threads.submit(lambda: None).result(10)  # after the look before it
-        self.usage_records.store_finished_readings()
+        self.usage_records.store_accounting_readings()
 
     def add(self, *lines: str) -> None:
         with self.file.open("a") as file:
@@ -86,13 +86,13 @@ class Beta:
 def site(tmp_path: Path) -> Iterator[Beta]:
     site = Beta(tmp_path)
     yield site
-    site.usage_records.dismiss()
+    site.usage_records.shut_down_threads()
 
 
 def transfer(**values: object) -> Transfer:
     unseen = {"local_state": UNSEEN, "remote_state": UNSEEN, "record": "", "wake": ""}
     known = a_transfer(created_at=NOON, updated_at=NOON + timedelta(minutes=1), remote_id=2, **unseen)
-    return known.but(**values)
+    return known.with_changes(**values)
 
 
 def test_a_new_accounting_record_of_a_transfer_is_stored_and_published_and_yields_its_end(site: Beta) -> None:
@@ -102,7 +102,7 @@ def test_a_new_accounting_record_of_a_transfer_is_stored_and_published_and_yield
     (record,) = site.records()
     assert (record.cluster, record.job_id, record.owner, record.exit_status) == (*("beta", 2), *("alice", 0))
     assert record.max_rss_kb == 4796.0
-    assert RemoteUsageRows(site.database).records_of("alpha", 7, 0) == (record,)
+    assert RemoteUsageRows(site.database).usage_records_of_task("alpha", 7, 0) == (record,)
     assert (site.reading().trouble, site.reading().skipped) == ("", 0)
     assert site.reading().read_at
     assert end is not None
@@ -126,8 +126,8 @@ def test_a_failed_thread_start_delays_only_the_reading_of_one_cluster(site: Beta
 
 def test_a_restarted_service_continues_reading_at_the_stored_position(site: Beta) -> None:
     site.look()
-    offset = RemoteUsageRows(site.database).cursors()[0].place.offset
-    site.usage_records.dismiss()
+    offset = RemoteUsageRows(site.database).accounting_cursors()[0].place.offset
+    site.usage_records.shut_down_threads()
     site.database.close()
     site.add(LINE.replace(":alice:ok:2:gb.alpha.7.", ":alice:ok:9:gb.alpha.8."))
 
@@ -181,7 +181,7 @@ def test_two_conflicting_records_raise_an_error_and_speed_up_the_next_reading(si
 
     with pytest.raises(ConflictingRemoteJobEnds, match=r"two records of beta disagree on how gb.alpha.7.0.1 ended"):
         site.usage_records.find_job_end(transfer())
-    assert site.usage_records.will_file_show_end(transfer())
+    assert site.usage_records.will_accounting_file_show_end(transfer())
     assert site.usage_records.readers["beta"]._due == 0
 
 
@@ -214,7 +214,7 @@ def test_jobs_under_a_forged_account_hide_no_record_of_the_owner(
     site: Beta, listed: str, shown: list[tuple[str, int]]
 ) -> None:
     """Without a proved owner all records are published."""
-    TransferRows(site.database).put_transfer(transfer(listed=listed))
+    TransferRows(site.database).insert_or_update_transfer(transfer(listed=listed))
     site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"), LINE.replace(":ok:2:", ":ok:9:"))
     site.look()
 
@@ -245,7 +245,7 @@ def test_without_readable_accounting_file_the_end_message_supplies_the_usage(sit
     """The queue has no remote_usage, so no usage file is written for an epilog."""
     site.file.unlink()
     site.look()
-    site.usage_records.store_end_usage(transfer(remote=remote, verdict=ENDED))
+    site.usage_records.store_usage_of_end_message(transfer(remote=remote, verdict=ENDED))
 
     (record,) = site.records()
     assert (record.source, record.exit_status, record.failed) == (RemoteUsageSource.MESSAGE, 137, None)
@@ -259,18 +259,18 @@ def test_the_usage_of_an_end_message_is_not_stored_where_the_accounting_file_is_
     """The usage is published for the epilog only."""
     site.look()
     before = site.records()
-    site.usage_records.store_end_usage(transfer(verdict=ENDED, queue=queue))
+    site.usage_records.store_usage_of_end_message(transfer(verdict=ENDED, queue=queue))
     path = Path(published_file_formats.root_epilog_usage_path("7", transfer().owner, site.folder))
 
     assert [one.source for one in before] == [RemoteUsageSource.ACCOUNTING]
     assert site.records() == before
-    assert RemoteUsageRows(site.database).records_of("alpha", 7, 0) == before
+    assert RemoteUsageRows(site.database).usage_records_of_task("alpha", 7, 0) == before
     assert path.exists() == (queue == "asking")
 
 
 def test_the_root_epilog_gets_usage_in_the_format_of_the_shepherd_until_the_sweep(site: Beta) -> None:
-    ended = transfer(verdict=ENDED.but(max_rss_kb="204800"), queue="asking")
-    site.usage_records.store_end_usage(ended)
+    ended = transfer(verdict=ENDED.with_changes(max_rss_kb="204800"), queue="asking")
+    site.usage_records.store_usage_of_end_message(ended)
     path = Path(published_file_formats.root_epilog_usage_path("7", ended.owner, site.folder))
     written_s = path.stat().st_mtime
 
@@ -283,14 +283,14 @@ def test_the_root_epilog_gets_usage_in_the_format_of_the_shepherd_until_the_swee
 def test_an_end_is_stored_although_its_usage_cannot_be_published(site: Beta) -> None:
     Path(site.folder, published_file_formats.USAGE).write_text("in the way of a folder")
 
-    site.usage_records.store_end_usage(transfer(verdict=ENDED, queue="asking"))
+    site.usage_records.store_usage_of_end_message(transfer(verdict=ENDED, queue="asking"))
 
     assert len(site.records()) == 1
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "-1", "1e99", "x", "1m"])
 def test_an_invalid_amount_in_an_end_message_counts_as_unknown(site: Beta, text: str) -> None:
-    site.usage_records.store_end_usage(transfer(remote="delta", verdict=ENDED.but(user_s=text)))
+    site.usage_records.store_usage_of_end_message(transfer(remote="delta", verdict=ENDED.with_changes(user_s=text)))
 
     assert site.records()[0].user_s is None
 
@@ -302,14 +302,14 @@ def test_usage_records_older_than_the_retention_are_forgotten(site: Beta) -> Non
     site.usage_records.sweep_usage()
 
     assert site.records() == ()
-    assert RemoteUsageRows(site.database).records_of("alpha", 7, 0) == ()
+    assert RemoteUsageRows(site.database).usage_records_of_task("alpha", 7, 0) == ()
 
 
 def test_a_configuration_change_does_not_restart_the_reading_of_an_unchanged_file(site: Beta) -> None:
     site.look()
     before, shown = site.usage_records.readers["beta"], site.reading()
     clusters = {**site.policy.clusters, "gamma": replace(before._cluster, accounting="/gone")}
-    site.usage_records.follow(replace(site.policy, clusters=clusters))
+    site.usage_records.use_changed_configuration(replace(site.policy, clusters=clusters))
 
     assert site.usage_records.readers["beta"] is before
     assert [one.cluster for one in usage_rows.read_accounting_file_states(site.folder)] == ["beta", "gamma"]
@@ -321,10 +321,12 @@ def test_a_changed_accounting_path_starts_a_new_reader_and_a_removed_path_ends_i
     before = site.usage_records.readers["beta"]
     moved = site.file.rename(site.file.with_name("moved"))
     beta = replace(site.policy.clusters["beta"], accounting=str(moved))
-    site.usage_records.follow(replace(site.policy, clusters={**site.policy.clusters, "beta": beta}))
+    site.usage_records.use_changed_configuration(replace(site.policy, clusters={**site.policy.clusters, "beta": beta}))
     site.look()
     read, reader = site.reading(), site.usage_records.readers["beta"]
-    site.usage_records.follow(replace(site.policy, clusters={"alpha": site.policy.clusters["alpha"]}))
+    site.usage_records.use_changed_configuration(
+        replace(site.policy, clusters={"alpha": site.policy.clusters["alpha"]})
+    )
 
     assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
     assert (site.usage_records.readers, usage_rows.read_accounting_file_states(site.folder)) == ({}, ())

@@ -13,7 +13,7 @@ from tests.transfer.poller.messages import RECORD
 from tests.transfer.poller.test_transfer_round import CLOSED, Machine
 
 BEGIN = "BEGIN IMMEDIATE"
-ENDED = RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0", user_s="0.5")
+ENDED = RECORD.with_changes(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0", user_s="0.5")
 
 
 def statements(act: Callable[[], object]) -> list[str]:
@@ -41,8 +41,8 @@ def test_each_message_of_a_transfer_writes_one_transfer_row_and_one_event(machin
 
 
 def test_an_idle_round_uses_one_transaction(machine: Machine) -> None:
-    machine.service.run_round()  # it removes what is old
-    given = statements(machine.service.run_round)
+    machine.service.run_poller_round()  # it removes what is old
+    given = statements(machine.service.run_poller_round)
 
     assert given.count(BEGIN) == 1
     assert len(given) == len(set(given))
@@ -56,6 +56,6 @@ def test_histories_of_a_person_are_counted_only_for_a_new_history(
 
     machine.send(RECORD, ENDED, CLOSED)
     first = len(counted)
-    machine.send(RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1"))
+    machine.send(RECORD.with_changes(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1"))
 
     assert (first, len(counted)) == (1, 2)

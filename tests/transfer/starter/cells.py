@@ -185,9 +185,9 @@ class Place:
         Path(self.task().verdict_path(TRANSFER)).unlink()
 
     def change_record(self, **values: str) -> None:
-        record = self.task().read_record()
+        record = self.task().read_transfer_note()
         assert record
-        self.task().save_record(record.but(**values))
+        self.task().send_and_write_transfer_note(record.with_changes(**values))
 
     def forget(self, note: str) -> None:
         """Remove a note of the task, as if a step was killed before it wrote the note."""

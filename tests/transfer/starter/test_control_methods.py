@@ -178,7 +178,7 @@ def test_the_terminate_method_kills_a_starter_that_does_not_end(
     control_methods.terminate_local_job(place.task())
 
     assert shell.wait(5) == -signal.SIGKILL
-    assert not can_note or place.task().is_deleted()
+    assert not can_note or place.task().was_local_job_deleted()
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_passed_local_h_rt_alone_does_not_delete_the_job(
 
     control_methods.terminate_local_job(place.task())
 
-    assert place.task().is_deleted() == dies
+    assert place.task().was_local_job_deleted() == dies
     assert len(place.sent(TransferMessageKind.SPARED)) == (not dies)
 
 
@@ -251,7 +251,7 @@ def test_a_task_that_still_asks_for_its_transfer_sends_no_intent(place: Place, s
 
     control_methods.terminate_local_job(place.task(RESTARTED="1"))
 
-    assert place.task().is_deleted()
+    assert place.task().was_local_job_deleted()
     assert (len(place.sent(TransferMessageKind.ASK)), place.sent(TransferMessageKind.INTENT)) == (1, [])
 
 
@@ -292,7 +292,7 @@ def test_without_an_answer_of_home_the_h_rt_of_the_job_decides_about_deletion(
 
     control_methods.terminate_local_job(place.task())
 
-    assert place.task().is_deleted() == dies
+    assert place.task().was_local_job_deleted() == dies
 
 
 @pytest.mark.parametrize("has_id", [True, False], ids=["by its id", "without recorded id"])
@@ -453,7 +453,7 @@ def test_files_in_tmpdir_from_before_the_job_are_no_notes(place: Place, plant: C
     plant(notes)
     place.task().open_notes_folder()
 
-    assert not place.task().is_deleted()
+    assert not place.task().was_local_job_deleted()
     assert not notes.is_symlink()
     assert (tmpdir.stat().st_mode & 0o777, notes.stat().st_mode & 0o777) == (0o755, 0o700)
 
@@ -462,7 +462,7 @@ def test_notes_of_the_job_owner_stay(place: Place) -> None:
     place.task().note_intent(DesiredLocalJobState.DEAD)
     place.task().open_notes_folder()
 
-    assert place.task().is_deleted()
+    assert place.task().was_local_job_deleted()
 
 
 def test_a_tmpdir_that_is_a_link_ends_the_starter_with_exit_status_100(place: Place) -> None:

@@ -92,7 +92,7 @@ def test_a_hot_program_imports_only_its_allowed_modules(module: str) -> None:
 @pytest.mark.parametrize(
     "read",
     [
-        "remote_job_script_writer as h; h.write_home_job_id_stand_ins(7, '1')",
+        "remote_job_script_writer as h; h.home_job_id_shell_lines(7, '1')",
         "remote_job_claim_script as c; c.remote_job_claim_shell_lines(c.new_remote_job_claim('file'), 'file', '/s', 1)",
     ],
 )

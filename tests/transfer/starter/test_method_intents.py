@@ -22,7 +22,7 @@ WISHES = {(100, 7): SUSPENDED, (100, 9): RUNNING, (101, 5): SUSPENDED}  # the la
 def note(task: LocalTask, desired: str, order: tuple[int, int]) -> None:
     """Note an intent with the start time of the method's shell."""
     task_notes.note_method_intent(task.private, desired, order)
-    task.note_done("intent")
+    task.note_step_done("intent")
 
 
 def told(place: Place) -> list[str]:

@@ -157,7 +157,7 @@ def cuts(line: bytes) -> Iterator[list[bytes]]:
 def test_the_lines_of_execd_are_read_correctly_in_any_pieces(words: bytes) -> None:
     for pieces in cuts(words):
         requests = ExecdRequestLineBuffer()
-        asked = [requests.next_request(piece) for piece in pieces]
+        asked = [requests.next_execd_request(piece) for piece in pieces]
         before = asked[: asked.index(QUIT)]
 
         ends = [piece.count(b"\n") for piece in pieces[: len(before)]]
@@ -167,7 +167,7 @@ def test_the_lines_of_execd_are_read_correctly_in_any_pieces(words: bytes) -> No
 
 def test_an_endless_request_line_is_dropped() -> None:
     requests = ExecdRequestLineBuffer()
-    asked = {requests.next_request(b"x" * 65536) for _ in range(8)} | {requests.next_request(b"quit\n")}
+    asked = {requests.next_execd_request(b"x" * 65536) for _ in range(8)} | {requests.next_execd_request(b"quit\n")}
 
     assert asked == {NOTHING_YET, REPORT}
 

@@ -173,7 +173,7 @@ def test_a_submission_without_recorded_id_is_found_instead_of_repeated(place: Pl
 
     place.step()
 
-    found = place.task().read_record()
+    found = place.task().read_transfer_note()
     assert found
     assert found.remote_id == "41"
     assert len(place.calls("qsub")) == 1
@@ -503,7 +503,7 @@ def test_the_reason_for_a_delayed_submission_is_reported_once_and_cleared(place:
         "tried in vain: error: unable to contact qmaster",  # qsub's
         "tried in vain: qstat: error: unable to contact qmaster",  # the search for what it left
     ]
-    assert [each.reason for each in [place.task().read_record()] if each] == [""]
+    assert [each.reason for each in [place.task().read_transfer_note()] if each] == [""]
 
 
 def test_a_new_failure_cause_is_reported_even_with_the_same_text(place: Place) -> None:

@@ -68,17 +68,17 @@ def _figures_of_demand_policy_round(facts: DemandPolicySituation, shapes: Starta
     return BalancePlanFigures(
         nodes=len(nodes),
         running=sum(not node.state.is_coming for node in nodes),
-        failed=sum(node.is_left_over for node in nodes),
+        failed=sum(node.is_failed_with_machine for node in nodes),
         leaving=sum(node.state.is_leaving for node in nodes),
         jobs=sum(len(shape.jobs) for shape in shapes),
-        wanted=sum(shape.slots for shape in shapes),
-        free=sum(instance.free for instance in usable),
+        wanted=sum(shape.slots_of_all_tasks for shape in shapes),
+        free=sum(instance.free_slots for instance in usable),
         slots=sum(instance.total for instance in usable),
         slots_per_node=None,
         waited_s=max((shape.waited_s for shape in shapes), default=0.0),
         unchanged_s=None
         if situation.last_change is None
-        else balancer_node_and_job_counts.elapsed_s(situation.last_change, situation.now),
+        else balancer_node_and_job_counts.seconds_between(situation.last_change, situation.now),
         tasks=sum(shape.tasks for shape in shapes),
         coming=sum(is_node_arriving_in_time(node, situation, timeout_s) for node in situation.nodes),
         most=facts.most,
@@ -104,7 +104,7 @@ def _pack_waiting_tasks(facts: DemandPolicySituation, shapes: StartableDemand) -
     for shape in sorted(
         shapes, key=lambda shape: (not _has_task_waited_long_enough(shape, facts), _requirement_sort_key(shape.need))
     ):
-        placed, blocks = task_packing.pack_tasks_with_alternative_needs(shape.needs, shape.tasks, blocks)
+        placed, blocks = task_packing.pack_tasks_with_alternative_needs(shape.possible_needs, shape.tasks, blocks)
         fit += placed
         if placed < shape.tasks:
             unplaced.append((shape, shape.tasks - placed))
@@ -117,11 +117,11 @@ def _pack_waiting_tasks(facts: DemandPolicySituation, shapes: StartableDemand) -
     left, refused = DemandWithTaskCounts(), list[NodeAddOrRemoveRefusal]()
     rooms = (
         _full_capacity_with_pool_by_host(facts)
-        if any(shape.others or shape.need.total > 1 for shape, _ in unplaced)
+        if any(shape.others or shape.need.total_task_pieces > 1 for shape, _ in unplaced)
         else ()
     )
     for shape, tasks in unplaced:
-        refusals = [(need, why_no_new_node_could_run_task(need, facts.offers, rooms)) for need in shape.needs]
+        refusals = [(need, why_no_new_node_could_run_task(need, facts.offers, rooms)) for need in shape.possible_needs]
         need, refusal = next((pair for pair in refusals if not pair[1]), refusals[0])
         left.append((replace(shape, need=need, others=()), tasks))
         refused.extend(waiting_tasks_as_demand.repeat_refusal_for_jobs(refusal, shape.jobs))
@@ -134,7 +134,7 @@ def _full_capacity_with_pool_by_host(
     """Return each host's pool, and the host's capacity as if no task ran on the host."""
     own = NodesByHostName(facts.situation.nodes)
     rooms = full_capacity_of_unopened_hosts(facts.cell.queues_by_host, facts.cell)
-    return tuple((node.pool if (node := own.of_host(name)) else "", room) for name, room in rooms.items())
+    return tuple((node.pool if (node := own.find_node_of_host(name)) else "", room) for name, room in rooms.items())
 
 
 def _has_task_waited_long_enough(shape: StartableTasksOfEqualRequests, facts: DemandPolicySituation) -> bool:
@@ -150,7 +150,7 @@ def _requirement_sort_key(need: DemandTaskRequirement) -> tuple[object, ...]:
 def _plan_new_nodes(
     plan: BalancePlan, facts: DemandPolicySituation, packing: WaitingTaskPacking, shapes: StartableDemand
 ) -> BalancePlan:
-    short = facts.least - plan.figures.useful
+    short = facts.least - plan.figures.useful_node_count
     is_lacking = short > 0 or bool(packing.buffer)
     if not packing.left and not is_lacking:
         return replace(plan, verdict=BalancePlanReason.ALL_FIT if shapes else BalancePlanReason.NO_NEED)
@@ -178,7 +178,7 @@ def _drop_tasks_that_need_no_new_node(
 ) -> tuple[BalancePlan, DemandWithTaskCounts]:
     """Drop those `ripe` tasks that finish soon without new nodes or start soon through a transfer queue."""
     figures, target_s = plan.figures, facts.demand.target_wait_s
-    slots = figures.slots + sum(len(names) * room.free for room, names in facts.arriving)
+    slots = figures.slots + sum(len(names) * room.free_slots for room, names in facts.arriving)
     widest = max((instance.total for instance in facts.situation.cell.instances if instance.is_usable), default=0)
     if ripe and target_s and slots and all(shape.need.slots <= widest for shape, _ in ripe):
         slot_s = waiting_tasks_as_demand.slot_seconds_of_all_tasks(facts, shapes)

@@ -71,7 +71,7 @@ def _hosts_that_new_nodes_resemble(
 ) -> Sequence[CellExecutionHost]:
     """Return the hosts like new nodes: the balancer's nodes if any exist, else all hosts but the master."""
     ours = NodesByHostName(situation.nodes)
-    nodes = [host for host in hosts if ours.of_host(host.name)]
+    nodes = [host for host in hosts if ours.find_node_of_host(host.name)]
     return nodes or [host for host in hosts if not is_same_host(host.name, situation.master)] or hosts
 
 
@@ -99,7 +99,7 @@ def ordinary_queues_by_host(situation: BalanceSituation) -> dict[str, list[CellQ
 def is_best_effort_or_transfer_queue(queue: str, situation: BalanceSituation, host: str = "") -> bool:
     """Say whether a queue is a best-effort or transfer queue, in general or on the given host."""
     cell_queue = situation.layout.queue_on_host(queue, host)
-    return queue in situation.best_effort or (cell_queue is not None and cell_queue.is_left_out)
+    return queue in situation.best_effort or (cell_queue is not None and cell_queue.is_ignored_by_balancer)
 
 
 def queues_closed_by_hand(situation: BalanceSituation) -> frozenset[str]:
@@ -119,7 +119,7 @@ def _count_hosts_by_closed_queue(situation: BalanceSituation, facts: frozenset[s
     ours = NodesByHostName(node for node in situation.nodes if node.state is not ElasticNodeState.READY)
     closed, open_ = Counter[str](), set[str]()
     for instance in situation.cell.instances:
-        if ours.of_host(instance.host):
+        if ours.find_node_of_host(instance.host):
             continue
         if instance.state.facts.isdisjoint(facts):
             open_.add(instance.queue)
@@ -130,7 +130,7 @@ def _count_hosts_by_closed_queue(situation: BalanceSituation, facts: frozenset[s
 
 def has_running_or_reserved_slots(instances: Iterable[CellQueueInstance]) -> bool:
     """Say whether the queue instances have running tasks, starting tasks or reserved slots."""
-    return any(instance.is_wanted for instance in instances)
+    return any(instance.has_tasks_or_reserved_slots for instance in instances)
 
 
 def free_capacity_of_open_hosts(cell: CellPlacementRules, keep: Sequence[str]) -> HostBlocks:
@@ -138,7 +138,7 @@ def free_capacity_of_open_hosts(cell: CellPlacementRules, keep: Sequence[str]) -
     own, ranks = NodesByHostName(cell.situation.nodes), {name: rank for rank, name in enumerate(keep)}
     ranked = list[tuple[int, HostBlock]]()
     for name, instances in cell.queues_by_host.items():
-        node = own.of_host(name)
+        node = own.find_node_of_host(name)
         room = _capacity_of_host(name, instances, cell)
         if room.parts and not (node and (node.state.is_leaving or node.state.is_coming)):
             order = 0 if not room.is_empty else ranks[node.name] + 2 if node and node.name in ranks else 1
@@ -167,15 +167,15 @@ def _capacity_of_host(
 ) -> FreeHostCapacity:
     """Return a host's free capacity in the given queues; with `is_whole`, as if no task ran."""
     host = cell.hosts.get(name, CellExecutionHost(name=name))
-    asks_groups = cell.patterns or any(queue.varying for queue in cell.layout.queues.values())
-    groups = cell.layout.groups_of(name) if asks_groups else frozenset[str]()
+    asks_groups = cell.patterns or any(queue.varying for queue in cell.cell_configuration.queues.values())
+    groups = cell.cell_configuration.groups_of_host(name) if asks_groups else frozenset[str]()
     is_taken = not is_whole and any(instance.is_taken for instance in instances)
-    free = {instance.queue: instance.total if is_whole else instance.free for instance in instances}
+    free = {instance.queue: instance.total if is_whole else instance.free_slots for instance in instances}
     queues = [instance.queue for instance in instances if free[instance.queue]]
     return FreeHostCapacity(
         cell=cell,
         parts=tuple(
-            queue_values_on_host(queue, 0 if is_taken else free[queue], cell, groups, name) for queue in queues
+            queue_free_slots_on_host(queue, 0 if is_taken else free[queue], cell, groups, name) for queue in queues
         ),
         amounts=parse_consumable_amounts(host.left),
         values=host.values,
@@ -186,20 +186,20 @@ def _capacity_of_host(
     )
 
 
-def queue_values_on_host(
+def queue_free_slots_on_host(
     queue: str, free: int, cell: CellPlacementRules, groups: frozenset[str], host: str = ""
 ) -> QueueFreeSlotsOnHost:
     """Return a queue's free slots and attributes on a host, which is in the given host groups."""
-    cell_queue = cell.layout.queues.get(queue)
+    cell_queue = cell.cell_configuration.queues.get(queue)
     if cell_queue is None:
         return QueueFreeSlotsOnHost(queue=queue, free=free, is_told=False)
-    on_host = cell_queue.on(host, groups)
+    on_host = cell_queue.with_values_of_host(host, groups)
     return QueueFreeSlotsOnHost(
         queue=queue,
         free=free,
         environments=on_host.environments,
         values=on_host.values,
-        amounts=parse_consumable_amounts(cell.layout.countable_consumables(on_host.values)),
+        amounts=parse_consumable_amounts(cell.cell_configuration.countable_consumables(on_host.values)),
         is_batch=on_host.is_batch,
         access=on_host.access,
     )
@@ -235,10 +235,10 @@ def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | Non
     largest = dict[str, float]()
     for resource, amount in (pair for host in hosts for pair in parse_consumable_amounts(host.left)):
         largest[resource] = max(amount, largest.get(resource, 0.0))
-    groups = cell.layout.groups_of(name)
+    groups = cell.cell_configuration.groups_of_host(name)
     return FreeHostCapacity(
         cell=cell,
-        parts=tuple(queue_values_on_host(queue, slots, cell, groups) for queue, slots in kind),
+        parts=tuple(queue_free_slots_on_host(queue, slots, cell, groups) for queue, slots in kind),
         amounts=tuple(amount for amount in sorted(largest.items()) if amount[0] in cell.common),
         values=next((host.values for host in _hosts_that_new_nodes_resemble(hosts, cell.situation) if host.values), ()),
         tags=matching_host_patterns("", groups, cell.patterns),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from gridbridge.decisions.elastic.demand import task_packing
-from gridbridge.decisions.elastic.demand.free_capacity import matching_host_patterns, queue_values_on_host
+from gridbridge.decisions.elastic.demand.free_capacity import matching_host_patterns, queue_free_slots_on_host
 from gridbridge.decisions.elastic.demand.task_requirements import DemandTaskRequirement
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_price_at_hour
 from gridbridge.model.elastic.balance_plan import (
@@ -37,7 +37,7 @@ class NewNodesOfPoolOrStandbyHosts:
     @property
     def slot_price(self) -> float:
         """The price of one slot for an hour."""
-        return self.price / max(1, self.room.free_in_largest_queue)
+        return self.price / max(1, self.room.free_slots_in_largest_queue)
 
 
 UNLIMITED = 1_000_000
@@ -70,11 +70,13 @@ def _drop_closed_queues_of_new_nodes(offer: NewNodesOfPoolOrStandbyHosts) -> New
 def _new_nodes_of_pool(
     name: str, pool: NodePoolSection, cell: task_packing.CellPlacementRules, demand: DemandPolicySection
 ) -> NewNodesOfPoolOrStandbyHosts:
-    situation, layout = cell.situation, cell.layout
-    nodes_by_group = Counter(node.group for node in situation.nodes if node.pool == name and node.counts)
-    host_groups = layout.around(frozenset(pool.hostgroups.split()))
+    situation, layout = cell.situation, cell.cell_configuration
+    nodes_by_group = Counter(node.group for node in situation.nodes if node.pool == name and node.counts_towards_limits)
+    host_groups = layout.add_enclosing_groups(frozenset(pool.hostgroups.split()))
     of_groups = (queue for queue in layout.queues.values() if host_groups.intersection(queue.hosts))
-    ordinary = tuple(queue.name for queue in of_groups if not queue.on("", host_groups).is_left_out)
+    ordinary = tuple(
+        queue.name for queue in of_groups if not queue.with_values_of_host("", host_groups).is_ignored_by_balancer
+    )
     queues = tuple(pool.queues.split()) or ordinary
     most, hindrance = _largest_number_of_new_nodes_of_pool(name, pool, nodes_by_group.total(), situation, demand)
     is_known = layout.queues.keys() | layout.groups.keys() >= {*pool.queues.split(), *pool.hostgroups.split()}
@@ -114,12 +116,12 @@ def is_pool_paused_after_failure(failed: datetime, now: datetime, retry_s: float
 def _capacity_of_new_node_of_pool(
     pool: NodePoolSection, queues: tuple[str, ...], host_groups: frozenset[str], cell: task_packing.CellPlacementRules
 ) -> task_packing.FreeHostCapacity:
-    known = cell.layout.resources
+    known = cell.cell_configuration.resources
     texts = {known[name].name if name in known else name: text for name, text in pool.resources.items()}
     counted = {name for name in texts if name in known and known[name].counted is not ConsumableKind.NO}
     return task_packing.FreeHostCapacity(
         cell=cell,
-        parts=tuple(queue_values_on_host(queue, pool.slots, cell, host_groups) for queue in queues),
+        parts=tuple(queue_free_slots_on_host(queue, pool.slots, cell, host_groups) for queue in queues),
         amounts=task_packing.parse_consumable_amounts((name, texts[name]) for name in counted),
         values=tuple(sorted((name, text) for name, text in texts.items() if name not in counted)),
         tags=matching_host_patterns("", host_groups, cell.patterns),
@@ -152,7 +154,7 @@ def why_no_new_node_could_run_task(
     if need.is_on_all:
         return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.ALL_HOSTS)
     if need.also:
-        parts = (why_no_new_node_could_run_task(part, offers, rooms) for part in need.parts)
+        parts = (why_no_new_node_could_run_task(part, offers, rooms) for part in need.part_requirements)
         return next(filter(None, parts), None)
     if any(_does_task_fit_with_more_nodes_of_pool(need, offer, rooms) for offer in offers):
         return None
@@ -205,7 +207,7 @@ def _refusals_for_what_host_lacks(
     has = dict(room.amounts) | dict(own for part in parts for own in part.amounts)
     for name, amount in need.amounts:
         if has.get(name, 0.0) < amount and (name in has or task_packing.host_lacks_consumable(name, room)):
-            wanted, left = _format_amount(amount), _format_amount(has.get(name, 0.0))
+            wanted, left = _format_resource_amount(amount), _format_resource_amount(has.get(name, 0.0))
             cause = NodeAddOrRemoveRefusalCause.TOO_MUCH
             yield NodeAddOrRemoveRefusal(cause=cause, name=name, wanted=wanted, has=left)
     texts = {requirement.name: requirement.value for requirement in need.values}
@@ -217,17 +219,17 @@ def _refusals_for_what_host_lacks(
 
 def _refusal_of_all_queues(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> NodeAddOrRemoveRefusal:
     """Return a refusal that names the user or project that a queue refuses, or the unmet queue requests."""
-    anybodys, lists = replace(need, identity=ANYBODY), room.cell.layout.user_lists
+    anybodys, lists = replace(need, identity=ANYBODY), room.cell.cell_configuration.user_lists
     open_to_others = (part for part in room.parts if task_packing.queue_accepts_task(anybodys, part, room))
-    if excluded := next((part.access.refusal(need.identity, lists) for part in open_to_others), ""):
+    if excluded := next((part.access.refused_user_or_project(need.identity, lists) for part in open_to_others), ""):
         return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.NO_ACCESS, wanted=excluded)
     limits = {name for part in room.parts for name, _ in part.values}  # names of limits, such as h_rt
     limited = (f"{value.name}={value.value}" for value in need.values if value.name in limits)
-    words = " ".join(filter(None, (*need.queues, *need.named, need.pe, *limited)))
+    words = " ".join(filter(None, (*need.queues, *need.qname_queue_expressions, need.pe, *limited)))
     return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.NO_QUEUE, wanted=words or "any")
 
 
-def _format_amount(number: float) -> str:
+def _format_resource_amount(number: float) -> str:
     """Format an amount; a large amount counts as memory and gets a unit."""
     for unit, size in (("G", 2**30), ("M", 2**20)):
         if number >= size:

@@ -48,9 +48,9 @@ def plan_node_removal(plan: BalancePlan, facts: DemandPolicySituation, packed: H
     since = plan.figures.unchanged_s
     if since is not None and since < facts.demand.shrink_pause_s:
         return plan
-    nodes = {node.name: node for node in facts.situation.nodes if node.state.is_there}
+    nodes = {node.name: node for node in facts.situation.nodes if node.state.is_in_cluster_or_coming}
     needed = {name for room, names in packed for name in names if room.is_used}
-    spare = plan.figures.staying - facts.least
+    spare = plan.figures.node_count_for_min_nodes - facts.least
     refused, idle = list[NodeAddOrRemoveRefusal](), list[str]()
     for node in (nodes[name] for name in dict.fromkeys(facts.removal_order) if name in nodes):
         cause = next(_refusals_to_remove_node(node, facts, needed), None)
@@ -159,7 +159,7 @@ def _nodes_with_hourly_price(facts: DemandPolicySituation) -> list[tuple[Elastic
     priced = [
         (node, price)
         for node in facts.situation.nodes
-        if node.counts
+        if node.counts_towards_limits
         and not node.state.is_leaving
         and node.pool in facts.pools
         and (price := node_price_at_hour(facts.pools[node.pool], facts.situation.local_now)) > 0

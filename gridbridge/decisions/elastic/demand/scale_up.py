@@ -44,7 +44,7 @@ class NewNodeLimits:
         number, cause = self.nodes_at_price(0.0)
         return None if number else cause
 
-    def after_adding(self, nodes: int, price: float) -> "NewNodeLimits":
+    def limits_after_adding_nodes(self, nodes: int, price: float) -> "NewNodeLimits":
         cost = nodes * price
         return replace(
             self,
@@ -58,7 +58,7 @@ class NewNodeLimits:
 def new_node_limits_by_budgets(facts: DemandPolicySituation, nodes: int) -> NewNodeLimits:
     """Return the limits on new nodes, given max_nodes and what present nodes leave of the budgets."""
     situation, demand, room = facts.situation, facts.demand, facts.most - nodes
-    pools_of_nodes = (node.pool for node in situation.nodes if node.counts)
+    pools_of_nodes = (node.pool for node in situation.nodes if node.counts_towards_limits)
     paid = hourly_cost_of_nodes(pools_of_nodes, facts.pools, situation.local_now)
     on_way = sum(node.state.is_coming for node in situation.nodes)
     return NewNodeLimits(
@@ -88,7 +88,7 @@ def plan_nodes_for_tasks_without_room(need: DemandTaskRequirement, tasks: int, p
     tasks -= _wake_standby_hosts(need, tasks, progress)
 
     def rank(offer: NewNodesOfPoolOrStandbyHosts) -> tuple[object, ...]:
-        return -offer.pool.priority, offer.slot_price, offer.pool.spot, _unused_share(need, tasks, offer), offer.name
+        return -offer.pool.priority, offer.slot_price, offer.pool.spot, _idle_slot_share(need, tasks, offer), offer.name
 
     for offer in sorted(_pools_whose_new_nodes_fit_task(need, progress), key=rank):
         for choice in _requirement_by_parallel_environment(need, offer, progress):
@@ -96,14 +96,14 @@ def plan_nodes_for_tasks_without_room(need: DemandTaskRequirement, tasks: int, p
     return tasks
 
 
-def _unused_share(need: DemandTaskRequirement, tasks: int, offer: NewNodesOfPoolOrStandbyHosts) -> float:
+def _idle_slot_share(need: DemandTaskRequirement, tasks: int, offer: NewNodesOfPoolOrStandbyHosts) -> float:
     """Return the share (0 to 1) of slots that stay unused if the tasks run on new nodes of the pool."""
     pieces_each = task_packing.count_task_pieces_fitting_host(need, offer.room)
     if not pieces_each:
         return 1.0
     pieces = tasks * need.pieces
     nodes = -(-pieces // pieces_each)
-    return 1 - pieces * need.slots / max(1, nodes * offer.room.free_in_largest_queue)
+    return 1 - pieces * need.slots / max(1, nodes * offer.room.free_slots_in_largest_queue)
 
 
 def refuse_task_that_needs_too_many_nodes(
@@ -136,7 +136,7 @@ def _pools_whose_new_nodes_fit_task(
 
 
 def _does_any_task_part_fit_host(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> bool:
-    return any(task_packing.count_task_pieces_fitting_host(part, room) for part in need.parts)
+    return any(task_packing.count_task_pieces_fitting_host(part, room) for part in need.part_requirements)
 
 
 def _requirement_by_parallel_environment(
@@ -188,7 +188,7 @@ def _record_woken_standby_hosts(
         (room, tuple(name for name in hosts if name not in still)) for room, hosts in blocks
     )
     progress.woken += tuple(used)
-    progress.limits = progress.limits.after_adding(len(used), 0.0)
+    progress.limits = progress.limits.limits_after_adding_nodes(len(used), 0.0)
 
 
 def _add_nodes_of_pool(
@@ -240,7 +240,7 @@ def _add_new_nodes_to_node_group(
     if need.pieces > 1:  # pieces of one task run in one node group
         blocks = tuple(sorted(blocks, key=lambda block: block[0].group != group))
     blocks = task_packing.pack_tasks_first_fit(need, fit, blocks)[1]
-    progress.limits = progress.limits.after_adding(nodes, offer.price)
+    progress.limits = progress.limits.limits_after_adding_nodes(nodes, offer.price)
     bought.extend([group] * nodes)
     _record_woken_standby_hosts(progress, blocks, asleep)
     return fit
@@ -277,7 +277,7 @@ def _fewest_new_nodes_for_tasks(
     most: int,
 ) -> tuple[int, int]:
     """Return how many tasks fit on at most `most` new nodes, and how few new nodes these tasks need."""
-    most, blocks = min(most, tasks * need.total), progress.blocks
+    most, blocks = min(most, tasks * need.total_task_pieces), progress.blocks
     if need.pieces > 1:
         own = (block for block in blocks if block[0].group == group)
         blocks = task_packing.merge_hosts_of_equal_capacity((*own, *_shareable_standby_hosts(group, need, progress)))

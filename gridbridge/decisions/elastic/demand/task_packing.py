@@ -53,7 +53,7 @@ class CellPlacementRules:
     widest: int  # largest number of slots that a queue has on one host
 
     @property
-    def layout(self) -> grid_engine_cell.CellConfiguration:
+    def cell_configuration(self) -> grid_engine_cell.CellConfiguration:
         return self.situation.layout
 
 
@@ -72,12 +72,12 @@ class FreeHostCapacity:
     is_used: bool = False  # whether waiting tasks were already placed on the host
 
     @property
-    def free(self) -> int:
+    def free_slots(self) -> int:
         """The number of free slots in all queues of the host."""
         return sum(part.free for part in self.parts)
 
     @property
-    def free_in_largest_queue(self) -> int:
+    def free_slots_in_largest_queue(self) -> int:
         return max((part.free for part in self.parts), default=0)
 
     def without_closed_queues(self) -> "FreeHostCapacity":
@@ -91,7 +91,7 @@ HostBlocks: TypeAlias = tuple[HostBlock, ...]
 
 def count_task_pieces_fitting_host(need: DemandTaskRequirement, room: FreeHostCapacity) -> int:
     """Return how many pieces of a parallel task fit on a host; a serial task is one piece."""
-    if need.slots > room.free_in_largest_queue or (need.is_on_all and room.is_new):
+    if need.slots > room.free_slots_in_largest_queue or (need.is_on_all and room.is_new):
         return 0
     if need.is_exclusive and (room.is_used or not room.is_empty):
         return 0
@@ -169,8 +169,8 @@ def queue_accepts_task(need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, 
         return True
     if need.environments.isdisjoint(part.environments) if need.pe else not part.is_batch:
         return False
-    layout, own = room.cell.layout, dict(part.values)
-    if part.access.refusal(need.identity, layout.user_lists):
+    layout, own = room.cell.cell_configuration, dict(part.values)
+    if part.access.refused_user_or_project(need.identity, layout.user_lists):
         return False
     resources = (layout.resources.get(name) for name in own if name not in need.asked)
     if any(resource is not None and resource.is_forced for resource in resources):
@@ -179,10 +179,10 @@ def queue_accepts_task(need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, 
 
 
 def _do_task_requests_allow_queue(need: DemandTaskRequirement, queue: str, room: FreeHostCapacity) -> bool:
-    if not all(request_expression_matches(expression, (queue,)) for expression in need.named):
+    if not all(request_expression_matches(expression, (queue,)) for expression in need.qname_queue_expressions):
         return False
     if not need.queues:
-        return bool(room.cell.layout.queues or need.named) or queue == room.cell.queue
+        return bool(room.cell.cell_configuration.queues or need.qname_queue_expressions) or queue == room.cell.queue
     return any(
         fnmatchcase(queue, name) and (not at or host in room.tags)
         for name, at, host in (expression.partition("@") for expression in need.queues)
@@ -253,7 +253,7 @@ def _pack_multi_part_tasks(need: DemandTaskRequirement, tasks: int, blocks: Host
 
 def _pack_all_parts_of_tasks(need: DemandTaskRequirement, tasks: int, blocks: HostBlocks) -> HostBlocks | None:
     """Return the capacity left after all parts of the tasks are placed; None if a part does not fit."""
-    for part in need.parts:
+    for part in need.part_requirements:
         placed, blocks = pack_tasks_first_fit(part, tasks, blocks)
         if placed < tasks:
             return None

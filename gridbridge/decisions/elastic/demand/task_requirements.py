@@ -107,21 +107,21 @@ class DemandTaskRequirement:
     also: tuple["DemandTaskRequirement", ...] = ()
 
     @property
-    def parts(self) -> tuple["DemandTaskRequirement", ...]:
+    def part_requirements(self) -> tuple["DemandTaskRequirement", ...]:
         """All parts of a task, which start at the same time, each with its own pieces."""
         return (replace(self, also=()), *self.also) if self.also else (self,)
 
     @property
-    def total(self) -> int:
+    def total_task_pieces(self) -> int:
         """The number of pieces in all parts of a task."""
         return self.pieces + sum(part.pieces for part in self.also)
 
     @property
-    def all_slots(self) -> int:
+    def slots_of_all_parts(self) -> int:
         return sum(part.slots * part.pieces for part in (self, *self.also))
 
     @property
-    def named(self) -> tuple[str, ...]:
+    def qname_queue_expressions(self) -> tuple[str, ...]:
         """The queue expressions of -l qname, all of which a queue must match."""
         return tuple(requirement.value for requirement in self.values if requirement.name == QNAME)
 
@@ -139,11 +139,13 @@ def requirement_of_task_requests(
         first, *others = sorted(parts, key=lambda need: (not need.is_exclusive, -need.slots))
         return replace(first, is_on_all=any(need.is_on_all for need in parts), also=tuple(others))
     known = {**PLACES, **layout.resources}  # hostname and qname are known even without the cell's list
-    long_names = [(layout.long_name(name), text) for name, text in shape.requests]
+    long_names = [(layout.full_resource_name(name), text) for name, text in shape.requests]
     requested = [(known[name], text) for name, text in long_names if name in known]
     values = [(resource, text) for resource, text in requested if resource.counted is ConsumableKind.NO]
     environments = [
-        pe for pe in _environments_that_admit_task(shape, layout) if _can_environment_split_slots(pe, shape)
+        pe
+        for pe in _parallel_environments_admitting_task(shape, layout)
+        if _can_parallel_environment_split_slots(pe, shape)
     ]
     slots, pieces, is_apart = _split_task_slots_into_pieces(shape, environments, widest)
     names = frozenset(resource.name for resource, _ in requested)
@@ -170,24 +172,24 @@ def requirement_of_task_requests(
     )
 
 
-def environment_that_cannot_split_slots(
+def parallel_environment_unable_to_split(
     shape: TaskResourceRequests, layout: CellConfiguration
 ) -> ParallelEnvironment | None:
     """Return a parallel environment that admits a task but can't split its slots; None if another can."""
-    environments = _environments_that_admit_task(shape, layout)
-    can_any = any(_can_environment_split_slots(environment, shape) for environment in environments)
+    environments = _parallel_environments_admitting_task(shape, layout)
+    can_any = any(_can_parallel_environment_split_slots(environment, shape) for environment in environments)
     return None if can_any else next(iter(environments), None)
 
 
-def environment_and_why_it_refuses_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
+def parallel_environment_refusing_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
     """Return a parallel environment and why it refuses the job; empty texts if any admits the job."""
     named = _requested_parallel_environments(shape.pe, layout)
-    if not named or _environments_that_admit_task(shape, layout):
+    if not named or _parallel_environments_admitting_task(shape, layout):
         return "", ""
-    return named[0].name, named[0].access.refusal(shape.identity, layout.user_lists)
+    return named[0].name, named[0].access.refused_user_or_project(shape.identity, layout.user_lists)
 
 
-def _can_environment_split_slots(environment: ParallelEnvironment, shape: TaskResourceRequests) -> bool:
+def _can_parallel_environment_split_slots(environment: ParallelEnvironment, shape: TaskResourceRequests) -> bool:
     """Say whether a parallel environment can give a task its slots; a slot range is assumed to fit."""
     return (
         environment.spread is not ParallelSlotDistribution.FIXED
@@ -196,9 +198,11 @@ def _can_environment_split_slots(environment: ParallelEnvironment, shape: TaskRe
     )
 
 
-def _environments_that_admit_task(shape: TaskResourceRequests, layout: CellConfiguration) -> list[ParallelEnvironment]:
+def _parallel_environments_admitting_task(
+    shape: TaskResourceRequests, layout: CellConfiguration
+) -> list[ParallelEnvironment]:
     matching = _requested_parallel_environments(shape.pe, layout)
-    return [pe for pe in matching if not pe.access.refusal(shape.identity, layout.user_lists)]
+    return [pe for pe in matching if not pe.access.refused_user_or_project(shape.identity, layout.user_lists)]
 
 
 def _requested_parallel_environments(pe: str, layout: CellConfiguration) -> list[ParallelEnvironment]:

@@ -7,8 +7,8 @@ from math import ceil
 
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     do_requests_allow_queue,
-    elapsed_s,
     requested_qname_expressions,
+    seconds_between,
     when_first_job_was_startable,
     why_no_node_is_added_for_jobs,
 )
@@ -16,8 +16,8 @@ from gridbridge.decisions.elastic.demand import free_capacity, task_packing
 from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicySituation
 from gridbridge.decisions.elastic.demand.task_requirements import (
     DemandTaskRequirement,
-    environment_and_why_it_refuses_job,
-    environment_that_cannot_split_slots,
+    parallel_environment_refusing_job,
+    parallel_environment_unable_to_split,
     parse_amount_or_default,
     requirement_of_task_requests,
 )
@@ -44,18 +44,18 @@ class StartableTasksOfEqualRequests:
     others: tuple[DemandTaskRequirement, ...] = ()  # larger requirements with which a task may start instead
 
     @property
-    def needs(self) -> tuple[DemandTaskRequirement, ...]:
+    def possible_needs(self) -> tuple[DemandTaskRequirement, ...]:
         """The requirements with which a task may start, the smallest first."""
         return (self.need, *self.others)
 
     @property
-    def first(self) -> int:
+    def lowest_job_number(self) -> int:
         """The lowest job number of the tasks."""
         return min(self.jobs)
 
     @property
-    def slots(self) -> int:
-        return self.tasks * self.need.all_slots
+    def slots_of_all_tasks(self) -> int:
+        return self.tasks * self.need.slots_of_all_parts
 
 
 class CellWideFreeResources:
@@ -121,7 +121,7 @@ def startable_demand_and_refusals(
         cause = _why_no_node_helps_jobs(row, situation)
         if cause is not None:
             refused.extend(NodeAddOrRemoveRefusal(job=job, cause=cause) for job in row.jobs)
-        elif row.state.is_waiting and row.first not in stuck:
+        elif row.state.is_waiting and row.lowest_job_number not in stuck:
             pending_shape, why = _startable_tasks_and_refusal(row, situation, widest, limits)
             refused.extend(repeat_refusal_for_jobs(why, row.jobs))
             if pending_shape.tasks:
@@ -148,7 +148,7 @@ def _startable_tasks_and_refusal(
         need=need,
         jobs=row.jobs,
         tasks=tasks,
-        waited_s=max(0.0, elapsed_s(since, situation.now)) if since else 0.0,
+        waited_s=max(0.0, seconds_between(since, situation.now)) if since else 0.0,
         kinds=row.kinds,
         others=tuple(others),
     )
@@ -158,11 +158,11 @@ def _startable_tasks_and_refusal(
 def _count_startable_tasks(
     row: WaitingJobGroup, need: DemandTaskRequirement, situation: BalanceSituation, limits: CellWideFreeResources
 ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
-    if rule := environment_that_cannot_split_slots(row.shape, situation.layout):
+    if rule := parallel_environment_unable_to_split(row.shape, situation.layout):
         wanted, has = str(row.shape.slots), str(rule.per_host)
         cause = NodeAddOrRemoveRefusalCause.UNDIVIDED
         return 0, NodeAddOrRemoveRefusal(cause=cause, name=rule.name, wanted=wanted, has=has)
-    name, barred_user = environment_and_why_it_refuses_job(row.shape, situation.layout)
+    name, barred_user = parallel_environment_refusing_job(row.shape, situation.layout)
     if name:
         return 0, NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.BARRED, name=name, wanted=barred_user)
     tasks, refusal = limits.take_licences_and_slots(need, row.tasks - row.capped)
@@ -195,14 +195,14 @@ def find_startable_demand(
         for job, history in situation.watched.items()
         if history.tasks == tasks[job]
         and history.stuck_since is not None
-        and elapsed_s(history.at, situation.now) <= GAP_S
-        and elapsed_s(history.stuck_since, situation.now) < AGAIN * after_s
+        and seconds_between(history.at, situation.now) <= GAP_S
+        and seconds_between(history.stuck_since, situation.now) < AGAIN * after_s
     }
-    widest = max((facts.cell.widest, *(offer.room.free_in_largest_queue for offer in facts.offers)))
+    widest = max((facts.cell.widest, *(offer.room.free_slots_in_largest_queue for offer in facts.offers)))
     demand, refused = startable_demand_and_refusals(situation, widest, still.keys())
     histories = {**still, **(_update_waiting_job_histories(demand, tasks, facts) if after_s else {})}
     stuck = {job for job, history in histories.items() if history.stuck_since}
-    startable = tuple(pending_shape for pending_shape in demand if pending_shape.first not in stuck)
+    startable = tuple(pending_shape for pending_shape in demand if pending_shape.lowest_job_number not in stuck)
     return startable, (*refused, *_stuck_job_refusals(situation, histories)), histories
 
 
@@ -210,7 +210,7 @@ def _count_waiting_tasks_by_first_job(situation: BalanceSituation) -> Counter[in
     """Count waiting tasks by the lowest job number of their group; groups may share this number."""
     waiting = Counter[int]()
     for row in _job_groups_that_may_start(situation):
-        waiting[row.first] += row.tasks
+        waiting[row.lowest_job_number] += row.tasks
     return waiting
 
 
@@ -229,25 +229,25 @@ def _update_waiting_job_histories(
     """
     situation, rows = facts.situation, defaultdict[int, list[StartableTasksOfEqualRequests]](list)
     for pending_shape in pending_shapes:
-        rows[pending_shape.first].append(pending_shape)
+        rows[pending_shape.lowest_job_number].append(pending_shape)
     before = {  # jobs that already waited in the last round, and of which no task started since
         job: history
         for job, history in situation.watched.items()
         if job in rows
-        and elapsed_s(history.at, situation.now) <= GAP_S
+        and seconds_between(history.at, situation.now) <= GAP_S
         and history.stuck_since is None
         and history.tasks <= tasks[job]
     }
     remaining = facts.present
     for shape in (shape for job, row in rows.items() if job not in before for shape in row):
-        remaining = task_packing.pack_tasks_with_alternative_needs(shape.needs, shape.tasks, remaining)[1]
+        remaining = task_packing.pack_tasks_with_alternative_needs(shape.possible_needs, shape.tasks, remaining)[1]
     histories = dict[int, WaitingJobsHistory]()
     for job, row in rows.items():
         histories[job] = now = WaitingJobsHistory(at=situation.now, tasks=tasks[job])
         rooms = remaining if job in before else facts.present
-        if any(task_packing.pack_tasks_with_alternative_needs(shape.needs, 1, rooms)[0] for shape in row):
+        if any(task_packing.pack_tasks_with_alternative_needs(shape.possible_needs, 1, rooms)[0] for shape in row):
             since = (before[job].room_since if job in before else None) or now.at
-            is_stuck = elapsed_s(since, now.at) >= facts.demand.stuck_after_s
+            is_stuck = seconds_between(since, now.at) >= facts.demand.stuck_after_s
             histories[job] = replace(now, room_since=since, stuck_since=now.at if is_stuck else None)
     return histories
 
@@ -257,9 +257,9 @@ def _stuck_job_refusals(
 ) -> Iterator[NodeAddOrRemoveRefusal]:
     """Yield a refusal for each job that did not start despite free slots, with the minutes of free slots."""
     for row in _job_groups_that_may_start(situation):
-        history = rows.get(row.first)
+        history = rows.get(row.lowest_job_number)
         if history and history.stuck_since and history.room_since:
-            has = f"{elapsed_s(history.room_since, history.stuck_since) / MINUTE_S:.0f}"
+            has = f"{seconds_between(history.room_since, history.stuck_since) / MINUTE_S:.0f}"
             yield from (
                 NodeAddOrRemoveRefusal(job=job, cause=NodeAddOrRemoveRefusalCause.STUCK, has=has) for job in row.jobs
             )
@@ -285,14 +285,14 @@ def slot_seconds_of_all_tasks(
         return None  # the owners of the running tasks are unknown
     running = [(tasks.owner, tasks.name, tasks) for instance in usable for tasks in instance.begun]
     waiting = [
-        (owner, name, tasks * shape.need.all_slots)
+        (owner, name, tasks * shape.need.slots_of_all_parts)
         for shape in pending_shapes
         for owner, name, tasks in shape.kinds or (("", "", shape.tasks),)
     ]
     if any((owner, name) not in runtimes for owner, name, _ in (*running, *waiting)):
         return None
     running_s = sum(
-        tasks.slots * abs(runtimes[owner, name] - (elapsed_s(tasks.since, now) if tasks.since else 0.0))
+        tasks.slots * abs(runtimes[owner, name] - (seconds_between(tasks.since, now) if tasks.since else 0.0))
         for owner, name, tasks in running
     )
     return running_s + sum(slots * runtimes[owner, name] for owner, name, slots in waiting)
@@ -346,4 +346,4 @@ def _could_run_in_empty_queue(need: DemandTaskRequirement, rooms: Iterable[task_
 
 
 def _slots_of_one_task(pending_shape: StartableTasksOfEqualRequests) -> int:
-    return max(1, pending_shape.need.all_slots)
+    return max(1, pending_shape.need.slots_of_all_parts)

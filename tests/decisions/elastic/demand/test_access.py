@@ -115,5 +115,5 @@ def test_access_lists_of_a_queue_may_differ_between_hosts() -> None:
     queue = parse_cell_queue("q", {"user_lists": "NONE,[n1=staff]", "projects": "p1", "ckpt_list": "NONE"})
 
     assert queue.access == QueueAccessLists(projects=("p1",), checkpoints=())
-    assert queue.on("n1", ()).access.users == ("staff",)
-    assert [one.names_users for one in queue.accesses] == [False, True]
+    assert queue.with_values_of_host("n1", ()).access.users == ("staff",)
+    assert [one.depends_on_job_owner for one in queue.access_lists_on_all_hosts] == [False, True]

@@ -17,10 +17,10 @@ AS_USER = "gridbridge.privileged.as_user"
 SEND = {
     "intended": "privileged/campaign_owner_cluster_calls.py:submit_held_array",
     "submitted there": "batch/oar/submit.py:_parse_oarsub_answer",
-    "the answer is lost": "campaigns/store/root_ledger.py:record_job_id",
+    "the answer is lost": "campaigns/store/root_ledger.py:record_job_id_of_array",
     "noted": "privileged/send_arrays.py:release_submitted_arrays",
     "released there": "batch/oar/submit.py:release_arrays",
-    "not told": "privileged/as_user_array_arguments.py:line",
+    "not told": "privileged/as_user_array_arguments.py:printed_result_line",
 }
 DELETE = {
     "asked": "privileged/campaign_owner_cluster_calls.py:release_or_delete_array",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from gridbridge.decisions.campaigns.campaign_schedulers import SCHEDULERS, ClusterOfferToScheduler
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
-    max_array_tasks,
+    max_tasks_per_array,
     may_multislot_task_wait,
     remaining_capacity_of_clusters,
 )
@@ -27,29 +27,29 @@ class SchedulerTaskCounter:
         self.left = remaining_capacity_of_clusters(situation, campaigns, begun)
         self._situation = situation
         self._predicted = predicted
-        self._views = {view.pair: view for view in situation.there}
-        self._listed = Counter({view.pair: view.listed for view in situation.there})
+        self._views = {view.campaign_and_cluster: view for view in situation.there}
+        self._listed = Counter({view.campaign_and_cluster: view.listed for view in situation.there})
         self._arrays = Counter[CampaignCluster]()  # number of arrays that this cycle sends
         for array in begun:
             self._listed[array.campaign, array.cluster] += array.size
 
-    def tasks_to_start(self, campaign: Campaign, cluster: str) -> int:
-        return SCHEDULERS[campaign.jdl.type].to_start(self._make_offer_to_scheduler(campaign, cluster, allotted=0))
+    def count_startable_tasks(self, campaign: Campaign, cluster: str) -> int:
+        return SCHEDULERS[campaign.jdl.type].to_start(self._offer_to_scheduler(campaign, cluster, allotted=0))
 
-    def tasks_to_wait(self, campaign: Campaign, cluster: str, allotted: int) -> int:
+    def count_additional_waiting_tasks(self, campaign: Campaign, cluster: str, allotted: int) -> int:
         """Return how many tasks may wait at a cluster in addition to the `allotted` tasks."""
-        return SCHEDULERS[campaign.jdl.type].to_wait(self._make_offer_to_scheduler(campaign, cluster, allotted))
+        return SCHEDULERS[campaign.jdl.type].to_wait(self._offer_to_scheduler(campaign, cluster, allotted))
 
-    def count_tasks_sent_to_wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
+    def record_tasks_sent_to_wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
         self.left.may_wait[cluster] -= tasks
         if tasks and campaign.jdl.clusters[cluster].slots > 1:
             self.left.closed_to_wide.add(cluster)
 
-    def wants_more_tasks(self, campaign: Campaign, cluster: str, allotted: int) -> bool:
-        return self._make_offer_to_scheduler(campaign, cluster, allotted).most > allotted
+    def may_cluster_get_more_tasks(self, campaign: Campaign, cluster: str, allotted: int) -> bool:
+        return self._offer_to_scheduler(campaign, cluster, allotted).most > allotted
 
-    def take_arrays(self, campaign: Campaign, cluster: str, allotted: int) -> None:
-        pair, needed = (campaign.number, cluster), -(-allotted // max_array_tasks(self._situation, cluster))
+    def take_arrays_for_allotted_tasks(self, campaign: Campaign, cluster: str, allotted: int) -> None:
+        pair, needed = (campaign.number, cluster), -(-allotted // max_tasks_per_array(self._situation, cluster))
         self.left.arrays.take_accepted_arrays(*pair, needed - self._arrays[pair])
         self._arrays[pair] = needed
 
@@ -58,7 +58,7 @@ class SchedulerTaskCounter:
         return min(self._situation.arrays_at_once, self._arrays[pair] + self.left.arrays.remaining_arrays(*pair))
 
     def max_tasks_by_array_limits(self, campaign: Campaign, cluster: str) -> int:
-        return max_array_tasks(self._situation, cluster) * self.max_arrays_for_cluster(campaign, cluster)
+        return max_tasks_per_array(self._situation, cluster) * self.max_arrays_for_cluster(campaign, cluster)
 
     def _max_additional_waiting_tasks(self, pair: CampaignCluster, request: JdlSettingsAtCluster) -> int:
         cluster, held = pair[1], self._views.get(pair, NO_TASKS).held
@@ -67,7 +67,7 @@ class SchedulerTaskCounter:
         is_wide_one = may_one and not held and cluster not in self.left.closed_to_wide
         return max(self.left.may_wait[cluster] - held, int(is_wide_one))
 
-    def _make_offer_to_scheduler(self, campaign: Campaign, cluster: str, allotted: int) -> ClusterOfferToScheduler:
+    def _offer_to_scheduler(self, campaign: Campaign, cluster: str, allotted: int) -> ClusterOfferToScheduler:
         pair, request = (campaign.number, cluster), campaign.jdl.clusters[cluster]
         free_slots = self.left.free.free_slots_for_request(cluster, request) - self.left.unkept.get(pair, 0)
         at_once = self.max_tasks_by_array_limits(campaign, cluster)
