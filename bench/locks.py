@@ -162,7 +162,7 @@ class _Ledger(Grid):
             )
             for number, begin in enumerate(begins, start=1)
         )
-        self.failing["submit"] = ArrayTasksAlreadyInLedger("array 1 has other tasks")
+        self.failing["submit"] = ArrayTasksAlreadyInLedger("array 1 is recorded with other tasks")
 
 
 def _keep(database: StateFile, number: int, ended: tuple[TaskAttempt, ...]) -> None:

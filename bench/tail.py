@@ -24,7 +24,11 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     JobRatio,
     ListedCampaignTaskCounts,
 )
-from gridbridge.model.campaigns.speculative_attempts import CampaignLateTasks, CompetingAttempt, RunningTaskAttempt
+from gridbridge.model.campaigns.speculative_attempts import (
+    CompetingAttempt,
+    RunningTaskAttempt,
+    TasksRunningNearCampaignEnd,
+)
 
 UNLUCKY, ALPHA = 0.05, 1.2  # one attempt in 300 takes ten times its task's length
 
@@ -128,7 +132,7 @@ class Straggling:
         one = campaign(tasks, self._places, number=1, ended=ended, is_idempotent=True)
         live = tuple(self._live(now))
         sent_s = now - self._sent_at
-        tail = CampaignLateTasks(campaign=1, sent_s=sent_s, durations_s=tuple(self._took[-600:]), live=live)
+        tail = TasksRunningNearCampaignEnd(campaign=1, sent_s=sent_s, durations_s=tuple(self._took[-600:]), live=live)
         return CampaignCycleSituation(
             campaigns=(one,),
             waiting={1: len(self._left)},

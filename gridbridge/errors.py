@@ -40,7 +40,7 @@ class FileWritableByOthers(ConfigError):
     """A file that others can change is refused; `mend` is the repair command."""
 
     def __init__(self, path: str, wrong: str, mend: str) -> None:
-        super().__init__((f"others could have written {path}, for {wrong}. Read it, then run: {mend}",))
+        super().__init__((f"others could have written {path}: {wrong}. Check the file, then run: {mend}",))
         self.path = path
         self.wrong = wrong
         self.mend = mend
@@ -71,21 +71,19 @@ class TasksOnLostHost(GridbridgeError):
 
     def __init__(self, host: str, tasks: tuple[str, ...]) -> None:
         named = " ".join(tasks)
-        super().__init__(f"{host} is gone with {named}: `qdel -f {named}` ends what ran there")
+        super().__init__(f"{host} is gone with tasks {named}: `qdel -f {named}` ends these tasks")
 
 
 class SilentHostMayRunTasks(GridbridgeError):
     """A host that does not answer is not powered off, because tasks may run on the host."""
 
     def __init__(self, host: str) -> None:
-        super().__init__(f"the cell has tasks on {host}, whose daemon is silent: it stays on")
+        super().__init__(f"the cell has tasks on {host}, whose daemon is silent: the host stays on")
 
 
 class NewMachineAddressInUse(GridbridgeError):
-    """A new machine is reported with the address of another host of the site."""
-
     def __init__(self, name: str, address: str, host: str) -> None:
-        super().__init__(f"{address} is the address of {host}: {name} is not prepared there")
+        super().__init__(f"{name}: address {address} belongs to {host}; the new machine is not prepared")
 
 
 class NewHostInNoQueue(GridbridgeError):
@@ -164,7 +162,7 @@ class UnsafeRemoteFolder(GridbridgeError):
     """A remote folder is missing or unsafe; `mend` is an administrator's command."""
 
     def __init__(self, wrong: str, mend: str) -> None:
-        super().__init__(f"{wrong}; an administrator there types: {mend}")
+        super().__init__(f"{wrong}; an administrator of that host runs: {mend}")
         self.wrong = wrong
         self.mend = mend
 
@@ -205,7 +203,6 @@ class CommandFailed(GridbridgeError):
 
     @property
     def program_and_failure(self) -> str:
-        """The failed program's name with its last line of output, exit status or signal."""
         return f"{self.argv[0].rpartition('/')[2]}: {self.failure_in_words}"
 
 
@@ -215,7 +212,7 @@ class ProgramOutputTooLong(CommandFailed):
     def __init__(self, argv: tuple[str, ...], most_bytes: int, host: str = "") -> None:
         limit = f"{most_bytes >> 20} MiB" if most_bytes >> 20 else f"{most_bytes >> 10} KiB"
         where = f" at {host}" if host else ""
-        why = f"it printed more{where} than the {limit} that are read of it"
+        why = f"its output{where} is larger than {limit}, the most that is read"
         super().__init__(argv, None, b"", why.encode(), host=host)
 
 

@@ -5,7 +5,7 @@ Services use batch/batch_adapter_table, which imports all adapters.
 
 from gridbridge.model.transfer_route import EMBEDDED, GRIDENGINE, OAR, Away, Home
 
-TYPE_CHECKING = False  # not imported from typing, because importing typing takes as long as importing json
+TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -36,7 +36,6 @@ def load_refused_job_marker(home: Home) -> "RefusedJobMarker[Home]":
 
 
 def load_job_recaller(cluster: Away) -> "WaitingRemoteJobRecaller[Away] | None":
-    """Load the module that recalls waiting remote jobs; return None if the batch system can't recall."""
     return JOB_RECALLER_LOADERS[cluster.kind]() if cluster.kind in JOB_RECALLER_LOADERS else None
 
 

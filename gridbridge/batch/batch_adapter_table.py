@@ -55,7 +55,7 @@ class JobHoldControl(Protocol[Where]):
         """Return a job's state; UNSEEN if the job does not exist."""
 
 
-class HeldJobSubmission(Protocol[Where]):
+class HeldJobSubmissionAndLookup(Protocol[Where]):
     """Submits held jobs and arrays, and finds held jobs whose submission was not answered."""
 
     def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
@@ -72,13 +72,13 @@ class HeldJobSubmission(Protocol[Where]):
         """Return a job's owner and account string (qsub -A); both are empty if the job does not exist."""
 
 
-class JobSubmissionAndControl(HeldJobSubmission[Where], JobHoldControl[Where], Protocol[Where]):
+class JobSubmissionAndControl(HeldJobSubmissionAndLookup[Where], JobHoldControl[Where], Protocol[Where]):
     """Submits and controls jobs of the calling user.
 
     If the cluster does not obey, all methods but `submit_held_job` raise CommandFailed or ParseError.
     """
 
-    HAS_QSTAT: bool  # whether jobs can call Grid Engine's commands, such as qstat
+    HAS_QSTAT: bool
 
     def rename_and_release(self, where: Where, job: str, name: str, /) -> None:
         """Release a held job, and give the job its final name if the batch system can rename jobs."""
@@ -93,7 +93,7 @@ class JobSubmissionAndControl(HeldJobSubmission[Where], JobHoldControl[Where], P
         """Delete a job in any state; a missing job is no error."""
 
 
-class CampaignArrayJobControl(HeldJobSubmission[Where], Protocol[Where]):
+class CampaignArrayJobControl(HeldJobSubmissionAndLookup[Where], Protocol[Where]):
     def find_duplicate_arrays(self, where: Where, transfer: str, owner: str, array: str, /) -> list[str]:
         """Return the ids of a user's held arrays with the submission name `transfer`, except `array` itself."""
 
@@ -165,9 +165,7 @@ class ClusterStatusReader(Protocol[Where]):
 
 
 class RefusedJobMarker(Protocol[Where]):
-    """Marks a refused job, so that the job stays at home."""
-
-    REFUSED: str  # context variable with the reason of a job's refusal by remote clusters
+    REFUSED: str  # name of the context variable that says why remote clusters refused a job
 
     def keep_refused_job_home(
         self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
@@ -198,7 +196,7 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
 
     submit: "JobSubmissionAndControl[ClusterAddress]"
     status: "ClusterStatusReader[ClusterAddress]"
-    # returns a cluster's version, clock offset and slots, or why there is no answer; the number is the present time
+    # returns facts of a cluster, or why the cluster does not answer; the float is the present time
     query_cluster_facts: Callable[[ClusterAddress, float], ClusterFacts]
     # returns why the batch system can't satisfy a request; empty if no reason is known
     explain_request_refusal: Callable[[JobRequest], str]
@@ -217,16 +215,15 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
     end_watcher_command: Callable[[ClusterAddress], tuple[str, ...]] | None = None
     # yields the ids of ended jobs over a permanent ssh connection; yields an empty list about once a second
     listen_for_job_ends: Callable[[ClusterAddress], Iterator[list[int]]] | None = None
-    # returns a dict from the id of each existing job to the account string, which shows whether a job id was reused
+    # returns {job id: account string} of the existing jobs; the account string shows whether a job id was reused
     query_job_accounts: Callable[[ClusterAddress, tuple[int, ...]], dict[int, str]] | None = None
-    # returns the client programs' outputs that the balancer needs, with times in UTC, and the name of the master's host
+    # returns the outputs that the balancer reads, with times in UTC, and the host name of the master
     query_demand_outputs: Callable[[ClusterAddress], tuple[SavedBatchProgramOutputs, str]] | None = None
-    # returns the slots of each transfer queue; None: `gridbridge setup` makes the queues, not the cluster's owner
+    # returns each transfer queue's slots; None if `gridbridge setup`, not the cluster's owner, makes the queues
     list_transfer_queues: Callable[[ClusterAddress], dict[str, int]] | None = None
-    # returns the sh line that sets a cell's environment variables
     shell_environment_line: Callable[[ClusterAddress], str] | None = None
-    shows_suspension: bool = False  # whether the job list shows that a remote job is suspended
-    # whether the balancer can't create nodes, and root or the batch system switches nodes off
+    shows_suspension: bool = False
+    # whether the set of nodes is fixed; root or the batch system switches nodes off
     has_fixed_nodes: bool = False
 
 
@@ -277,7 +274,7 @@ EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccess] = BatchSystemAdapter(
     list_transfer_queues=embedded_status.list_transfer_queues,
 )
 ADAPTERS = cast(
-    "Mapping[str, BatchSystemAdapter[Away]]",  # safe, because each adapter gets only addresses of its own kind
+    "Mapping[str, BatchSystemAdapter[Away]]",  # each adapter gets only addresses of its own kind
     {ClusterKind.GRIDENGINE: GRIDENGINE, ClusterKind.OAR: OAR, ClusterKind.EMBEDDED: EMBEDDED},
 )
 

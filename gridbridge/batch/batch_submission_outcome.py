@@ -16,7 +16,7 @@ class JobSubmissionOutcome:
 
 
 class JobSubmissionResult:
-    """A submission's outcome, with the remote job id or a one-line reason."""
+    """What became of a submission: the remote job id, or the reason in one line."""
 
     __slots__ = ("reason", "remote_id", "result")
 

@@ -20,7 +20,7 @@ class CampaignArrayScriptTask:
         self.attempt = attempt
         self.parameters = parameters  # the first parameter is the task's name
         self.copy = 0  # number of the speculative attempt; 0: an ordinary attempt
-        self.label = ""  # name that a prologue or epilogue has instead of a number; empty: an ordinary task
+        self.label = ""  # a prologue or epilogue has this name instead of a number; empty: an ordinary task
 
 
 def write_campaign_array_script(settings: dict[str, str], tasks: tuple[CampaignArrayScriptTask, ...]) -> bytes:

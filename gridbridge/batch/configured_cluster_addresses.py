@@ -27,7 +27,7 @@ from gridbridge.shell import ssh
 
 
 def configured_cluster_address(policy: Policy, name: str) -> transfer_route.Away:
-    if name not in policy.clusters:  # an administrator has removed the cluster's section meanwhile
+    if name not in policy.clusters:  # an administrator may have removed the cluster's section
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     return REACHED[policy.clusters[name].kind](policy, name)
 
@@ -139,7 +139,7 @@ def _format_claim_settings(policy: Policy, cluster: ClusterSection) -> str:
 
 def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
     rules, own = policy.maps.get(cluster, {}), policy.queues.get(queue)
-    asks = own.asks if own else QueueDefaultRequests()  # gridbridge.toml may lack the queue by now
+    asks = own.asks if own else QueueDefaultRequests()  # the queue may have been removed from gridbridge.toml
     if policy.clusters[cluster].kind is ClusterKind.OAR:
         return RequestMapping(
             _add_default_requests_to_rules(_oar_mapping_rules(cluster, rules), asks)
@@ -179,7 +179,7 @@ def _oar_mapping_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], Requ
     for (kind, name), rule in oar_rules.items():
         remote_name = rule.to or name
         if kind == RESOURCE and remote_name == oar_commands.WALLTIME:
-            rule.to = remote_name  # set although the name stays the same, because a rule without keys is not published
+            rule.to = remote_name  # a rule without keys would not be published, so `to` is set
         elif kind == RESOURCE and not remote_name.startswith(oar_commands.LEVEL):
             rule.relation = rule.relation or "="
     return {**oar_rules, (RESOURCE, ANY): RequestMappingRule(reject=missing)}

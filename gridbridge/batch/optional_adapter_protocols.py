@@ -43,13 +43,13 @@ class CampaignArrayEndReader(Protocol[Where]):
 class LocalTaskRestartGuard(Protocol[Where]):
     """Keeps a transferred task from starting again; calls may be repeated, and raise CommandFailed."""
 
-    def allow_task_restart(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
+    def remove_home_start_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
         """Remove a task's guard, so that the task may start again."""
 
     def pin_and_release_task(self, where: Where, local: TransferAttemptId, queue: str, guard: str, /) -> None:
         """Restrict a task to the transfer queue of the task's remote job, and remove the task's guard."""
 
-    def prevent_task_restart(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
+    def set_home_start_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
         """Guard a task by a hold or a start time far in the future, so that the task does not start again."""
 
     def query_job_requests(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
@@ -87,7 +87,7 @@ class LocalTaskRestartGuard(Protocol[Where]):
 
 class RemoteClusterSetupReader(Protocol[Where]):
     HAS_OPERATORS: bool  # whether the service account may act on all users' jobs
-    HAS_ENVIRONMENTS: bool  # whether requests name parallel environments
+    HAS_ENVIRONMENTS: bool
 
     def count_batch_slots(self, where: Where, /) -> int:
         """Return the number of the cluster's slots that remote jobs may use."""
@@ -121,7 +121,7 @@ class JobAccountingReader(Protocol[Where]):
     def query_accounting_records(self, where: Where, job_id: int, /) -> tuple[JobRunAccounting, ...]:
         """Return the accounting records of all tasks and runs of a job."""
 
-    def parse_lines_with_account_prefix(
+    def parse_records_by_account_prefix(
         self, data: bytes, prefix: str, /
     ) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
         """Return (line, record) pairs of accounts that begin with `prefix`, and the number of bad lines."""
@@ -156,8 +156,6 @@ class UserJobQueriesAndChanges(Protocol[Where]):
 
 
 class TransferQueueSetupReader(Protocol[Where]):
-    """Reads a cell for `gridbridge setup`, which makes transfer queues."""
-
     def read_home_setup(self, where: Where, of_host: str, /) -> CellQconfSettings:
         """Return the cell's queues, hosts and other objects that a transfer queue on a host involves."""
 

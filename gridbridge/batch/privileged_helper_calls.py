@@ -12,7 +12,7 @@ SUDO = ("/usr/bin/sudo", "-n")
 SUDO_AS_USER = (*SUDO, AS_USER)
 ALONE = (PYTHON, "-I", "-m", "gridbridge.privileged.as_user")
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-PATIENCE_S = 60.0  # gridbridge-as-user has shorter limits for each of its commands
+PATIENCE_S = 60.0  # longer than gridbridge-as-user's limit for any command
 _is_personal = False
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ def run_gridbridge_as_root(*words: str) -> None:
 
 def choose_sudo_or_direct_user_call(policy: Policy) -> None:
     """Make this process run gridbridge-as-user by sudo, or directly as the current user."""
-    global _is_personal  # a setting of the whole process
+    global _is_personal
     _is_personal = policy.is_single_user_site
 
 

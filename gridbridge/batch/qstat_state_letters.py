@@ -2,7 +2,7 @@
 
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 
-TYPE_CHECKING = False  # not imported from typing, because importing typing takes as long as importing json
+TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
     from collections.abc import Collection
 

@@ -3,10 +3,10 @@
 from gridbridge.shell.program_runs import quote_for_sh
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
-FIRST = b"{ gb_write_script &&"  # first line of job.sh that prepares the job
+FIRST = b"{ gb_write_script &&"  # line of job.sh at which the job's preparation begins
 PROGRAM = b'chmod 755 "$gb_script"'  # line of job.sh that makes the script executable
 QUIET = "/dev/null"
-C_SHELLS = ("csh", "tcsh")  # shells that accept -l only as the single argument
+C_SHELLS = ("csh", "tcsh")  # shells that accept -l only as the sole argument
 BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # shells in which NAME of `-c COMMAND NAME` becomes $0
 EMPTY = '""'
 AS_TYPED = ("utf-8", "surrogateescape")  # leaves a user's bytes unchanged, even if the bytes are not UTF-8

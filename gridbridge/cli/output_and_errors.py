@@ -28,7 +28,7 @@ STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold re
 
 def print_line(text: str = "") -> None:
     """Print one line; raise StandardOutputReaderGone or StandardOutputUnwritable."""
-    if sys.stdout is None:  # closed by the shell: >&-
+    if sys.stdout is None:  # the shell has closed it (>&-)
         raise StandardOutputUnwritable("standard output: closed")
     try:
         sys.stdout.write(f"{text}\n")
@@ -120,7 +120,7 @@ DATED = ("gridbridge", "gridbridge-balance")  # cron appends errors of these pro
 DONE, ERROR = 0, 2
 OF_CLUSTERS = ("q", "oar")  # prefixes of Grid Engine's and OAR's programs
 INTERRUPTED = 130  # a shell's exit status for SIGINT
-OBJECTS = 50_000  # allocations before a garbage collection; the default number slows the loading of modules
+OBJECTS = 50_000  # allocations between garbage collections; the default slows the loading of modules
 READER_GONE = 141  # a shell's exit status for SIGPIPE
 
 _log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ def run_command_reporting_errors(command: click.Command, name: str) -> None:
     gc.set_threshold(OBJECTS)
     status = _run_step_reporting_errors(name, partial(_run_click_command, command, name))
     status = _run_step_reporting_errors(name, flush_output, status)
-    gc.freeze()  # no garbage collection at exit
+    gc.freeze()  # avoids a garbage collection at exit
     sys.exit(status)
 
 
@@ -143,7 +143,7 @@ def _run_click_command(command: click.Command, name: str) -> int:
         is_reader_gone = sys.stdout is not stdout  # click has replaced stdout after a broken pipe
         return READER_GONE if is_reader_gone else int(ended.code or DONE)
     except OSError:
-        flush_output()  # click itself prints help, and a failure to print help shows here
+        flush_output()  # the error may come from click, which prints help itself
         raise
 
 
@@ -164,7 +164,7 @@ def _run_step_reporting_errors(name: str, step: Callable[[], int | None], status
         return _report_error(name, f"{error}{remedy}")
     except GridbridgeError as error:
         return _report_error(name, str(error))
-    except Exception as error:  # the boundary: no caller could handle the error
+    except Exception as error:  # no caller could handle the error
         _log.debug("unexpected", exc_info=True)
         hint = "; --debug shows where" if name in DEBUGS else ""
         return _report_error(name, f"unexpected {type(error).__name__}: {describe_error(error)}{hint}")

@@ -27,4 +27,4 @@ def find_config_problems(sections: section_parsing.Table) -> Iterator[str]:
     for name in section_parsing.subtable_or_empty(sections, "campaigns"):
         if CLUSTER_NAME.holds(name) and name not in clusters:
             names = ", ".join(clusters) or "none is defined"
-            yield f"[campaigns.{section_parsing.format_toml_key(name)}]: undefined; a cluster ({names})"
+            yield f"[campaigns.{section_parsing.format_toml_key(name)}]: undefined; expected a cluster ({names})"

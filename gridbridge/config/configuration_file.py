@@ -88,7 +88,7 @@ def _toml_error_with_line(error: ValueError, raw: bytes) -> str:
     text = str(error)
     if match := _SECTION_TWICE.match(text):
         name = ".".join(re.findall(r"'([^']*)'", match[1]))
-        text = f"a second section [{name}]{match[2]}: move keys to the first section"
+        text = f"a second section [{name}]{match[2]}: move its keys to the first section"
     return text.replace("at end of document", f"at line {len(raw.splitlines())}, the end")
 
 

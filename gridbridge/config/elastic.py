@@ -41,7 +41,7 @@ POOL_OVERRIDES = ("image", "size")  # keys of a provider that each pool may set 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderKindKeys:
     has: tuple[str, ...]
-    needs: Mapping[str, str]  # required keys with their expected form
+    needs: Mapping[str, str]
 
 
 FORMS = {"program": FILE, "broadcast": PLACE, "bmc": PLACE, "mac": MAC, "password_file": FILE}
@@ -110,11 +110,11 @@ def _missing_and_foreign_provider_keys(
 ) -> Iterator[str]:
     for key, right in keys.needs.items():
         if not table.get(key):
-            yield f"{key}: missing; {right}"
+            yield f"{key}: missing; expected {right}"
     for key in foreign:
         value = table.get(key, PROVIDER_DEFAULTS.get(key, ""))
         if value != PROVIDER_DEFAULTS.get(key, ""):
-            right = f"its keys are {', '.join(keys.has)}" if keys.has else "no such key"
+            right = f"one of the keys {', '.join(keys.has)}" if keys.has else "no such key"
             yield f"{key}{ConfigKeyProblem(value, wrong, right)}"
 
 
@@ -130,11 +130,11 @@ def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     is_cloud = bool(name) and _provider_kind(provider) is not ProviderKind.COMMAND
     for key in POOL_OVERRIDES if is_cloud else ():
         if not (pool.get(key) or provider.get(key)):
-            yield f"{key}: missing; here or in [provider.{format_toml_key(str(name))}]"
+            yield f"{key}: missing; expected here or in [provider.{format_toml_key(str(name))}]"
     for key in () if is_cloud else (*POOL_OVERRIDES, "host_key"):
         if value := pool.get(key):
             wrong = "with kind command" if name else "without a provider"
-            yield f"{key}{ConfigKeyProblem(value, wrong, 'only for a provider of kind ec2 or libcloud')}"
+            yield f"{key}{ConfigKeyProblem(value, wrong, 'a provider of kind ec2 or libcloud')}"
 
 
 def _machine_makers_and_power_switches(providers: Table) -> tuple[list[str], list[str]]:
@@ -146,7 +146,7 @@ def _machine_makers_and_power_switches(providers: Table) -> tuple[list[str], lis
 def _powered_host_problems(host: Table, providers: Table) -> Iterator[str]:
     name, (_, switches) = host.get("provider"), _machine_makers_and_power_switches(providers)
     if not name:
-        yield "provider: missing; a provider of kind power"
+        yield "provider: missing; expected a provider of kind power"
     elif name not in switches:
         names = ", ".join(switches) or "none is defined"
         yield f"provider{ConfigKeyProblem(name, 'undefined', f'a provider of kind power ({names})')}"
@@ -198,4 +198,4 @@ def _demand_schedule_problems(schedule: object) -> Iterator[str]:
     for entry in filter(None, schedule.split(", ")):
         least, _, most = entry.rpartition(" ")[2].partition("-")
         if int(least) > int(most):
-            yield f"[demand] schedule: {entry!r}; expected the least nodes first"
+            yield f"[demand] schedule: {entry!r}; expected the smaller number first"

@@ -36,7 +36,7 @@ SECRET = re.compile('://[^"]*(@|password=)[^"]*')
 
 class ConfigKeyProblem(ValueError):
     def __init__(self, value: object, wrong: str, right: str, part: str = "") -> None:
-        super().__init__(f"{part} = {shorten_and_redact_value(value)}: {wrong}; {right}")
+        super().__init__(f"{part} = {shorten_and_redact_value(value)}: {wrong}; expected {right}")
 
 
 def describe_allowed_values(key: Field[object]) -> str:
@@ -91,7 +91,7 @@ def subtable_or_empty(tables: Table, name: str) -> Table:
 
 S = TypeVar("S", bound="DataclassInstance")
 MAPS = "map"
-NO_SECTION = "not a section; its keys stand below"
+NO_SECTION = "not a section; expected keys below"
 
 _CONVERTER = Converter(forbid_extra_keys=True, detailed_validation=True)
 
@@ -135,13 +135,13 @@ class NamedSections(Generic[S]):
             return
         if keys := _find_keys_without_section_name(content, self.kind):
             written = ", ".join(map(format_toml_key, keys))
-            yield f"[{self.name}] {written}: below a section without a name; {self.title}"
+            yield f"[{self.name}] {written}: below a section without a name; expected below {self.title}"
         for name, table in content.items():
             if name in keys:
                 continue
             title = f"{self.name}.{format_toml_key(name)}"
             if not self.form.holds(name):
-                yield f"[{title}]: wrong name; {self.form.right}"
+                yield f"[{title}]: wrong name; expected {self.form.right}"
             yield from find_problems_within_section(title, table, self.kind, self.title)
 
     def read(self, content: Table) -> dict[str, S]:
@@ -183,7 +183,7 @@ class CapabilityConfigModule(Protocol):
 
 
 def find_misplaced_keys(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Iterator[str]:
-    """Report each key in a section to which the key does not belong, with the sections that have the key."""
+    """Report each key in a wrong section, with the sections to which the key belongs."""
     judged = [group for group in groups if isinstance(group, UnnamedSection | NamedSections)]
     names = {group.title: {key.name for key in fields(group.kind)} for group in judged}
     for group in (group for group in judged if isinstance(group, UnnamedSection)):
@@ -205,7 +205,7 @@ def find_keys_above_sections(sections: Table, groups: Iterable[SectionGroupOfOne
         if singles or name not in (group.name for group in judged):
             titles = singles or [group.title for group in homes]
             right = " or ".join(titles) if titles else "a section that has it"
-            yield name, f"{format_toml_key(name)}: a key above every section; below {right}"
+            yield name, f"{format_toml_key(name)}: a key above every section; expected below {right}"
 
 
 def drop_nameless_section_values(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Table:
@@ -256,7 +256,7 @@ def _describe_section_parse_errors(errors: Sequence[Exception], kind: "type[Data
         if isinstance(error, ConfigKeyProblem):
             yield f"{key.name}{error}"
         elif [key.name] not in meant.values():
-            yield f"{key.name}: missing; {describe_allowed_values(key)}"
+            yield f"{key.name}: missing; expected {describe_allowed_values(key)}"
 
 
 @cache
@@ -278,14 +278,14 @@ def _config_value_checker(key: Field[object]) -> Callable[[object, object], obje
 
 
 def _check_values_of_text_table(table: dict[str, object], key: Field[object]) -> None:
-    """Refuse texts of a wrong form, and a remote account of two users, which would hide a job's owner."""
+    """Refuse malformed texts, and a remote account of two users, which would hide a job's owner."""
     form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccounts
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():
         if not (named.holds(name) and isinstance(value, str) and form.holds(value)):
             raise ConfigKeyProblem(value, "wrong form", form.right, f".{format_toml_key(name)}")
         if is_users and list(table.values()).count(value) > 1:
-            raise ConfigKeyProblem(value, "the account of two people", form.right, f".{format_toml_key(name)}")
+            raise ConfigKeyProblem(value, "the account of several people", form.right, f".{format_toml_key(name)}")
 
 
 def _config_value_fault(value: object, key: Field[object]) -> str:

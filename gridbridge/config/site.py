@@ -20,15 +20,15 @@ from gridbridge.model.site_configuration import MAX_PORT, ClusterKind, ClusterSe
 A_PORT = f"a whole number, 1 to {MAX_PORT}"
 NEEDS_PORTS = dict.fromkeys(("qmaster_port", "execd_port"), A_PORT)
 OF_CELLS = ("root", "cell", *NEEDS_PORTS)  # keys that only Grid Engine clusters have
-NO_FOLDER = {"folder": "only an embedded cluster has a folder"}
-NO_PUSH = "none: jobs of an embedded cluster see the spool"
+NO_FOLDER = {"folder": "no folder, which only embedded clusters have"}
+NO_PUSH = "none, because jobs of an embedded cluster see the spool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterKindKeys:
     needs: Mapping[str, str]  # required keys, with their expected form
     lacks: Mapping[str, str]  # forbidden keys, with the reason
-    pushes: Mapping[JobEndPushKind, str]  # for each unsupported value of key `push`: the values expected instead
+    pushes: Mapping[JobEndPushKind, str]  # {unsupported value of key `push`: values expected instead}
     has_claims: bool = True  # whether claims are needed, because the cluster may be unreachable
     stands_alone: bool = False  # whether all clusters of the site must be of this kind
     asks_by_rule: bool = False  # whether each requested resource needs a mapping rule, as at OAR
@@ -41,14 +41,14 @@ OF_KIND = {
     ),
     ClusterKind.OAR: ClusterKindKeys(
         needs={},
-        lacks=dict.fromkeys((*OF_CELLS, "spool_shared", "remote_spool_dir"), "only a Grid Engine cluster has this key")
+        lacks=dict.fromkeys((*OF_CELLS, "spool_shared", "remote_spool_dir"), "this key only for Grid Engine")
         | NO_FOLDER,
         pushes={JobEndPushKind.QEVENT: "none, or oar by ssh"},
         asks_by_rule=True,
     ),
     ClusterKind.EMBEDDED: ClusterKindKeys(
         needs={"folder": "the absolute path of the cluster's folder"},
-        lacks=dict.fromkeys((*OF_CELLS, "ssh", "users", "accounting"), "an embedded cluster has no such key"),
+        lacks=dict.fromkeys((*OF_CELLS, "ssh", "users", "accounting"), "no such key"),
         pushes={JobEndPushKind.QEVENT: NO_PUSH, JobEndPushKind.OAR: NO_PUSH},
         has_claims=False,
         stands_alone=True,
@@ -83,7 +83,7 @@ def _cluster_kind_problems(cluster: Table) -> Iterator[str]:
     keys, wrong = config_keys_of_cluster_kind(cluster), f"with kind {batch_system_of_cluster_section(cluster)}"
     for name, right in keys.needs.items():
         if not cluster.get(name):
-            yield f"{name}: missing; {right}"
+            yield f"{name}: missing; expected {right}"
     for name, right in keys.lacks.items():
         if value := cluster.get(name):
             yield f"{name}{ConfigKeyProblem(value, wrong, right)}"
@@ -98,25 +98,25 @@ def _embedded_mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
     if config_keys_of_cluster_kind(cluster).stands_alone != (
         bool(local) and config_keys_of_cluster_kind(local).stands_alone
     ):
-        right = "all clusters of a site are embedded, or none"
-        yield f"kind{ConfigKeyProblem(kind, f'where the local cluster is {home}', right)}"
+        right = "all clusters of a site embedded, or none"
+        yield f"kind{ConfigKeyProblem(kind, f'the local cluster is {home}', right)}"
 
 
 def _cluster_ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     address, users = cluster.get("ssh", ""), cluster.get("users", {})
     push = cluster.get("push", JobEndPushKind.NONE)
     if push == JobEndPushKind.OAR and not address:
-        yield f"push{ConfigKeyProblem(push, 'without ssh', 'none: OAR reports ends only by ssh')}"
+        yield f"push{ConfigKeyProblem(push, 'without ssh', 'none, because OAR reports ends only by ssh')}"
     if users and not address:
-        yield f"users{ConfigKeyProblem(users, 'without ssh', 'only a cluster by ssh has other account names')}"
+        yield f"users{ConfigKeyProblem(users, 'without ssh', 'other account names only at a cluster by ssh')}"
     if not address:
         return
     if is_local:
-        yield f"ssh{ConfigKeyProblem(address, 'the local cluster', 'commands of the local cluster run here')}"
+        yield f"ssh{ConfigKeyProblem(address, 'the local cluster', 'none, because its commands run here')}"
     if cluster.get("spool_shared") is True:
-        yield f"spool_shared{ConfigKeyProblem(True, 'with ssh', 'false: users have other uids at a cluster by ssh')}"
+        yield f"spool_shared{ConfigKeyProblem(True, 'with ssh', 'false, as users have other uids at this cluster')}"
     if push == JobEndPushKind.QEVENT:
-        yield f"push{ConfigKeyProblem(push, 'with ssh', 'none: a cluster by ssh is queried at intervals')}"
+        yield f"push{ConfigKeyProblem(push, 'with ssh', 'none, as this cluster is queried at intervals')}"
 
 
 def _cluster_claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _cluster_claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
         return
     if is_local or not config_keys_of_cluster_kind(cluster).has_claims:
         wrong = "the local cluster" if is_local else f"with kind {batch_system_of_cluster_section(cluster)}"
-        yield f"claim{ConfigKeyProblem(claim, wrong, 'none: this cluster is always reachable')}"
+        yield f"claim{ConfigKeyProblem(claim, wrong, 'none, because this cluster is always reachable')}"
     elif claim == JobClaimKind.FILE and cluster.get("spool_shared") is not True:
         right = "grant" if cluster.get("ssh") else "spool_shared = true"
         yield f"claim{ConfigKeyProblem(claim, 'without a shared spool', right)}"

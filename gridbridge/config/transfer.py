@@ -35,12 +35,12 @@ from gridbridge.model.transfer.transfer_config_sections import (
 WALLTIME = "h_rt"  # the resource that limits a job's run time; every OAR server has such a limit
 TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # time limits of queue_conf(5)
 SLOTS = ("/nodes", "/network_address", "/resource_id")  # OAR's names for the levels of a job's `-l` request
-EXCLUDES = {  # keys of a mapping rule, each with keys that contradict it
+EXCLUDES = {  # {key of a mapping rule: keys that contradict it}
     "reject": ("to", "scale", "unit", "relation", "default", "drop", "require", "spread"),
     "drop": ("to", "scale", "unit", "relation", "default"),
     "require": ("default",),
 }
-NO_KIND = "unknown kind; resource, pe, project or queue"
+NO_KIND = "unknown kind; expected resource, pe, project or queue"
 NO_NAME = "no rule; expected a section with a name below"
 
 
@@ -50,9 +50,9 @@ def find_request_mapping_problems(sections: Table) -> Iterator[str]:
         title, by_rule = f"{MAPS}.{format_toml_key(cluster)}", _needs_rule_for_each_resource(clusters, cluster)
         if cluster not in clusters or cluster == local:
             wrong = "the local cluster" if cluster == local else "undefined"
-            yield f"[{title}]: {wrong}; the name of a remote [cluster.NAME]"
+            yield f"[{title}]: {wrong}; expected the name of a remote [cluster.NAME]"
         if not isinstance(kinds, dict):
-            yield f"[{title}]: no rules; [{title}.KIND.NAME], the kinds are {', '.join(KINDS)}"
+            yield f"[{title}]: no rules; expected [{title}.KIND.NAME] with a kind of {', '.join(KINDS)}"
             continue
         for kind, rules in kinds.items():
             if kind not in KINDS or not isinstance(rules, dict):
@@ -63,7 +63,9 @@ def find_request_mapping_problems(sections: Table) -> Iterator[str]:
                 yield from _spread_key_without_oar_problems(f"{title}.{kind}", rules)
             if kind == request_mapping_rules.RESOURCE:
                 yield from _time_unit_problems(f"{title}.{kind}", rules, (WALLTIME,) if by_rule else TIMES)
-                yield from (_oar_level_problems if by_rule else _oar_only_key_problems)(f"{title}.{kind}", rules)
+                yield from (_oar_walltime_and_level_problems if by_rule else _oar_only_key_problems)(
+                    f"{title}.{kind}", rules
+                )
     yield from _queue_mapping_problems(sections)
 
 
@@ -84,7 +86,7 @@ def _queue_mapping_problems(sections: Table) -> Iterator[str]:
             if by_rule:
                 yield from _oar_value_problems(entry, resource, rule)
             if by_rule and resource not in (*rules, WALLTIME):
-                right = f"[{MAPS}.{cluster}.resource.{resource}] has to say what it is there"
+                right = f"a rule [{MAPS}.{cluster}.resource.{resource}]"
                 yield _key_problem(entry, "no rule", right)
 
 
@@ -92,7 +94,7 @@ def _spread_key_without_oar_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         if spread := subtable_or_empty(rules, name).get("spread"):
             entry = (f"{title}.{format_toml_key(name)}", "spread", spread)
-            yield _key_problem(entry, "not an OAR cluster", "empty: the remote allocation_rule applies")
+            yield _key_problem(entry, "not an OAR cluster", "empty, because the remote allocation_rule applies")
 
 
 def _default_request_problems(entry: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:
@@ -121,19 +123,19 @@ def _time_unit_problems(title: str, rules: Table, times: tuple[str, ...]) -> Ite
         if remote_name in times and unit not in ("", "s", grid_engine_amounts.CLOCK):
             entry = (f"{title}.{format_toml_key(name)}", "unit", unit)
             yield _key_problem(
-                entry, f"{remote_name} is in seconds there", f"s or {grid_engine_amounts.CLOCK}, or empty"
+                entry, f"{remote_name} is in seconds at the cluster", f"s or {grid_engine_amounts.CLOCK}, or empty"
             )
 
 
-def _oar_level_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find keys and values that can't be used in rules for OAR's walltime and for levels of `-l`."""
+def _oar_walltime_and_level_problems(title: str, rules: Table) -> Iterator[str]:
+    """Find wrong keys and values in mapping rules for OAR's walltime, and in rules for levels of `-l`."""
     for name in rules:
         rule = subtable_or_empty(rules, name)
         section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)
         if remote_name in SLOTS:
             yield _key_problem((section, "to", remote_name), "the slots of a job request this level", "another level")
         is_level = remote_name.startswith("/")
-        reason = f"{remote_name} is requested by number" if is_level else "a walltime is a limit"
+        reason = f"{remote_name} is requested by number" if is_level else "a walltime is always an upper limit"
         for key in ("relation", "unit") if is_level else ("relation",):
             if (is_level or remote_name == WALLTIME) and (value := rule.get(key)):
                 yield _key_problem((section, key, value), reason, "empty")
@@ -156,7 +158,7 @@ def _oar_only_key_problems(title: str, rules: Table) -> Iterator[str]:
         rule, section = subtable_or_empty(rules, name), f"{title}.{format_toml_key(name)}"
         if relation := rule.get("relation"):
             yield _key_problem(
-                (section, "relation", relation), "not an OAR cluster", "empty: Grid Engine defines comparisons"
+                (section, "relation", relation), "not an OAR cluster", "empty, because Grid Engine defines comparisons"
             )
         if str(remote_name := rule.get("to", "")).startswith("/"):
             yield _key_problem((section, "to", remote_name), "not an OAR cluster", REMOTE_NAME_FORMAT.right)
@@ -167,7 +169,7 @@ def _mapping_rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]
     for name, table in rules.items():
         rule = f"{title}.{format_toml_key(name)}"
         if not form.holds(name):
-            yield f"[{rule}]: wrong name; {form.right}"
+            yield f"[{rule}]: wrong name; expected {form.right}"
         mistakes = list(find_problems_within_section(rule, table, section))
         yield from mistakes or _mapping_rule_contradictions(rule, name, kind, subtable_or_empty(rules, name))
     yield from _mapping_cycle_problems(title, rules)
@@ -194,7 +196,7 @@ def _default_amount_problems(entry: tuple[str, str, object], rule: Table) -> Ite
         if default and _is_amount_converted(rule) and not grid_engine_amounts.is_unlimited_grid_engine_amount(default):
             grid_engine_amounts.parse_grid_engine_amount(default)
     except ParseError as error:
-        yield _key_problem(entry, "not an amount that can be scaled or converted", str(error))
+        yield _key_problem(entry, f"impossible to convert: {error}", "an amount")
 
 
 def _is_amount_converted(rule: Table) -> bool:
@@ -212,7 +214,7 @@ def _duplicate_remote_name_problems(title: str, rules: Table) -> Iterator[str]:
         if remote_name in sources:
             entry = (f"{title}.{format_toml_key(name)}", "to", remote_name)
             yield _key_problem(
-                entry, f"{sources[remote_name]} gets the same name", "another name, or drop one resource"
+                entry, f"{sources[remote_name]} gets the same name", "another name, or one of the resources dropped"
             )
         sources.setdefault(remote_name, name)
 
@@ -273,7 +275,7 @@ def _transfer_queue_problems(sections: Table) -> Iterator[str]:
             continue
         for key in () if subtable_or_empty(clusters, cluster).get("ssh") else ("stage_in", "stage_out"):
             if value := queue.get(key):
-                yield _key_problem((title, key, value), "without ssh", "files are staged only by ssh")
+                yield _key_problem((title, key, value), "without ssh", "empty, because files are staged only by ssh")
 
 
 def _poller_staleness_problems(poller: Table) -> Iterator[str]:

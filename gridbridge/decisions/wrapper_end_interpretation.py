@@ -4,9 +4,9 @@ from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer_messages_in_spool import ERROR, REQUEUE, TransferFailureCause
 
 CANNOT_START_STATUS = 200  # the cluster could not start the job; the end message has the reason
-JOB_STATUS_BY_WRAPPER_STATUS = {199: REQUEUE, 200: ERROR}  # the wrapper replaces 99 by 199, and 100 by 200
-STATUS_BY_SIGNAL = {63: 199, 64: 200}  # exit status that each signal of the wrapper stands for
-PREEMPTION_SIGNALS = (55, 56)  # signals with which the wrapper of a preempted task ends
+JOB_STATUS_BY_WRAPPER_STATUS = {199: REQUEUE, 200: ERROR}  # a wrapper reports status 99 as 199, 100 as 200
+STATUS_BY_SIGNAL = {63: 199, 64: 200}  # exit status, by the signal that ended the wrapper
+PREEMPTION_SIGNALS = (55, 56)  # signals that end the wrapper of a preempted task
 # A wrapper that can't start its job and can't write the reason kills itself with one of these signals.
 START_FAILURE_SIGNALS = {
     57: (TransferFailureCause.JOB, "can not change to its working directory"),

@@ -35,11 +35,11 @@ def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProg
     """
     name = policy.site.cluster
     if not name:
-        raise ConfigError(("[site] cluster is empty: no cluster is the site's own",))
+        raise ConfigError(("[site] cluster is empty; expected the name of the home cluster",))
     cluster = configured_cluster_address(policy, name)
     query_outputs = batch_adapter_of_cluster(cluster).query_demand_outputs
     if query_outputs is None:
-        raise ConfigError((f"[cluster.{name}] kind: {cluster.kind}: the balancer has no nodes to add or remove",))
+        raise ConfigError((f"[cluster.{name}] kind: {cluster.kind}: the balancer can't manage clusters of this kind",))
     try:
         documents, master = query_outputs(cluster)
     except GridbridgeError as error:
@@ -78,7 +78,7 @@ def _parse_cell_snapshot_and_configuration(
     return cell, layout
 
 
-STEPS = 32  # at most this many steps of 8 MiB in a round; 32 steps take three seconds
+STEPS = 32  # limit of 8 MiB steps per round; 32 steps take three seconds
 
 
 def read_stored_task_ends(path: str) -> RecentlyEndedTasks:

@@ -31,7 +31,6 @@ class GanetiTextLine:
         return ParseError(f"{self.where}: {problem}; expected {right}")
 
     def require_nonempty_field(self, at: int, name: str) -> str:
-        """Return a field that must not be empty."""
         if not self.fields[at]:
             raise self.invalid_field_error(f"{name} is empty", "a name")
         return self.fields[at]
@@ -48,7 +47,6 @@ class GanetiTextLine:
         return value
 
     def parse_yes_or_no_field(self, at: int, name: str) -> bool:
-        """Parse a field as Y or N."""
         if self.fields[at] not in ("Y", "N"):
             raise self.invalid_field_error(f"{name} is {self.fields[at]!r}", "Y or N")
         return self.fields[at] == "Y"
@@ -59,9 +57,8 @@ class GanetiTextLine:
         return words(text)
 
     def index_of_named_object(self, at: int, name: str, indices: Mapping[str, int]) -> int:
-        """Return the index of the group or node that a field names."""
         if self.fields[at] not in indices:
-            raise self.invalid_field_error(f"unknown {name} {self.fields[at]!r}", "a name from a line above")
+            raise self.invalid_field_error(f"unknown {name} {self.fields[at]!r}", "a name from an earlier line")
         return indices[self.fields[at]]
 
 
@@ -94,19 +91,19 @@ def read_ganeti_file(path: str) -> ganeti_cluster.GanetiCluster:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
-            raise ParseError(f"{path}: more than {MOST_BYTES >> 20} MiB; no cluster is so large")
+            raise ParseError(f"{path}: too large; expected at most {MOST_BYTES >> 20} MiB")
         text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise ParseError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ParseError(f"{path}: no text; expected UTF-8") from error
+        raise ParseError(f"{path}: not text; expected UTF-8") from error
     return parse_ganeti_text(text, path)
 
 
 def parse_ganeti_text(text: str, path: str) -> ganeti_cluster.GanetiCluster:
     sections = _split_ganeti_text_into_sections(text, path)
     groups = [_parse_ganeti_group(row) for row in _split_section_into_fields(sections["groups"], path, 4, ("",))]
-    at_uuid = {group.uuid: at for at, group in enumerate(groups)}  # the last of equal UUIDs, as in hsqueeze
+    at_uuid = {group.uuid: at for at, group in enumerate(groups)}  # the last equal UUID wins, as in hsqueeze
     rows = _split_section_into_fields(sections["nodes"], path, 9, NODE_LATER)
     nodes = tuple(_parse_node(row, at_uuid) for row in rows)
     at_node = {node.name: at for at, node in enumerate(nodes)}
@@ -142,7 +139,7 @@ def _split_ganeti_text_into_sections(text: str, path: str) -> Mapping[str, Lines
     if len(sections) < len(SECTIONS) - 1:
         raise ParseError(
             f"{path}:{len(lines)}: the file ends after {len(sections)} sections; expected"
-            f" {', '.join(SECTIONS)}, with one empty line between"
+            f" {', '.join(SECTIONS)}, separated by one empty line"
         )
     sections.extend([[]] * (len(SECTIONS) - len(sections)))
     return dict(zip(SECTIONS, sections, strict=False))
@@ -195,7 +192,7 @@ def _parse_online_ganeti_node(row: GanetiTextLine, name: str, group: int) -> gan
         disk=row.parse_number_field(4, "its disk space"),
         free_disk=row.parse_whole_number_field(5, "its free disk space"),
         cpus=row.parse_number_field(6, "its number of processors"),
-        own_cpus=row.parse_whole_number_field(13, "its own number of processors"),
+        own_cpus=row.parse_whole_number_field(13, "the number of processors its own system uses"),
         cpu_speed=row.parse_number_field(14, "its processors' speed"),
         is_offline=role == "Y",
         is_master=role == "M",

@@ -136,8 +136,8 @@ class GridEngineHostMembership:
 
     def commands_to_remove_host(self, host: str) -> str:
         cell = (
-            f"`qconf -purge queue '*' QUEUE@{host}` of each queue with own values for this host,"
-            f" `qconf -dattr hostgroup hostlist {host} @GROUP` of each of its host groups,"
+            f"`qconf -purge queue '*' QUEUE@{host}` for each queue with own values for this host,"
+            f" `qconf -dattr hostgroup hostlist {host} @GROUP` for each host group with this host,"
             f" `qconf -de {host}`, `qconf -dh {host}`"
         )
         return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
@@ -184,7 +184,7 @@ class GridEngineHostMembership:
         if not is_dead and host in execution_hosts.list_execution_hosts(self.cell):
             execution_hosts.stop_execd(self.cell, host)
         if named := execution_hosts.remove_execution_host(self.cell, host):
-            return f"{named}; `qconf -de {host}` shows it"
+            return f"{named}; `qconf -de {host}` shows this message"
         self.root("unexport", host)
         self.root("unname", host)
         return ""
@@ -205,7 +205,7 @@ class GridEngineHostMembership:
         if not used:
             return ""
         queues = " ".join(instance.queue for instance in used)
-        return f"{queues} is in use: `qstat -u '*' -s rs -q '*@{host}'` shows the tasks"
+        return f"slots are in use in {queues}: `qstat -u '*' -s rs -q '*@{host}'` shows the tasks"
 
     def _query_used_queue_instances(self, host: str) -> list[HostQueueInstance]:
         return [
@@ -216,7 +216,7 @@ class GridEngineHostMembership:
         if resolve_host_address(node.name) != node.address:
             self.root("name", node.name, node.address)
         if (address := resolve_host_address(node.name)) != node.address:
-            why = f"{node.name} leads to {address or 'no address'}, and not to {node.address}"
+            why = f"{node.name} leads to {address or 'no address'}; expected {node.address}"
             raise errors.CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
     def _require_unused_address(self, node: elastic_nodes.MachineToJoinCell, admitted: tuple[str, ...]) -> None:
@@ -296,7 +296,7 @@ def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_want
     cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
-        raise errors.ConfigError((f"[cluster.{policy.site.cluster}] kind: {cluster.kind}: its hosts have no tags",))
+        raise errors.ConfigError((f"[cluster.{policy.site.cluster}] kind: {cluster.kind}: no host has tags",))
     host_tags = query_home_cluster_host_tags(policy)
     name = next((listed for listed in host_tags if elastic_nodes.is_same_host(listed, host)), host)
     before = host_tags.get(name, ())
@@ -309,5 +309,5 @@ def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_want
 
 def _require_home_cluster_name(policy: Policy) -> str:
     if not policy.site.cluster:
-        raise errors.ConfigError(("[site] cluster is empty: no cluster is the site's own",))
+        raise errors.ConfigError(("[site] cluster is empty; expected the name of the home cluster",))
     return policy.site.cluster

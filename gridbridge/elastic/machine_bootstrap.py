@@ -107,6 +107,6 @@ def _account_line_for_bootstrap(name: str) -> str:
         account = pwd.getpwnam(name)
         group = grp.getgrgid(account.pw_gid).gr_name
     except KeyError as error:
-        raise ConfigError((f"[bootstrap] people: no account {name}, or no group of the account",)) from error
+        raise ConfigError((f"[bootstrap] people: no account {name}, or the account has no group",)) from error
     home, shell = account.pw_dir, account.pw_shell or "/bin/sh"
     return f"{name} {account.pw_uid} {group} {account.pw_gid} {home} {shell}\n"

@@ -22,12 +22,12 @@ PATIENT = (
     elastic_nodes.NodeStateCause.DRAINED,
     elastic_nodes.NodeStateCause.CONDENSED,
 )  # causes for which a host stays closed until the tasks of the host have ended
-ChangeHostTag = Callable[[str, str, bool], object]  # arguments: the host, the tag, and whether to add or remove the tag
-LEAVES_S = 600.0  # a host that is still in the cell this long after its removal began is logged
+ChangeHostTag = Callable[[str, str, bool], object]  # arguments: host, tag, and whether to add the tag
+LEAVES_S = 600.0  # a removal that takes longer is logged
 LOST = (
     elastic_nodes.NodeStateCause.VANISHED,
     elastic_nodes.NodeStateCause.SILENT,
-)  # causes of a removal for which the node's daemon does not answer
+)  # with these removal causes the node's daemon does not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +36,12 @@ class NodeActRunner:
 
     cluster: str
     pools: Mapping[str, NodePoolSection]
-    providers: Mapping[str, MachineProvider]  # machine providers, by pool
+    providers: Mapping[str, MachineProvider]
     supplies: Mapping[str, HostPowerControl]  # power controls of the site's own hosts, by pool
     membership: ExecutionHostMembership
     now: Callable[[], datetime]
     tag: ChangeHostTag
-    fill_first: bool = False  # True: the scheduler fills one node before the next
+    fill_first: bool = False
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
     def carry_out_node_act(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
@@ -63,7 +63,7 @@ class NodeActRunner:
         power-off the host counts as off; a later round opens a host that is still on.
         """
         node = due.node
-        if node.is_kept:  # an administrator has asked to keep the host
+        if node.is_kept:
             return self._enable_queues_of_node(node)
         self.membership.close_host_to_new_tasks(node.name)
         idleness = self.membership.check_host_before_removal(node.name)
@@ -143,7 +143,7 @@ class NodeActRunner:
     def _join_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Continue to add a node to the cell; a machine with a wrong host key is destroyed."""
         try:
-            step = self.membership.join_host_to_cluster(self._machine_to_join(node))
+            step = self.membership.join_host_to_cluster(self._join_settings_of_node(node))
         except errors.SshAccessRejected:
             return node.with_state(
                 elastic_nodes.ElasticNodeState.REMOVING, self.now(), elastic_nodes.NodeStateCause.WRONG_HOST_KEY
@@ -159,19 +159,19 @@ class NodeActRunner:
 
     def _remove_idle_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Close a node; remove the node if it is still idle, else open the node again."""
-        if node.is_kept:  # an administrator has asked to keep the node
+        if node.is_kept:
             return self._enable_queues_of_node(node)
         self.membership.close_host_to_new_tasks(node.name)
         idleness = self.membership.check_host_before_removal(node.name)
         if not idleness.is_listed or (idleness.is_idle and idleness.is_closed):
-            return self._remove_node_from_cell(
+            return self._evict_node_and_destroy_machine(
                 node.with_state(elastic_nodes.ElasticNodeState.REMOVING, self.now(), node.cause)
             )
         if node.cause is elastic_nodes.NodeStateCause.DRAINED:
             return node
         return self._enable_queues_of_node(node)
 
-    def _remove_node_from_cell(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
+    def _evict_node_and_destroy_machine(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Remove a node from the cell, then destroy its machine; the next round checks the result.
 
         A host that may be alive is inspected first, because an administrator may have opened it.
@@ -209,7 +209,7 @@ class NodeActRunner:
     def _power_control_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> HostPowerControl:
         if node.pool not in self.supplies:
             raise errors.ProviderPermanentFailure(
-                f"{node.name}: no provider powers the host on or off; expected a section [power.{node.name}]"
+                f"{node.name}: no provider can switch the host on or off; expected a section [power.{node.name}]"
             )
         return self.supplies[node.pool]
 
@@ -220,7 +220,7 @@ class NodeActRunner:
             )
         return self.providers[node.pool]
 
-    def _machine_to_join(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.MachineToJoinCell:
+    def _join_settings_of_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.MachineToJoinCell:
         pool = self.pools[node.pool]
         return elastic_nodes.MachineToJoinCell(
             name=node.name,
@@ -248,7 +248,7 @@ NODE_ACTS: Mapping[
     elastic_nodes.BalancerNodeAct.CREATE: NodeActRunner._create_machine,
     elastic_nodes.BalancerNodeAct.JOIN: NodeActRunner._join_node,
     elastic_nodes.BalancerNodeAct.REMOVE: NodeActRunner._remove_idle_node,
-    elastic_nodes.BalancerNodeAct.EVICT: NodeActRunner._remove_node_from_cell,
+    elastic_nodes.BalancerNodeAct.EVICT: NodeActRunner._evict_node_and_destroy_machine,
     elastic_nodes.BalancerNodeAct.DESTROY: NodeActRunner._destroy_machine_of_node,
 }
 POWER_ACTS: Mapping[

@@ -18,14 +18,14 @@ OAR = "oar.txt"  # output of an OAR server; a folder of OAR has no qstat.xml, qh
 KEYS = ("now", "master", "last_change", "nodes")
 ELSEWHERE = ("elsewhere", "elsewhere_free")
 MORE = ("best_effort", "eligible", "watched", "runtimes", *ELSEWHERE, "failed", "spent")
-MARKS = ("kept", "drained", "machine")  # keys with the value true or false
+MARKS = ("kept", "drained", "machine")  # keys with boolean values
 OF_WATCHED = ("at", "tasks", "room_since", "stuck_since")
 OF_NODE = ("up_since", "state", "since", "idle_since", "failed_at", "pool", "group", *MARKS)
 A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
 MOST_BYTES = 1 << 30
 INFINITE = float("inf")
 MOST_TOLD = 20  # limit of mistakes that a message lists
-MOST = 1e300  # upper limit of numbers
+MOST = 1e300  # largest valid number
 
 Value = TypeVar("Value")
 
@@ -54,7 +54,6 @@ def write_saved_balancer_round(
 
 
 def _umask_file_mode() -> int:
-    """Return the mode that this process's umask gives to a new file."""
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask
@@ -284,7 +283,7 @@ class _SavedRoundStateParser:
             self._report_wrong_value(where.rstrip(".") or "it", content, right)
             return {}
         for key in (name for name in content if keys and name not in keys):
-            self._mistakes[f"{where}{key}: unknown; known are {', '.join(keys)}"] = None
+            self._mistakes[f"{where}{key}: unknown; expected one of: {', '.join(keys)}"] = None
         return content
 
     def _parse_value_with(self, read: Callable[[str], Value], text: object, key: str, right: str) -> Value | None:

@@ -18,7 +18,7 @@ class ClusterJobListRow:
     owner: str
     state: JobState
     queue: str = ""  # queue instance such as all.q@host; empty: the job waits
-    since: datetime | None = None  # when the job started, or if the job waits, when it was submitted
+    since: datetime | None = None  # time of the job's start, or of a waiting job's submission
     slots: int = 1  # slots of each task
 
     @property
@@ -43,7 +43,7 @@ class ListedJobStatus:
     owner: str
     rows: tuple[ClusterJobListRow, ...]
     errors: tuple[str, ...] = ()  # one error text for each failed task
-    hindrances: tuple[str, ...] = ()  # the scheduler's reasons why the job waits
+    hindrances: tuple[str, ...] = ()
 
     @property
     def submitted_at(self) -> datetime | None:
@@ -58,13 +58,13 @@ _Rows = tuple[dict[int, ClusterJobListRow], tuple[ClusterJobListRow, ...]]
 class QueueInstanceStatus:
     name: str  # queue instance, such as all.q@host
     slots_used: int
-    slots_reserved: int  # slots that advance reservations hold
+    slots_reserved: int
     slots_total: int
     state: QueueInstanceState = OPEN
     takes_batch: bool = True
     sends_away: bool = False  # whether the queue sends its jobs to another cluster
     says_stay: bool = False  # whether the queue offers remote=FALSE: it sends no job away
-    is_besteffort: bool = False  # whether ordinary jobs preempt the jobs of this queue
+    is_besteffort: bool = False
     slots_yielding: int = 0  # used slots that preemptible jobs would yield to ordinary jobs
 
     @property
@@ -78,7 +78,6 @@ class QueueInstanceStatus:
 
     @property
     def can_start_batch_jobs(self) -> bool:
-        """Whether batch jobs can start on the queue instance now."""
         return not self.state.facts and self.takes_batch
 
     @property
@@ -101,7 +100,7 @@ class ClusterSnapshot:
     cluster: str
     taken_at: datetime
     queues: tuple[QueueInstanceStatus, ...] = ()
-    jobs: Mapping[int, tuple[ClusterJobListRow, ...]]  # job id: rows of the job list; only gridbridge's jobs
+    jobs: Mapping[int, tuple[ClusterJobListRow, ...]]  # job list rows of gridbridge's jobs, by job id
     copies: tuple[ClusterJobListRow, ...] = ()  # rows of copies that OAR made of gridbridge's jobs
     pending: int  # number of waiting tasks that may start, without tasks of campaigns
     free_slots: int  # free slots in ordinary queues; fewer if consumable resources are short
@@ -144,5 +143,5 @@ class CampaignJobsAtCluster:
     """The campaign jobs that had been sent to a cluster before its job list was read."""
 
     jobs: frozenset[int] = frozenset()  # job ids, held or released
-    released: frozenset[str] = frozenset()  # job names of released jobs
+    released: frozenset[str] = frozenset()
     is_watched: bool = False  # whether the programs of campaigns need the cluster's answer too

@@ -14,7 +14,7 @@ T = TypeVar("T")
 class ConfigTextFormat:
     """The form that a text value must have: a check, and a description for users."""
 
-    holds: Callable[[str], object]  # the check; returns a true value for a valid text
+    holds: Callable[[str], object]  # returns a true value for a valid text
     right: str
 
 
@@ -30,7 +30,7 @@ class ConfigKeyDescription:
 
 ANY_TEXT = ConfigTextFormat(holds=re.compile("[ -~]*").fullmatch, right="printable ASCII")
 CLUSTER_NAME = ConfigTextFormat(
-    holds=is_valid_cluster_name, right="lower-case letters, digits and -, a letter first, at most 32"
+    holds=is_valid_cluster_name, right="at most 32 lower-case letters, digits and -, a letter first"
 )
 ACCOUNT = ConfigTextFormat(
     holds=re.compile("(?!root$)[a-z_][a-z0-9_-]{0,31}").fullmatch, right="the name of an account other than root"
@@ -46,7 +46,7 @@ PATH_OR_NONE = ConfigTextFormat(
 )
 LOGIN_NAME = ConfigTextFormat(
     holds=re.compile("(?!root$)[A-Za-z_][A-Za-z0-9_.-]{0,63}").fullmatch,
-    right='pairs of accounts such as { alice = "al_there" }; neither root nor an account twice',
+    right='pairs of accounts such as { alice = "al_there" }; no root, and each account once',
 )
 ASKED = ConfigTextFormat(
     holds=re.compile(r"[!-+\x2d-~]+").fullmatch,
@@ -58,14 +58,14 @@ SSH_PLACE = ConfigTextFormat(
 )
 FAR_FOLDER = ConfigTextFormat(
     holds=re.compile(r"(?!-)(?!(?:.*/)?\.\.(?:/|$))[!-~]{1,200}(?<!/)").fullmatch,
-    right="a path in printable ASCII without blanks and .., absolute or below the account's home",
+    right="a path, absolute or below the account's home, in printable ASCII without blanks or ..",
 )
 OAR_QUEUE = ConfigTextFormat(
     holds=lambda text: not text or OBJECT_NAME.holds(text), right=f"{OBJECT_NAME.right}; empty: OAR's default"
 )
 OAR_TYPES = ConfigTextFormat(  # no `idempotent`: gridbridge reruns jobs itself, so OAR must not do so
     holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
-    right="besteffort and other types except idempotent, with blanks between",
+    right="OAR job types such as besteffort, with blanks between; not idempotent",
 )
 STATE_URL = ConfigTextFormat(  # without password, because all users may read gridbridge.toml
     holds=re.compile("sqlite:////[ -~]+|postgresql://(?!.*:.*@)(?!.*password=)[ -~]+").fullmatch,
@@ -99,7 +99,6 @@ def config_key_metadata(
     form: ConfigTextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> Mapping[str, ConfigKeyDescription]:
-    """Return the metadata by which a dataclass field describes a key of gridbridge.toml."""
     description = ConfigKeyDescription(meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits)
     return {"setting": description}
 

@@ -17,10 +17,10 @@ SECONDS = {"s": 1, "min": MINUTE_S, "h": HOUR_S}
 CLOCK = "h:m:s"
 UNITS = (*MULTIPLIERS, *SECONDS, CLOCK)
 NO_LIMIT = ("INFINITY", "NONE")  # words that mean no limit, also in lower case (queue_conf(5))
-MOST = 1e18  # the largest valid amount: of memory, an exabyte
+MOST = 1e18  # the largest valid amount; for memory, an exabyte
 HEXADECIMAL = ("0x", "0X")
 DIGITS = frozenset("0123456789.eE+-")
-NOISE = 1e-15  # largest rounding error, divided by the number
+NOISE = 1e-15  # largest relative rounding error
 
 
 def is_unlimited_grid_engine_amount(text: str) -> bool:

@@ -11,17 +11,15 @@ MIN_JUMP_S = 60.0  # smaller jumps are ignored, because no timeout or decision n
 class ClockJump:
     """A forward jump of a host's wall clock."""
 
-    at: datetime  # what the wall clock showed just after the jump
+    at: datetime  # wall clock time just after the jump
     by_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostClockReadings:
-    """What a host's wall clock and monotonic clock show, and all recent forward jumps of the wall clock."""
-
-    boot: str  # id that the kernel gives to each boot of the machine; empty: unknown
+    boot: str  # the kernel's id of the boot; empty: unknown
     wall: datetime
-    steady_s: float  # seconds since the boot, also those in which the machine was suspended
+    steady_s: float  # seconds since the boot, suspended time included
     leaps: tuple[ClockJump, ...] = ()
 
 
@@ -49,7 +47,6 @@ def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings)
 
 
 def shift_past_time_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
-    """Return a past time, shifted by all later forward jumps of the clock."""
     later_s = sum(jump.by_s for jump in leaps if jump.at > since)
     return since + timedelta(seconds=later_s)
 

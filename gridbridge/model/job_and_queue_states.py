@@ -1,12 +1,12 @@
 """The state of a job or queue instance, as a set of facts such as `running` and `suspended`."""
 
-TYPE_CHECKING = False  # avoids an import of typing, which takes as long as an import of json
+TYPE_CHECKING = False  # saves the import of typing, which is slow
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 class JobStateFact:
-    WAITING = "waiting"  # the job waits, and has no host
+    WAITING = "waiting"  # the job has no host
     HELD = "held"  # the job must not start; if it runs already, it continues
     RUNNING = "running"  # the job has a host, even if it is suspended or being deleted
     STARTING = "starting"  # the job has a host, but no process yet
@@ -24,18 +24,18 @@ class JobStateFact:
 class QueueStartBlocker:
     """The facts of a queue instance's state; each fact keeps batch jobs from starting."""
 
-    ERROR = "error"  # the queue has an error, until somebody clears the error
-    DISABLED = "disabled"  # disabled by a person
+    ERROR = "error"  # the queue is in error until somebody clears the error
+    DISABLED = "disabled"
     OFF_HOURS = "off-hours"  # disabled or suspended by the queue's calendar
     SUSPENDED = "suspended"  # suspended by a person, another queue or the calendar
-    BY_HAND = "by-hand"  # suspended by a person
-    UNREACHABLE = "unreachable"  # the host does not answer
+    BY_HAND = "by-hand"
+    UNREACHABLE = "unreachable"
     LOADED = "loaded"  # a load value has reached its load threshold or is missing
     OVERLOADED = "overloaded"  # a load value has reached its suspend threshold
     UNKNOWN = "unknown"  # gridbridge does not know a letter or word of the queue's state
 
 
-# The facts about jobs, the most important fact first.
+# Facts about jobs, the most important first.
 WORDS = (
     JobStateFact.UNKNOWN,
     JobStateFact.DELETING,
@@ -76,7 +76,7 @@ class QueueInstanceState(StateFacts):
 
 
 class StateFactProperty:
-    """A property of job states; the property is true if the state has one certain fact."""
+    """A boolean property of job states: true if the state has a given fact."""
 
     def __init__(self, fact: str) -> None:
         self._fact = fact
@@ -90,13 +90,13 @@ class JobState(StateFacts):
 
     __slots__ = ()
 
-    is_waiting = StateFactProperty(JobStateFact.WAITING)  # the job has no host
-    is_running = StateFactProperty(JobStateFact.RUNNING)  # the job has a host, even while suspended or being deleted
-    is_held = StateFactProperty(JobStateFact.HELD)  # the job must not start; if it runs already, it continues
-    is_suspended = StateFactProperty(JobStateFact.SUSPENDED)  # the job is suspended, for any reason
-    is_by_hand = StateFactProperty(JobStateFact.BY_HAND)  # a person suspended the job
+    is_waiting = StateFactProperty(JobStateFact.WAITING)
+    is_running = StateFactProperty(JobStateFact.RUNNING)
+    is_held = StateFactProperty(JobStateFact.HELD)
+    is_suspended = StateFactProperty(JobStateFact.SUSPENDED)
+    is_by_hand = StateFactProperty(JobStateFact.BY_HAND)
     is_deleting = StateFactProperty(JobStateFact.DELETING)  # the job was deleted but still exists
-    is_error = StateFactProperty(JobStateFact.ERROR)  # the job waits until somebody clears the error
+    is_error = StateFactProperty(JobStateFact.ERROR)
     is_restarted = StateFactProperty(JobStateFact.RESTARTED)  # the job was started before
 
     @property
@@ -124,5 +124,5 @@ class JobState(StateFacts):
         return self.is_waiting and self.is_restarted
 
 
-UNSEEN = JobState()  # state of a job that was in no job list
+UNSEEN = JobState()
 OPEN = QueueInstanceState()

@@ -3,7 +3,7 @@
 from gridbridge.model import light_dataclass
 
 OURS = "gridbridge_"  # name prefix of gridbridge's variables in the context of a job (`qsub -ac`)
-OWN_QUEUES = f"{OURS}queues"  # the owner's queue list, while the service has replaced it by another list
+OWN_QUEUES = f"{OURS}queues"  # the owner's queue list, while the service has set another
 OWN_START = f"{OURS}start"  # the owner's start time, while the service defers the job; 0: none
 OWN_JOB = f"{OURS}job"  # job number of a deferred job; a copy made by qresub has another number
 OWN_HOLD = f"{OURS}hold"  # set if the service, and not the starter, held the task
@@ -11,7 +11,7 @@ BALANCE = f"{OURS}balance"  # with value `no`, rebalancing must not move the job
 YIELDS = "besteffort"  # OAR's type of preemptible jobs
 LATEST_S = 2**32 - 1  # latest start time that Grid Engine can store, in epoch seconds
 FAR_S = 2051222400  # start time of deferred jobs, in epoch seconds: in the year 2035
-# The characters of which SQL relations consist; no property name contains such a character.
+# The characters of SQL relations, which no property name contains.
 RELATIONS = "<>=~"
 LIKE, NOT_LIKE, IS_NULL, NOT_NULL = "~", "<>~", "==", "<>=="
 VALUELESS = (IS_NULL, NOT_NULL)  # relations that compare with no value
@@ -53,7 +53,7 @@ class JobRequest:
     owner: str = ""
     hard: Pairs = ()
     soft: Pairs = ()
-    either: tuple[Pairs, ...] = ()  # in each tuple one resource is enough
+    either: tuple[Pairs, ...] = ()  # the job needs one of each tuple
     context: Pairs = ()
     variables: frozenset[str] = frozenset()  # names of the environment variables that the owner set
     queues: str = ""
@@ -68,11 +68,10 @@ class JobRequest:
     priority: int = 0
     share: int = 0
     start: int = 0  # earliest start time in epoch seconds; 0: at once
-    submitted: str = ""  # submission time; Grid Engine changes it when it reschedules the job
+    submitted: str = ""  # submission time, which Grid Engine changes on a reschedule
     rerun: str = ""  # whether the job may run again: yes, no, or empty (the queue decides)
 
     def with_changes(self, **changes: object) -> "JobRequest":
-        """Return a copy of the request with some values replaced."""
         return JobRequest(**(vars(self) | changes))
 
     @property
@@ -116,17 +115,16 @@ class JobRequest:
 class JobSpec:
     """Everything that a cluster gets to run a job: script, request, shell and working directory."""
 
-    transfer: str  # name of the transfer: the job's name and account
+    transfer: str  # transfer's name, used as job name and account
     request: JobRequest
     script: bytes = b""
     shell: str = "/bin/sh"
     cwd: str = ""  # working directory; empty: the owner's home directory
     pe: str = ""  # parallel environment; empty: a serial job
-    slots: int = 1  # slots of each task
+    slots: int = 1
     tasks: int = 0  # number of tasks of an array job; 0: no array job
 
     def with_changes(self, **changes: object) -> "JobSpec":
-        """Return a copy of the job spec with some fields replaced."""
         return JobSpec(**(vars(self) | changes))
 
 

@@ -16,7 +16,7 @@ class JobAccountAndErrors:
     name: str
     owner: str
     account: str
-    errors: tuple[str, ...] = ()  # for each task in error state, the cause
+    errors: tuple[str, ...] = ()  # the cause for each task in error state
     messages: tuple[str, ...] = ()  # the scheduler's reasons why the job waits
     begun: tuple[int, ...] = ()  # task numbers of the tasks that have started
 
@@ -34,19 +34,17 @@ class JobRequestAndSubmitOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayEndQuery:
-    """A query to a cluster's accounting about the ends of an array's tasks."""
-
     job_id: int
     account: str
     places: Sequence[int]  # array indices, from 1
-    looks_since: datetime | None = None  # accounting records from before this time are not searched
+    looks_since: datetime | None = None  # older accounting records are not searched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterArrayLimits:
     """The limits of a cluster on arrays and jobs; 0 means no limit."""
 
-    tasks: int = 0  # tasks of one array; all of these can run at once
+    tasks: int = 0  # tasks of one array, all of which can run at once
     of_person: int = 0  # unfinished jobs and arrays of one user
     of_all: int = 0  # unfinished jobs and arrays of all users
     told_within_s: float = 0.0  # longest time from the end of a task to its accounting record
@@ -78,7 +76,7 @@ class JobEnd:
     exit_status: int | None = None
     signal: int | None = None
     is_preempted: bool = False  # whether the end is unknown because the cluster preempted the job
-    is_unstarted: bool = False  # whether the cluster never started the job
+    is_unstarted: bool = False
     killed_for: JobKillReason = JobKillReason.UNKNOWN
     reason: str = ""  # why the job ended, in the cluster's words; empty after a normal exit
     host: str = ""
@@ -95,15 +93,15 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FutureDatedJobEnd:
-    """A job's end in the future, by a wrong clock or a forged record; ignored until its time has come."""
+    """A job's end dated in the future (wrong clock or forged record); ignored until that time."""
 
     ended_at: datetime
     host: str
     end: JobEnd | None  # None: the accounting records contradict each other
 
 
-PER_TRANSFER = 100  # at most this many accounting records are stored for an owner and a transfer
-SKEW_S = 60  # clocks of a host and of the qmaster may differ by this many seconds
+PER_TRANSFER = 100  # limit of stored accounting records per owner and transfer
+SKEW_S = 60  # a host's clock and the qmaster's clock may differ this much
 RESCHEDULED = frozenset({24, 25})  # values of the accounting field `failed` after a migration or a reschedule
 LATEST_S = 253402300800  # the latest time, in epoch seconds, that Python's datetime can represent
 
@@ -154,13 +152,13 @@ class JobRunAccounting:
 class RemoteJobRunAccounting:
     """The accounting record of one run of a remote job; a rescheduled job has several runs."""
 
-    transfer: str  # name of the transfer, which is the job's account
+    transfer: str  # the transfer's name, which is the job's account
     cluster: str
     source: RemoteUsageSource
     mark: str  # digest of the accounting line; for an end message, the owner's uid
     job_id: int
     owner: str  # the owner's account at home
-    pe_task: str = ""  # id of one part of a parallel job
+    pe_task: str = ""
     queue: str = ""
     host: str = ""
     submitted_at: datetime | None = None
@@ -185,7 +183,7 @@ class AccountingFilePosition:
 
     device: int = 0
     inode: int = 0
-    offset: int = 0  # number of bytes read; a position at the end of a line
+    offset: int = 0  # number of bytes read, up to the end of a line
     tail: str = ""  # digest of the last bytes read, to notice that the file was replaced
 
 

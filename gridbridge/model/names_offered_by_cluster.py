@@ -2,7 +2,7 @@
 
 from gridbridge.model import light_dataclass, transfer_messages_in_spool
 
-TYPE_CHECKING = False  # avoids an import of typing, which takes as long as an import of json
+TYPE_CHECKING = False  # saves the import of typing, which is slow
 if TYPE_CHECKING:
     from gridbridge.model.job_request import JobRequest
 
@@ -56,7 +56,6 @@ def decode_offered_names(data: bytes) -> NamesOfferedByCluster:
 
 
 def missing_parallel_env_reason(nodes: int, slots: int) -> str:
-    """Describe the parallel environment that a job needs and its cluster lacks."""
     rule = f"{ON_ONE_HOST} or {slots}" if nodes == 1 else str(slots)
     return f"no parallel environment with allocation_rule {rule} (slots a host: {slots})"
 
@@ -65,7 +64,7 @@ def missing_parallel_env_reason(nodes: int, slots: int) -> str:
 class NonForwardingQueues:
     """The queues of a remote cluster that send no jobs on to another cluster."""
 
-    queues: str  # names of these queues, with commas between them
+    queues: str  # names of the queues, separated by commas
     all_say: str = ""  # yes: every queue in `queues` accepts `-l remote=false`
 
     def __eq__(self, local_queues: object) -> bool:

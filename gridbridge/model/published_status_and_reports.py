@@ -20,7 +20,7 @@ class PublishedTransfer:
     phase: str
     desired: str = ""
     local_state: str = ""  # state of the local job, in letters as qstat shows them
-    local_since: datetime | None = None  # when the local task started, or if it waits, when it was submitted
+    local_since: datetime | None = None  # time of the local task's start, or of a waiting task's submission
     remote_state: str = ""
     remote_facts: tuple[str, ...] = ()
     remote_host: str = ""
@@ -34,7 +34,6 @@ class PublishedTransfer:
 
     @property
     def remote_job_state(self) -> JobState:
-        """The state of the remote job."""
         return JobState(self.remote_facts, self.remote_state)
 
 
@@ -50,7 +49,7 @@ class PublishedTransferHistory:
 
     transfer: PublishedTransfer
     events: tuple[PublishedTransferEvent, ...] = ()
-    left_out: int = 0  # number of events omitted in the middle
+    left_out: int = 0  # number of events omitted from the middle of the history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,7 @@ class PublishedTaskTransfers:
     job: str  # local job id, such as 12, or 12.3 for a task of an array
     attempts: tuple[PublishedTransferHistory, ...] = ()
     left_out: int = 0  # number of earlier attempts that are left out
-    is_proved: bool = True  # whether home's job list has shown that the owner is right
+    is_proved: bool = True  # whether a job list of the home cluster has shown this owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +75,7 @@ class PublishedQueueOnHost:
     used: int
     reserved: int
     total: int
-    state: str = ""  # state of the queue instance, in letters as qstat -f shows them
+    state: str = ""  # state letters of the queue instance, as in qstat -f
     facts: tuple[str, ...] = ()
 
     @property
@@ -85,7 +84,6 @@ class PublishedQueueOnHost:
 
     @property
     def queue_instance_state(self) -> QueueInstanceState:
-        """The state of the queue instance."""
         return QueueInstanceState(self.facts, self.state)
 
 
@@ -96,7 +94,7 @@ class PublishedClusterAnswer:
     cluster: str
     asked_at: datetime
     taken_at: datetime | None = None  # when the cluster last answered completely
-    trouble: str = ""  # error of the last query; empty: the last query succeeded
+    trouble: str = ""
     pending: int | None = None  # number of waiting tasks that may start
     free_slots: int | None = None
     slots: int | None = None  # number of slots of ordinary batch queues
@@ -117,9 +115,9 @@ class PublishedTransferQueue:
 class PublishedConfigurationStatus:
     """The gridbridge.toml in force, and the errors of a newer, refused gridbridge.toml."""
 
-    sha256: str  # digest of the gridbridge.toml in force
+    sha256: str
     since: datetime
-    refused_sha256: str = ""  # digest of the refused gridbridge.toml; empty: none, or unreadable
+    refused_sha256: str = ""  # digest of the refused gridbridge.toml; empty: no file is refused, or it is unreadable
     refused: tuple[str, ...] = ()  # errors in the refused gridbridge.toml
 
 
@@ -131,7 +129,7 @@ class PublishedServiceStatus:
     keep_closed_h: float
     routes: tuple[PublishedTransferQueue, ...] = ()
     configuration: PublishedConfigurationStatus | None = None
-    full: str = ""  # folder without free space, because of which the transfer queues are closed
+    full: str = ""  # full folder that closes the transfer queues; empty: all folders have space
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +145,7 @@ class PublishedRemoteUsage:
 class PublishedAccountingProgress:
     cluster: str
     path: str
-    read_at: datetime | None = None  # when the file was last read; None: never
+    read_at: datetime | None = None
     is_behind: bool = False  # whether the file has more new lines than one round reads
     trouble: str = ""  # why the file could not be read; empty: the file was read
     skipped: int = 0  # number of lines that name a transfer but can't be parsed
@@ -171,7 +169,7 @@ class PublishedFastJobFailure:
 
     job: int
     owner: str
-    was_accepted: bool  # whether the remote cluster had accepted the job
+    was_accepted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,12 +177,12 @@ class PublishedClusterBreaker:
     """The breaker of a remote cluster; fast job failures close the cluster's transfer queues for a time."""
 
     cluster: str
-    failed: tuple[PublishedFastJobFailure, ...] = ()  # the jobs in a row that failed fast
+    failed: tuple[PublishedFastJobFailure, ...] = ()  # the successive jobs that failed fast
     owners: tuple[str, ...] = ()  # owners of the failed jobs, at most two
-    times: int = 0  # how often the breaker closed the queues since a job last ran there
+    times: int = 0  # number of closures since a job last ran at the cluster
     failures: int = 0
     until: datetime | None = None  # after this time one job is sent as a probe of the cluster
-    cause: str = ""  # value of TransferFailureCause of the last failure
+    cause: str = ""  # cause of the last failure, a value of TransferFailureCause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,8 +211,8 @@ class PublishedFilesSnapshot:
     transfers: tuple[PublishedTransfer, ...] = ()
 
 
-FIRST_EVENTS, LAST_EVENTS = 10, 40  # how many of the first and last events of a long history are shown
-UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # shown in place of a control character
+FIRST_EVENTS, LAST_EVENTS = 10, 40  # a long history shows this many first and last events
+UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 
 
 def replace_control_characters(text: str) -> str:
@@ -287,7 +285,7 @@ class TransferAttemptExplanation:
     there: str
     waits_for: str  # what the transfer waits for; empty: the transfer has ended
     events: tuple[PublishedTransferEvent, ...]
-    left_out: int = 0  # number of events omitted in the middle
+    left_out: int = 0  # number of events omitted from the middle of the history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,11 +298,9 @@ class LocalTaskExplanation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalledProgramDecision:
-    """A decision from the journal, with the inputs from which it can be made again."""
-
+class JournalledDecisionWithInputs:
     number: int
     at: datetime
     program: str
     sentence: str
-    inputs: Mapping[str, object]  # inputs of the decision as JSON values
+    inputs: Mapping[str, object]

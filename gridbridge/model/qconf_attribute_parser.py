@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gridbridge.model.fixed_paths import BEST_EFFORT
 
-QconfSettings = Mapping[str, str]  # attribute of a Grid Engine object: value, as qconf(1) prints it
+QconfSettings = Mapping[str, str]  # maps an attribute of a Grid Engine object to its value, as qconf(1) prints it
 
 PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # `[HOST=VALUE]` or `[@GROUP=VALUE]` (queue_conf(5))
 

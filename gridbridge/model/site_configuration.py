@@ -44,7 +44,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
 )
 
 MAX_PORT = 65535
-# Where Debian has the programs of each batch system; an embedded cluster runs only gridbridge's program.
+# Debian has each batch system's programs in this folder; an embedded cluster needs only gridbridge's program.
 BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin", "embedded": "/usr/bin"}
 OF_DEBIAN = '"/usr/lib/gridengine", of OAR "/usr/bin"'
 
@@ -90,8 +90,8 @@ class ClusterSection:
     users: RemoteAccounts = setting(RemoteAccounts(), "by ssh: accounts with another remote name", form=LOGIN_NAME)
     stage_dir: str = setting(".gridbridge/stage", "by ssh: the remote folder for files of staged jobs", form=FAR_FOLDER)
     accounting: str = setting("", "the cluster's accounting file, as this host sees it", form=PATH_OR_NONE)
-    push: JobEndPushKind = setting(JobEndPushKind.NONE, "how the cluster reports the end of a job at once")
-    push_limit_per_s: float = setting(5.0, "the limit of job ends that push may report in a second", "1/s", 0.1, 1000)
+    push: JobEndPushKind = setting(JobEndPushKind.NONE, "how the cluster reports a job's end immediately")
+    push_limit_per_s: float = setting(5.0, "how many job ends push may report in a second", "1/s", 0.1, 1000)
 
     claim: JobClaimKind = setting(JobClaimKind.NONE, "how waiting tasks come home from an unreachable cluster")
     claim_wait_s: float = setting(600.0, "how long a started remote job waits for the grant to run", "s", 10, 86400)
@@ -99,7 +99,6 @@ class ClusterSection:
     cost: float = setting(1.0, "the cost of a slot, compared with other clusters", "", 0, 1e9)
 
     def with_defaults(self, name: str) -> "ClusterSection":
-        """Return the section of cluster `name` with default values in place of empty values."""
         return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
 
 
@@ -144,7 +143,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         clusters = {name: cluster.with_defaults(name) for name, cluster in self.clusters.items()}
-        object.__setattr__(self, "clusters", clusters)  # in a frozen class an ordinary assignment is an error
+        object.__setattr__(self, "clusters", clusters)  # a frozen dataclass allows no ordinary assignment
 
     @property
     def is_single_user_site(self) -> bool:
@@ -153,7 +152,6 @@ class Policy:
 
     @property
     def why_no_transfer_queues(self) -> str:
-        """The reason why the site can't have transfer queues; empty without a reason."""
         return why_no_transfer_queues_at_home(
             self.site.cluster, self.home_cluster_section.kind if self.home_cluster_section else None
         )

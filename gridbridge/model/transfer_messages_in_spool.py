@@ -49,18 +49,18 @@ def _unquote_message_value(value: str) -> str:
 
 
 MAX_BYTES = 4096
-MOST_REASON = 200  # largest number of characters of a reason when stored or logged
-MOST_VALUE = 256  # largest number of characters of a value other than a reason
+MOST_REASON = 200  # a stored or logged reason has at most this many characters
+MOST_VALUE = 256  # a value other than a reason has at most this many characters
 REQUEUE = 99  # exit status after which Grid Engine runs the task again (sge_shepherd(8))
 ERROR = 100  # exit status after which Grid Engine puts the job into error state (sge_shepherd(8))
 
 
 class TransferMessageKind:
     RECORD = "record"  # from a starter: the progress of a transfer
-    ASK = "ask"  # from the starter of a restarted task, which asks what its transfer is
-    INTENT = "intent"  # from a method of the queue: the state that the local job shall have
-    SPARED = "spared"  # from a method of the queue: the local job goes on after its h_rt
-    ENDED = "ended"  # from the wrapper script of the remote job: how it ended, and its usage
+    ASK = "ask"  # from a restarted task's starter, which asks which transfer the task has
+    INTENT = "intent"  # from a method of the queue: the desired state of the local job
+    SPARED = "spared"  # from a method of the queue: the local job continues beyond its time limit h_rt
+    ENDED = "ended"  # from the remote job's wrapper script: how the job ended, and its usage
     CLOSED = "closed"  # from a starter: no job of the transfer exists any more
 
 
@@ -75,8 +75,8 @@ class StarterPhase:
 class TransferOutcome:
     """What the starter must do next: end as the remote job ended, or first act on the remote job."""
 
-    EXIT = "exit"  # the remote job exited with `exit_status`
-    SIGNAL = "signal"  # signal `signal` killed the remote job
+    EXIT = "exit"
+    SIGNAL = "signal"  # the remote job was killed by the signal with number `signal`
     REQUEUE = "requeue"  # there is no remote job: exit with 99, so that Grid Engine runs the task again
     RECALL = "recall"  # bring the job home, if the remote job still waits
     AGREE = "agree"  # suspend, resume or delete the remote job, so that it is in state `desired`
@@ -96,15 +96,15 @@ class TransferFailureCause:
     PREEMPTED = "preempted"
     HOST = "host"  # the remote host could not start the job
     BARRED = "barred"  # the cluster refuses the owner's jobs, maybe because of a limit
-    FILES = "files"  # files of the job can't be copied
+    FILES = "files"
     REFUSED = "refused"  # the cluster will never accept what the job requests
     UNMAPPABLE = "unmappable"  # what the job requests can't be translated for the cluster
     JOB = "job"  # the job's shell, input or output is missing
     HERE = "here"  # the starter failed at the home cluster
-    RECALLED = "recalled"  # the job was brought home
+    RECALLED = "recalled"
     FENCED = "fenced"  # the remote job did not hold the claim, so it did not run the task
     UNGRANTED = "ungranted"  # the remote job was not granted the claim in time
-    DROPPED = "dropped"  # the remote cluster is missing in gridbridge.toml
+    DROPPED = "dropped"  # the remote cluster is missing from gridbridge.toml
 
 
 class DesiredLocalJobState:
@@ -135,11 +135,11 @@ class TransferMessage:
     system_s: str
     max_rss_kb: str
     host: str
-    reason: str  # sentence for users
+    reason: str
     cause: str
-    stage: str  # remote folder for copied files of the job; empty: no folder
-    claim: str  # in a record: claim's name; in an end message: who held the claim, if the remote job did not
-    guard: str  # what keeps the local task from starting at home
+    stage: str  # remote folder of the job's copied files; empty: no folder
+    claim: str  # in a record: the claim's name; in an end message: the claim's holder, unless the remote job held it
+    guard: str
     restarted: str  # yes: the task was started before and was rescheduled
     submitted: str  # submission time of the local job; needed because job numbers repeat
     rerun: str  # whether the local job may run again (qsub -r): yes, no, or empty (the queue decides)
@@ -156,7 +156,6 @@ class TransferMessage:
         return f"{type(self).__name__}({values})"
 
     def with_changes(self, **values: str) -> "TransferMessage":
-        """Return a copy of the message with some values replaced."""
         return TransferMessage(**(vars(self) | values))
 
     def has_complete_outcome(self) -> bool:
@@ -186,7 +185,7 @@ def shorten_reason_for_storage(sentence: str) -> str:
 
 
 def find_key_of_too_long_value(message: TransferMessage) -> str:
-    """Return the key of the first too long value, except reason and a record's folder; '' without one."""
+    """Return the first key whose value is too long, else ''; reason and a record's folder are exempt."""
     free = ("reason", "stage") if message.kind == TransferMessageKind.RECORD else ("reason",)
     values = vars(message).items()
     return next((key for key, value in values if len(value) > MOST_VALUE and key not in free), "")

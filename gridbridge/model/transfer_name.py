@@ -7,7 +7,7 @@ only letters, digits and `-`, because Grid Engine forbids some characters (sge_t
 from gridbridge.errors import ParseError
 
 PREFIX = "gb"
-WRAP = 1 << 32  # added to negative task numbers, as which Grid Engine 8.1.9 prints numbers from 2**31 on
+WRAP = 1 << 32  # Grid Engine 8.1.9 prints task numbers from 2**31 on as negative numbers, too small by this value
 NO_TASK = 0  # task number of a job that is no array job
 
 
@@ -52,7 +52,7 @@ def parse_local_job_and_task(job: str) -> tuple[int, int]:
     parts = job.split(".")
     are_numbers = all(part.isascii() and part.isdigit() and len(part) < 10 and part[0] != "0" for part in parts)
     if len(parts) > 2 or not are_numbers:
-        raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
+        raise ParseError(f"{job!r} is not a job id; expected JOB or JOB.TASK, as in qstat")
     return int(parts[0]), int(parts[1]) if len(parts) == 2 else NO_TASK
 
 
@@ -63,7 +63,7 @@ def parse_qstat_task_ranges(text: str) -> tuple[range, ...]:
 
 def _parse_qstat_task_range(part: str) -> range:
     ends, has_step, step = part.partition(":")
-    cut = ends.find("-", 1)  # from 1, because a minus sign at the start belongs to the number
+    cut = ends.find("-", 1)  # from index 1, because a minus sign at the start belongs to the number
     first, last = (ends[:cut], ends[cut + 1 :]) if cut > 0 else (ends, "")
     numbers = (first, *([last] if cut > 0 else ()), *([step] if has_step else ()))
     if (has_step and cut <= 0) or not all(map(_is_qstat_task_number, numbers)):

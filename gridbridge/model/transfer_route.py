@@ -5,7 +5,7 @@ Values are not checked here, because only root writes gridbridge.toml, from whic
 
 from gridbridge.model import light_dataclass, transfer_messages_in_spool
 
-TYPE_CHECKING = False  # avoids an import of typing, which takes as long as an import of json
+TYPE_CHECKING = False  # importing typing would take as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
@@ -55,7 +55,7 @@ class GridEngineCellAccess(ClusterAccess):
     execd_port: str
     binaries: str
     timeout_s: float
-    login: SshLogin | None = None  # ssh login; None: run programs on this host
+    login: SshLogin | None = None  # None: programs run on this host
 
     kind = GRIDENGINE
 
@@ -86,10 +86,10 @@ class EmbeddedClusterAccess(ClusterAccess):
 class OarServerAccess(ClusterAccess):
     """How to run OAR's commands, on a host from which the OAR server accepts commands."""
 
-    login: SshLogin | None = None  # ssh login; None: run programs on this host
+    login: SshLogin | None = None  # None: programs run on this host
     binaries: str = "/usr/bin"
     timeout_s: float
-    ends: str = ""  # FIFO that gets the ids of ended OAR jobs; empty: no such reports
+    ends: str = ""  # FIFO that receives the ids of ended OAR jobs; empty: ids are not reported
 
     kind = OAR
 
@@ -101,33 +101,33 @@ Away = GridEngineCellAccess | OarServerAccess | EmbeddedClusterAccess  # access 
 class TransferRoute:
     """The home cluster and the remote cluster of one transfer queue; all values are texts."""
 
-    cluster: str  # name of the home cluster
+    cluster: str
     remote: str
-    local_kind: str  # batch system of the home cluster
+    local_kind: str
     local_root: str  # $SGE_ROOT, or the folder of an embedded home cluster
     local_cell: str
     local_qmaster_port: str
     local_execd_port: str
     local_binaries: str
     local_timeout_s: str
-    remote_kind: str  # batch system of the remote cluster
+    remote_kind: str
     remote_root: str
     remote_cell: str
     remote_qmaster_port: str
     remote_execd_port: str
     remote_binaries: str
     remote_timeout_s: str
-    remote_shell: str  # shell that runs the wrapper script of each remote job
+    remote_shell: str
     remote_mapped: str  # yes: a mapping translates what jobs request
-    remote_spool: str  # path of the spool on remote hosts; empty: they don't see it
-    remote_ssh: str  # host of the remote cluster's commands, HOST or HOST:PORT; empty: this host
-    remote_ends: str  # FIFO that gets the ids of ended OAR jobs; empty: no such reports
-    remote_stage_dir: str  # remote folder for copied files of jobs
+    remote_spool: str  # path of the spool on remote hosts; empty: remote hosts don't see the spool
+    remote_ssh: str  # HOST or HOST:PORT that runs the remote cluster's commands; empty: this host
+    remote_ends: str  # FIFO that receives the ids of ended OAR jobs; empty: ids are not reported
+    remote_stage_dir: str
     identity: str  # `remote`: the job's variable JOB_ID is the remote number; empty: the local number
     remote_claim: str  # kind of claims: `file` or `grant SECONDS ACCOUNT`; empty: no claims
     staged: str  # yes: standard output and error of each job are copied home
-    stage_in: str  # paths of input files that jobs of this queue have by default
-    stage_out: str  # paths of output files that jobs of this queue have by default
+    stage_in: str  # default paths of input files of the queue's jobs
+    stage_out: str  # default paths of output files of the queue's jobs
     remote_users: str  # users with another account name at the cluster: `alice=al_there bob=bo_there`
 
     def __init__(self, **values: str) -> None:
@@ -154,7 +154,6 @@ class TransferRoute:
         return bool(self.remote_ssh and (of_queue or own))
 
     def remote_cluster_access_as_user(self, person: str) -> Away:
-        """Return how to reach the remote cluster as a user, with the user's ssh login."""
         cluster = self.remote_cluster_access
         accounts = dict(pair.split("=") for pair in self.remote_users.split())
         cluster.login = parse_ssh_login_address(self.remote_ssh, accounts.get(person, person))

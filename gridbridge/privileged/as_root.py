@@ -51,7 +51,7 @@ def main() -> None:
     program_startup.print_help_or_version_if_asked(__doc__, program_startup.version_with_commit)
     os.umask(0o022)
     os.chdir("/")
-    # sudo passes on the caller's limits, and at some sites variables such as HOSTALIASES, which change name lookups
+    # sudo passes on the caller's limits, and at some sites variables that change name lookups (HOSTALIASES)
     os.environ.clear()
     program_startup.raise_resource_limits()
     try:
@@ -117,7 +117,7 @@ def _checked_ip_address(text: str) -> str:
         address = ipaddress.ip_address(text)
     except ValueError as error:
         raise AsRootRequestRefusal(f"{text[:80]!r} is not an IP address") from error
-    if "%" in text:  # behind %, an IPv6 address may contain any text
+    if "%" in text:  # an IPv6 address may have any text after %
         raise AsRootRequestRefusal(f"{text[:80]!r} is a link-local address; expected an address without %")
     plain = getattr(address, "ipv4_mapped", None) or address
     if plain.is_loopback or plain.is_unspecified or plain.is_multicast:

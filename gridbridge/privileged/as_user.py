@@ -40,8 +40,8 @@ VERBS = {
     "delete": "delete_job",
     "unstage": "",  # removes the transfer's remote folder of staged files
 }
-REPLICA_VERBS = ("look", "verify", "copy", "drop")  # verbs of module as_user_replica_verbs
-ARRAY_VERBS = (  # verbs of module as_user_array_verbs
+REPLICA_VERBS = ("look", "verify", "copy", "drop")
+ARRAY_VERBS = (
     *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting"),
     *("list-arrays", "end-campaign", "take-up"),
 )
@@ -54,7 +54,7 @@ def main() -> None:
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        # low limits could truncate answers
+        # a low limit of open files could truncate answers
         if (files_open := program_startup.raise_resource_limits()) < program_startup.FEWEST_FILES:
             raise steps.OwnerRequestNotYetPossible(f"the limit of open files is {files_open}; expected more")
         perform_as_user_request(sys.argv[1:])

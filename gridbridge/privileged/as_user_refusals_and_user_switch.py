@@ -16,7 +16,7 @@ from gridbridge.shell import safe_files
 FAILED, REFUSED = 1, 2
 LIMIT_S = 45  # time limit of a request, less than the service's timeout for gridbridge-as-user
 MIN_UID = 1000  # default of key min_uid in [site]
-# Exceptions raised by reading a user's JSON file.
+# Reading a user's JSON file may raise these exceptions.
 UNREADABLE = (OSError, StateError, ValueError, KeyError, TypeError, RecursionError)
 
 
@@ -86,7 +86,7 @@ def require_ordinary_account(config: "dict[str, dict[str, object]]", file: str, 
     """Raise AsUserRequestRefusal for root and for system accounts (uid below [site] min_uid)."""
     least = config.get("site", {}).get("min_uid")
     if uid < max(1, int(least) if isinstance(least, int | float) else MIN_UID):
-        raise AsUserRequestRefusal(f"{file}: nothing is done as uid {uid}")
+        raise AsUserRequestRefusal(f"{file}: uid {uid} is not an ordinary account")
 
 
 def require_existing_account(uid: int) -> None:

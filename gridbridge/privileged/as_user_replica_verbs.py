@@ -60,7 +60,7 @@ def read_delegated_dataset(name: str) -> tuple[str, int]:
         raise AsUserRequestRefusal(f"{name[:80]!r} is not the name of a dataset's file")
     try:
         folder = f"{CAMPAIGNS}/{person}"
-        if os.lstat(folder).st_uid != int(number):  # another user may have moved the file there
+        if os.lstat(folder).st_uid != int(number):  # another user may have moved the file into the folder
             raise AsUserRequestRefusal(f"{folder}: not owned by uid {int(number)}")
         data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", 1024, int(number))
         dataset = json.loads(data)["dataset"]

@@ -23,9 +23,9 @@ from gridbridge.privileged.campaign_prologue_and_epilogue_tasks import header_of
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
-MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # limits in bytes of a task's and of an array's parameters
+MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # limits, in bytes, of the parameters of one task and of one array
 
-ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # exceptions raised by invalid campaign files
+ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # invalid campaign files raise these exceptions
 
 Header = dict[str, object]
 
@@ -130,7 +130,7 @@ def _read_task_lines(
     for array_tasks in numbers:
         sizes = [len(lines[task]) for task in array_tasks]
         if max(sizes, default=0) > MOST_OF_TASK or sum(sizes) > MOST_OF_ARRAY:
-            most = f"{MOST_OF_TASK >> 10} KB, and {MOST_OF_ARRAY >> 20} MB in an array"
+            most = f"{MOST_OF_TASK >> 10} KB a task and {MOST_OF_ARRAY >> 20} MB an array"
             raise AsUserRequestRefusal(f"{brought.file}: a task's parameters are too large; expected at most {most}")
     return lines
 

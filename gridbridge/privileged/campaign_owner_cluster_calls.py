@@ -40,7 +40,7 @@ class CampaignOwnerClusterCalls:
             ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())
 
     def find_held_array(self, name: str) -> str:
-        """Return the job id of the held array that was submitted under a name; empty if none exists."""
+        """Return the job id of the held array submitted under a name; empty if none exists."""
         return self._adapter.find_held_job(self._far, name, self._account)
 
     def submit_held_array(self, spec: JobSpec) -> str:

@@ -20,7 +20,7 @@ from gridbridge.privileged.as_user_refusals_and_user_switch import (
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker
 from gridbridge.shell import safe_files
 
-TYPE_CHECKING = False  # not imported from typing, because the import takes as long as json's
+TYPE_CHECKING = False  # importing typing would take as long as importing json
 if TYPE_CHECKING:
     from gridbridge.campaigns.store.root_ledger import Earlier
     from gridbridge.privileged.owner_worker import Answers
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ASKS_S = 10.0  # timeout of the queries to one cluster
 ALL_ASK_S = 20.0  # timeout of the queries to all clusters
-BY_NAME = "+"  # suffix of a job id; the query then includes all jobs with the array's submission name
+BY_NAME = "+"  # a job id with this suffix makes the query include all jobs with the array's submission name
 
 
 def require_earlier_attempts_ended(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, index: int) -> None:
@@ -56,7 +56,7 @@ def _require_attempts_ended(order: AsUserArrayArguments, uid: int, earlier: "lis
         return
     for number, cluster, _, _, indices in earlier:
         if any(_do_task_indices_overlap(indices, span) for span in living.get(str(number), ())):
-            raise OwnerRequestNotYetPossible(f"an earlier attempt of a task is at {cluster}, in array {number}")
+            raise OwnerRequestNotYetPossible(f"an earlier attempt of a task is still at {cluster}, in array {number}")
 
 
 def _live_task_index_query(order: AsUserArrayArguments, person: str) -> "Answers":

@@ -31,7 +31,7 @@ def hosts_block_with_name(host: str, address: str, leads: set[str], others: list
 
 def _split_hosts_file_at_block(text: str) -> tuple[list[str], list[str], list[str]]:
     """Return the lines before, in and after gridbridge's block; raise AsRootRequestRefusal if incomplete."""
-    lines = text.removesuffix("\n").split("\n") if text else []  # splitlines() also splits at form feeds
+    lines = text.removesuffix("\n").split("\n") if text else []  # not splitlines(), which also splits at form feeds
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
         raise AsRootRequestRefusal(f"{HOSTS}: incomplete block; expected both lines {BEGIN!r} and {END!r}")
     if BEGIN not in lines:
@@ -59,7 +59,7 @@ def replace_hosts_block_locked(path: str, edit: Callable[[list[str], list[str]],
         if new_text != text:
             beside = f"{path}.gridbridge"
             safe_files.remove_file(beside)
-            with open(beside, "xb") as new:  # x: O_EXCL, which follows no symlink
+            with open(beside, "xb") as new:  # mode x sets O_EXCL, which follows no symlink
                 new.write(new_text.encode("utf-8", "surrogateescape"))
                 new.flush()
                 os.fsync(new.fileno())

@@ -17,7 +17,7 @@ from gridbridge.privileged.process_scope import UserProcessScope
 from gridbridge.shell.program_runs import ANSWER_BYTES, remaining_ms_until_deadline
 
 Answers = Callable[[list[str]], str]  # takes the words of a request, and returns the answer
-Begin = Callable[[str], Answers]  # takes the owner's login name, and returns the function Answers
+Begin = Callable[[str], Answers]  # takes the owner's login name, and returns an Answers function
 
 ANSWERED: dict[int, type[GridbridgeError]] = {
     as_user_refusals_and_user_switch.REFUSED: as_user_refusals_and_user_switch.AsUserRequestRefusal,
@@ -51,7 +51,7 @@ class CampaignOwnerWorker:
 
     def send_request_to_owner_process(self, *words: str) -> str:
         """Send a request to the owner's process; return its answer or raise its error."""
-        with suppress(BrokenPipeError):  # the process may have sent an error and ended
+        with suppress(BrokenPipeError):  # the owner's process may have sent an error and ended
             os.write(self._ask, f"{' '.join(words)}\n".encode())
         status, _, answer = self._read_answer_line_of_owner_process().partition(" ")
         if status != "0":

@@ -14,9 +14,9 @@ from gridbridge.privileged import systemd_scope
 from gridbridge.shell.program_runs import SIGKILL
 
 # RLIMIT_NPROC is above the user's number of processes, because the user's jobs may start further processes.
-SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # scopes of up to SHORT_S may add MORE processes; longer scopes MANY_MORE
-NO_LIMIT = 1 << 20  # RLIMIT_NPROC from this number on counts as no limit
-FIRST_SIGNAL = 128  # a larger exit status is 128 plus the number of a signal, as in a shell
+SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # scopes of up to SHORT_S may add MORE processes, longer scopes MANY_MORE
+NO_LIMIT = 1 << 20  # an RLIMIT_NPROC of at least this number counts as no limit
+FIRST_SIGNAL = 128  # an exit status above 128 is 128 plus a signal's number, as in a shell
 CLONE_NEWPID = 0x20000000  # flag of unshare(2)
 PR_SET_CHILD_SUBREAPER = 36  # option of prctl(2)
 KILL_S = 5.0  # time limit for killing processes without a namespace
@@ -26,7 +26,7 @@ _more = 0  # number of processes that the user may add; 0: systemd sets the limi
 
 
 class UserProcessScope:
-    """A child process (`pid` is 0 in the child). The child has a scope only if root forks the child."""
+    """A forked child process (in the child, `pid` is 0); it has a scope only if root forks it."""
 
     def __init__(self, limit_s: float) -> None:
         """Fork a process into a scope; systemd ends the scope 30 s after `limit_s`."""
@@ -95,7 +95,7 @@ def _fork_in_new_pid_namespace() -> tuple[int, bool]:
 
 
 def _fork_worker_and_watch(line: int, limit_s: float, *, is_closed: bool) -> None:
-    """Fork a child, and return only in the child; the caller exits with the child, which ends the scope."""
+    """Fork and return only in the child; the parent exits after the child, which ends the scope."""
     global _more
     word = os.read(line, 1)
     if not word:  # the parent process has ended

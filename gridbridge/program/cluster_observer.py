@@ -27,9 +27,9 @@ from gridbridge.state.state_file import StateFile
 
 _log = logging.getLogger(__name__)
 
-ROUND_S = 2.0  # after its query, a result is shared within this time
+ROUND_S = 2.0  # other programs get a result within this time after its query
 
-AHEAD_S = 1.0  # how far another program's clock may be ahead, because clocks are slewed
+AHEAD_S = 1.0  # another program's clock may be ahead by this much, because clocks are slewed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class ClusterObserver:
             self._asked = self._threads.submit(self._query_cluster, job_ids(), sent(self.cluster))
 
     def take_query_result(self) -> ClusterQueryResult | None:
-        """Return the result of a finished query, each result only once; None without a new result."""
+        """Return the result of a finished query once; then None until the next result."""
         if self._asked is None or not self._asked.done():
             return None
         try:
@@ -120,7 +120,7 @@ class ClusterObserver:
         self.interval_s = interval_s
 
     def _date_query_result(self, answer: ClusterQueryResult) -> ClusterQueryResult:
-        """Date a result by the time since its query began, even if the clock was set meanwhile."""
+        """Date a result at its query's start by the steady clock, in case the clock was set meanwhile."""
         taken_at = self._clock.time_of_day_at(self._asked_at)
         shared = answer.shared and replace(
             answer.shared, asked_at=taken_at, every_s=self.interval_s + answer.took_s + ROUND_S
@@ -248,7 +248,7 @@ def _words_of_cluster_address(where: Away | SshLogin) -> Iterator[str]:
         yield from _words_of_cluster_address(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
 
 
-FAILED_IN_A_ROW = 2  # number of failed queries that close transfer queues; a single failure may be an accident
+FAILED_IN_A_ROW = 2  # this many failed queries in a row close transfer queues; one failure may be an accident
 
 
 class LastClusterSnapshots:
@@ -265,7 +265,7 @@ class LastClusterSnapshots:
             lambda snapshot, step: replace(snapshot, taken_at=snapshot.taken_at + step)
         )
         self._clock = clock
-        self._failed: Counter[str] = Counter()  # number of failures in a row, by cluster
+        self._failed: Counter[str] = Counter()
         self._observers = observers
         self._snapshots = ClusterQueryLog(database)
         self._sharing = ClusterSnapshotSharing(database, clock)

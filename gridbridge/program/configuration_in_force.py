@@ -40,7 +40,7 @@ class ActiveConfiguration:
     since: datetime
 
 
-Earlier = Callable[[], ActiveConfiguration | None]  # returns the file that the last run of the service had in force
+Earlier = Callable[[], ActiveConfiguration | None]  # returns the configuration in force at the service's last run
 
 
 class ConfigurationFileWatch:

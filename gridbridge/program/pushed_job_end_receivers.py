@@ -15,7 +15,7 @@ from gridbridge.shell.retry import repeat_until_stopped
 
 ENDS = "ends"  # name of the FIFO to which sge-methods/ended writes
 AGAIN_S = 30.0  # pause before qevent is started again
-WINDOW_S = 10.0  # time over which the rate is measured
+WINDOW_S = 10.0  # the rate of reported job ends is measured over this time
 ROOM = 1000  # number of job ids that fit into the buffer
 _log = logging.getLogger(__name__)
 

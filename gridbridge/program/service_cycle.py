@@ -22,8 +22,8 @@ from gridbridge.shell.service_heartbeat import BEAT_S, ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
-FIRST_PAUSE_S = 5.0  # pause after a failed cycle; nobody clears a full disk sooner
-LONGEST_PAUSE_S = 60.0  # longest pause after failed cycles
+FIRST_PAUSE_S = 5.0  # first pause after failed cycles; nobody clears a full disk sooner
+LONGEST_PAUSE_S = 60.0
 NOTHING = "nothing to be done"
 # RuntimeError: a thread could not start; any other RuntimeError is a bug.
 FAILURES = (GridbridgeError, OSError, RuntimeError)
@@ -55,8 +55,6 @@ class ProgramCycleSteps(Protocol[Seen, Plan]):
 
 
 class CycleDaemon(Protocol[Seen, Plan]):
-    """A program that runs cycle after cycle until it is stopped."""
-
     @property
     def pause_s(self) -> float:
         """The pause between two cycles, in seconds."""
@@ -195,7 +193,7 @@ def require_service_account(policy: Policy) -> None:
     runs_as = pwd.getpwuid(os.geteuid()).pw_name
     if not policy.is_single_user_site and runs_as != account:
         words = f'[site] service_account = "{account}": this process runs as {runs_as}'
-        raise ConfigError((f"{CONFIG}: {words}; run it as {account}",))
+        raise ConfigError((f"{CONFIG}: {words}; expected {account}",))
 
 
 def start_service_log_on_stderr(policy: Policy) -> None:
@@ -245,7 +243,6 @@ class ReloadingDaemon:
         self._is_changed = self._configuration.reload_if_changed() or self._is_changed
 
     def should_start_cycle_early(self) -> bool:
-        """Say whether the next cycle is to start at once."""
         return self._daemon.should_start_cycle_early()
 
     def recover(self) -> None:

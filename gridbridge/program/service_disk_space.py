@@ -75,7 +75,6 @@ class StarterTmpdirQuery:
         self._policy = policy
 
     def queried_tmpdir_folders(self) -> frozenset[str]:
-        """Return the TMPDIR folders of the last answer; empty before the first answer."""
         if answer := self._question.take_query_result():
             self._known = answer[1]
         queues = () if self._policy.why_no_transfer_queues else tuple(self._policy.queues)

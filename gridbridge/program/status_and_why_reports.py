@@ -39,7 +39,7 @@ from gridbridge.program.service_disk_space import free_space_of_campaign_filesys
 from gridbridge.shell import local_host_facts
 from gridbridge.state import published_json
 
-MOST_TASKS = 100  # tasks of an array that are explained at once
+MOST_TASKS = 100  # at most this many tasks of an array are explained at once
 
 
 class JobWithoutTransfers(GridbridgeError):

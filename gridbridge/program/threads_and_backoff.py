@@ -87,8 +87,6 @@ class OwnerThreadPools:
 
 
 class RepeatedBackgroundQuery(Generic[Subject, Told]):
-    """A query that a thread repeats, with a pause after each query."""
-
     def __init__(
         self,
         workers: OwnerThreadPools,
@@ -116,12 +114,12 @@ class RepeatedBackgroundQuery(Generic[Subject, Told]):
         return True
 
     def start_query(self, subject: Subject) -> None:
-        """Start a query in a thread; `answer` returns the result later."""
+        """Start a query in a thread; `take_query_result` returns the result later."""
         future = self._workers.run_call_in_thread(f"cluster {self._cluster}", self._ask, subject)
         self._asked = subject, future
 
     def take_query_result(self) -> tuple[Subject, Told] | None:
-        """Return subject and result of a finished query, each result only once; None without a new result."""
+        """Return subject and result of a finished query once; then None until the next result."""
         if self._asked is None or not self._asked[1].done():
             return None
         (subject, future), self._asked = self._asked, None
@@ -133,7 +131,7 @@ class RepeatedBackgroundQuery(Generic[Subject, Told]):
             return None
 
 
-FIRST_S, LONGEST_S = 5.0, 300.0  # pauses; most accounting records are written within seconds
+FIRST_S, LONGEST_S = 5.0, 300.0  # first and longest pause; most accounting records are written within seconds
 
 
 def double_pause_after_failure(pause_s: float, first_s: float, longest_s: float) -> float:
@@ -148,7 +146,7 @@ class BackoffBySubject:
         self._first_s = first_s
         self._longest_s = longest_s
         self._clock = clock
-        # for each subject, in the order of the last tries: time of the next try, and the pause before the next try
+        # next try of each subject: its time, and the pause before it; sorted by the time of the last try
         self._next: dict[Hashable, tuple[float, float]] = {}
 
     def may_try(self, subject: Hashable) -> bool:

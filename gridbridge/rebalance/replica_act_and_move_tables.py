@@ -60,17 +60,16 @@ class ReplicaActRows:
         self._database.execute(update(CARRIED).where(CARRIED.c.token == token).values(ended_at=at, why=why))
 
     def delete_ended_acts(self, before: datetime) -> None:
-        self._database.execute(delete(CARRIED).where(CARRIED.c.ended_at < before))  # NULL: the action is running
+        self._database.execute(delete(CARRIED).where(CARRIED.c.ended_at < before))  # a running action has ended_at NULL
 
 
-class RebalanceNoteRows:
+class MoveAndVerificationTimeRows:
     """The state file's notes of moves, verifications, pending removals and the pause of rebalancing."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def recent_move_times(self) -> RecentPlacementMoveTimes:
-        """Return when each host last received tasks, and when each job was last rebalanced."""
         return RecentPlacementMoveTimes(hosts=self._note_times_by_name(HOST), jobs=self._note_times_by_name(JOB))
 
     def record_tasks_marked_for_move(self, moved: Iterable[Place], at: datetime) -> None:
@@ -127,7 +126,6 @@ class RebalanceNoteRows:
             self.record_note_times(QUIESCED, [""] if at else [], at or datetime.max)
 
     def delete_old_rebalance_notes(self, before: datetime) -> None:
-        """Delete the notes of moves and verifications that are older than a time."""
         self._database.execute(delete(NOTES).where(NOTES.c.kind.not_in((LEAVING, QUIESCED)), NOTES.c.at < before))
 
     def _note_times_by_name(self, kind: str) -> dict[str, datetime]:

@@ -20,12 +20,10 @@ QUIET_S = 5.0  # how long after a rename a process may still write to the old fi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendedLines:
-    """The lines that were read, and the position at which the next read continues."""
-
     lines: bytes
     place: AccountingFilePosition
     is_more: bool = False
-    lost: str = ""  # message about lines that were lost; empty: no line was lost
+    lost: str = ""  # message about lost lines; empty: no line was lost
 
 
 def read_appended_lines(
@@ -43,7 +41,7 @@ def _read_next_appended_lines(path: str, position: AccountingFilePosition, now: 
         return _read_lines_at_position(path, position, most)
     old = next((name for name in _find_rotated_files(path) if _does_path_contain_position(name, position)), "")
     if not old:
-        why = f"{path}: the file was cut short or replaced, and no file beside it continues the lines that were read"
+        why = f"{path}: the file was cut short or replaced, and no rotated file has the lines after the last reading"
         return _read_lines_at_position(path, AccountingFilePosition(), most, lost=why)
     step = _read_lines_at_position(old, position, most)
     if step.lines or step.is_more:

@@ -28,10 +28,10 @@ from gridbridge.shell.retry import retry_once
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, OpenSshClient
 
 GRACE_S = 1.0
-QUIET_S = 1.0  # seconds without output, after which b"" is yielded
-CHANNELS = 4  # channels at once in a connection; the default of MaxSessions is 10 (sshd_config(5))
+QUIET_S = 1.0  # b"" is yielded after this time without output
+CHANNELS = 4  # a connection has at most this many channels; the default of MaxSessions is 10 (sshd_config(5))
 
-logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # not paramiko, but the callers log failures
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # the callers log failures, so paramiko need not
 
 
 @dataclass(slots=True)

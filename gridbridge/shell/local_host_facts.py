@@ -129,7 +129,7 @@ def count_subfolders_by_owner(path: str) -> dict[str, int]:
         with os.scandir(path) as entries:
             folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
         uids = Counter(entry.stat(follow_symlinks=False).st_uid for entry in folders)
-    except OSError:  # unreadable, or just removed
+    except OSError:  # the folder is unreadable, or an entry was just removed
         return {}
     return {_account_of_uid(uid): count for uid, count in uids.items() if uid != ours}
 

@@ -13,8 +13,8 @@ from typing import TextIO
 
 from gridbridge.shell import safe_files
 
-STREAMS = OUTPUT, ERRORS = 1, 2  # file descriptors of this process
-MOST_CHARACTERS = 16_384  # characters of a log event, which may contain users' text
+STREAMS = OUTPUT, ERRORS = 1, 2
+MOST_CHARACTERS = 16_384  # largest log event, which may contain users' text
 
 
 def prefix_lines_with_time(text: str, stream: TextIO | None) -> str:
@@ -32,8 +32,6 @@ def prefix_lines_with_time(text: str, stream: TextIO | None) -> str:
 
 
 class StreamLogFile:
-    """The log file to which a stream of this process writes."""
-
     def __init__(self, stream: int) -> None:
         self._stream = stream
         self._path = _log_file_path_of_stream(stream)
@@ -103,8 +101,6 @@ WITHHELD = 1000
 
 
 class LogLineQuotaByPerson:
-    """Limits the log lines about each person in each interval."""
-
     def __init__(self, clock: Callable[[], float], most: int = LINES, interval_s: float = INTERVAL_S) -> None:
         self._most = most
         self._interval_s = interval_s

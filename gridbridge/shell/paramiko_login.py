@@ -144,7 +144,7 @@ def _is_ssh_file_usable(path: str, uid: int, most_bytes: int) -> bool:
 
 
 def _may_account_read_file(facts: os.stat_result, uid: int) -> bool:
-    if os.geteuid() or not uid:  # the kernel checks the permission
+    if os.geteuid() or not uid:  # in these cases the kernel checks the permission
         return True
     account = pwd.getpwuid(uid)
     groups = os.getgrouplist(account.pw_name, account.pw_gid)

@@ -6,7 +6,7 @@ import time
 
 from gridbridge.errors import StateError
 
-TYPE_CHECKING = False  # typing is not imported, because the import takes as long as json's
+TYPE_CHECKING = False  # importing typing would take as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -10,19 +10,19 @@ import time
 
 from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputTooLong
 
-TYPE_CHECKING = False  # typing is not imported, because the import takes as long as json's
+TYPE_CHECKING = False  # importing typing would take as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     ProgramAnswerer = Callable[[tuple[str, ...], dict[str, str], Callable[[], "CompletedProgram"]], "CompletedProgram"]
 
 CHUNK_BYTES = 65536
-ANSWER_BYTES = 64 << 20  # largest output of a query
+ANSWER_BYTES = 64 << 20
 # largest list of jobs or hosts: 100,000 jobs with their requests take 120 MB
 LIST_BYTES = 256 << 20
 REAP_S = 10.0  # longest wait for the end of a killed program
 SIGKILL = 9  # number of the signal in Linux; importing module signal takes 5 ms
-SIGPIPE = 13  # signal that Python ignores, and that started programs must not ignore
+SIGPIPE = 13  # Python ignores this signal; programs that Python starts must not ignore it
 
 
 class CompletedProgram:
@@ -65,7 +65,7 @@ def replace_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
 
 
 def run_program_end_callback() -> None:
-    """Call the function that is registered for the end of a program; for modules that run programs themselves."""
+    """Call the function registered for a program's end; for modules that run programs themselves."""
     _after_each_program()
 
 

@@ -11,7 +11,7 @@ from gridbridge import __version__
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.shell.program_runs import run_program
 
-TYPE_CHECKING = False  # typing is not imported, because the import takes as long as json's
+TYPE_CHECKING = False  # importing typing would take as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,7 +28,7 @@ def print_help_or_version_if_asked(text: str, version: "Callable[[], str] | None
     sys.exit(0)
 
 
-MOST_FILES, FEWEST_FILES = 4096, 256  # limits of open files that this process sets, and must have at least
+MOST_FILES, FEWEST_FILES = 4096, 256  # limit of open files that this process sets, and the smallest sufficient limit
 
 
 def switch_process_to_account(name: str, remedy: str = "") -> None:
@@ -80,7 +80,7 @@ def raise_resource_limits() -> int:
 
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-COMMIT = "commit"  # file that the build (setup.py) writes
+COMMIT = "commit"  # the build (setup.py) writes this file
 DESCRIBE = ("describe", "--always", "--dirty=.changed", "--abbrev=10", "--exclude=*")
 GIT_S = 5.0
 

@@ -7,7 +7,7 @@ from gridbridge.shell import ssh
 
 STAGE_DIR = ".gridbridge/stage"  # folder in the account's home directory
 WORK = "work"
-MARK = ".gridbridge"  # a file in the mounted filesystem; without the file the filesystem is not mounted
+MARK = ".gridbridge"  # if this file is missing, its filesystem is not mounted
 TAKEN = 73  # exit status: another account owns the folder
 MISSING, LOOSE = 75, 76  # exit statuses: stage_dir is missing; other accounts may replace folders in stage_dir
 ANOTHERS = f"""{{
@@ -15,8 +15,8 @@ ANOTHERS = f"""{{
     exit {TAKEN}
 }}
 """
-# Whoever may write to a folder without sticky bit can rename all files in the folder. A group with
-# its owner's name and no other member is private, as created by useradd(8).
+# Whoever may write to a folder without sticky bit can rename all files in the folder.
+# A group with its owner's name and no other member is private, as created by useradd(8).
 JUDGE = f"""place=${{place%/}}
 [ -d "$place/" ] || exit {MISSING}
 is_own() {{ [ "$3" = "$4" ] && case $(getent group "$4") in *:|*:"$4"|'') ;; *) false ;; esac; }}

@@ -11,7 +11,7 @@ from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputToo
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import program_runs, ssh
 
-TYPE_CHECKING = False  # typing is not imported, because the import takes as long as json's
+TYPE_CHECKING = False  # importing typing would take as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -33,13 +33,13 @@ DANGLING = "symlink has no referent"
 FOLLOWS = (
     "Broken pipe",
     "connection unexpectedly closed",
-)  # rsync's messages that only follow from an earlier message with the cause
+)  # rsync prints these messages only after a message that names the cause
 LOOK_S = 0.5  # pause between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
 MAX_BYTES = 65536  # maximal bytes of rsync's error output that are shown
-MOST_BYTES = 16 << 20  # bytes of rsync's error output: a line for each of 100,000 files
-SILENCE_S = 3600  # rsync's timeout; during the checksum of a large file rsync sends nothing
-LINE_BYTES = 200  # bytes of a progress line
+MOST_BYTES = 16 << 20  # largest error output of rsync: a line for each of 100,000 files
+SILENCE_S = 3600  # rsync's timeout; rsync is silent during the checksum of a large file
+LINE_BYTES = 200
 REMOVAL_S = 600.0
 
 

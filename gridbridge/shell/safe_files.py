@@ -9,15 +9,15 @@ from codecs import BOM_UTF8
 
 from gridbridge.errors import FileWritableByOthers, ParseError, StateError
 
-TYPE_CHECKING = False  # typing is not imported, because the import takes as long as json's
+TYPE_CHECKING = False  # importing typing would take as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedIOBase
     from typing import BinaryIO
 
 
-ENDLESS = 64 << 20  # bytes of the longest line that may be skipped
-LONGEST = 1 << 20  # bytes of the longest accepted line
+ENDLESS = 64 << 20  # longest line, in bytes, that may be skipped
+LONGEST = 1 << 20  # longest accepted line in bytes
 TEMPORARY = "."  # prefix of the names of unfinished files
 
 
@@ -78,7 +78,7 @@ def read_file_only_owner_writes(path: str, max_bytes: int, owner: int | None = N
     try:
         facts = os.fstat(end)
         _refuse_file_others_may_control(path, facts, max_bytes, owner)
-        return os.read(end, facts.st_size), facts  # a buffer of max_bytes may need half a gigabyte
+        return os.read(end, facts.st_size), facts  # not max_bytes, because that buffer may need half a gigabyte
     finally:
         os.close(end)
 

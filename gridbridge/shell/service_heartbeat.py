@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gridbridge.shell import program_lock_file
 
 BEAT_S = 2.0
-BEGIN_S = 600.0  # seconds that a service's start may take, with an upgrade of the state file
+BEGIN_S = 600.0  # the service may take this long to start, with an upgrade of the state file
 
 
 class ServiceHeartbeat:

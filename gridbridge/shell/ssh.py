@@ -11,7 +11,7 @@ from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import program_runs, safe_files
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, open_memory_file, quote_for_sh
 
-TYPE_CHECKING = False  # typing is not imported, because the import takes as long as json's
+TYPE_CHECKING = False  # importing typing would take as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ FAILED = 255  # ssh(1): exit status of the client's own errors
 CLIENT = "/usr/bin/ssh"
 CONNECT_S = 10  # longest time for connecting, within the time limit of the request
 ALIVE_S = 5  # interval of keepalive messages; after two unanswered messages the connection counts as lost
-OPTIONS = {  # options of ssh_config(5), stronger than the files of the user and the site
+OPTIONS = {  # ssh options that override the files of the user and the site (ssh_config(5))
     "BatchMode": "yes",
     "IdentityAgent": "none",
     "ForwardAgent": "no",
@@ -45,10 +45,10 @@ FAR_SHELL = (  # command line that both sh and csh understand
 )
 TOKENS = 3, 2  # how many tokens a whole answer has on standard output, and on standard error
 NOT_STARTED = (125, 126, 127)  # exit statuses of env(1) and timeout(1): the program is missing or can't be run
-CAP_SYS_ADMIN = 21  # bit of a Linux capability, capabilities(7)
+CAP_SYS_ADMIN = 21  # bit number of the capability (capabilities(7))
 NOT_FOUND = 127  # exit status of run_program: the program can't be started
 FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # exit statuses of a shell for a program that a signal ended
-DENIED = b"Permission denied ("  # last line of the client if the server accepts no key
+DENIED = b"Permission denied ("  # the client's last line has this text if the server accepts no key
 BAD_MODE = b'": bad permissions'  # end of `Load key "PATH": bad permissions`
 AS_TYPED = ("utf-8", "surrogateescape")  # codec and error handler that keep bytes of any encoding
 
@@ -63,7 +63,7 @@ class OpenSshClient:
         source = program_runs.open_memory_file(request)
         try:
             ended = _run_ssh_client(login, timeout_s, source, most_bytes)
-            return ended, os.lseek(source, 0, os.SEEK_CUR) == 0  # 0: nothing was sent
+            return ended, os.lseek(source, 0, os.SEEK_CUR) == 0  # position 0: nothing was sent
         finally:
             os.close(source)
 
@@ -208,7 +208,7 @@ def _raise_ssh_failure(login: SshLogin, token: str, ended: CompletedProgram, is_
             SshLoginRefused if are_ssh_keys_refused(ended.stderr) else SshAccessRejected if advice else HostNotReached
         )
         raise kind(ended.argv, ended.status, b"", why.encode(), host=login.host, transient=True)
-    why = f"no whole answer from {login.host}, where the command may have run: {last}"
+    why = f"no complete answer from {login.host}, and the command may have run: {last}"
     raise CommandFailed(ended.argv, None, b"", why.encode(), host=login.host, transient=True)
 
 
@@ -235,9 +235,9 @@ def ssh_failure_advice(login: SshLogin, words: bytes) -> str:
     adds = f"ssh-keyscan {options} >>~/.ssh/known_hosts"
     if b"REMOTE HOST IDENTIFICATION HAS CHANGED" in words:
         removal = f"ssh-keygen -R '{host_name}' && {adds}"
-        return f"{host_name} has another host key than {person} knows; if that is right: {removal}"
+        return f"{host_name} has another host key than {person} knows; if the new key is right, run: {removal}"
     if b"Host key verification failed" in words:
-        return f"{person} does not know {host_name}'s host key; if it is right: {adds}"
+        return f"{person} does not know {host_name}'s host key; if the key is right, run: {adds}"
     if b"Permission denied" in words:
         before, refused, _ = words.partition(BAD_MODE)
         if key := before.rpartition(b'"')[2].decode("utf-8", "replace") if refused else "":

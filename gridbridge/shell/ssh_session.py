@@ -32,7 +32,6 @@ class SshClientProcess:
             program_runs.close_file_descriptors(child_ends)
 
     def unread_input_bytes(self) -> int:
-        """Return how many bytes of its input the ssh client has not read yet."""
         size = fcntl.ioctl(self.theirs, termios.FIONREAD, bytes(NUMBER_BYTES))
         return int.from_bytes(size, "little")
 
@@ -52,7 +51,7 @@ class SshSessionsOfProgram(OpenSshClient):
         self._lines: dict[tuple[str, ...], SshClientProcess] = {}
 
     def begin_ssh_login(self, login: SshLogin) -> None:
-        """Start a login by ssh before its first request; raise ProgramNotStarted if the client can't be started."""
+        """Log in by ssh before the first request; raise ProgramNotStarted if ssh can't be started."""
         argv = remote_shell_ssh_command(login)
         if argv not in self._lines:
             self._lines[argv] = SshClientProcess(argv)

@@ -30,7 +30,7 @@ from gridbridge.site.transfer_queue_setup import (
 
 SUDO_S = 10.0
 LEAVING = (ElasticNodeState.REMOVING.value, ElasticNodeState.GONE.value)
-TRIED = ("unname", "gridbridge-check")  # gridbridge-as-root's arguments in the question to `sudo -l`
+TRIED = ("unname", "gridbridge-check")  # `sudo -l` is asked about gridbridge-as-root with these arguments
 
 
 def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
@@ -49,7 +49,7 @@ def plan_balancer_removal(policy: Policy) -> tuple[SetupStep, ...]:
 
 
 def qmaster_on_other_host(policy: Policy) -> str:
-    """Return the host of a qmaster that runs on another host, else an empty text."""
+    """Return the qmaster's host if it is another host, else an empty text."""
     return balancer_setup_requirements.qmaster_host_unless_this_host(_visible_balancer_facts(policy))
 
 

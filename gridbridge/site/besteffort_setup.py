@@ -54,7 +54,7 @@ def plan_besteffort_queue_removal(policy: Policy, request: BestEffortSetupReques
 
 def check_grid_engine_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFinding]:
     """Check the best-effort queues of a cell, if this host may query the cell's objects."""
-    if _why_no_besteffort_queues(policy, cluster):
+    if _why_no_besteffort_setup(policy, cluster):
         return
     try:
         cell = read_besteffort_setup(policy, cluster)
@@ -73,13 +73,13 @@ def check_grid_engine_besteffort_queues(policy: Policy, cluster: str) -> Iterato
 def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCellFacts:
     """Read a cell's queues; raise ConfigError if this host can't make queues in the cell."""
     require_configured_cluster(policy, cluster)
-    if why := _why_no_besteffort_queues(policy, cluster):
+    if why := _why_no_besteffort_setup(policy, cluster):
         raise ConfigError((why,))
     cell_access = configured_cluster_address(policy, cluster)
     return home_queue_setup_adapter(cell_access).read_besteffort_queue_setup(cell_access)
 
 
-def _why_no_besteffort_queues(policy: Policy, cluster: str) -> str:
+def _why_no_besteffort_setup(policy: Policy, cluster: str) -> str:
     section = policy.clusters[cluster]
     if batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).makes_queues is None:
         right = "expected a Grid Engine cluster (OAR has its own best-effort jobs)"

@@ -57,7 +57,7 @@ def _epoch_s(at: datetime | None) -> float | None:
     return None if at is None else at.timestamp()
 
 
-OTHER = "other"  # label for each cluster and queue that gridbridge.toml lacks
+OTHER = "other"  # label of every cluster and queue that gridbridge.toml lacks
 SENDING, UNLISTED = "sending", "unlisted"  # states of a remote job that the remote cluster does not list
 
 
@@ -65,8 +65,8 @@ def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> It
     yield from _service_metric_families(shown)
     report_cluster = transfer_status_explanation.report_cluster_reachability
     report_queue = transfer_status_explanation.report_transfer_queue_status
-    failing = "Jobs in a row that failed fast at a cluster"
-    answered, could_start = "When a cluster last answered", "Waiting tasks of all users that could start at a cluster"
+    failing = "Consecutive jobs that failed fast at a cluster"
+    answered, could_start = "When a cluster last answered", "All users' waiting tasks that could start at a cluster"
     yield from _metrics_of_rows(
         "cluster",
         (((cluster.cluster,), report_cluster(cluster, now)) for cluster in shown.clusters.values()),
@@ -94,7 +94,7 @@ def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> It
         ("queue_slots", "Slots of a transfer queue", lambda report: report.total),
     )
     limits = (((route.queue, route.cluster), route.pending_limit) for route in routes)
-    closing = "Number of waiting tasks at the remote cluster that closes a transfer queue"
+    closing = "Number of waiting remote tasks at which a transfer queue closes"
     yield metric_family("queue_pending_limit_tasks", closing, "queue cluster", limits)
     yield from _open_transfer_metric_families(shown)
 
@@ -102,7 +102,7 @@ def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> It
 def _service_metric_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
     service, load = shown.service, shown.load
     labels = [((service.cluster, service.version), 1)] if service else []
-    yield metric_family("service_info", "The service, by its cluster and version", "cluster version", labels)
+    yield metric_family("service_info", "Home cluster and version of the service", "cluster version", labels)
     refused = bool(service and service.configuration and service.configuration.refused)
     seen = "When the service last published its load values"
     stale = "How old the load values may be before the queues close"
@@ -132,7 +132,7 @@ def _open_transfer_metric_families(shown: PublishedFilesSnapshot) -> Iterator[Me
         at = _epoch_s(transfer.since)
         if at is not None and transfer.remote_job_state.is_waiting:
             since[target] = min(at, since.get(target, at))
-    longest = "When the longest present wait of a transfer at a cluster began"
+    longest = "When the transfer that waits longest at a cluster began to wait"
     yield metric_family("transfers_waiting_since_timestamp_seconds", longest, "queue cluster", since.items())
 
 
@@ -255,7 +255,7 @@ def _campaign_cluster_metric_families(grid: PublishedClusterSlotsList) -> Iterat
         (((cluster.name,), cluster) for cluster in grid.clusters),
         ("campaign_cluster_answered_timestamp_seconds", answered, lambda cluster: _epoch_s(cluster.answered_at)),
         ("campaign_cluster_slots", counted, lambda cluster: cluster.slots),
-        ("campaign_cluster_used_slots", "Used slots of a cluster, of all users", lambda cluster: cluster.used),
+        ("campaign_cluster_used_slots", "Slots of a cluster in use by all users", lambda cluster: cluster.used),
     )
     tasks = [((cluster.name, "waiting"), cluster.waiting) for cluster in grid.clusters]
     tasks += [((cluster.name, "running"), cluster.running) for cluster in grid.clusters]

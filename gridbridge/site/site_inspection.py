@@ -107,13 +107,11 @@ def inspect_poller(sha256: str | None, now_s: float) -> site_check_facts.PollerP
 
 
 def query_cell_version_and_clock(cluster: str, policy: Policy, clock: Clock) -> site_check_facts.ClusterFacts:
-    """Return a cluster's version and clock, or why the cluster did not answer."""
     remote = configured_cluster_address(policy, cluster)
     return batch_adapter_of_cluster(remote).query_cluster_facts(remote, clock.now_s())
 
 
 def embedded_home_queue_slots(policy: Policy) -> dict[str, int]:
-    """Return the slots of each transfer queue of an embedded home cluster."""
     home = configured_cluster_address(policy, policy.site.cluster)
     list_queues = batch_adapter_of_cluster(home).list_transfer_queues
     return list_queues(home) if list_queues else {}
@@ -179,7 +177,7 @@ class ProgramResultCache:
     def __init__(self) -> None:
         self._lock = Lock()
         self._answers: dict[Question, Future[CompletedProgram]] = {}
-        self._silences: dict[Question, CommandFailed] = {}  # for each cell that did not answer: the error
+        self._silences: dict[Question, CommandFailed] = {}  # errors of cells that did not answer, by program and cell
 
     def cached_or_new_result(
         self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], CompletedProgram]

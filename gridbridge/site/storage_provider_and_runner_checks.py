@@ -31,7 +31,7 @@ LIMIT_S = 20.0
 MOST = 20_000  # limit of checked names in a storage area, because users can add any number
 LIST = """[ -d "$1/" ] && [ -r "$1/" ] || exit 1
 find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\0' 2>/dev/null | head -zn "$2" """
-ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # one command line may be too short for all names
+ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # xargs, because one command line may not hold all names
 LIST_LIMIT_S = 30.0
 LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_list_queries")
 PROVIDER_LISTS_ITEM = "lists of providers"

@@ -69,7 +69,7 @@ def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> S
     if explanation.refused:
         return explanation
     notes = _queue_order_notes(policy, job.submitted)
-    notes += (f"by the older gridbridge.toml, because the service refuses the new file: {wrong}",) if wrong else ()
+    notes += (f"uses the older gridbridge.toml, because the service refuses the new file: {wrong}",) if wrong else ()
     return replace(explanation, notes=(*explanation.notes, *map(replace_control_characters, notes)))
 
 
@@ -116,8 +116,8 @@ def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob
     cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
     if far.login:
         cwd = folder if folder.startswith("/") or not folder else f"~{account}/{folder}"
-        notes += (f"with staged files, in {cwd} at {remote}",) if folder else ()
-        notes += (f"by ssh, at {far.login.host} as {account}",)
+        notes += (f"files are staged in {cwd} at {remote}",) if folder else ()
+        notes += (f"submitted by ssh to {far.login.host} as {account}",)
     spec = spec.with_changes(shell=policy.clusters[remote].shell, cwd=cwd)
     adapter = batch_adapter_of_cluster(far)
     if refused := adapter.explain_request_refusal(spec.request):
@@ -126,7 +126,7 @@ def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob
     reason = transfer_queue_admission.why_request_excludes_queue(queue, request)
     notes += (reason,) if reason else ()
     if pe and spec.slots == ENDLESS:
-        notes += ("with as many slots as Grid Engine grants",)
+        notes += ("the job gets as many slots as Grid Engine grants",)
     return SubmissionExplanation(
         job=job,
         cluster=remote,

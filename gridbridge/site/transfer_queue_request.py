@@ -104,7 +104,7 @@ def refuse_setup_of_embedded_site(policy: Policy) -> None:
 
 def require_configured_cluster(policy: Policy, cluster: str) -> None:
     if cluster not in policy.clusters:
-        raise ConfigError((f"{CONFIG}: no [cluster.{cluster}]; there are {', '.join(policy.clusters)}",))
+        raise ConfigError((f"{CONFIG}: no [cluster.{cluster}]; expected one of: {', '.join(policy.clusters)}",))
 
 
 def _refuse_invalid_queue_request(

@@ -70,7 +70,6 @@ def plan_transfer_queue_setup(policy: Policy, options: TransferQueueOptions) -> 
 
 
 def uncorrectable_queue_warnings(policy: Policy, options: TransferQueueOptions) -> tuple[str, ...]:
-    """Return warnings about faults of a transfer queue that setup can't correct."""
     request = complete_queue_request(policy, options)
     stages = inspect_ssh_stage_dirs(policy, options.cluster).items()
     findings = (
@@ -225,7 +224,7 @@ def _read_setup_of_own_queue(
     keep_ssh_connections_open(policy)
     situation = read_transfer_queue_setup(policy, request, read_home_queue_setup(policy, request.host), unheard)
     if request.queue not in policy.queues and is_existing_non_transfer_queue(situation):
-        raise GridbridgeError(f"queue {request.queue}: no transfer queue; expected another --queue")
+        raise GridbridgeError(f"queue {request.queue}: not a transfer queue; expected another --queue")
     return situation
 
 
@@ -284,7 +283,7 @@ def plan_queue_sequence_numbers(
 def check_queue_order(
     policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED, former: str = ORDERED
 ) -> Iterator[CheckFinding]:
-    """Check whether the queues' seq_no follow the configured order; only root can read the original ones."""
+    """Check whether the queues' seq_no follow the configured order; only root can read former numbers."""
     queue_offers = tuple(_queues_with_published_load(policy, queues, folder))
     with suppress(OSError, StateError):
         if len(queue_offers) > 1:

@@ -145,7 +145,6 @@ def delete_rows_of_ended_attempts(database: StateFile, table: sa.Table) -> None:
 
 
 def live_campaign_jobs_at(database: StateFile, cluster: str) -> CampaignJobsAtCluster:
-    """Return the campaign jobs that may still be alive at a cluster."""
     rows = database.rows(SENT_TO, cluster=cluster)
     return CampaignJobsAtCluster(
         jobs=frozenset(row["job_id"] for row in rows),

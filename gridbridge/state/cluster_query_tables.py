@@ -57,8 +57,8 @@ class LastClusterQueryResult:
     asked_at: datetime
     every_s: float  # seconds between regular queries; 0: there are no regular queries
     covers: frozenset[str] = frozenset()  # names of the arrays that were submitted before the query
-    trouble: str = ""  # error of the query; empty: it succeeded
-    content: bytes = b""  # the encoded snapshot of the cluster
+    trouble: str = ""
+    content: bytes = b""
 
 
 class ClusterQueryLog:

@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy import Column, Table, Text, delete, func, insert, literal, or_, select
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.published_status_and_reports import JournalledProgramDecision
+from gridbridge.model.published_status_and_reports import JournalledDecisionWithInputs
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
 
-KEPT_BYTES = 64 << 20  # the journal keeps at most this many bytes: the newest decisions
+KEPT_BYTES = 64 << 20  # the journal keeps only the newest decisions, up to this size
 ROWS = 100  # an entry has at most this many transfers, tasks or nodes
 MOST_TOLD = 20  # the sentence of an entry names at most this many actions
 
@@ -32,7 +32,7 @@ class DecisionJournalEntry:
 @dataclass(frozen=True, slots=True)
 class ProgramDecisionReplay:
     name: str
-    replay: Callable[[Mapping[str, Any]], list[str]]  # decides again from inputs; a sentence for each action
+    replay: Callable[[Mapping[str, Any]], list[str]]  # decides again from inputs; returns a sentence for each action
     summarize: Callable[[Sequence[str]], list[str]] = list  # merges sentences about equal actions
 
 
@@ -66,8 +66,6 @@ _DECISION = select(
 
 
 class DecisionJournal:
-    """The journal of all programs' decisions in a state file."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
@@ -78,14 +76,14 @@ class DecisionJournal:
         inputs = literal(column_types.to_json_text(values.pop("inputs")), Text)
         self._database.execute(insert(DECISIONS).values(**values, inputs=inputs))
 
-    def find_decision(self, number: int) -> JournalledProgramDecision | None:
+    def find_decision(self, number: int) -> JournalledDecisionWithInputs | None:
         query = _DECISION.where(DECISIONS.c.id == number)
-        return next(iter(self._database.query_rows_as(JournalledProgramDecision, query)), None)
+        return next(iter(self._database.query_rows_as(JournalledDecisionWithInputs, query)), None)
 
-    def last_decisions(self, count: int) -> tuple[JournalledProgramDecision, ...]:
+    def last_decisions(self, count: int) -> tuple[JournalledDecisionWithInputs, ...]:
         """Return the newest journalled decisions, sorted from old to new."""
         query = _DECISION.order_by(DECISIONS.c.id.desc()).limit(count)
-        return self._database.query_rows_as(JournalledProgramDecision, query)[::-1]
+        return self._database.query_rows_as(JournalledDecisionWithInputs, query)[::-1]
 
     def delete_old_decisions(self, before: datetime, most_bytes: int = KEPT_BYTES) -> None:
         """Delete decisions from before a time, and then the oldest until at most `most_bytes` remain."""

@@ -70,7 +70,7 @@ def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, PublishedClusterDr
             data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
             values = transfer_messages_in_spool.decode_key_value_lines(data, KEYS)
             at = datetime.fromisoformat(values["at"]).astimezone(UTC)
-        except FileNotFoundError:  # a moment ago the drain was ended
+        except FileNotFoundError:  # the drain was ended a moment ago
             continue
         except (ParseError, KeyError, ValueError) as error:
             raise StateError(f"{path}: not written by gridbridge drain") from error

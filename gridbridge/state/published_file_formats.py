@@ -12,15 +12,15 @@ from gridbridge.model.transfer_messages_in_spool import TransferMessage
 from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.shell import safe_files
 
-SERVICE = "service.json"  # the state of the service
-JOBS = "jobs"  # folder of the histories of transferred jobs
-TOLD = "told"  # folder of job histories whose owner is not verified; a subfolder for each uid
+SERVICE = "service.json"
+JOBS = "jobs"
+TOLD = "told"  # folder of job histories without a verified owner; each uid has a subfolder
 ACCOUNTING = "accounting"  # folder of the usage of remote jobs
-USAGE = "usage"  # folder of usage that epilogs add to home's accounting; a subfolder for each user
+USAGE = "usage"  # folder of usage that epilogs add to home's accounting; each user has a subfolder
 FETCHED = ("verdicts", USAGE)  # folders of files that only programs of one job read, and only once
-JOBS_A_FOLDER = 1000  # number of jobs in a subfolder, because a site may have a million files
-LATEST_S = 32503680000  # the year 3000; a comparison refuses later times and also NaN
-WORDS_MAX_BYTES = 64 << 20  # largest size; high, because the names that a cluster offers include its hosts
+JOBS_A_FOLDER = 1000  # largest number of jobs in a subfolder; a site may have a million files
+LATEST_S = 32503680000  # the year 3000; the comparison with this time also refuses NaN
+WORDS_MAX_BYTES = 64 << 20  # largest size in bytes; high, because the names that a cluster offers include its hosts
 LOAD_MAX_BYTES = 4096  # PIPE_BUF, so that the sensor can write all values in one piece
 
 
@@ -29,7 +29,6 @@ def published_route_path(queue: str, published: str = PUBLISHED) -> str:
 
 
 def request_mapping_path(queue: str, published: str = PUBLISHED) -> str:
-    """Return the path of a transfer queue's rules that translate job requests."""
     return f"{published}/mappings/{queue}"
 
 
@@ -78,7 +77,7 @@ def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRout
     """Read a transfer queue's published route; raise UnconfiguredTransferQueue if no route is published."""
     data = _read_published_file_or_none(published_route_path(queue, published), 65536)
     if data is None:
-        raise UnconfiguredTransferQueue(f"queue {queue} leads to no cluster; expected a [queue.{queue}]")
+        raise UnconfiguredTransferQueue(f"queue {queue} leads to no cluster; expected a section [queue.{queue}]")
     return transfer_route.decode_transfer_route(data)
 
 
@@ -102,12 +101,10 @@ def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
 
 
 def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read the names of objects that a cluster offers; return None if no names are published."""
     return _read_published_file_or_none(offered_names_path(cluster, published))
 
 
 def read_non_forwarding_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read the list of a cluster's queues that send no job away; return None if no list is published."""
     return _read_published_file_or_none(non_forwarding_queues_path(cluster, published))
 
 
@@ -132,7 +129,6 @@ def remove_routes_of_other_queues(queues: frozenset[str], published: str = PUBLI
 
 
 def read_verdict_or_reply(path: str) -> TransferMessage | None:
-    """Read a verdict or a reply to a starter; return None if nothing is published yet."""
     data = _read_published_file_or_none(path, transfer_messages_in_spool.MAX_BYTES)
     return None if data is None else transfer_messages_in_spool.decode_transfer_message(data)
 
@@ -170,7 +166,7 @@ def read_load_values_and_freshness(
     path: str, now: float, owner: int | None = None
 ) -> tuple[dict[str, str], float, bool]:
     """Return the load values, their maximum age in seconds, and whether they are fresh."""
-    from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh  # for the sensor
+    from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh  # only the sensor calls this
 
     taken_at, stale_s, values = parse_load_values_file(path, owner)
     return values, stale_s, bool(values) and are_load_values_fresh(now - taken_at, stale_s)

@@ -42,7 +42,6 @@ def encode_published_value(value: object) -> bytes:
 
 
 def to_json_types(value: object) -> object:
-    """Convert a value to JSON types."""
     unstructured: object = _CONVERTER.unstructure(value)
     return unstructured
 
@@ -72,12 +71,10 @@ def read_all_published_files(folder: str) -> reports.PublishedFilesSnapshot:
 
 
 def read_published_service_status(folder: str) -> reports.PublishedServiceStatus | None:
-    """Read what the service publishes about itself; return None if nothing is published."""
     return read_published_value(f"{folder}/{SERVICE}", reports.PublishedServiceStatus)
 
 
 def read_published_breakers(folder: str) -> reports.PublishedBreakersOfClusters:
-    """Read the published breakers of remote clusters; the result is empty if no file is published."""
     return (
         read_published_value(f"{folder}/{BREAKERS}", reports.PublishedBreakersOfClusters)
         or reports.PublishedBreakersOfClusters()
@@ -128,7 +125,6 @@ def remove_unlisted_cluster_files(clusters: Container[str], folder: str) -> None
 
 
 def transfers_published_at(folder: str) -> datetime | None:
-    """Return when the open transfers were last published; None if never."""
     try:
         return datetime.fromtimestamp(os.stat(f"{folder}/{TRANSFERS}").st_mtime, UTC)
     except FileNotFoundError:
@@ -175,7 +171,6 @@ def publish_rebalance_round_end(kind: RebalanceRoundKind, at: datetime, folder: 
 
 
 def read_published_rebalance_round(kind: RebalanceRoundKind, folder: str = PUBLISHED) -> PublishedRebalanceRound | None:
-    """Return when the last rebalancing round of this kind began and ended; None before the first round."""
     return read_published_value(_rebalance_round_path(kind, folder), PublishedRebalanceRound)
 
 
@@ -185,7 +180,6 @@ def publish_rebalance_pause(since: datetime | None, folder: str = PUBLISHED) -> 
 
 
 def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:
-    """Return since when rebalancing is paused; None if rebalancing is not paused."""
     published = read_published_value(f"{folder}/{QUIET}", PublishedRebalancePause)
     return published.since if published else None
 
@@ -206,7 +200,7 @@ def unverified_history_paths(folder: str, local: str) -> Iterator[str]:
 def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
     tasks = set[int]()
     for _, name in _unverified_history_files(folder):
-        with suppress(ParseError):  # a temporary file has a name that is no task
+        with suppress(ParseError):  # the name of a temporary file is no task
             number, task = parse_local_job_and_task(name.removesuffix(".json"))
             tasks |= {task} if number == job and task else set()
     return frozenset(tasks)

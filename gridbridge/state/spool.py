@@ -12,7 +12,7 @@ from gridbridge.model.fixed_paths import SPOOL
 from gridbridge.model.transfer_messages_in_spool import TransferMessage, encode_message_cutting_reason
 from gridbridge.shell import safe_files
 
-WAKE = "wake"  # subfolder of the spool for the starters' FIFOs
+WAKE = "wake"
 MESSAGE = "m."  # name prefix of a complete message
 MARK = "m.mark"  # name of an empty file; its age shows when files of the spool were last lost
 IN_PLACE = "w."  # name prefix of a message that a shell writes without a rename: it ends with an empty line

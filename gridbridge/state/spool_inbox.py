@@ -20,7 +20,7 @@ from gridbridge.state.spool import MARK, WAKE
 from gridbridge.state.spool_reader import MessageWithAuthorUid, ResumableFolderScan, SpoolFile, SpoolReader
 
 MESSAGES_A_SCAN = 200  # a scan reads at most this many messages of a uid, so that no user delays others
-UIDS_TOLD = 5  # a log line names at most this many uids
+UIDS_TOLD = 5
 NAMES_A_SCAN = 20_000  # a scan reads at most this many names: 50,000 names took up to 4 s on a busy host
 REMOVALS_A_SCAN = 10_000  # a scan removes at most this many files, in a tenth of a second on ext4
 ASLEEP_S = 86400  # this many seconds after its last change a FIFO is removed, because its starter is gone
@@ -38,7 +38,7 @@ class StarterMessageInbox:
         self._quota = LogLineQuotaByPerson(clock.steady_s)
         self._reader = SpoolReader(folder, clock.now_s)
         self._names = ResumableFolderScan(NAMES_A_SCAN)
-        self._kept: Counter[int] = Counter()  # uid: number of accepted files in the present pass over the folder
+        self._kept: Counter[int] = Counter()  # number of accepted files of each uid in the present pass over the folder
         self._waking = ResumableFolderScan()
         self._full: frozenset[str] = frozenset()  # users' folders that can't be removed, because they have files
         self._full_met: frozenset[str] = frozenset()  # those of `_full` that the present pass over the folder has found
@@ -88,11 +88,9 @@ class StarterMessageInbox:
         self._reader.mark_files_as_unread(map(os.path.basename, paths))
 
     def staged_folder_of_record(self, path: str) -> str:
-        """Return the remote folder named in a transfer's record; '' if the record names none."""
         return self._read_transfer_record(path).stage
 
     def submission_time_of_record(self, path: str) -> str:
-        """Return the local job's submission time in a transfer's record; '' if unknown."""
         return self._read_transfer_record(path).submitted
 
     def _read_transfer_record(self, path: str) -> TransferMessage:

@@ -50,9 +50,9 @@ class SpoolFile(NamedTuple):
     name: str
     mark: SpoolFileVersion
     uid: int
-    size: int  # size in bytes
+    size: int
     changed_s: float  # time of the last change (ctime), which users can't set
-    is_linked: bool  # whether the file has several hard links
+    is_linked: bool
 
     @property
     def is_unfinished(self) -> bool:
@@ -67,7 +67,7 @@ class SpoolReader:
         self._folder = folder
         self._clock = clock
         self._read: dict[str, SpoolFileVersion] = {}
-        self._growing: dict[str, SpoolFile] = {}  # name: file that was incomplete when it was read
+        self._growing: dict[str, SpoolFile] = {}  # files that were incomplete when they were read, by name
         self._linked: set[SpoolFileVersion] = set()
         self._met: set[str | SpoolFileVersion] = set()  # names and versions found since the last clean-up
 

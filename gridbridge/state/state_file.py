@@ -196,7 +196,7 @@ def _make_read_only_sqlite_engine(address: sa.URL, path: str) -> sa.Engine:
 
 
 def _create_missing_sqlite_file(path: str) -> None:
-    """Create a missing file with mode 0600; to open an existing file would drop locks (fcntl(2))."""
+    """Create a missing file with mode 0600; opening an existing file would drop locks (fcntl(2))."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
         raise StateError(f"{folder}: not writable")
@@ -215,7 +215,7 @@ def _set_sqlite_pragmas(connection: Sqlite, _: object) -> None:
 
 
 def _begin_immediate_sqlite_transaction(connection: sa.Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")  # because a later upgrade of a read lock would fail at once
+    connection.exec_driver_sql("BEGIN IMMEDIATE")  # IMMEDIATE, because a later upgrade of a read lock would fail
 
 
 def _migrate_state_file_schema(connection: sa.Connection, name: str) -> None:
@@ -224,7 +224,7 @@ def _migrate_state_file_schema(connection: sa.Connection, name: str) -> None:
         return
     if version > HEAD:
         raise StateError(f"{name}: schema {version} is too new; expected at most {HEAD}")
-    from alembic.migration import MigrationContext  # here, because the import takes 100 ms and is rarely needed
+    from alembic.migration import MigrationContext  # imported here, because this takes 100 ms and is rarely needed
     from alembic.operations import Operations
     from alembic.script import ScriptDirectory
     from alembic.util import CommandError
@@ -232,7 +232,7 @@ def _migrate_state_file_schema(connection: sa.Connection, name: str) -> None:
     migrations = ScriptDirectory(MIGRATIONS, version_locations=[MIGRATIONS])
     context = MigrationContext.configure(connection)
     try:
-        context.stamp(migrations, version or "base")  # creates the table of the version, which v0001 needs
+        context.stamp(migrations, version or "base")  # creates the version table, which v0001 needs
     except CommandError as error:
         raise StateError(f"{name}: {error}") from error
     with Operations.context(context):

@@ -22,8 +22,6 @@ AT_ONCE = 100  # largest number of jobs in one query
 
 
 class ReloadablePollerComponent:
-    """A component of the poller that follows changes of the configuration."""
-
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
 
@@ -42,9 +40,8 @@ class LocalTaskActs(ReloadablePollerComponent):
         return tuple(self.policy.queues)
 
     def remove_task_start_guard(self, action: TransferAction) -> None:
-        """Remove the hold or start time that keeps a local task from starting."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
-        tasks.allow_task_restart(where, _home_task_of_transfer(action.transfer), action.transfer.guard)
+        tasks.remove_home_start_guard(where, _home_task_of_transfer(action.transfer), action.transfer.guard)
 
     def release_into_transfer_queue(self, action: TransferAction) -> None:
         """Let a local task start in its transfer queue only, so that a new starter continues the remote job."""
@@ -55,10 +52,9 @@ class LocalTaskActs(ReloadablePollerComponent):
     def set_task_start_guard(self, action: TransferAction) -> None:
         """Keep a local task from starting, by a hold or a start time."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
-        tasks.prevent_task_restart(where, _home_task_of_transfer(action.transfer), action.transfer.guard)
+        tasks.set_home_start_guard(where, _home_task_of_transfer(action.transfer), action.transfer.guard)
 
     def restore_requested_queues(self, action: TransferAction) -> None:
-        """Let a job start in all queues that its owner requested."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.restore_queue_list(where, _home_task_of_transfer(action.transfer))
 
@@ -86,7 +82,7 @@ class LocalTaskActs(ReloadablePollerComponent):
         copy = TransferAttemptId(cluster=self.policy.site.cluster, job=job, task=0, attempt=0)
         where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.restore_queue_list(where, copy)
-        tasks.allow_task_restart(where, copy, HomeStartGuard.START)
+        tasks.remove_home_start_guard(where, copy, HomeStartGuard.START)
 
     def exclude_old_cluster_queues(self, transfer: Transfer) -> None:
         """Keep a job out of the queues to the cluster it leaves; raise GridbridgeError if no queue is left."""

@@ -31,7 +31,6 @@ def translate_request_for_queue(
 
 
 def read_names_offered_by_cluster(cluster: str, folder: str = PUBLISHED) -> NamesOfferedByCluster | None:
-    """Return the names that a cluster offers to jobs; None if the names were never published."""
     published = published_file_formats.read_offered_names(cluster, folder)
     return None if published is None else names_offered_by_cluster.decode_offered_names(published)
 

@@ -128,7 +128,6 @@ def _accounting_progress_of_row(row: RowMapping) -> ClusterAccountingProgress:
 
 
 def read_published_task_usage(folder: str, job: int, task: int) -> PublishedRemoteUsage | None:
-    """Read the published usage of a local task; None if no usage is published."""
     path = published_file_formats.remote_usage_path(job, task, folder)
     return published_json.read_published_value(path, PublishedRemoteUsage)
 
@@ -142,7 +141,7 @@ def read_published_job_usage(folder: str, job: int) -> tuple[PublishedRemoteUsag
 
 
 def read_usage_published_since(folder: str, since: datetime | None) -> Iterator[PublishedRemoteUsage]:
-    """Read all published usage, or only usage published since the given time."""
+    """Read the usage published since a time; `since` None: all published usage."""
     for around in _published_usage_folders(folder):
         for job, task, changed_s in _published_usage_files(around):
             is_new = since is None or changed_s >= since.timestamp()
@@ -151,7 +150,7 @@ def read_usage_published_since(folder: str, since: datetime | None) -> Iterator[
 
 
 def read_accounting_file_states(folder: str) -> tuple[PublishedAccountingProgress, ...]:
-    """Read how far the service has read each cluster's accounting file; empty if nothing is published."""
+    """Read how far the service has read each cluster's accounting file."""
     path = f"{folder}/{ACCOUNTING_PROGRESS_FILE}"
     published = published_json.read_published_value(path, PublishedAccountingPositions)
     return published.readings if published else ()

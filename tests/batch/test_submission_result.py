@@ -79,8 +79,8 @@ BY_RULE = "[ADMISSION RULE] Set default walltime to 7200.\n[ADMISSION RULE] at m
         (142, DATABASE_DOWN, JobSubmissionOutcome.UNSURE, DATABASE_DOWN),
         (-14, DATABASE_DOWN, JobSubmissionOutcome.UNSURE, DATABASE_DOWN),
         (0, CHATTER, JobSubmissionOutcome.UNSURE, CHATTER.removeprefix("[ADMISSION RULE] ")),
-        (75, "", JobSubmissionOutcome.LATER, "oarsub printed no reason, exit status 75"),
-        (127, "", JobSubmissionOutcome.LATER, "oarsub printed no reason, exit status 127"),
+        (75, "", JobSubmissionOutcome.LATER, "oarsub printed no reason and ended with exit status 75"),
+        (127, "", JobSubmissionOutcome.LATER, "oarsub printed no reason and ended with exit status 127"),
     ],
     ids=[
         *("accepted", "property", "resources", "an array's property", "an array's resources"),

@@ -64,7 +64,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("setup", "transfer", "beta", "--pending-limit", "10000000"), "10000000 is not in the range"),
         (("setup", "transfer", "beta", "--slots", "many"), "'many' is not a valid integer"),
         (("setup", "transfer", "beta", "--slots", "1", "--pending-limit", "1"), "qconf: "),
-        (("setup", "transfer", "gamma"), "no [cluster.gamma]; there are alpha, beta"),
+        (("setup", "transfer", "gamma"), "no [cluster.gamma]; expected one of: alpha, beta"),
         (("setup", "transfer", "alpha"), "alpha: the local cluster"),
         (("setup", "transfer", "beta", "--queue", "a b"), "letters, digits"),
         (("setup", "transfer", "beta", "--host", "$(x)"), "letters, digits"),

@@ -100,7 +100,7 @@ def test_a_missing_published_folder_prints_one_line(command: tuple[str, ...], wh
             " lambda *_: (Read(jdl=None, parameters=()), ('a', 'b'));"
             " admission.require_unchanged_by_rules = lambda _: None",
             ["-c", "7", "-J", '["a", "b"]'],
-            "2 tasks more of campaign 7 are",
+            "stored for campaign 7: 2 tasks",
         ),
     ],
     ids=["new", "more"],

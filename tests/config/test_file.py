@@ -37,8 +37,11 @@ def path(tmp_path: Path) -> Path:
     ("content", "expected"),
     [
         (b"[site]\ncluster = alpha\n", "Invalid value (at line 2, column 11)"),
-        (b"[site]\n[site]\n", "a second section [site] (at line 2, column 6): move keys to the first section"),
-        (b"[pool.a]\n[pool.a]\n", "a second section [pool.a] (at line 2, column 8): move keys to the first section"),
+        (b"[site]\n[site]\n", "a second section [site] (at line 2, column 6): move its keys to the first section"),
+        (
+            b"[pool.a]\n[pool.a]\n",
+            "a second section [pool.a] (at line 2, column 8): move its keys to the first section",
+        ),
         (b"[site]\ncluster =", "Invalid value (at line 2, the end)"),
         (b"[site]\n# caf\xe9\n", "invalid continuation byte (at line 2)"),
     ],
@@ -107,7 +110,7 @@ def test_root_refuses_a_file_that_others_may_write(path: Path) -> None:
     path.chmod(0o666)
 
     (told,) = problems_of(path)
-    assert "others could have written grid.toml, for grid.toml has mode 0666. Read it, " in told
+    assert "others could have written grid.toml: grid.toml has mode 0666. Check the file, " in told
     assert told.endswith("then run: chmod go-w grid.toml")
 
 
@@ -116,7 +119,7 @@ def test_root_refuses_a_file_in_a_folder_that_others_may_write(path: Path) -> No
     path.parent.chmod(0o777)
 
     (told,) = problems_of(path)
-    assert f"others could have written grid.toml, for {path.parent} has mode 0777" in told
+    assert f"others could have written grid.toml: {path.parent} has mode 0777" in told
     assert f"chmod go-w {path.parent}" in told
 
 
@@ -129,8 +132,8 @@ def test_root_reads_its_own_file(path: Path) -> None:
 def test_root_refuses_a_file_of_another_owner(path: Path) -> None:
     os.chown(path, 1, 1)
 
-    expected = "others could have written grid.toml, for grid.toml belongs to daemon"
-    mend = "Read it, then run: chown root grid.toml"
+    expected = "others could have written grid.toml: grid.toml belongs to daemon"
+    mend = "Check the file, then run: chown root grid.toml"
     assert [f"{expected}. {mend}"] == problems_of(path)
 
 

@@ -23,7 +23,7 @@ KEYS_OF_A_QUEUE = (
     "the keys are cluster, pending_limit, slots, asks, oar_queue, oar_type, remote_usage, identity,"
     " staged, stage_in, stage_out, recall_wait_s, recall_limit, recall_unreachable_s"
 )
-A_CLUSTER_NAME = "lower-case letters, digits and -, a letter first, at most 32"
+A_CLUSTER_NAME = "at most 32 lower-case letters, digits and -, a letter first"
 A_STATE_URL = "sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass"
 SECTIONS = (
     "the sections are [site], [cluster.NAME], [queue.NAME], [map.CLUSTER.KIND.NAME], [poller],"
@@ -32,7 +32,7 @@ SECTIONS = (
     " [pool.NAME], [provider.NAME], [power.NAME], [rebalance] and [storage.NAME]"
 )
 A_PLACE = "HOST or HOST:PORT; empty if the programs run on this host"
-ACCOUNTS = 'pairs of accounts such as { alice = "al_there" }; neither root nor an account twice'
+ACCOUNTS = 'pairs of accounts such as { alice = "al_there" }; no root, and each account once'
 BY_SSH = 'ssh = "far"\n'
 ASKS = 'resources with their names at home, such as { mem_free = "64G" }'
 NO_HOME = "a transfer queue needs a Grid Engine home, and"
@@ -117,26 +117,42 @@ def with_keys(section: str, keys: str) -> str:
 @pytest.mark.parametrize(
     ("section", "keys", "problem"),
     [
-        ("poller", 'stale_s = "30"', "wrong type; a number, 5 to 86400 s"),
-        ("cluster.beta", "spool_shared = 1", "wrong type; true or false"),
-        ("poller", "interval_s = 4.9", "out of range; a number, 5 to 3600 s"),
-        ("retention", "closed_h = inf", "out of range; a number, 0 to 8760 h"),
-        ("cluster.beta", 'remote_spool_dir = "spool"', "wrong form; an absolute path in printable ASCII"),
-        ("site", 'state = "sqlite:///state.db"', f"wrong form; {A_STATE_URL}"),
-        ("site", 'service_account = "root"', "wrong form; the name of an account other than root"),
-        ("site", 'log_level = "loud"', 'unknown word; "debug" or "info" or "warning" or "error"'),
-        ("cluster.beta", 'kind = "slurm"', 'unknown word; "gridengine" or "oar" or "embedded"'),
-        ("cluster.beta", 'ssh = "-oProxyCommand=x"', f"wrong form; {A_PLACE}"),
-        ("cluster.beta", 'ssh = "far"\nusers = ["alice"]', f"wrong type; {ACCOUNTS}"),
-        ("cluster.beta", 'users = { alice = "al" }', "without ssh; only a cluster by ssh has other account names"),
-        ("cluster.beta", 'claim = "file"', "without a shared spool; spool_shared = true"),
-        ("cluster.beta", 'ssh = "far"\nclaim = "file"', "without a shared spool; grant"),
-        ("cluster.beta", 'claim = "grant"', "without ssh; ssh, which carries the grants"),
-        ("cluster.beta", 'spool_shared = true\nclaim = "grant"', "without ssh; file"),
-        ("cluster.alpha", 'claim = "file"', "the local cluster; none: this cluster is always reachable"),
-        ("cluster.alpha", 'ssh = "far"', "the local cluster; commands of the local cluster run here"),
-        ("queue.transfer-beta", 'staged = true\nstage_out = "x"', "without ssh; files are staged only by ssh"),
-        ("cluster.beta", 'folder = "/x"', "with kind gridengine; only an embedded cluster has a folder"),
+        ("poller", 'stale_s = "30"', "wrong type; expected a number, 5 to 86400 s"),
+        ("cluster.beta", "spool_shared = 1", "wrong type; expected true or false"),
+        ("poller", "interval_s = 4.9", "out of range; expected a number, 5 to 3600 s"),
+        ("retention", "closed_h = inf", "out of range; expected a number, 0 to 8760 h"),
+        ("cluster.beta", 'remote_spool_dir = "spool"', "wrong form; expected an absolute path in printable ASCII"),
+        ("site", 'state = "sqlite:///state.db"', f"wrong form; expected {A_STATE_URL}"),
+        ("site", 'service_account = "root"', "wrong form; expected the name of an account other than root"),
+        ("site", 'log_level = "loud"', 'unknown word; expected "debug" or "info" or "warning" or "error"'),
+        ("cluster.beta", 'kind = "slurm"', 'unknown word; expected "gridengine" or "oar" or "embedded"'),
+        ("cluster.beta", 'ssh = "-oProxyCommand=x"', f"wrong form; expected {A_PLACE}"),
+        ("cluster.beta", 'ssh = "far"\nusers = ["alice"]', f"wrong type; expected {ACCOUNTS}"),
+        (
+            "cluster.beta",
+            'users = { alice = "al" }',
+            "without ssh; expected other account names only at a cluster by ssh",
+        ),
+        ("cluster.beta", 'claim = "file"', "without a shared spool; expected spool_shared = true"),
+        ("cluster.beta", 'ssh = "far"\nclaim = "file"', "without a shared spool; expected grant"),
+        ("cluster.beta", 'claim = "grant"', "without ssh; expected ssh, which carries the grants"),
+        ("cluster.beta", 'spool_shared = true\nclaim = "grant"', "without ssh; expected file"),
+        (
+            "cluster.alpha",
+            'claim = "file"',
+            "the local cluster; expected none, because this cluster is always reachable",
+        ),
+        ("cluster.alpha", 'ssh = "far"', "the local cluster; expected none, because its commands run here"),
+        (
+            "queue.transfer-beta",
+            'staged = true\nstage_out = "x"',
+            "without ssh; expected empty, because files are staged only by ssh",
+        ),
+        (
+            "cluster.beta",
+            'folder = "/x"',
+            "with kind gridengine; expected no folder, which only embedded clusters have",
+        ),
     ],
 )
 def test_a_wrong_value_is_reported_with_its_section_and_key(path: Path, section: str, keys: str, problem: str) -> None:
@@ -158,74 +174,81 @@ def test_a_wrong_value_is_reported_with_its_section_and_key(path: Path, section:
         (GOOD + "[clusters.gamma]\n", "[clusters]: unknown section; [cluster.NAME] is the nearest"),
         (
             "interval_s = 5\n" + GOOD,
-            "interval_s: a key above every section; below [poller] or [runner] or [nikita] or [balance]",
+            "interval_s: a key above every section; expected below [poller] or [runner] or [nikita] or [balance]",
         ),
-        ("zzz = 5\n" + GOOD, "zzz: a key above every section; below a section that has it"),
-        ('cluster = "alpha"\n' + CLUSTERS, "cluster: a key above every section; below [site]"),
+        ("zzz = 5\n" + GOOD, "zzz: a key above every section; expected below a section that has it"),
+        ('cluster = "alpha"\n' + CLUSTERS, "cluster: a key above every section; expected below [site]"),
         (
             SITE + CLUSTERS.replace("[cluster.beta]\n", '[cluster]\nkind = "oar"\nssh = "b"\n'),
-            "[cluster] kind, ssh, qmaster_port, execd_port: below a section without a name; [cluster.NAME]",
+            "[cluster] kind, ssh, qmaster_port, execd_port: below a section without a name;"
+            " expected below [cluster.NAME]",
         ),
-        ("pool = 5\n" + SITE + CLUSTERS, "[pool]: not a section; its keys stand below [pool.NAME]"),
-        ("poller = 5\n" + GOOD, "[poller]: not a section; its keys stand below [poller]"),
+        ("pool = 5\n" + SITE + CLUSTERS, "[pool]: not a section; expected keys below [pool.NAME]"),
+        ("poller = 5\n" + GOOD, "[poller]: not a section; expected keys below [poller]"),
         (
             SITE + CLUSTERS + '[queue]\ncluster = "beta"\n',
-            "[queue] cluster: below a section without a name; [queue.NAME]",
+            "[queue] cluster: below a section without a name; expected below [queue.NAME]",
         ),
-        (GOOD + "[cluster.Gamma]\n" + PORTS, f"[cluster.Gamma]: wrong name; {A_CLUSTER_NAME}"),
+        (GOOD + "[cluster.Gamma]\n" + PORTS, f"[cluster.Gamma]: wrong name; expected {A_CLUSTER_NAME}"),
         (
             GOOD + QUEUE.replace("transfer-beta", '"a b"'),
-            '[queue."a b"]: wrong name; letters, digits, _ . + and -, a letter or digit first',
+            '[queue."a b"]: wrong name; expected letters, digits, _ . + and -, a letter or digit first',
         ),
-        (CLUSTERS, f"[site] cluster: missing; {A_CLUSTER_NAME}"),
-        (GOOD.replace("slots = 10\n", ""), "[queue.transfer-beta] slots: missing; a whole number, 1 to 9999999 slots"),
+        (CLUSTERS, f"[site] cluster: missing; expected {A_CLUSTER_NAME}"),
+        (
+            GOOD.replace("slots = 10\n", ""),
+            "[queue.transfer-beta] slots: missing; expected a whole number, 1 to 9999999 slots",
+        ),
         (
             GOOD.replace("slots = 10", "slots = true"),
-            "[queue.transfer-beta] slots = true: wrong type; a whole number, 1 to 9999999 slots",
+            "[queue.transfer-beta] slots = true: wrong type; expected a whole number, 1 to 9999999 slots",
         ),
         (
             GOOD.replace("slots = 10", "slots = 10.0"),
-            "[queue.transfer-beta] slots = 10.0: wrong type; a whole number, 1 to 9999999 slots",
+            "[queue.transfer-beta] slots = 10.0: wrong type; expected a whole number, 1 to 9999999 slots",
         ),
         (
             GOOD.replace(QUEUE, "root = 2024-01-01\n" + QUEUE),
-            '[cluster.beta] root = "2024-01-01": wrong type; an absolute path in printable ASCII',
+            '[cluster.beta] root = "2024-01-01": wrong type; expected an absolute path in printable ASCII',
         ),
-        (GOOD + "[poller]\nquery_share = nan\n", "[poller] query_share = nan: out of range; a number, 0.001 to 1"),
+        (
+            GOOD + "[poller]\nquery_share = nan\n",
+            "[poller] query_share = nan: out of range; expected a number, 0.001 to 1",
+        ),
         (
             GOOD + "[poller]\ninterval_s = 60\n",
-            "[poller] stale_s = 30.0: queues would close between two polls; above 60 s",
+            "[poller] stale_s = 30.0: queues would close between two polls; expected above 60 s",
         ),
         (
             GOOD.replace(CLUSTERS, 'state = "postgresql://me:hush@db/grid"\n' + CLUSTERS),
-            f'[site] state = "postgresql://***": wrong form; {A_STATE_URL}',
+            f'[site] state = "postgresql://***": wrong form; expected {A_STATE_URL}',
         ),
         (
             GOOD.replace(QUEUE, f'{BY_SSH}users = {{ alice = "al", bob = "root" }}\n' + QUEUE),
-            f'[cluster.beta] users.bob = "root": wrong form; {ACCOUNTS}',
+            f'[cluster.beta] users.bob = "root": wrong form; expected {ACCOUNTS}',
         ),
         (
             GOOD.replace(QUEUE, f'{BY_SSH}users = {{ alice = "al", bob = "al" }}\n' + QUEUE),
-            f'[cluster.beta] users.alice = "al": the account of two people; {ACCOUNTS}',
+            f'[cluster.beta] users.alice = "al": the account of several people; expected {ACCOUNTS}',
         ),
         (GOOD.replace('"alpha"', '"gamma"'), f"[queue.transfer-beta]: {NO_HOME} there is no [cluster.gamma]"),
         (
             GOOD.replace('"beta"', '"gamma"'),
-            '[queue.transfer-beta] cluster = "gamma": undefined; a remote cluster (beta)',
+            '[queue.transfer-beta] cluster = "gamma": undefined; expected a remote cluster (beta)',
         ),
         (
             GOOD.replace('"beta"', '"alpha"'),
-            '[queue.transfer-beta] cluster = "alpha": the local cluster; a remote cluster (beta)',
+            '[queue.transfer-beta] cluster = "alpha": the local cluster; expected a remote cluster (beta)',
         ),
         (SITE + QUEUE, f"[queue.transfer-beta]: {NO_HOME} there is no [cluster.alpha]"),
         (
             GOOD + 'asks = { "h rt" = "1", big = 1, mem = "" }\n',
-            f'[queue.transfer-beta] asks."h rt" = "1": wrong form; {ASKS}',
+            f'[queue.transfer-beta] asks."h rt" = "1": wrong form; expected {ASKS}',
         ),
         (
             f'{SITE}[cluster.alpha]\n{PORTS}[cluster.beta]\nkind = "oar"\n{QUEUE}'
             + 'asks = { h_rt = "60", mem = "1G" }\n',
-            '[queue.transfer-beta] asks.mem = "1G": no rule; [map.beta.resource.mem] has to say what it is there',
+            '[queue.transfer-beta] asks.mem = "1G": no rule; expected a rule [map.beta.resource.mem]',
         ),
         (GOOD.replace(PORTS, 'kind = "oar"\n', 1), f"[queue.transfer-beta]: {NO_HOME} alpha is of kind oar"),
         (
@@ -234,12 +257,13 @@ def test_a_wrong_value_is_reported_with_its_section_and_key(path: Path, section:
         ),
         (
             SITE + '[cluster.beta]\nkind = "embedded"\nfolder = "/x"\n',
-            '[cluster.beta] kind = "embedded": where the local cluster is none;'
-            " all clusters of a site are embedded, or none",
+            '[cluster.beta] kind = "embedded": the local cluster is none;'
+            " expected all clusters of a site embedded, or none",
         ),
         (
             GOOD + '[map.beta.resource.mem]\nto = "h_vmem"\n[map.beta.resource.h_vmem]\n',
-            '[map.beta.resource.h_vmem] to = "h_vmem": mem gets the same name; another name, or drop one resource',
+            '[map.beta.resource.h_vmem] to = "h_vmem": mem gets the same name;'
+            " expected another name, or one of the resources dropped",
         ),
     ],
 )
@@ -257,7 +281,7 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
             [
                 "[queue.transfer-beta] stagd: unknown key; staged is the nearest",
                 f"[queue.transfer-beta] zzz: unknown key; {KEYS_OF_A_QUEUE}",
-                "[queue.transfer-beta] slots: missing; a whole number, 1 to 9999999 slots",
+                "[queue.transfer-beta] slots: missing; expected a whole number, 1 to 9999999 slots",
             ],
             id="unknown keys come first",
         ),
@@ -272,14 +296,17 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
         ),
         pytest.param(
             'cluster = "alpha"\n',
-            ["cluster: a key above every section; below [site]", f"[site] cluster: missing; {A_CLUSTER_NAME}"],
+            [
+                "cluster: a key above every section; expected below [site]",
+                f"[site] cluster: missing; expected {A_CLUSTER_NAME}",
+            ],
             id="a file without any section",
         ),
         pytest.param(
             SITE + f"[cluster.alpha]\n{PORTS}[cluster.beta]\nqmaster_port = 65536\n" + QUEUE,
             [
-                "[cluster.beta] qmaster_port = 65536: out of range; a whole number, 0 to 65535",
-                f"[cluster.beta] execd_port: missing; {A_PORT}",
+                "[cluster.beta] qmaster_port = 65536: out of range; expected a whole number, 0 to 65535",
+                f"[cluster.beta] execd_port: missing; expected {A_PORT}",
             ],
             id="two problems in one section",
         ),
@@ -294,8 +321,9 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
         pytest.param(
             GOOD.replace(QUEUE, BY_SSH + 'spool_shared = true\npush = "qevent"\n' + QUEUE),
             [
-                "[cluster.beta] spool_shared = true: with ssh; false: users have other uids at a cluster by ssh",
-                '[cluster.beta] push = "qevent": with ssh; none: a cluster by ssh is queried at intervals',
+                "[cluster.beta] spool_shared = true: with ssh;"
+                " expected false, as users have other uids at this cluster",
+                '[cluster.beta] push = "qevent": with ssh; expected none, as this cluster is queried at intervals',
             ],
             id="what does not go with ssh",
         ),
@@ -305,51 +333,54 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
             + '[map.beta.resource.gpu]\nreject = "none"\n'
             + '[map.beta.resource.mem]\nunit = "M"\n',
             [
-                '[queue.transfer-beta] asks.hostname = "n1": a host or queue at home; a resource of the remote cluster',
+                '[queue.transfer-beta] asks.hostname = "n1": a host or queue at home;'
+                " expected a resource of the remote cluster",
                 '[queue.transfer-beta] asks.gpu = "1": dropped or rejected by its rule;'
-                " a resource whose rule has no drop or reject",
-                '[queue.transfer-beta] asks.mem = "much": not an amount that can be scaled or converted;'
-                " 'much' is no number, memory or time",
+                " expected a resource whose rule has no drop or reject",
+                '[queue.transfer-beta] asks.mem = "much": impossible to convert:'
+                " 'much' is no number, memory or time; expected an amount",
             ],
             id="a queue that asks for what its cluster does not get",
         ),
         pytest.param(
             GOOD + "[map.gamma.resource.h_rt]\n[map.alpha.pe.smp]\n",
             [
-                "[map.gamma]: undefined; the name of a remote [cluster.NAME]",
-                "[map.alpha]: the local cluster; the name of a remote [cluster.NAME]",
+                "[map.gamma]: undefined; expected the name of a remote [cluster.NAME]",
+                "[map.alpha]: the local cluster; expected the name of a remote [cluster.NAME]",
             ],
             id="mappings to what is no remote cluster",
         ),
         pytest.param(
             GOOD.replace(QUEUE, 'kind = "oar"\nroot = "/x"\npush = "oar"\n' + QUEUE),
             [
-                '[cluster.beta] root = "/x": with kind oar; only a Grid Engine cluster has this key',
-                "[cluster.beta] qmaster_port = 6444: with kind oar; only a Grid Engine cluster has this key",
-                "[cluster.beta] execd_port = 6445: with kind oar; only a Grid Engine cluster has this key",
-                '[cluster.beta] push = "oar": without ssh; none: OAR reports ends only by ssh',
+                '[cluster.beta] root = "/x": with kind oar; expected this key only for Grid Engine',
+                "[cluster.beta] qmaster_port = 6444: with kind oar; expected this key only for Grid Engine",
+                "[cluster.beta] execd_port = 6445: with kind oar; expected this key only for Grid Engine",
+                '[cluster.beta] push = "oar": without ssh; expected none, because OAR reports ends only by ssh',
             ],
             id="an OAR server with a cell",
         ),
         pytest.param(
             GOOD.replace(QUEUE, 'kind = "embedded"\nssh = "x"\npush = "qevent"\n' + QUEUE),
             [
-                "[cluster.beta] folder: missing; the absolute path of the cluster's folder",
-                "[cluster.beta] qmaster_port = 6444: with kind embedded; an embedded cluster has no such key",
-                "[cluster.beta] execd_port = 6445: with kind embedded; an embedded cluster has no such key",
-                '[cluster.beta] ssh = "x": with kind embedded; an embedded cluster has no such key',
-                '[cluster.beta] push = "qevent": with kind embedded; none: jobs of an embedded cluster see the spool',
-                '[cluster.beta] push = "qevent": with ssh; none: a cluster by ssh is queried at intervals',
-                '[cluster.beta] kind = "embedded": where the local cluster is gridengine;'
-                " all clusters of a site are embedded, or none",
+                "[cluster.beta] folder: missing; expected the absolute path of the cluster's folder",
+                "[cluster.beta] qmaster_port = 6444: with kind embedded; expected no such key",
+                "[cluster.beta] execd_port = 6445: with kind embedded; expected no such key",
+                '[cluster.beta] ssh = "x": with kind embedded; expected no such key',
+                '[cluster.beta] push = "qevent": with kind embedded;'
+                " expected none, because jobs of an embedded cluster see the spool",
+                '[cluster.beta] push = "qevent": with ssh; expected none, as this cluster is queried at intervals',
+                '[cluster.beta] kind = "embedded": the local cluster is gridengine;'
+                " expected all clusters of a site embedded, or none",
             ],
             id="an embedded cluster beside a cell",
         ),
         pytest.param(
             GOOD + '[map.beta.resource.mem]\nto = "/gpu"\nrelation = ">="\n',
             [
-                '[map.beta.resource.mem] relation = ">=": not an OAR cluster; empty: Grid Engine defines comparisons',
-                '[map.beta.resource.mem] to = "/gpu": not an OAR cluster; letters, digits, _ . + and -,'
+                '[map.beta.resource.mem] relation = ">=": not an OAR cluster;'
+                " expected empty, because Grid Engine defines comparisons",
+                '[map.beta.resource.mem] to = "/gpu": not an OAR cluster; expected letters, digits, _ . + and -,'
                 " a letter or digit first; empty: the local name",
             ],
             id="rules for OAR to another cluster",
@@ -357,8 +388,9 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
         pytest.param(
             GOOD + '[map.beta.resource.h_rt]\nunit = "min"\n' + '[map.beta.resource.time]\nto = "s_rt"\nunit = "h"\n',
             [
-                '[map.beta.resource.h_rt] unit = "min": h_rt is in seconds there; s or h:m:s, or empty',
-                '[map.beta.resource.time] unit = "h": s_rt is in seconds there; s or h:m:s, or empty',
+                '[map.beta.resource.h_rt] unit = "min": h_rt is in seconds at the cluster;'
+                " expected s or h:m:s, or empty",
+                '[map.beta.resource.time] unit = "h": s_rt is in seconds at the cluster; expected s or h:m:s, or empty',
             ],
             id="a time limit in hours",
         ),
@@ -375,14 +407,15 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
                 " letters, digits, _ . + and -, a letter or digit first;"
                 " empty: OAR's default",
                 '[queue.to-gamma] oar_type = "besteffort idempotent": wrong form;'
-                " besteffort and other types except idempotent, with blanks between",
+                " OAR job types such as besteffort, with blanks between; not idempotent",
                 '[map.gamma.pe.mpi] spread = "$fill_up": wrong form;'
                 " pe_slots, round_robin, fill_up, or slots per node; empty for pe_slots",
                 '[map.gamma.pe.smp] spread = "0": wrong form;'
                 " pe_slots, round_robin, fill_up, or slots per node; empty for pe_slots",
-                '[map.beta.pe.mpi] spread = "fill_up": not an OAR cluster; empty: the remote allocation_rule applies',
-                '[queue.transfer-beta] oar_queue = "long": the cluster is not OAR; empty',
-                '[queue.transfer-beta] oar_type = "besteffort": the cluster is not OAR; empty',
+                '[map.beta.pe.mpi] spread = "fill_up": not an OAR cluster;'
+                " expected empty, because the remote allocation_rule applies",
+                '[queue.transfer-beta] oar_queue = "long": the cluster is not OAR; expected empty',
+                '[queue.transfer-beta] oar_type = "besteffort": the cluster is not OAR; expected empty',
             ],
             id="what only queues and clusters of OAR have",
         ),
@@ -392,8 +425,8 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
             + '[queue.g]\ncluster = "gamma"\nslots = 1\npending_limit = 1\nasks = { h_rt = "2h" }\n'
             + '[map.gamma.resource.h_rt]\ndefault = "1h"\n',
             [
-                '[map.gamma.resource.h_rt] default = "1h": not a time; seconds, or h:m:s',
-                '[queue.g] asks.h_rt = "2h": not a time; seconds, or h:m:s',
+                '[map.gamma.resource.h_rt] default = "1h": not a time; expected seconds, or h:m:s',
+                '[queue.g] asks.h_rt = "2h": not a time; expected seconds, or h:m:s',
             ],
             id="a walltime that is no time",
         ),
@@ -407,22 +440,24 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
             + '[map.gamma.resource.h_cpu]\nunit = "h"\n',
             [
                 '[map.gamma.resource.h_rt] default = "1h":'
-                " not an amount that can be scaled or converted; '1h' is no number, memory or time",
-                '[map.gamma.resource.h_rt] unit = "h": h_rt is in seconds there; s or h:m:s, or empty',
-                '[map.gamma.resource.h_rt] relation = ">=": a walltime is a limit; empty',
-                '[map.gamma.resource.gpu] relation = "=": /gpu is requested by number; empty',
-                '[map.gamma.resource.gpu] unit = "M": /gpu is requested by number; empty',
-                '[map.gamma.resource.hosts] to = "/nodes": the slots of a job request this level; another level',
-                '[map.gamma.resource.cpus] default = "1K": not a number of /cpu; a whole number, 1 or more',
+                " impossible to convert: '1h' is no number, memory or time; expected an amount",
+                '[map.gamma.resource.h_rt] unit = "h": h_rt is in seconds at the cluster;'
+                " expected s or h:m:s, or empty",
+                '[map.gamma.resource.h_rt] relation = ">=": a walltime is always an upper limit; expected empty',
+                '[map.gamma.resource.gpu] relation = "=": /gpu is requested by number; expected empty',
+                '[map.gamma.resource.gpu] unit = "M": /gpu is requested by number; expected empty',
+                '[map.gamma.resource.hosts] to = "/nodes": the slots of a job request this level;'
+                " expected another level",
+                '[map.gamma.resource.cpus] default = "1K": not a number of /cpu; expected a whole number, 1 or more',
             ],
             id="levels and walltime of OAR that are no plain amounts",
         ),
         pytest.param(
             GOOD + "[map]\nbeta = 1\n[map.gamma.colour.x]\n",
             [
-                "[map.beta]: no rules; [map.beta.KIND.NAME], the kinds are resource, pe, project, queue",
-                "[map.gamma]: undefined; the name of a remote [cluster.NAME]",
-                "[map.gamma.colour]: unknown kind; resource, pe, project or queue",
+                "[map.beta]: no rules; expected [map.beta.KIND.NAME] with a kind of resource, pe, project, queue",
+                "[map.gamma]: undefined; expected the name of a remote [cluster.NAME]",
+                "[map.gamma.colour]: unknown kind; expected resource, pe, project or queue",
             ],
             id="what is no mapping",
         ),
@@ -433,14 +468,15 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
             + '[map.beta.resource.h_rt]\nunit = "s"\ndefault = "soon"\n'
             + '[map.beta.pe.mpi]\nunit = "s"\n',
             [
-                '[map.beta.resource."h rt"]: wrong name; letters, digits, _ . + and -, a letter or digit first',
+                '[map.beta.resource."h rt"]: wrong name;'
+                " expected letters, digits, _ . + and -, a letter or digit first",
                 "[map.beta.resource.mem] from: unknown key;"
                 " the keys are to, scale, unit, relation, default, drop, require, reject",
-                "[map.beta.resource.mem] scale = -1: out of range; a number, 1e-06 to 1000000.0",
-                '[map.beta.resource.mem] unit = "X": unknown word; "" or "k" or "K" or "m" or "M"'
+                "[map.beta.resource.mem] scale = -1: out of range; expected a number, 1e-06 to 1000000.0",
+                '[map.beta.resource.mem] unit = "X": unknown word; expected "" or "k" or "K" or "m" or "M"'
                 ' or "g" or "G" or "t" or "T" or "s" or "min" or "h" or "h:m:s"',
                 '[map.beta.resource.h_rt] default = "soon":'
-                " not an amount that can be scaled or converted; 'soon' is no number, memory or time",
+                " impossible to convert: 'soon' is no number, memory or time; expected an amount",
                 "[map.beta.pe.mpi] unit: unknown key; the keys are to, scale, spread, reject",
             ],
             id="wrong rules of a mapping",
@@ -456,7 +492,7 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
                 "[map.beta.resource.gpu]: reject and default contradict each other; expected one of the two",
                 "[map.beta.resource.remote]: remote names a host or queue at home, and is never requested remotely",
                 "[map.beta.resource.a]: hostname names a host or queue at home, and is never requested remotely",
-                '[map.beta.resource.b] default = "1,hostname=x": wrong form; one value as qsub -l takes it',
+                '[map.beta.resource.b] default = "1,hostname=x": wrong form; expected one value as qsub -l takes it',
                 "[map.beta.project.x]: drop and to contradict each other; expected one of the two",
             ],
             id="rules that contradict themselves",
@@ -467,17 +503,17 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
             + '[map.beta.pe.x]\nto = "y"\n[map.beta.pe.y]\nto = "z"\n[map.beta.pe.z]\nto = "x"\n'
             + '[map.beta.queue.q]\nto = "q"\n[map.beta.queue.p]\nto = "q"\n',
             [
-                '[map.beta.resource.a] to = "b": a cycle: a, b, a; the remote name',
-                '[map.beta.pe.x] to = "y": a cycle: x, y, z, x; the remote name',
+                '[map.beta.resource.a] to = "b": a cycle: a, b, a; expected the remote name',
+                '[map.beta.pe.x] to = "y": a cycle: x, y, z, x; expected the remote name',
             ],
             id="names that become each other",
         ),
         pytest.param(
             SITE + "min_uid = 0\n" + CLUSTERS + QUEUE.replace("beta", "gamma") + "[poler]\n",
             [
-                "[site] min_uid = 0: out of range; a whole number, 1 to 4294967294",
+                "[site] min_uid = 0: out of range; expected a whole number, 1 to 4294967294",
                 "[poler]: unknown section; [poller] is the nearest",
-                '[queue.transfer-gamma] cluster = "gamma": undefined; a remote cluster (beta)',
+                '[queue.transfer-gamma] cluster = "gamma": undefined; expected a remote cluster (beta)',
             ],
             id="problems in several sections",
         ),

@@ -23,7 +23,7 @@ HOST = '[power.n1]\nprovider = "bmc"\n'
 BMC = 'bmc = "10.0.1.1"\nuser = "grid"\npassword_file = "/etc/bmc"\n'
 PATH = "an absolute path in printable ASCII"
 WORD = "printable ASCII without blanks"
-HEEDED = "only for a provider of kind ec2 or libcloud"
+HEEDED = "expected a provider of kind ec2 or libcloud"
 
 
 def problems_of(text: str) -> list[str]:
@@ -73,17 +73,20 @@ def test_provider_sections_survive_writing_and_reading(sections: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[provider.rental]\n", f"[provider.rental] program: missing; {PATH}"),
-        ('[provider.rental]\nprogram = "rent"\n', f'[provider.rental] program = "rent": wrong form; {PATH}, or empty'),
+        ("[provider.rental]\n", f"[provider.rental] program: missing; expected {PATH}"),
+        (
+            '[provider.rental]\nprogram = "rent"\n',
+            f'[provider.rental] program = "rent": wrong form; expected {PATH}, or empty',
+        ),
         (
             '[provider.rental]\nkind = "gce"\n',
-            '[provider.rental] kind = "gce": unknown word; "command" or "ec2" or "libcloud" or "power"',
+            '[provider.rental] kind = "gce": unknown word; expected "command" or "ec2" or "libcloud" or "power"',
         ),
-        ('[provider.cloud]\nkind = "ec2"\n', f"[provider.cloud] region: missing; {WORD}"),
-        ('[provider.cloud]\nkind = "libcloud"\n', f"[provider.cloud] driver: missing; {WORD}"),
+        ('[provider.cloud]\nkind = "ec2"\n', f"[provider.cloud] region: missing; expected {WORD}"),
+        ('[provider.cloud]\nkind = "libcloud"\n', f"[provider.cloud] driver: missing; expected {WORD}"),
         (
             EC2 + 'driver = "gce"\n',
-            '[provider.cloud] driver = "gce": with kind ec2; its keys are region, credentials,'
+            '[provider.cloud] driver = "gce": with kind ec2; expected one of the keys region, credentials,'
             " image, size, key_name, endpoint, user_data, subnet, security_groups",
         ),
         (
@@ -93,57 +96,67 @@ def test_provider_sections_survive_writing_and_reading(sections: str) -> None:
         ),
         (
             LIBCLOUD + "arguments = { ex_project = 5 }\n",
-            '[provider.cloud] arguments.ex_project = 5: wrong form; a table of texts: { ex_tenant_name = "hpc" }',
+            "[provider.cloud] arguments.ex_project = 5: wrong form;"
+            ' expected a table of texts: { ex_tenant_name = "hpc" }',
         ),
-        (COMMAND + "timeout_s = 0\n", "[provider.rental] timeout_s = 0: out of range; a number, 1 to 3600 s"),
+        (COMMAND + "timeout_s = 0\n", "[provider.rental] timeout_s = 0: out of range; expected a number, 1 to 3600 s"),
         (
             COMMAND + 'secret = "x"\n',
             "[provider.rental] secret: unknown key; the keys are kind, timeout_s, program,"
             " region, endpoint, credentials, image, size, key_name, user_data, subnet,"
             " security_groups, driver, arguments, way, broadcast",
         ),
-        ("[provider]\nx = 1\n", "[provider.x]: not a section; its keys stand below [provider.NAME]"),
+        ("[provider]\nx = 1\n", "[provider.x]: not a section; expected keys below [provider.NAME]"),
         (
             '[provider."a b"]\nprogram = "/x"\n',
-            '[provider."a b"]: wrong name; letters, digits, _ . + and -, a letter or digit first',
+            '[provider."a b"]: wrong name; expected letters, digits, _ . + and -, a letter or digit first',
         ),
-        (COMMAND + '[pool.a]\nprovider = "cloud"\n', '[pool.a] provider = "cloud": undefined; a provider (rental)'),
+        (
+            COMMAND + '[pool.a]\nprovider = "cloud"\n',
+            '[pool.a] provider = "cloud": undefined; expected a provider (rental)',
+        ),
         (
             POWER + '[pool.a]\nprovider = "bmc"\n',
-            '[pool.a] provider = "bmc": makes no machines; a provider (none is defined)',
+            '[pool.a] provider = "bmc": makes no machines; expected a provider (none is defined)',
         ),
-        (EC2 + 'size = "m5"\n[pool.a]\nprovider = "cloud"\n', "[pool.a] image: missing; here or in [provider.cloud]"),
+        (
+            EC2 + 'size = "m5"\n[pool.a]\nprovider = "cloud"\n',
+            "[pool.a] image: missing; expected here or in [provider.cloud]",
+        ),
         (
             COMMAND + '[pool.a]\nprovider = "rental"\nimage = "ami-1"\n',
             f'[pool.a] image = "ami-1": with kind command; {HEEDED}',
         ),
         ('[pool.a]\nsize = "m5"\n', f'[pool.a] size = "m5": without a provider; {HEEDED}'),
-        (POWER + "[power.n1]\n" + BMC, "[power.n1] provider: missing; a provider of kind power"),
+        (POWER + "[power.n1]\n" + BMC, "[power.n1] provider: missing; expected a provider of kind power"),
         (
             COMMAND + '[power.n1]\nprovider = "rental"\n',
-            '[power.n1] provider = "rental": undefined; a provider of kind power (none is defined)',
+            '[power.n1] provider = "rental": undefined; expected a provider of kind power (none is defined)',
         ),
-        (WAKE + HOST, '[power.n1] mac: missing; "52:54:00:12:34:56"'),
+        (WAKE + HOST, '[power.n1] mac: missing; expected "52:54:00:12:34:56"'),
         (
             WAKE + HOST + 'mac = "52:54:00:12:34:56"\nuser = "grid"\n',
-            '[power.n1] user = "grid": with way wake; its keys are mac',
+            '[power.n1] user = "grid": with way wake; expected one of the keys mac',
         ),
         (
             WAKE + HOST + 'mac = "52-54-00-12-34-56"\n',
-            '[power.n1] mac = "52-54-00-12-34-56": wrong form; "52:54:00:12:34:56", or empty',
+            '[power.n1] mac = "52-54-00-12-34-56": wrong form; expected "52:54:00:12:34:56", or empty',
         ),
         (
             POWER + 'way = "command"\nprogram = "/x"\n' + HOST + 'mac = "52:54:00:12:34:56"\n',
-            '[power.n1] mac = "52:54:00:12:34:56": with way command; no such key',
+            '[power.n1] mac = "52:54:00:12:34:56": with way command; expected no such key',
         ),
-        (POWER + 'way = "command"\n', f"[provider.bmc] program: missing; {PATH}"),
-        (POWER + 'way = "wake"\n', "[provider.bmc] broadcast: missing; HOST or HOST:PORT"),
-        (POWER + 'program = "/x"\n', '[provider.bmc] program = "/x": with way ipmi; no such key'),
+        (POWER + 'way = "command"\n', f"[provider.bmc] program: missing; expected {PATH}"),
+        (POWER + 'way = "wake"\n', "[provider.bmc] broadcast: missing; expected HOST or HOST:PORT"),
+        (POWER + 'program = "/x"\n', '[provider.bmc] program = "/x": with way ipmi; expected no such key'),
         (
             WAKE + '[power."N 1"]\nprovider = "bmc"\nmac = "52:54:00:12:34:56"\n',
-            '[power."N 1"]: wrong name; a host name of small letters, digits, - and .',
+            '[power."N 1"]: wrong name; expected a host name of small letters, digits, - and .',
         ),
-        (POWER + 'way = "smoke"\n', '[provider.bmc] way = "smoke": unknown word; "ipmi" or "wake" or "command"'),
+        (
+            POWER + 'way = "smoke"\n',
+            '[provider.bmc] way = "smoke": unknown word; expected "ipmi" or "wake" or "command"',
+        ),
     ],
 )
 def test_a_wrong_provider_pool_or_powered_host_is_refused(text: str, problem: str) -> None:
@@ -156,30 +169,30 @@ def test_a_wrong_provider_pool_or_powered_host_is_refused(text: str, problem: st
         (
             '[pool.a]\nhost_key = "n1 ssh-ed25519 AAAA"\n',
             [
-                '[pool.a] host_key = "n1 ssh-ed25519 AAAA": wrong form; "ssh-ed25519 AAAA...", or empty',
+                '[pool.a] host_key = "n1 ssh-ed25519 AAAA": wrong form; expected "ssh-ed25519 AAAA...", or empty',
                 f'[pool.a] host_key = "n1 ssh-ed25519 AAAA": without a provider; {HEEDED}',
             ],
         ),
         (
             "[pool.a]\nprovider = 5\n",
             [
-                "[pool.a] provider = 5: wrong type; the NAME of a [provider.NAME], or empty",
-                "[pool.a] provider = 5: undefined; a provider (none is defined)",
+                "[pool.a] provider = 5: wrong type; expected the NAME of a [provider.NAME], or empty",
+                "[pool.a] provider = 5: undefined; expected a provider (none is defined)",
             ],
         ),
         (
             COMMAND + 'region = "eu"\nimage = "ami-1"\n',
             [
-                '[provider.rental] region = "eu": with kind command; its keys are program',
-                '[provider.rental] image = "ami-1": with kind command; its keys are program',
+                '[provider.rental] region = "eu": with kind command; expected one of the keys program',
+                '[provider.rental] image = "ami-1": with kind command; expected one of the keys program',
             ],
         ),
         (
             POWER + HOST,
             [
-                "[power.n1] bmc: missing; HOST or HOST:PORT",
-                f"[power.n1] user: missing; {WORD}",
-                f"[power.n1] password_file: missing; {PATH}",
+                "[power.n1] bmc: missing; expected HOST or HOST:PORT",
+                f"[power.n1] user: missing; expected {WORD}",
+                f"[power.n1] password_file: missing; expected {PATH}",
             ],
         ),
     ],

@@ -27,17 +27,21 @@ def test_a_storage_area_needs_a_cluster_and_a_path() -> None:
 @pytest.mark.parametrize(
     ("section", "keys", "problem"),
     [
-        ("x", 'cluster = "beta"\npath = "/x"', ' cluster = "beta": undefined; one of alpha'),
-        ("x", 'cluster = ["alpha"]\npath = "/x"', f' cluster = ["alpha"]: wrong type; {CLUSTER_NAME.right}'),
-        ("x", 'cluster = "alpha"\npath = "/disk/"', ' path = "/disk": the folder of disk; a folder of its own'),
-        ("x", 'cluster = "alpha"\npath = "disk"', f' path = "disk": wrong form; {ABSOLUTE_PATH.right}'),
-        ("x", 'cluster = "alpha"', f" path: missing; {ABSOLUTE_PATH.right}"),
+        ("x", 'cluster = "beta"\npath = "/x"', ' cluster = "beta": undefined; expected one of alpha'),
+        ("x", 'cluster = ["alpha"]\npath = "/x"', f' cluster = ["alpha"]: wrong type; expected {CLUSTER_NAME.right}'),
+        (
+            "x",
+            'cluster = "alpha"\npath = "/disk/"',
+            ' path = "/disk": the folder of disk; expected a folder of its own',
+        ),
+        ("x", 'cluster = "alpha"\npath = "disk"', f' path = "disk": wrong form; expected {ABSOLUTE_PATH.right}'),
+        ("x", 'cluster = "alpha"', f" path: missing; expected {ABSOLUTE_PATH.right}"),
         (
             "x",
             'cluster = "alpha"\npath = "/x"\nmax_bytes = -1',
-            " max_bytes = -1: out of range; a whole number, 0 to 1000000000000000000 bytes",
+            " max_bytes = -1: out of range; expected a whole number, 0 to 1000000000000000000 bytes",
         ),
-        ('"a/b"', 'cluster = "alpha"\npath = "/x"', f": wrong name; {OBJECT_NAME.right}"),
+        ('"a/b"', 'cluster = "alpha"\npath = "/x"', f": wrong name; expected {OBJECT_NAME.right}"),
         (
             "alpha",
             'cluster = "alpha"\npath = "/x"',

@@ -279,7 +279,7 @@ def test_an_object_that_refers_to_the_host_is_reported_with_a_command(programs: 
 
     told, _ = leave(programs)
 
-    why = 'Host object "n1" is still referenced in "@site"; `qconf -de n1` shows it'
+    why = 'Host object "n1" is still referenced in "@site"; `qconf -de n1` shows this message'
     assert told == why
 
 
@@ -290,5 +290,5 @@ def test_best_effort_tasks_that_do_not_end_are_reported_with_a_command(monkeypat
 
     told = site(Hosts(used), monkeypatch).remove_host("n1", is_dead=False)
 
-    why = "gb-be1 is in use: `qstat -u '*' -s rs -q '*@n1'` shows the tasks"
+    why = "slots are in use in gb-be1: `qstat -u '*' -s rs -q '*@n1'` shows the tasks"
     assert told == why

@@ -112,7 +112,7 @@ def test_a_state_file_without_a_valid_time_is_refused(saved: Path, state: str, e
     ("entry", "expected"),
     [
         (f'"spent": 1{"0" * 400}', f"spent: 1{'0' * 59}; expected a number of at most 1e+300"),
-        ('"nodse": {}', "nodse: unknown; known are now, "),
+        ('"nodse": {}', "nodse: unknown; expected one of: now, "),
         ('"master": 3', "master: 3; expected a text"),
         ('"nodes": []', "nodes: []; expected a table of nodes by "),
         ('"nodes": {"n": 1}', "nodes.n: 1; expected a table with up_since"),
@@ -127,7 +127,7 @@ def test_a_state_file_without_a_valid_time_is_refused(saved: Path, state: str, e
         ('"spent": NaN', "spent: NaN; expected a number that is not "),
         ('"watched": {"x": {"at": "2026-01-01T12:00:00Z"}}', 'watched: "x"; expected the number of a job'),
         ('"watched": {"7": {}}', "watched.7.at: null; expected an ISO "),
-        ('"watched": {"7": {"job": 7}}', "watched.7.job: unknown; known are at, tasks, room_since, stuck_since"),
+        ('"watched": {"7": {"job": 7}}', "watched.7.job: unknown; expected one of: at, tasks, room_since, stuck_since"),
         ('"elsewhere": 3', "elsewhere: 3; expected a table"),
     ],
 )

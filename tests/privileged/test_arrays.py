@@ -239,7 +239,7 @@ def test_a_file_of_a_system_account_creates_no_ledger(
     """A stolen service account would otherwise fill root's disk."""
 
     def refuse(*_: object) -> None:
-        raise AsUserRequestRefusal("nothing is done as uid 990")
+        raise AsUserRequestRefusal("uid 990 is not an ordinary account")
 
     asked("delete-array c.12 beta 3")  # the configuration can be read
     monkeypatch.setattr(as_user_refusals_and_user_switch, "require_ordinary_account", refuse)

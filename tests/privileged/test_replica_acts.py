@@ -120,5 +120,5 @@ def test_replica_verbs_refuse_low_uids(folder: Path, monkeypatch: pytest.MonkeyP
     let(folder)
     monkeypatch.setattr(as_user_refusals_and_user_switch, "MIN_UID", ME + 1)
 
-    with pytest.raises(AsUserRequestRefusal, match=f"nothing is done as uid {ME}"):
+    with pytest.raises(AsUserRequestRefusal, match=f"uid {ME} is not an ordinary account"):
         as_user_replica_verbs.perform_as_user_replica_verb(["look", FILE])

@@ -336,8 +336,8 @@ def test_a_file_that_others_may_write_does_not_take_force(site: Site) -> None:
     site.settle()
 
     assert taken == 5
-    assert refused[0].startswith("others could have written FILE, for FILE has mode ")
-    assert ". Read it, then run: chmod" in refused[0]
+    assert refused[0].startswith("others could have written FILE: FILE has mode ")
+    assert ". Check the file, then run: chmod" in refused[0]
     assert (site.interval_s, site.refused) == (7, ())
 
 
@@ -370,7 +370,7 @@ def test_only_the_service_account_runs_the_poller(tmp_path: Path, monkeypatch: p
         poller_daemon, "ReloadableConfiguration", lambda clock, **_: ReloadableConfiguration(clock, str(path))
     )
 
-    with pytest.raises(ConfigError, match=r'service_account = "grid": .* run it as grid'):
+    with pytest.raises(ConfigError, match=r'service_account = "grid": .* expected grid'):
         poller_daemon.run_poller(StopAndReloadSignals())
 
 

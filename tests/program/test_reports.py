@@ -97,7 +97,7 @@ def test_why_of_an_unknown_job_names_closed_queues(tmp_path: Path) -> None:
     assert str(refused.value) == (
         "job 99: no transfer in the last 24 h "
         "(qstat -j 99 shows a waiting job, qacct -j 99 an ended job); "
-        "transfer-beta takes no jobs: 11 jobs wait at beta, 10 is the limit"
+        "transfer-beta takes no jobs: 11 jobs wait at beta; the limit is 10"
     )
 
 

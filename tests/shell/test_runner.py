@@ -74,7 +74,7 @@ def test_a_program_with_too_much_output_is_killed(tmp_path: Path) -> None:
 def test_endless_output_is_stopped_by_the_default_limit(script: str) -> None:
     tracemalloc.start()
     try:
-        with pytest.raises(ProgramOutputTooLong, match="more than the 64 MiB that are read of it"):
+        with pytest.raises(ProgramOutputTooLong, match="larger than 64 MiB, the most that is read"):
             sh(script)
         _, peak = tracemalloc.get_traced_memory()
     finally:

@@ -78,7 +78,7 @@ def test_correcting_commands_form_one_shell_line(path: Path) -> None:
         safe_files.require_trusted_path(str(odd), owner=ME)
     quoted = str(odd).replace("'", "'\\''")
     assert refused.value.mend == f"chmod go-w {path.parent} && chmod go-w '{quoted}'"
-    assert str(refused.value).endswith(f"Read it, then run: {refused.value.mend}")
+    assert str(refused.value).endswith(f"Check the file, then run: {refused.value.mend}")
     assert "\n" not in str(refused.value)
 
 

@@ -58,7 +58,7 @@ slots = 1
 def test_explain_uses_the_account_of_the_job_owner(tmp_path: Path) -> None:
     foreseen = explain_submission(("12",), "delta", here(tmp_path))
 
-    assert foreseen.notes == ("by ssh, at delta-master as al_delta",)
+    assert foreseen.notes == ("submitted by ssh to delta-master as al_delta",)
 
 
 @pytest.mark.parametrize("task", ["12.10", "12.2"])
@@ -101,7 +101,7 @@ def test_explain_refuses_a_script_with_the_account_of_a_transfer(tmp_path: Path)
 
 
 def test_explain_reports_a_qsub_that_fails_silently(tmp_path: Path) -> None:
-    with pytest.raises(ParseError, match="qsub printed no reason, exit status 1"):
+    with pytest.raises(ParseError, match="qsub printed no reason and ended with exit status 1"):
         explain_submission(("job.sh",), "delta", here(tmp_path, qsub="", status=1))
 
 
@@ -129,7 +129,7 @@ PARALLEL = f"{VERIFIED}parallel environment:  smp range: 2-4,8\n"
         ("pe_list mpi\n", "transfer-delta has no parallel environment smp in its pe_list: only mpi"),
         ("pe_list NONE\n", "transfer-delta has no parallel environment smp in its pe_list: none"),
         ("pe_list smp\nslots 1\n", "transfer-delta has 1 slots, and the job asks for 2"),
-        ("user_lists x\nentries bob,@none\n", "the user_lists of transfer-delta don't have {me}"),
+        ("user_lists x\nentries bob,@none\n", "the user_lists of transfer-delta don't include {me}"),
         ("pe_list smp mpi\nslots 2\nuser_lists NONE\n", ""),
         ("pe_list mpi,[host=smp]\nslots 1,[host=9]\n", ""),
     ],

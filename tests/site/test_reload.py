@@ -16,7 +16,7 @@ PUBLISHED = "/var/lib/gridbridge/published"
 POLLER = "$(pgrep -o -f transfer.poller.program)"
 GRIDBRIDGE = f"{PYTHON} -I -c 'from gridbridge.cli.main import main; main()'"
 ITEM = "poller: gridbridge.toml"
-OLDER = "the service has an older gridbridge.toml"
+OLDER = "the service uses an older gridbridge.toml"
 SECOND = """
 {python} -I -m gridbridge.batch.embedded /mnt/gamma create --slots=2
 {python} -I -m gridbridge.batch.embedded /mnt/alpha queue transfer-gamma --slots=2 --remote=gamma
@@ -83,7 +83,7 @@ def test_a_wrong_file_is_reported_and_the_old_configuration_stays_in_force(site:
     site.edit("s/^slots = 0/slots = 4/")
     site.until(lambda: not site.shown()["refused"], "the refusal to be over")
 
-    wrong = "[queue.transfer-beta] slots = 0: out of range; a whole number, 1 to 9999999 slots"
+    wrong = "[queue.transfer-beta] slots = 0: out of range; expected a whole number, 1 to 9999999 slots"
     told = f"{TOML}: {wrong}"
     assert status == f"{OLDER}, because it refuses the new file: {told}"
     assert (checked, ended) == ([f"file {told}", f"{ITEM}: {OLDER}"], "3")

@@ -54,7 +54,7 @@ def test_an_old_last_cycle_is_a_warning_while_campaigns_are_unfinished(
     if minutes is not None:
         publish(PublishedTaskSendExplanations(at=NOON - timedelta(minutes=minutes)), tmp_path)
 
-    assert look() == [(state, f"1 unfinished, last cycle of gridbridge-runner: {when}")]
+    assert look() == [(state, f"1 unfinished; last cycle of gridbridge-runner: {when}")]
 
 
 @pytest.mark.parametrize("state", [CampaignState.TERMINATED, CampaignState.PAUSED])
@@ -70,5 +70,5 @@ def test_a_submitted_file_that_no_runner_accepted_is_a_warning(tmp_path: Path, l
     )
 
     assert look() == [
-        (FindingSeverity.WARNING, "0 unfinished and 1 file not accepted yet, last cycle of gridbridge-runner: never")
+        (FindingSeverity.WARNING, "0 unfinished and 1 file not accepted yet; last cycle of gridbridge-runner: never")
     ]

@@ -131,7 +131,8 @@ def test_an_invalid_noted_start_time_lets_the_job_start_at_once(
         f"{FAR} -ac gridbridge_start=0 {NOTED}",
     ]
     (line,) = caplog.messages
-    assert f"job={DEFERRED}.2 gridbridge_start={own!a} why='not a start time: the job may start at once'" in line
+    why = "'the stored value is no start time: the job may start at once'"
+    assert f"job={DEFERRED}.2 gridbridge_start={own!a} why={why}" in line
 
 
 def test_a_job_whose_noted_queues_are_unknown_may_start_in_any_queue(

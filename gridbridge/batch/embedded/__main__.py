@@ -193,7 +193,7 @@ def _build_argument_parser() -> argparse.ArgumentParser:
     verb.add_parser("keep", help="start and supervise jobs until no job can start")
     ended = verb.add_parser("ended")
     ended.add_argument("job", type=int)
-    ended.add_argument("--tasks", action="store_true", help="show the ends of all tasks of an array")
+    ended.add_argument("--tasks", action="store_true", help="show how each task of an array ended")
     for name, (_, *options) in VERBS.items():
         change = verb.add_parser(name)
         change.add_argument("job", type=int)
@@ -202,7 +202,7 @@ def _build_argument_parser() -> argparse.ArgumentParser:
     queue = verb.add_parser("queue", help="make or change a transfer queue")
     queue.add_argument("name")
     queue.add_argument("--slots", type=int, required=True)
-    queue.add_argument("--remote", required=True, help="remote cluster of the queue")
+    queue.add_argument("--remote", required=True, help="cluster to which the queue sends jobs")
     queue.add_argument("--pending-limit", type=int, default=0)
     queue.add_argument("--methods", default=METHODS)
     return parser

@@ -29,12 +29,12 @@ class EmbeddedJob(NamedTuple):
     pinned: str = ""  # the only queue in which the job may start now; empty: any queue
     at: str = ""  # transfer queue in which the job runs; empty: queue `embedded`
     restarted: int = 0
-    reason: str = ""  # reason why all remote clusters refused the job
+    reason: str = ""  # why all remote clusters refused the job
     array: int = 0  # job id of the array's first task; 0: not an array task
     place: int = 0  # array index, from 1
     walltime_s: int = 0  # 0: no limit
     yields: int = 0  # 1: the job is preemptible
-    way_at: float | None = None  # time at which the preemption signal was sent
+    way_at: float | None = None  # when the preemption signal was sent
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -51,7 +51,6 @@ class EmbeddedJob(NamedTuple):
 
     @property
     def state_letters(self) -> str:
-        """The job's state in qstat's letters."""
         return render_job_state_letters(self.facts)
 
 
@@ -60,7 +59,7 @@ class EmbeddedTransferQueue(NamedTuple):
     slots: int
     methods: str  # folder of the queue methods and the load sensor
     remote: str  # remote cluster whose load values open and close the queue
-    pending_limit: int  # number of waiting remote jobs that closes the queue; 0: no limit
+    pending_limit: int  # this number of waiting remote jobs closes the queue; 0: no limit
 
 
 class EmbeddedJobRequest(NamedTuple):

@@ -121,7 +121,7 @@ def _signal_job_unless_transferred(job: EmbeddedJob, number: int) -> None:
 MAKE_WAY = 56  # signal that announces a preemption to the first process of a task (batch/task.sh)
 PATIENCE_S = 10.0  # time for a preempted task to save its work
 LOOK_S = 1.0
-WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # values of JobKillReason
+WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"
 
 
 class EmbeddedJobTimeLimitEnforcer:
@@ -136,7 +136,6 @@ class EmbeddedJobTimeLimitEnforcer:
 
     @property
     def seconds_until_kill_check(self) -> float | None:
-        """The seconds until the next check; None if the job has no limit."""
         left_s = max(0.0, self._until_s - time.monotonic())
         if self._job.yields:
             return min(LOOK_S, left_s)

@@ -27,14 +27,13 @@ from gridbridge.batch.embedded.embedded_job_start import (
 )
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
 
-AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter: rerun, and error state (sge_shepherd(8))
+AGAIN, IN_ERROR = 99, 100  # a starter's exit statuses for a rerun and for the error state (sge_shepherd(8))
 LOAD_REPORT_S = 40  # period of load sensor calls: load_report_time, sge_conf(5)
-RETRY_S = 1.0  # pause after a failure to write a job's end, before the next try
+RETRY_S = 1.0  # pause before the next try to write a job's end
 SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that a keeper ignores
 
 
 def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
-    """Start and supervise jobs in turn until no job can start."""
     for number in SPARED:
         signal.signal(number, signal.SIG_IGN)
     while True:
@@ -100,7 +99,7 @@ def _prepare_first_process_of_job(database: EmbeddedJobStore, job: EmbeddedJob) 
 
 def _make_private_job_folder(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     private = embedded_job_private_folder(database.folder, job.id)
-    shutil.rmtree(private, ignore_errors=True)  # a keeper may have been killed before the job started
+    shutil.rmtree(private, ignore_errors=True)  # a killed keeper may have left this folder
     os.makedirs(f"{private}/{TMPDIR}")
     with open(f"{private}/{SCRIPT}", "wb") as file:
         file.write(database.job_script(job))
@@ -166,7 +165,7 @@ def _account_or_requeue_job(database: EmbeddedJobStore, job: EmbeddedJob, end: E
     database.requeue_job(
         job, embedded_job_start.read_embedded_starter_error(private) if end.exit_status == IN_ERROR else ""
     )
-    remove_embedded_job_folder(database.folder, job.id)  # first, because another keeper may restart an unlocked job
+    remove_embedded_job_folder(database.folder, job.id)  # before the unlock, after which another keeper may run it
     database.keepers.unlock_job(job.id)
     return False
 

@@ -8,7 +8,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.transfer_route import BARE
 
 ENDED = (b"Z", b"X")
-START_TIME = 19  # index of the process's start time among the fields behind the name in /proc/PID/stat
+START_TIME = 19  # index of the start time among the fields after the process name in /proc/PID/stat
 PROGRAM = ("-I", "-m", "gridbridge.batch.embedded")
 
 

@@ -22,8 +22,8 @@ from gridbridge.shell.program_runs import run_program
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 READY, GO = b"+", b"g"
 UNABLE = 127
-READY_LIMIT_S = 5  # time limit for a first process; other processes wait longer for the locked SQLite file
-SCRIPT, TMPDIR, PID = "script", "tmpdir", "job_pid"  # files in a job's private folder
+READY_LIMIT_S = 5  # shorter than the time for which other processes wait for the SQLite file
+SCRIPT, TMPDIR, PID = "script", "tmpdir", "job_pid"
 PATH = "/usr/local/bin:/usr/bin:/bin"
 Program = tuple[tuple[str, ...], dict[str, str]]
 
@@ -66,7 +66,7 @@ class EmbeddedJobFirstProcess:
         """Let the first process run the job; return the reason of a failure, empty on success."""
         with suppress(BrokenPipeError):  # the job was deleted before its start
             os.write(self._line, GO)
-        message = os.read(self._news, 4096)  # empty on success: execve(2) closes the pipe
+        message = os.read(self._news, 4096)  # on success execve(2) closes the pipe
         os.close(self._line)
         os.close(self._news)
         return message.decode("utf-8", "replace")
@@ -92,7 +92,7 @@ def _prepare_job_session_and_streams(job: EmbeddedJob) -> None:
     os.umask(0o022)
     os.chdir(job.cwd)
     null = os.open("/dev/null", os.O_RDONLY)
-    output = os.open(job.output, APPEND | os.O_NONBLOCK, 0o644)  # O_NONBLOCK: a FIFO without reader fails at once
+    output = os.open(job.output, APPEND | os.O_NONBLOCK, 0o644)  # opening a FIFO without a reader must fail at once
     os.set_blocking(output, True)
     for number, end in enumerate((null, output, output)):
         os.dup2(end, number)

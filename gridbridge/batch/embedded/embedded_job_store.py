@@ -57,7 +57,7 @@ CREATE TABLE ended (
 );
 CREATE INDEX ended_array ON ended (array) WHERE array > 0;
 """
-VERSION = 1  # of the SQLite file's tables
+VERSION = 1  # version of the SQLite file's tables
 MOST_JOBS = 2**63 - 1  # SQLite's largest integer
 END = "exit_status, signal, reason, user_s, system_s, max_rss_kb, killed_for"
 ONE = f"SELECT account, {END} FROM ended WHERE id = ?"  # noqa: S608 - constants
@@ -311,7 +311,6 @@ class EmbeddedJobStore:
         self.remove_job(job)
 
     def job_end(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
-        """Return an ended job's account string and end; None if the job has no accounting record."""
         rows = self._select_rows(ONE, number) if abs(number) <= MOST_JOBS else ()
         return next(((account, EmbeddedJobEnd(*end)) for account, *end in rows), None)
 

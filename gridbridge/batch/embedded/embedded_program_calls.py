@@ -12,7 +12,7 @@ from gridbridge.model.job_request import (
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_program
 
-TYPE_CHECKING = False  # not imported from typing, because importing typing takes as long as importing json
+TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
     from typing import Self
 
@@ -97,8 +97,8 @@ class PrintedEmbeddedJob(PrintedKeyValueBlock):
     facts: str  # facts of the job's state (JobStateFact), separated by blanks
     state: str  # state letters as in qstat
     slots: str
-    since: str  # start time; of a waiting job the submission time; in seconds since the epoch
-    error: str  # reason of the job's error state
+    since: str  # start time, or a waiting job's submission time, in seconds since the epoch
+    error: str
     message: str
     queue: str  # transfer queue in which the job runs; empty: queue `embedded`
     wanted: str  # requested queue; empty: any queue

@@ -11,17 +11,17 @@ from gridbridge.model.transfer_name import TransferAttemptId
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 
 
-def allow_task_restart(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
+def remove_home_start_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
     """Release a task from the hold that guards it."""
     submit.release_job(folder, local.local_job_or_task_id)
 
 
 def pin_and_release_task(folder: EmbeddedClusterAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
     pin_job_to_queue(folder, local.local_job_or_task_id, queue)
-    allow_task_restart(folder, local, guard)
+    remove_home_start_guard(folder, local, guard)
 
 
-def prevent_task_restart(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
+def set_home_start_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
     """Hold a task, so that it does not start again."""
     submit.hold_job(folder, local.local_job_or_task_id)
 
@@ -65,7 +65,7 @@ def query_rerun_setting(
     return "no"
 
 
-REFUSED = ""  # embedded jobs have no context variables
+REFUSED = ""  # no name: embedded jobs have no context variables
 
 
 def keep_refused_job_home(

@@ -78,7 +78,6 @@ def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
 
 
 def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
-    """Return how the job with this id and account string ended; None if unknown."""
     lines = parse_embedded_job_ends(_run_embedded_program_for_output(folder, "ended", str(job_id)))
     return _job_end_of_printed_lines(lines[0]) if lines and lines[0].account == account else None
 

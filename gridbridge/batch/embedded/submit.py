@@ -18,13 +18,13 @@ from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from gridbridge.shell.program_runs import CompletedProgram, run_program
 
-TYPE_CHECKING = False  # not imported from typing, because importing typing takes as long as importing json
+TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
     from gridbridge.model.job_and_queue_states import JobState
 
 HAS_QSTAT = False
 HAS_START_TIMES = False
-WAITING = "waiting"  # a fact of a job's state (JobStateFact)
+WAITING = "waiting"
 ANSWERS = {os.EX_DATAERR: JobSubmissionOutcome.REFUSED, os.EX_TEMPFAIL: JobSubmissionOutcome.LATER}
 
 
@@ -144,12 +144,12 @@ def release_job(folder: EmbeddedClusterAccess, job: str) -> None:
 
 def defer_restart(folder: EmbeddedClusterAccess, job: str, request: JobRequest) -> None:
     """Raise ParseError: an embedded job has no start time."""
-    raise ParseError(f"job {job}: embedded clusters have no start times")
+    raise ParseError(f"job {job}: embedded clusters support no start times")
 
 
 def restore_start_time(folder: EmbeddedClusterAccess, job: str) -> None:
     """Raise ParseError: embedded jobs have no start time."""
-    raise ParseError(f"job {job}: embedded clusters have no start times")
+    raise ParseError(f"job {job}: embedded clusters support no start times")
 
 
 def suspend_or_hold_job(folder: EmbeddedClusterAccess, job: str) -> None:

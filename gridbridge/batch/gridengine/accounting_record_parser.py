@@ -41,15 +41,15 @@ BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):{NUMBER}"  # the fields behind the jo
 USUAL = re.compile(rf"{BEHIND}:\d+:\d+$")
 OLD = re.compile(rf"{BEHIND}$")
 UNIVA = re.compile(rf":{NUMBER}:(?P<pe_taskid>{NO_NUMBER}):{NUMBER}:\d+:\d+(?::[^:]*){{6,}}$")
-ENDS = {  # for each record format: the pattern with which a record ends
+ENDS = {  # {record format: pattern of a record's end, for bytes}
     USUAL: re.compile(USUAL.pattern.encode()),
     OLD: re.compile(OLD.pattern.encode()),
     UNIVA: re.compile(rf":{NUMBER}$".encode()),
 }
 HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # the first fields, up to exit_status
 TIMES = ("qsub_time", "start_time", "end_time")
-MILLISECONDS, MICROSECONDS = 10**11, 10**14  # the smallest number that is a time in milliseconds; in microseconds
-OF_OBJECT = {  # for each field name in accounting(5): the name in accounting.jsonl
+MILLISECONDS, MICROSECONDS = 10**11, 10**14  # times in milliseconds, and times in microseconds, are at least this large
+OF_OBJECT = {  # {field name in accounting(5): field name in accounting.jsonl}
     **{name: name for name in ("qname", "hostname", "owner", "account", "start_time", "end_time")},
     **{name: name for name in ("failed", "exit_status", "slots")},
     **{"jobname": "job_name", "jobnumber": "job_number", "qsub_time": "submission_time", "taskid": "task_number"},
@@ -60,7 +60,7 @@ _RULE = "=" * 20  # start of the line that qacct prints before each record
 _NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* not found")
 _TIME_FORMATS = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S.%f")
 _SIZES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
-_MOST, _MOST_AMOUNT = 2**32, 1e15  # largest accepted id or count; largest accepted number of seconds or kB
+_MOST, _MOST_AMOUNT = 2**32, 1e15  # largest accepted id or count, and largest accepted number of seconds or kB
 _DIGITS = 10  # every task id has fewer digits
 SIGNALLED = 128  # a larger exit status is 128 plus the number of a signal
 _AMOUNT = re.compile(r"([0-9.]+)([KMGT]?)(?:Bs|B|s)?")
@@ -181,7 +181,7 @@ def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tupl
     return tuple(_accounting_record(fields, zone) for fields in records)
 
 
-def parse_lines_with_account_prefix(data: bytes, prefix: str) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
+def parse_records_by_account_prefix(data: bytes, prefix: str) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
     """Parse the complete lines of jobs whose account string begins with `prefix`.
 
     Returns (line, record) pairs, and the number of malformed lines and lines inside another record.
@@ -242,7 +242,7 @@ def _accounting_record(fields: dict[str, str], zone: tzinfo | None) -> JobRunAcc
             submitted_at=_parse_record_time(fields["qsub_time"], zone),
             started_at=_parse_record_time(fields["start_time"], zone),
             ended_at=_parse_record_time(fields["end_time"], zone),
-            failed=_parse_integer(fields["failed"].partition(":")[0]),  # qacct prints an explanation behind the number
+            failed=_parse_integer(fields["failed"].partition(":")[0]),  # qacct appends an explanation to the number
             exit_status=_parse_integer(fields["exit_status"].split()[0]),
             wallclock_s=_parse_usage_amount(fields["ru_wallclock"]),
             user_s=_parse_usage_amount(fields["ru_utime"]),

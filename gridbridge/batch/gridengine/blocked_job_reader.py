@@ -30,7 +30,7 @@ from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
-MOST_SHAPES = 100  # maximal number of different requests that are examined
+MOST_SHAPES = 100
 OF_QUEUE = "qc"
 PER_JOB = "JOB"  # a job uses the requested amount once, whatever its number of slots (complex(5))
 WILD = frozenset("*?[")  # wildcard characters in names of parallel environments (sge_types(1), wc_pe_name)
@@ -89,7 +89,6 @@ class ConsumableTable:
         }
 
     def amounts_used_without_request(self, pairs: Pairs, slots: int) -> Amounts:
-        """Return the amounts of consumables that a job uses without a request."""
         requested = {name for name, _ in pairs}
         rows = (row for name, row in self._counted.items() if name not in requested)
         defaults = ((row.name, "1" if row.name == SLOTS else row.default) for row in rows)
@@ -119,7 +118,7 @@ def parse_consumable_amount(text: str) -> float | None:
 def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndResources:
     """Parse qstat's list of jobs and queue instances; raise ParseError if the list is incomplete."""
     requests = dict[tuple[object, ...], WaitingLocalRequest]()
-    running = list[RunningJobWithResources]()  # running tasks read since the last queue instance
+    running = list[RunningJobWithResources]()  # running tasks of the queue instance being read
     holders, instances, free_in_cell = (
         list[RunningJobWithResources](),
         list[FreeQueueInstanceResources](),

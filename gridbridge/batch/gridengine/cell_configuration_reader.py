@@ -57,8 +57,8 @@ ACL = "ACL"  # type of user lists that grant access to queues (access_list(5))
 RELATIONS = {relation.value: relation for relation in RequestedValueComparison}
 COUNTED = {"YES": ConsumableKind.BY_SLOT, "JOB": ConsumableKind.BY_JOB}
 ATTRIBUTES = ("hostlist", "pe_list", "qtype", "complex_values", *LIMITS, *MEMORY, *ACCESS)
-MOST_ARRAYS, AT_ONCE = 1000, 100  # maximal number of arrays of which the task limit is queried: in total; in one query
-MOST_JUDGED = 1000  # maximal number of jobs of which group and checkpointing environment are queried
+MOST_ARRAYS, AT_ONCE = 1000, 100  # the task limits of at most this many arrays are queried: in total, and in one query
+MOST_JUDGED = 1000  # group and checkpointing environment are queried for at most this many jobs
 ROW_ENDS, HAS_TASKS = b"</job_list>", b"<tasks>"
 NUMBER = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>")
 WAITS = re.compile(rb"<state>R?qw</state>")
@@ -91,7 +91,7 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
 
 
 def _query_job_identities(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
-    """Query each access-checked job's project, group and checkpointing environment (only in `qstat -j`)."""
+    """Query the project, group and checkpointing environment of jobs, if access lists depend on these."""
     accesses, answers = laid_out.all_access_lists, dict[str, object]()
     names_groups = False
     if lists := sorted({name for access in accesses for name in (*access.users, *access.barred_users)}):
@@ -287,7 +287,7 @@ def _invalid_value_error(where: str, content: object, right: str) -> ParseError:
     return ParseError(f"{where}: {json.dumps(content)[:60]}; expected {right}")
 
 
-RESERVATIONS_AT_ONCE = 100  # maximal number of advance reservations in one query
+RESERVATIONS_AT_ONCE = 100
 NO_PROGRAM = 127
 GONE = b"do not exist"  # message of qrstat if all queried reservations have ended
 

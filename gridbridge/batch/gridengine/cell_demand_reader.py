@@ -83,14 +83,14 @@ class _EqualWaitingJobs:
 
     def __init__(self, submitted: str) -> None:
         self.jobs: list[int] = []
-        self.kinds = Counter[tuple[str, str]]()  # number of tasks, by owner and job name
+        self.kinds = Counter[tuple[str, str]]()  # {(owner, job name): number of tasks}
         self.first = self.oldest = submitted
 
     def add_job(self, job: int, tasks: int, submitted: str, kind: tuple[str, str]) -> None:
         self.jobs.append(job)
         self.kinds[kind] += tasks
         if submitted and (submitted < self.oldest or not self.oldest):
-            self.oldest = submitted  # texts in this format sort by time
+            self.oldest = submitted  # comparing these texts compares the times
 
 
 class _WaitingJobGroupKey(NamedTuple):
@@ -113,10 +113,10 @@ class _QstatRowCollector:
         self._has_owner_lists = any(access.depends_on_job_owner for access in laid_out.all_access_lists)
         by_project = any(access.depends_on_job_project for access in laid_out.all_access_lists)
         self._projects = laid_out.projects if by_project else None
-        self._running: list[int] = []  # slots of each running task read since the last queue instance
-        self._slots_of: Counter[tuple[str, str, str]] = Counter()  # used slots by owner, job name and start time
+        self._running: list[int] = []  # slots of each running task of the queue instance being read
+        self._slots_of: Counter[tuple[str, str, str]] = Counter()  # {(owner, job name, start time): used slots}
         self._is_taken = False  # whether a task uses the whole host
-        self._begun = defaultdict[int, set[str]](set)  # running tasks of arrays with a task limit (qsub -tc)
+        self._begun = defaultdict[int, set[str]](set)  # running tasks by array, for arrays with a limit (qsub -tc)
         self._groups: dict[_WaitingJobGroupKey, _EqualWaitingJobs] = {}
         for element in qstat_xml_parser.iterate_job_list(document):
             self._read_qstat_row(element)

@@ -46,7 +46,7 @@ PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # port in the
 SERVICE = "sge_qmaster"  # name of the qmaster's port in services(5)
 OUR_LIST = re.compile("gb_[a-z0-9_]+_users")
 PROBE_S = 5.0
-UNDEFINED = (b"not defined", b"can't resolve hostname")  # qconf(1)'s messages for a host without own configuration
+UNDEFINED = (b"not defined", b"can't resolve hostname")  # qconf(1)'s messages for a host without its own configuration
 
 
 def query_cluster_facts(cell: GridEngineCellAccess, now: float) -> ClusterFacts:
@@ -93,7 +93,6 @@ def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconf
 
 
 def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettings:
-    """Return the cell's queues, hosts and other objects that a transfer queue on a host involves."""
     complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers: dict[str, Future[Any]] = {
@@ -130,7 +129,7 @@ def query_queue_settings(cell: GridEngineCellAccess) -> Mapping[str, QconfSettin
 
 
 def query_queue_rerun_settings(cell: GridEngineCellAccess, excluded: Container[str]) -> Mapping[str, str]:
-    """Return the queues' `rerun`, without `excluded` and best-effort queues (used only by request)."""
+    """Return each queue's `rerun`, except `excluded` and best-effort queues, which jobs must request."""
     usual = (settings for settings in query_all_queue_settings(cell) if not is_besteffort_queue(settings))
     return {settings["qname"]: settings["rerun"] for settings in usual if settings["qname"] not in excluded}
 
@@ -206,9 +205,9 @@ def _query_exec_host_settings(cell: GridEngineCellAccess, of_host: str) -> Mappi
 
 
 SLOTS = "slots"
-EXCLUSIVE = "EXCL"  # relation of resources by which jobs request a whole host (complex(5))
-NOTHING = ("0", "0.0", "0:0:0", "00:00:00", "NONE", "FALSE")  # default amounts by which a job uses nothing
-OF_HOST, OF_ALL = "hc", "gc"  # qstat -F prefixes of consumables: of a host, of the whole cell
+EXCLUSIVE = "EXCL"  # relation (complex(5)) of a resource by which a job requests a whole host
+NOTHING = ("0", "0.0", "0:0:0", "00:00:00", "NONE", "FALSE")  # default amounts that mean that a job uses nothing
+OF_HOST, OF_ALL = "hc", "gc"  # prefixes of consumables of a host and of the whole cell in `qstat -F`
 ALL = "global"
 
 

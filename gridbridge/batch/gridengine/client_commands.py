@@ -12,7 +12,7 @@ Argv = tuple[str, ...]
 EVERY_STATE = ("-s", "a")  # shows all states, even if an sge_qstat file selects fewer (qstat(1))
 ENDS = ("JB_END", "JB_TASK_END")  # qevent(1)'s events for ended jobs and tasks
 LAST = -1023  # lowest priority (qsub(1), -p)
-LONG_PAST_S = 86400  # start time, in 1970, that replaces a far start time, because qalter can't remove a start time
+LONG_PAST_S = 86400  # qalter can't remove a start time, so this time in 1970 replaces a start time in the far future
 ANY_PE = "*"  # any parallel environment (sge_types(1), wc_pe_name)
 # context variable of jobs that requested remote=false and are now restricted to one queue
 STAYS = f"{job_request.OURS}stays"
@@ -29,13 +29,13 @@ UNVERIFIED = ("-clear", "-@")  # qsub options that may cancel -verify
 
 
 def defer_restart_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
-    """Build the command that defers a job's restart by a far start time; its context saves the old one."""
+    """Build the command that defers a restart to a far start time, and saves the old time in the context."""
     note = ("-ac", f"{job_request.OWN_START}={own}", "-ac", f"{job_request.OWN_JOB}={job}")
     return (f"{cell.binaries}/qalter", "-a", _format_time_for_qalter(job_request.FAR_S), *note, job)
 
 
 def restore_start_time_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
-    """Build the command that restores a job's saved start time; without one the job may start at once."""
+    """Build the command that restores start time `own` of a job; with `own` 0 the job may start at once."""
     start = _format_time_for_qalter(own or LONG_PAST_S)
     return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{job_request.OWN_START},{job_request.OWN_JOB}", job)
 
@@ -201,17 +201,16 @@ def _complex_expression(relation: str, value: str) -> str:
 
 
 def explain_request_refusal(request: job_request.JobRequest) -> str:
-    """Return the reason why no cell can satisfy a request; empty if no reason is known."""
     conditions = [pair for clause in (request.hard, *request.either) for pair in clause]
     if odd := [job_request.format_sql_condition_for_people(*pair) for pair in conditions if not _is_expressible(*pair)]:
         return f"Grid Engine accepts only requests NAME=VALUE, not {', '.join(odd)}"
     if unequal := _contradicting_hard_requests(request.hard):
-        return f"Grid Engine accepts one value of a resource, not {' and '.join(unequal)}"
+        return f"Grid Engine accepts only one value of a resource, not {' and '.join(unequal)}"
     bare = [[job_request.split_property_and_sql_relation(name)[0] for name, _ in clause] for clause in request.either]
     pairs = zip(request.either, bare, strict=True)
     several = [clause for clause, names in pairs if len({*names}) > 1]
     text = " or ".join(job_request.format_sql_condition_for_people(*pair) for clause in several[:1] for pair in clause)
-    return f"Grid Engine accepts no alternatives of resources, such as {text}" if text else ""
+    return f"Grid Engine accepts no choice between resources, such as {text}" if text else ""
 
 
 def _contradicting_hard_requests(hard: job_request.Pairs) -> list[str]:
@@ -263,7 +262,7 @@ def _option_unless_empty(option: str, value: str) -> Argv:
 
 
 def qsub_resource_options(strictness: str, pairs: job_request.Pairs) -> Argv:
-    """Return options such as `-hard -l a=1 -hard -l b=2`; of a name and its shortcut the last counts."""
+    """Return options such as `-hard -l a=1`; of a name and its shortcut only the last request counts."""
     last = {job_request.resource_long_name(name): (name, value) for name, value in pairs}
     texts = [f"{name}={value}" if value else name for name, value in last.values()]
     return tuple(word for text in texts for word in (strictness, "-l", text))

@@ -43,11 +43,11 @@ NOT_TOLD = "-"  # qhost's value for a host that reported no load
 class HostQueueInstance:
     queue: str
     slots: int
-    is_used: bool  # whether a job uses or has reserved a slot of the queue instance
+    is_used: bool  # whether a slot of the queue instance is used or reserved
     is_disabled: bool
     is_best_effort: bool = False
     is_suspended: bool = False
-    tasks: tuple[str, ...] = ()  # ids of the present tasks, as JOB or JOB.TASK
+    tasks: tuple[str, ...] = ()  # ids of the running tasks, as JOB or JOB.TASK
 
 
 def parse_host_queue_instances(data: bytes) -> tuple[HostQueueInstance, ...]:
@@ -82,7 +82,6 @@ def has_execd_reported_load(data: bytes, host: str) -> bool:
 
 
 def query_host_queue_instances(cell: GridEngineCellAccess, host: str) -> tuple[HostQueueInstance, ...]:
-    """Return a host's queue instances; empty if the cell does not know the host."""
     answer = run_client(cell, host_queue_instances_command(cell, [host]))
     if answer.status == NONE_LEFT and not (answer.stdout + answer.stderr).strip():
         return ()

@@ -11,10 +11,10 @@ from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, run_clien
 from gridbridge.model.job_request import OURS, JobRequest, Pairs, Variant
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
-REFUSED = f"{OURS}refused"  # context variable with the reason of a job's refusal by remote clusters
+REFUSED = f"{OURS}refused"  # name of the context variable that says why remote clusters refused a job
 REASON_CHARACTERS = 300
 UNKNOWN = b"unknown resource ("  # qsub's error if neither a queue, a host nor the cell has the resource
-FOUND = b"found suitable queue"  # qsub prints this success even if the uid is below min_uid
+FOUND = b"found suitable queue"  # qsub prints this even for a user whose uid is below min_uid
 SCRIPT = b"true\n"
 
 

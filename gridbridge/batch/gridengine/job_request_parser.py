@@ -12,7 +12,7 @@ AUTOMATIC = b"__SGE_PREFIX__"  # prefix of variables that qsub adds to a job
 PRIORITY_ZERO = 1024  # value of JB_priority for `qsub -p 0`
 INTERACTIVE = 0x1E  # bits of JB_type that are set for jobs of qsh, qlogin and qrsh (sge_job.h)
 ARRAY = 0x80  # bit of JB_type that is set for jobs of `qsub -t`
-RERUN = {b"1": "yes", b"2": "no"}  # JB_restart, and the value of `qsub -r`; 0: the queue's setting `rerun` counts
+RERUN = {b"1": "yes", b"2": "no"}  # {JB_restart: value of `qsub -r`}; 0: the queue's setting `rerun` counts
 _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"))
 
 

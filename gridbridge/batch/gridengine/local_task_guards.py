@@ -19,10 +19,10 @@ from gridbridge.model.transfer_route import GridEngineCellAccess
 _log = logging.getLogger(__name__)
 
 
-def allow_task_restart(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
+def remove_home_start_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
     if guard == HomeStartGuard.START:
         odd = submit.restore_start_time(cell, str(local.job))
-        _log_overwritten_context(local, OWN_START, odd, "not a start time: the job may start at once")
+        _log_overwritten_context(local, OWN_START, odd, "the stored value is no start time: the job may start at once")
     elif guard == HomeStartGuard.HOLD:
         submit.release_job(cell, local.local_job_or_task_id)
 
@@ -38,10 +38,10 @@ def pin_and_release_task(cell: GridEngineCellAccess, local: TransferAttemptId, q
         else None
     )
     submit.pin_job_to_queue(cell, job, queue, remember=own, hard=hard)
-    allow_task_restart(cell, local, guard)
+    remove_home_start_guard(cell, local, guard)
 
 
-def prevent_task_restart(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
+def set_home_start_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
     """Guard a task by a far start time, or by a hold that the job's context notes for the starter."""
     job = str(local.job)
     if guard == HomeStartGuard.START:

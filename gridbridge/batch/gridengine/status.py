@@ -16,7 +16,7 @@ from gridbridge.batch.gridengine.accounting_record_parser import (
     parse_array_task_records,
 )
 from gridbridge.batch.gridengine.accounting_record_parser import (
-    parse_lines_with_account_prefix as parse_lines_with_account_prefix,
+    parse_records_by_account_prefix as parse_records_by_account_prefix,
 )
 from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_job_accounts_and_errors
 from gridbridge.batch.gridengine.submit import run_client
@@ -44,7 +44,7 @@ LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
 NOT_REQUESTABLE = "NO"  # value in column `requestable` (complex(5)); YES and FORCED are requestable
 STRINGS = ("STRING", "CSTRING", "RESTRING", "HOST")  # resource types whose requests may be expressions (complex(5))
 
-Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # array index: end; None: the records contradict each other
+Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # {index: how the task ended}; None: records contradict each other
 
 
 def query_cluster_snapshot(
@@ -144,7 +144,6 @@ def _parse_accounting_flush_s(reporting: str) -> float:
 
 
 def query_job_details(cell: GridEngineCellAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    """Return the qmaster's data about a job; empty for an unknown job."""
     answer = run_client_in_utc(cell, client_commands.show_job_detail_command(cell, str(job_id)))
     return parse_job_accounts_and_errors(answer.require_success().stdout)
 
@@ -207,7 +206,7 @@ def run_client_in_utc(cell: GridEngineCellAccess, argv: client_commands.Argv) ->
     return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
 
 
-CLOCKS_DIFFER = timedelta(minutes=5)  # tolerated difference between the clocks of two clusters
+CLOCKS_DIFFER = timedelta(minutes=5)
 
 Records = Sequence[JobRunAccounting | RemoteJobRunAccounting]
 NO_LINE, NOT_READ = 1, 2  # exit statuses of grep(1)
@@ -234,14 +233,14 @@ def decide_past_or_future_job_end(records: Records, now: datetime) -> tuple[JobE
     past = [record for record in final if record not in future]
     if future and not any(job_end_of_accounting_record(record).exit_status is not None for record in past):
         last, ends = future[-1], [job_end_of_accounting_record(record) for record in final]
-        assert last.ended_at  # guaranteed by the choice of `future`
+        assert last.ended_at  # each record in `future` has an end time
         end = ends[-1] if len(_statuses_and_signals_of_ends(ends)) == 1 else None
         return FutureDatedJobEnd(ended_at=last.ended_at, host=last.host, end=end), False
     ends = [job_end_of_accounting_record(record) for record in past]
     observed = [end for end in ends if not end.is_end_unknown] or ends
     if len(_statuses_and_signals_of_ends(observed)) > 1:
         return None, True
-    # of several equal ends the end with the longest wallclock time, so that a forged record can't shorten a job's usage
+    # the longest of equal ends is returned, so that a forged record can't shorten a job's usage
     return max(reversed(observed), key=lambda end: end.wallclock_s or 0.0, default=None), False
 
 

@@ -18,7 +18,7 @@ from gridbridge.model.transfer_name import parse_qstat_task_ranges
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_program
 
-TYPE_CHECKING = False  # not imported from typing, because importing typing takes as long as importing json
+TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -42,7 +42,7 @@ NO_ANSWER = (  # errors after which a job may have been submitted
     b"failed receiving gdi request response",
     b"timeout error",
     b"error reading answer list",
-    b"has been submitted",  # qsub prints this, and fails, if a submission causes a warning
+    b"has been submitted",  # qsub prints this, and fails, if an accepted job causes a warning
 )
 NO_BEST_EFFORT = f'unknown resource "{BEST_EFFORT}"'.encode()
 A_CALL = 2000  # maximal number of task ranges in one command
@@ -79,7 +79,7 @@ def _parse_qsub_answer(answer: CompletedProgram) -> JobSubmissionResult:
     if answer.status == 0 and last.isdigit():
         return JobSubmissionResult(JobSubmissionOutcome.ACCEPTED, remote_id=last.decode())
     words = (answer.stderr + answer.stdout).strip()
-    message = b" ".join(words.lower().split(b'"')[::2])  # without quoted parts, which users may choose
+    message = b" ".join(words.lower().split(b'"')[::2])  # quoted parts are left out, because users may choose them
     reason = _first_error_line_of_qsub(words)
     if OF_A_PERSON in message:
         result = JobSubmissionOutcome.BARRED
@@ -216,7 +216,7 @@ def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> 
 
 
 def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
-    """Restore the saved start time unless a user set another; return the saved text if it is no time."""
+    """Restore a saved start time unless a user set another; return the saved text if it is invalid."""
     request = query_job_request(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
         run_client(

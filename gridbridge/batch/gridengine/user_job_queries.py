@@ -51,7 +51,7 @@ def query_job_states_and_wait_reasons(cell: GridEngineCellAccess, job: int) -> L
 
 
 def _query_waiting_reasons(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
-    """Return an unheld job's wait reasons, empty without permission; `qalter -w p` alters a held job."""
+    """Return why an unheld job waits (`qalter -w p`, which alters held jobs); empty without permission."""
     answer = run_client(cell, (f"{cell.binaries}/qalter", "-w", "p", job))
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")
@@ -77,7 +77,6 @@ def query_queue_restrictions(cell: GridEngineCellAccess, queue: str) -> QueueJob
 
 
 def _value_on_single_host(hosts: tuple[str, ...], value: QconfValuesByHost) -> str | None:
-    """Return the value that a setting has on a queue's only host; None if the value is unknown."""
     if not value.others:
         return value.usual
     names = [where.lower() for where, _ in value.others]
@@ -91,8 +90,8 @@ def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -
     answer = run_client(cell, client_commands.preview_submission_command(cell, argv))
     if answer.status:
         lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
-        why = next(iter(lines), f"qsub printed no reason, exit status {answer.status}")
-        raise ParseError(f"neither a job id nor valid words for qsub: {replace_control_characters(why)}")
+        why = next(iter(lines), f"qsub printed no reason and ended with exit status {answer.status}")
+        raise ParseError(f"neither a job id nor a valid command line of qsub: {replace_control_characters(why)}")
     return _parse_request_and_options(convert_qsub_verify_to_xml(answer.stdout, person))
 
 
@@ -117,7 +116,7 @@ FIELD = re.compile(r"^([a-z_]+(?: [a-z_]+)?): +(.*)$", re.MULTILINE)
 SCRIPT = re.compile(rb"^script_size: +(\d+)\n.*?^script_ptr: *\n", re.MULTILINE | re.DOTALL)
 RANGE = re.compile(r"(.*) range: (.*)")
 SIGNS = ("+", "-", "=", "")  # signs of the options -ac, -dc, -sc
-LEAVES = {  # fields of `qsub -verify`, and elements of `qstat -j -xml`
+LEAVES = {  # {field of `qsub -verify`: element of `qstat -j -xml`}
     "cwd": "JB_cwd",
     "project": "JB_project",
     "checkpoint_object": "JB_checkpoint_name",

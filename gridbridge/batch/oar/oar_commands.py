@@ -19,12 +19,12 @@ Argv = tuple[str, ...]
 HERE = __file__.rpartition("/")[0]
 FAR, KEEPER, USED = f"{HERE}/far.sh", f"{HERE}/keeper.pl", f"{HERE}/used.pl"
 LIMITED = ("/usr/bin/perl", "-e", "alarm shift; exec {$ARGV[0]} @ARGV or exit 127")
-ANSWER_S = 1  # seconds from the alarm to the server's time limit, in which the timeout can be reported
-BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # separator line between two outputs; last line of all outputs
-COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # valid in sh and in csh
+ANSWER_S = 1  # the alarm comes this long before the server's time limit, so that the timeout can be reported
+BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # line between two outputs, and line after the last output
+COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # sh and csh can run this command
 ARRAY = '"$HOME/.gridbridge/array.$OAR_ARRAY_ID"'
-UNSTARTED = 57  # signal that ends a task without script, because an exit status would look like the script's
-TASK_COMMAND = f"test -r {ARRAY} || kill -{UNSTARTED} $$; exec /usr/bin/perl {ARRAY}"  # valid in sh and in csh
+UNSTARTED = 57  # a task without script ends by this signal, because an exit status would look like the script's
+TASK_COMMAND = f"test -r {ARRAY} || kill -{UNSTARTED} $$; exec /usr/bin/perl {ARRAY}"  # sh and csh can run it
 WALLTIME = "h_rt"  # resource of Grid Engine that becomes OAR's walltime
 NO_LIMIT = ("INFINITY", "NONE")  # values that mean no time limit, in upper or lower case
 NODES = "nodes"  # oarsub's name of level network_address
@@ -33,7 +33,7 @@ ENDED = "--notify=exec:.gridbridge/ended"  # far.sh replaces this path by a prog
 SUSPEND, RESUME = "TSTP", "CONT"  # names of signals that keeper.pl handles
 END_OF_KEEPER = b"__END__\n"
 OVER = "('Terminated', 'Error')"  # states of ended jobs, as an SQL list
-LIVE_COPY = f"resubmit_job_id <> 0 AND state NOT IN {OVER}"  # condition for live jobs that replace an ended job
+LIVE_COPY = f"resubmit_job_id <> 0 AND state NOT IN {OVER}"  # SQL condition for live jobs that replace an ended job
 
 
 def submit_held_job_command(server: OarServerAccess, spec: JobSpec, size: int) -> Argv:
@@ -64,7 +64,7 @@ def oarsub_command(server: OarServerAccess, spec: JobSpec) -> Argv:
 
 
 def oarsub_resource_option(request: JobRequest, slots: int) -> str:
-    """Return oarsub's `-l`: slots by groups of nodes, else on one node; the walltime, else OAR's default."""
+    """Return oarsub's `-l`: the groups of slots (else all slots on one node), and any walltime limit."""
     groups = request.groups or ((1, slots),)
     return "+".join(_request_of_slot_group(request, *group) for group in groups) + _walltime_of_request(request)
 
@@ -101,7 +101,6 @@ def _sql_comparison(name: str, value: str) -> str:
 
 
 def explain_request_refusal(request: JobRequest) -> str:
-    """Return the reason why OAR can't satisfy a request; empty if none is known."""
     lacking = ["checkpointing"] if request.checkpoint else []
     lacking += ["-notify"] if request.notify else []
     either = [pair for clause in request.either for pair in clause]
@@ -109,7 +108,7 @@ def explain_request_refusal(request: JobRequest) -> str:
     conditions = (*request.hard, *either)
     wrong = [f"{name}={value}" for name, value in conditions if not _is_safe_request_value(name, value)]
     lacking += [text for text in wrong if text.partition("=")[0] not in lacking]
-    lacking += [f"-q {request.targets} (only one queue)"] if "," in request.targets else []
+    lacking += [f"choice of queues (-q {request.targets})"] if "," in request.targets else []
     return f"OAR has no {', '.join(lacking)}" if lacking else ""
 
 

@@ -107,7 +107,7 @@ def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapsho
 def _living_resources_by_host(
     slots: Iterable[oar_output_parser.OarResource],
 ) -> dict[str, list[oar_output_parser.OarResource]]:
-    """Return the living resources of each node, or all resources of a node without living resources."""
+    """Return each node's living resources, or all resources if none of the node's is living."""
     all_resources = defaultdict[str, list[oar_output_parser.OarResource]](list)
     for slot in slots:
         all_resources[slot.host].append(slot)
@@ -207,7 +207,7 @@ def _waiting_job_groups(
         ids_by_array[line.array, line.is_waiting].append(int(line.id))
     alive = {job.id for job in jobs}
     alive |= {str(number) for numbers in ids_by_array.values() for number in numbers}
-    # for each group: jobs as samples, each with the job ids of those tasks of its array that have the same state
+    # for each group: jobs, each with the ids of those tasks of its array that have the same state
     groups = defaultdict[tuple[str, WaitingJobGroup], list[tuple[oar_output_parser.OarJob, list[int]]]](list)
     for job in jobs:
         if job.is_waiting or job.is_held:

@@ -22,7 +22,7 @@ from gridbridge.model.transfer_route import OarServerAccess
 
 SETTING, PROPERTY = "/usr/sbin/oarnodesetting", "/usr/sbin/oarproperty"
 TAGS, BETWEEN = "gb_tags", "+"
-TAG_WORDS = re.compile(r"[A-Za-z0-9:._+-]{0,200}")  # permitted tags, because OAR pastes tags unquoted into SQL
+TAG_WORDS = re.compile(r"[A-Za-z0-9:._+-]{0,200}")  # permitted tags: OAR pastes tags unquoted into SQL
 OWNER = re.compile(
     r"""^[ \t]*(?:ENERGY_SAVING_INTERNAL[ \t]*=[ \t]*["']?yes"""
     r"""|SCHEDULER_NODE_MANAGER_(?:WAKE_UP|SLEEP)_CMD[ \t]*=[ \t]*["']?[^"'\s])""",

@@ -117,7 +117,6 @@ class OarJob:
 
     @property
     def has_or_gets_resources(self) -> bool:
-        """Whether the job has resources or gets resources soon."""
         return not (self.has_ended or self.is_waiting or self.is_held)
 
     @property
@@ -165,7 +164,6 @@ class OarJob:
         return JobState(facts, word if JobStateFact.UNKNOWN in facts else render_job_state_letters(facts))
 
     def first_event_text(self, *kinds: str) -> str:
-        """Return the text of the job's first event of the given types; empty if there is no such event."""
         texts = (f"{kind}: {words}" for kind, words in self.events if kind in kinds)
         return next(texts, "")
 

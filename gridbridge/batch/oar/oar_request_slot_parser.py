@@ -15,10 +15,10 @@ ONE, ANY, EACH = "one", "any", "each-"  # slot distributions, as names of parall
 EVERY, ON_ALL = "all", "all-"  # prefixes of slot distributions: all slots, and all usable nodes
 PROPERTIES = re.compile(r"\{(?:'[^']*'|[^'}])*\}|\{[^}]*\}")
 KIND = re.compile(r"\btype\s*=\s*'([^']*)'", re.IGNORECASE)
-SLOT_KIND, OTHER_KIND = "default", "!"  # type of resources that are slots; mark of a request for any other type
+SLOT_KIND, OTHER_KIND = "default", "!"  # resource type of slots, and mark of a request for any other type
 MOST_UNITS = 64  # maximal number of units, such as CPUs, that are placed one by one
 LEVEL = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=([A-Za-z0-9]+)")
-WAYS = 16  # maximal number of alternatives (options -l of oarsub(1)) that are returned of a request
+WAYS = 16  # at most this many alternatives (oarsub(1), -l) of a request are returned
 REPORTED = re.compile(r"R=(\d{1,9}),")  # OAR's message about a waiting job names the slots of the first alternative
 
 
@@ -44,11 +44,9 @@ class OarSlotDistribution(NamedTuple):
 
 
 class OarNodeSlotCounts(NamedTuple):
-    """The number of slots of each node of a cluster, and of each unit, such as a CPU, inside a node."""
-
     slots_by_node: Sequence[int]
     usable: Sequence[int]  # slots of each node that accepts jobs
-    inside: Mapping[str, int] = MappingProxyType({})  # for each level inside nodes: slots of the smallest unit
+    inside: Mapping[str, int] = MappingProxyType({})  # {level inside nodes: slots of its smallest unit}
 
     @property
     def smallest_node_slots(self) -> int:
@@ -121,7 +119,6 @@ def _parse_request_groups(
 
 
 def _is_slot_count_unknown(levels: dict[str, str]) -> bool:
-    """Say whether only OAR knows how many slots a group has."""
     *above, (last, _) = levels.items()
     is_counted = all(value.isdecimal() for name, value in above if name not in NODES)
     return last not in (*NODES, *SLOTS) or not is_counted

@@ -12,16 +12,16 @@ from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.program_runs import quote_for_sh
 
 PARTS_OF_STATUS = 4
-MOST_LINES = 10_000  # maximal number of waiting jobs that are shown in one line each; a line takes about 40 us
-MOST_OF_ONE = 10  # maximal number of jobs of one user whose names look like transfers' names
-MOST_REQUESTS = 500  # maximal number of waiting jobs and arrays that are queried in full
-MOST_HELD = 1_000  # maximal number of held jobs that are shown in one line each
+MOST_LINES = 10_000  # at most this many waiting jobs are listed; a job's line takes about 40 us
+MOST_OF_ONE = 10  # at most this many of a user's jobs with names like a transfer's are listed
+MOST_REQUESTS = 500  # at most this many waiting jobs and arrays are queried in full
+MOST_HELD = 1_000  # at most this many held jobs are listed
 WAITS = "state IN ('Waiting', 'toAckReservation')"
 IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
 ACTIVE = "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # jobs with slots
 DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
 YIELDS = f"queue_name = {oar_commands.quote_for_sql('besteffort')}"
-FORGEABLE = (  # held or resubmitted jobs with a transfer's name; any user may choose such a name
+FORGEABLE = (  # SQL condition for held or resubmitted jobs with a transfer's name, which any user may choose
     f"job_name LIKE {oar_commands.quote_for_sql(f'{PREFIX}.%')}"
     f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
 )
@@ -31,7 +31,7 @@ OURS = (
     f" AS named WHERE place <= {MOST_OF_ONE})"
 )
 RESERVED = f"reservation <> 'None' AND {WAITS}"
-REQUESTS = (  # users take turns of one job, so that no user's jobs use up the limit
+REQUESTS = (  # users take turns, one job at a time, so that no user's jobs use up the limit
     "job_id IN (SELECT job_id FROM (SELECT min(job_id) AS job_id, row_number()"  # noqa: S608
     f" OVER (PARTITION BY job_user ORDER BY min(job_id)) AS place FROM jobs WHERE {WAITS}"
     f" GROUP BY job_user, array_id ORDER BY place, job_id LIMIT {MOST_REQUESTS}) AS requests)"

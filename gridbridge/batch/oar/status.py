@@ -49,7 +49,7 @@ _LOG = logging.getLogger(__name__)
 QUEUE = "oar"  # name that stands for all queues of OAR
 OURS = f"{PREFIX}."
 ENDS_AT_ONCE = 300  # maximal number of tasks in one query; each task takes 16 ms
-UNABLE = 200  # exit status with which a job's wrapper says that the user's script can't start
+UNABLE = 200  # exit status of a job's wrapper that can't start the user's script
 SIGKILL = 9
 NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
 KILLS = ("WALLTIME", DELETED)  # events of killed jobs, most specific first
@@ -58,7 +58,7 @@ UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
 KILLED_FOR = {PREEMPTED: JobKillReason.PLACE, "WALLTIME": JobKillReason.WALLTIME, DELETED: JobKillReason.DELETION}
 NOT_TOLD = (None, None)
 DELETED_BEFORE = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True, reason=DELETED)
-QUERY_FAILED = b"DBD::"  # text in oarstat's stderr after a failed database query; the exit status is 0
+QUERY_FAILED = b"DBD::"  # oarstat prints this after a failed database query, and exits with 0
 SIGNAL_BITS = 0x7F  # bits of the signal in a wait status (wait(2))
 
 
@@ -351,7 +351,7 @@ def _run_oar_query_for_output(server: OarServerAccess, argv: oar_commands.Argv) 
 
 
 LISTENER = f"{HERE}/listen.pl"
-COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # valid in sh and in csh
+COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # sh and csh can run this
 
 
 def listen_for_job_ends(server: OarServerAccess) -> Iterator[list[int]]:

@@ -14,7 +14,7 @@ from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import ssh
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram
 
-TYPE_CHECKING = False  # not imported from typing, because importing typing takes as long as importing json
+TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 HAS_QSTAT = False
 ID = b"OAR_JOB_ID="
 RULE = "[ADMISSION RULE]"
-BY_RULE = 254  # exit status after a refusal by an admission rule; the last line of the output has the reason
+BY_RULE = 254  # oarsub's exit status if an admission rule refuses a job; the last line has the reason
 # oarsub's exit statuses after a refusal: impossible resources, unknown queue, unusable output name, admission rule
 REFUSALS = (8, 251, 248, 243, 244, BY_RULE)
-NOT_BEGUN = (75, 127)  # exit status of far.sh if the script did not arrive; exit status if oarsub is missing
+NOT_BEGUN = (75, 127)  # exit status of far.sh if the script did not arrive, and exit status if oarsub is missing
 DATABASE = (b"DBI connect", b"closed the connection", b"terminating connection")
 CHATTER = (ID.decode(), "[ERROR] Oarsub failed", "Simple array job submission is used", RULE)
-KILLED_BEFORE = 6  # exit status of oardel for a job that was deleted before
+KILLED_BEFORE = 6  # oardel's exit status for a job that was deleted before
 NOT_HELD = b"not in the Hold"
 LOOK_AGAIN_S = 0.3
 
@@ -73,7 +73,7 @@ def _reason_in_oarsub_output(words: bytes, status: int) -> str:
     messages = [line for line in lines if not line.startswith(CHATTER)]
     if status == BY_RULE:
         messages = lines[-1:]
-    line = (messages or lines or [f"oarsub printed no reason, exit status {status}"])[0]
+    line = (messages or lines or [f"oarsub printed no reason and ended with exit status {status}"])[0]
     return line.rpartition("ERROR:")[2].removeprefix(RULE).strip()
 
 
@@ -254,7 +254,6 @@ def _run_unless_job_ended(server: OarServerAccess, job: str, argv: oar_commands.
 
 
 def _find_resubmitted_jobs(server: OarServerAccess, job: str) -> "list[OarJob]":
-    """Return the live jobs that OAR made by resubmitting an ended job."""
     jobs = _query_oar_jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].has_ended:
         return []
@@ -284,7 +283,7 @@ def _query_live_job(server: OarServerAccess, job: str) -> "OarJob | None":
 
 
 def _query_oar_jobs(server: OarServerAccess, argv: oar_commands.Argv) -> "list[OarJob]":
-    from gridbridge.batch.oar.oar_output_parser import parse_oarstat_jobs  # imports json, which submissions do not need
+    from gridbridge.batch.oar.oar_output_parser import parse_oarstat_jobs  # imports json, which no submission needs
 
     return parse_oarstat_jobs(run_client(server, argv).require_success().stdout)
 

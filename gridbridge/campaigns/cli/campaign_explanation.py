@@ -33,7 +33,7 @@ SENTENCES = {
     TaskSentOrUnsentCause.DRAINED: ("the cluster is drained, so no task is sent there (gridbridge status says why)"),
     TaskSentOrUnsentCause.STRESSED: ("{stressed}; tasks are sent there while the number is below {stress_limit:g}"),
     TaskSentOrUnsentCause.TRIED: "the test campaign has sent its one task to this cluster",
-    TaskSentOrUnsentCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; a task must end first",
+    TaskSentOrUnsentCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; a task there must end first",
     TaskSentOrUnsentCause.MAX_ARRAYS: (
         "the cluster accepts no further array (max_u_jobs, max_jobs) until an array there ends"
     ),
@@ -41,15 +41,15 @@ SENTENCES = {
         "a task needs {slots_each}, and the whole cluster has {all_slots}; request fewer slots"
     ),
     TaskSentOrUnsentCause.KEPT_OFF: (
-        "the remaining tasks failed there before, and wait for a cluster at which they did not"
-        " fail; if no such cluster is open the tasks are sent there again, except tasks that overran their"
-        " walltime (griddel -j CAMPAIGN.TASK cancels a task)"
+        "the remaining tasks failed at this cluster, and wait for other clusters; if no other cluster is open,"
+        " the tasks return to this cluster, except tasks that overran their walltime"
+        " (griddel -j CAMPAIGN.TASK cancels a task)"
     ),
     TaskSentOrUnsentCause.FULL: (
-        "{were_free}, and a task needs {slots}; a job must end first ({others_wait}, {may_wait} more may)"
+        "{were_free}, and a task needs {slots}; a job must end first ({others_wait}, and {may_wait} more may wait)"
     ),
     TaskSentOrUnsentCause.WAITING_THERE: (
-        "{were_free}, for which {others_wait} ({waiting} of this campaign); after their start this campaign is next"
+        "{were_free}, but {others_wait} ({waiting} of this campaign); when these tasks start, this campaign is next"
     ),
     TaskSentOrUnsentCause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; the job ratio rises when these tasks start"),
     TaskSentOrUnsentCause.ELSEWHERE: "all tasks that could be sent went to other clusters",
@@ -58,18 +58,18 @@ SENTENCES = {
 ORDERS = {
     CampaignPrecedenceReason.TEST: ("went to {before}: test campaigns go first, then this campaign"),
     CampaignPrecedenceReason.TESTS: (
-        "went to {before}: {theirs:g} test campaigns of a person at a time go first there;"
-        " when one has ended, this campaign is next"
+        "went to {before}: up to {theirs:g} test campaigns of each person go first there;"
+        " when one of these ends, this campaign is next"
     ),
     CampaignPrecedenceReason.AFFINITY: (
         "went to {before}, whose owners have an affinity to {cluster}; this campaign gets the remaining slots"
     ),
     CampaignPrecedenceReason.SHARE: (
-        "went to {before}, whose owner used less before: {theirs:.0f} slot-seconds against {own:.0f};"
+        "went to {before}, whose owner has used {theirs:.0f} slot-seconds, and this campaign's owner {own:.0f};"
         " when the usage is equal, this campaign is next"
     ),
     CampaignPrecedenceReason.PRIORITY: (
-        "went to {before}, of priority {theirs:g} against {own:g}; this campaign gets the remaining slots"
+        "went to {before}, with priority {theirs:g} above {own:g}; this campaign gets the remaining slots"
     ),
     CampaignPrecedenceReason.AGE: "went to {before}, which {are} older; this campaign gets the remaining slots",
 }
@@ -184,7 +184,7 @@ def _format_fields_of_send_reason(reason: TaskSendExplanation, events: tuple[Cam
     closing = (reason.code, reason.campaign, reason.cluster)
     number = next((event.number for event in events if event.identity[:3] == closing), 0)
     stressed = f"the cluster's stress script prints {'no number' if reason.stress is None else f'{reason.stress:g}'}"
-    ratio = "" if reason.job_ratio is None else f", and its job ratio is {reason.job_ratio:.3g}"
+    ratio = "" if reason.job_ratio is None else f", and the job ratio is {reason.job_ratio:.3g}"
     cure = (
         f"the runner tries one task after {reason.until:%Y-%m-%d %H:%M:%S} UTC"
         if reason.until
@@ -210,7 +210,7 @@ def _format_reason_counts(reason: TaskSendExplanation) -> dict[str, object]:
 
 def _describe_campaigns_served_first(reason: TaskSendExplanation) -> str:
     if not reason.order:
-        return "go to other campaigns first; when they have enough, this campaign is next"
+        return "go to other campaigns first; when those have enough slots, this campaign is next"
     several, are = ("campaigns", "are") if len(reason.before) > 1 else ("campaign", "is")
     numbers = {"own": reason.own, "theirs": reason.theirs}
     before = f"{several} {', '.join(map(str, reason.before))}"
@@ -230,7 +230,7 @@ def _describe_task_state(task: PublishedCampaignTask) -> str:
     if task.is_waiting:
         return f"the task waits to be sent{again}"
     if not task.attempt:
-        return "the task was dropped: the campaign ended first"
+        return "the task was never sent: the campaign ended first"
     unknown = "never submitted" if task.has_ended else "not submitted yet"
     job = f"job {task.job_id}, task {task.place}" if task.job_id else unknown
     if not task.has_ended:
@@ -244,7 +244,7 @@ def _describe_task_attempts(campaign: PublishedCampaign, task: PublishedCampaign
         yield f"this attempt is a copy{_describe_run_time_before_copy(task.beyond_s)}"
     for copy in task.copies:
         kind = "another attempt" if copy.beyond_s is None else "a copy"
-        state = f"is at {copy.cluster}" if copy.is_live else f"was at {copy.cluster}, and did not count"
+        state = f"is at {copy.cluster}" if copy.is_live else f"was at {copy.cluster}, and its result did not count"
         yield f"{kind} of the task {state} (attempt {copy.attempt}){_describe_run_time_before_copy(copy.beyond_s)}"
     for preemption in task.made_way:
         whom = f"job {preemption.job}, which lacked {', '.join(preemption.lacked)}"

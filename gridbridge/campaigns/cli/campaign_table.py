@@ -47,7 +47,7 @@ def cigri_campaign_line(campaign: PublishedCampaign) -> str:
 def campaign_end_forecast_text(campaign: PublishedCampaign) -> str:
     """Describe when a campaign will probably end, or the failed tasks of an ended campaign."""
     if not campaign.state.is_alive:
-        return f"{campaign.failed} of {number_with_noun(campaign.ended, 'task')} that ended failed"
+        return f"{campaign.failed} of {number_with_noun(campaign.ended, 'ended task')} failed"
     times = (campaign.p50_at, campaign.p90_at)
     p50, p90 = ("unknown" if at is None else f"{at.astimezone():{MOMENT}}" for at in times)
     return f"forecast of the end: {p50} (P50), {p90} (P90)"
@@ -56,9 +56,9 @@ def campaign_end_forecast_text(campaign: PublishedCampaign) -> str:
 def end_forecast_error_text(forecast_errors: PublishedForecastErrors) -> str:
     whole = number_with_noun(forecast_errors.forecasts, "campaign")
     return (
-        f"earlier forecasts: {forecast_errors.p90_held} of {whole} ended by their P90, "
-        f"half of them missed the P50 by at most {forecast_errors.median_error:.0%}"
-        " of the time then left"
+        f"earlier forecasts: {forecast_errors.p90_held} of {whole} ended by their P90; "
+        f"half missed their P50 by at most {forecast_errors.median_error:.0%}"
+        " of the time left at the forecast"
     )
 
 
@@ -88,7 +88,7 @@ def parse_campaign_range(text: str) -> Callable[[int], bool]:
     """Parse a range such as n-m or *-n; return a function that tests numbers, or raise ValueError."""
     match = RANGE.fullmatch(text)
     if not match:
-        raise ValueError(f"{text!r:.40} is not ID, n-m, n-*, *-n or *-*")
+        raise ValueError(f"{text!r:.40}: no range of ids; expected ID, n-m, n-*, *-n or *-*")
     first, last = match[1], match[2] or match[1]
     low = 0 if first == "*" else int(first)
     high = float("inf") if last == "*" else int(last)

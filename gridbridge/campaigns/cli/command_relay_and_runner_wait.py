@@ -28,9 +28,9 @@ from gridbridge.shell.safe_files import is_owned_by_current_user
 PROGRAMS = "/opt/gridbridge/bin"
 HERE = ("-h", "--help", "--published", "--version")
 NOT_REACHED = "{}: {} was not reached; nothing is changed there"
-LOST = "{}: the connection to {} was lost, and the request may be executed there; look at gridstat first"
+LOST = "{}: lost the connection to {}, which may have taken the request; look at gridstat before a repetition"
 EITHER = "{}: {} was not reached, or the connection was lost"
-HANDED_OVER = b"\n"  # standard input of a relayed command: once the command has read it, the command has started
+HANDED_OVER = b"\n"  # a relayed command has started once it has read this standard input
 
 
 def transfer_host_to_relay_to(folder: str = PUBLISHED, path: str = CONFIG) -> str:
@@ -50,7 +50,7 @@ class RelayedCommandOutputFiles:
     words: tuple[str, ...]  # arguments of the relayed command
     to: str  # folder on this host to which the files are copied
     says: str = ""  # text that is printed in place of the relayed command's output
-    is_chosen: bool = True  # whether the user chose the folder `to`; a folder that nobody chose must belong to the user
+    is_chosen: bool = True  # whether the user chose the folder `to`; a default folder must belong to the user
 
 
 Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedCommandOutputFiles | None]
@@ -134,7 +134,7 @@ def _move_fetched_files(source: str, to: str) -> None:
 
 SOON_S = 5.0  # the runner, if run with --loop, answers within this time
 WAITING = f"waiting for gridbridge-runner, {ANSWER_S:g} s at most (cron starts the runner once a minute)"
-TAKEN = f"gridbridge-runner took the request and has not answered; waiting on, {TAKEN_S:g} s at most"
+TAKEN = f"gridbridge-runner took the request and has not answered; waiting at most {TAKEN_S:g} s more"
 
 
 @contextmanager
@@ -157,7 +157,6 @@ def report_late_runner_answer(
 
 
 def send_request_and_report_answer(program: str, request: Callable[[], int]) -> int:
-    """Send a request to the runner, report a late or missing answer, and return the exit status."""
     try:
         with report_late_runner_answer(program):
             return request()
@@ -172,7 +171,6 @@ def report_missing_runner_answer(program: str, error: NoRunnerForRequest | Runne
 
 
 def stored_campaign_json(number: int, parsed: ParsedJdl) -> str:
-    """Return a stored campaign as one line of JSON with the campaign's number and number of tasks."""
     return json.dumps({"id": number, **asdict(parsed.jdl), "nb_jobs": len(parsed.parameters)})
 
 

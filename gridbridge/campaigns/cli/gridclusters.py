@@ -64,7 +64,7 @@ def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, i
 
 
 def _describe_cluster(cluster: PublishedClusterSlots, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
-    is_down, numbers = campaign_client.cluster_silence_and_closures(events, cluster.name)
+    is_down, numbers = campaign_client.cluster_outage_and_blacklisted_campaigns(events, cluster.name)
     words = [cluster.kind, f"free:{_format_published_value(cluster.free)}/{_format_published_value(cluster.slots)}"]
     words += ["BLACKLISTED"] if is_down else []
     words += ["not queried: no campaign uses the cluster"] if cluster.slots is None and not is_down else []

@@ -38,13 +38,13 @@ NOT_DONE = {
 @click.option(
     *("-c", "--campaign_ids", "--campaign-ids", "listed"), metavar="ID,ID", help="Campaigns, separated by commas."
 )
-@click.option("-p", "--pause", "is_pause", is_flag=True, help="Send no more tasks until -r.")
+@click.option("-p", "--pause", "is_pause", is_flag=True, help="Send no more tasks until griddel -r.")
 @click.option("-r", "--resume", "is_resume", is_flag=True, help="Resume paused campaigns.")
 @click.option("--purge", "is_purge", is_flag=True, help="Remove all records of ended campaigns.")
 @click.option(
     "--abandon", "is_abandon", is_flag=True, help="As root: end cancelled campaigns whose tasks nobody can delete."
 )
-@click.option("-j", "--job", metavar="JOB", help="Cancel one task, by its CIGRI_JOB_ID, as 12.7.")
+@click.option("-j", "--job", metavar="JOB", help="Cancel the task with this CIGRI_JOB_ID, such as 12.7.")
 @VERBOSE
 @VERSION
 def griddel(
@@ -82,7 +82,7 @@ def griddel(
     }
     chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [CampaignOwnerRequestVerb.CANCEL]
     if len(chosen) > 1 or (job is not None and words):
-        raise click.UsageError("-p, -r, --purge, --abandon, -j JOB: several are given; expected one of them")
+        raise click.UsageError("several of -p, -r, --purge, --abandon and -j JOB; expected one of these")
     verb, task = chosen[0], 0
     if job is not None:
         campaign, task = parse_campaign_dot_task(job)
@@ -109,7 +109,7 @@ def _parse_campaign_ids(words: list[str]) -> tuple[int, ...]:
     if tasks := [word for word in words if _is_task_id(word)]:
         raise click.UsageError(f"{tasks[0]} is a task; expected griddel -j {tasks[0]}")
     if not words or not all(word.isascii() and word.isdigit() for word in words):
-        raise click.UsageError("no id of a campaign; expected ids as gridstat shows them: griddel 12 13")
+        raise click.UsageError("no campaign id; expected ids that gridstat shows, such as griddel 12 13")
     return tuple(dict.fromkeys(map(campaign_client.parse_campaign_number, words)))
 
 

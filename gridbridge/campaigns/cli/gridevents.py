@@ -35,10 +35,10 @@ NOT_DONE = {
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("campaign_id", metavar="[ID]", type=int, required=False)
-@click.option("-c", "--campaign", metavar="ID", type=int, help="Show events of this campaign, as the argument ID.")
+@click.option("-c", "--campaign", metavar="ID", type=int, help="Show events of this campaign; the same as argument ID.")
 @click.option("-g", "--global", "is_global", is_flag=True, help="Show events of clusters.")
 @click.option("-e", "--event", "number", metavar="ID", type=int, help="Show only this event.")
-@click.option("-f", "--fix", "is_fix", is_flag=True, help="Close the events, whose causes are fixed.")
+@click.option("-f", "--fix", "is_fix", is_flag=True, help="Close the events; fix their causes before.")
 @click.option(
     "-r", "--resubmit", "is_again", is_flag=True, help="Close the events and run their tasks again; SINK stays open."
 )
@@ -87,7 +87,7 @@ def gridevents(
         output_and_errors.print_error(f"gridevents: {problem}")
         return REFUSED
     if (is_fix or is_again) and not events:
-        hint = f"; gridsub --retry-failed {campaign} submits its failed tasks again"
+        hint = f"; gridsub --retry-failed {campaign} submits the campaign's failed tasks again"
         is_hint = is_again and campaign is not None
         output_and_errors.print_line(f"no event is open; nothing is changed{hint if is_hint else ''}")
         return 0
@@ -174,7 +174,7 @@ def _describe_event_cure(event: CampaignEvent) -> str:
             f" tasks, gridevents -e {event.number} -f only closes the event"
         )
     if event.code in SELF_HEALING_EVENTS:
-        return f"the event closes when this works again; gridevents -e {event.number} -f tries at once"
+        return f"the event closes when the next try succeeds; gridevents -e {event.number} -f tries at once"
     if event.code in BLACKLISTING_EVENTS:
         return f"after the cause is fixed: gridevents -e {event.number} -f opens {event.cluster} to the campaign again"
     return ""

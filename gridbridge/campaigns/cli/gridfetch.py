@@ -34,7 +34,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
       gridfetch 12
       gridfetch 12 ~/results
     """
-    from gridbridge.campaigns.cli import task_output_reading_and_fetching  # its imports are slow
+    from gridbridge.campaigns.cli import task_output_reading_and_fetching  # this import is slow
 
     campaign_client.require_published_files(folder)
     campaign = campaign_client.find_published_campaign(number, folder)

@@ -26,7 +26,7 @@ TYPED = {NotificationChannel.MAIL: "-m", NotificationChannel.JABBER: "-j", Notif
 @click.option("-l", "--list", "is_list", is_flag=True, help="List your subscriptions.")
 @click.option("-m", "--mail", "address", metavar="ADDRESS", help="Get notifications by mail.")
 @click.option("-j", "--jabber", "name", metavar="IDENTITY", help="Get notifications by the site's command.")
-@click.option("-p", "--program", "path", metavar="PROGRAM", help="Have your program run for notifications.")
+@click.option("-p", "--program", "path", metavar="PROGRAM", help="Get notifications by your own program.")
 @click.option("-u", "--unsubscribe", "is_end", is_flag=True, help="End the subscription.")
 @click.option("-s", "--severity", metavar="low|medium|high", help="Least severity of notifications.")
 @click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Print what was done.")
@@ -93,8 +93,8 @@ def _subscribe_or_unsubscribe_caller(
     except ParseError as error:
         raise click.UsageError(f"{TYPED[way]} {error}") from error
     if (severity or not is_end) and severity not in [level.value for level in NotificationSeverity]:
-        wrong = f"-s {severity}: no severity; " if severity is not None else ""
-        raise click.UsageError(f"{wrong}give -s low, medium or high: the least severity of notifications")
+        wrong = f"-s {severity}: not a severity; " if severity is not None else ""
+        raise click.UsageError(f"{wrong}give -s low, medium or high, the lowest severity that notifies you")
     verb = CampaignOwnerRequestVerb.UNSUBSCRIBE if is_end else CampaignOwnerRequestVerb.SUBSCRIBE
     answer = campaign_client.change_own_subscription(
         verb, way, identity, NotificationSeverity(severity or NotificationSeverity.LOW)

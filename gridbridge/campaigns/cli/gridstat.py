@@ -23,7 +23,7 @@ from gridbridge.state.published_json import to_json_types
 
 MOST_BYTES = 16 << 20  # at most this many bytes of a task's output are printed
 LAST_BYTES, LAST_LINES = 2000, 5  # at most this many last bytes and lines of a failed task's standard error
-MOST_FAILED = 1000  # standard error is read for at most this many failed tasks
+MOST_FAILED = 1000  # the standard error of at most this many failed tasks is read
 
 
 class NoSuchCampaignOrTask(GridbridgeError):
@@ -152,7 +152,7 @@ def _import_progress_display() -> ModuleType:
 
 
 def _print_task_output(number: int, task: PublishedCampaignTask, *, is_error: bool) -> int:
-    from gridbridge.campaigns.cli import task_output_reading_and_fetching  # its imports are slow
+    from gridbridge.campaigns.cli import task_output_reading_and_fetching  # this import is slow
 
     stream = task_output_reading_and_fetching.ERR if is_error else task_output_reading_and_fetching.OUT
     locations = task_output_reading_and_fetching.own_campaign_output_folders(number)
@@ -189,17 +189,17 @@ OF_ONE = "-f, -e, -J, --failed"
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("number", metavar="[ID]", type=int, required=False)
-@click.option("-c", "--campaign", metavar="ID", type=int, help="Show this campaign, as the argument ID.")
+@click.option("-c", "--campaign", metavar="ID", type=int, help="Show this campaign; the same as argument ID.")
 @click.option("-u", "--username", "user", metavar="USER", help="Show only campaigns of this user.")
 @click.option("-H", "--headerless", "is_headless", is_flag=True, help="Omit the header line.")
 @click.option("-d", "--json", "--dump", "is_json", is_flag=True, help="Print JSON.")
-@click.option(*("-p", "--pretty"), is_flag=True, expose_value=False, help="With -d: JSON is always indented.")
+@click.option(*("-p", "--pretty"), is_flag=True, expose_value=False, help="No effect: JSON is always indented.")
 @click.option("--csv", "is_csv", is_flag=True, help="Print comma-separated values.")
 @click.option("-f", "--full", "is_full", is_flag=True, help="Show a campaign with its tasks.")
 @click.option("-o", "--offset", metavar="TASK", type=click.IntRange(0), help="With -f: the first task to show.")
 @click.option("-e", "--events", "is_events", is_flag=True, help="Show the campaign's open events.")
 @click.option("-s", "range_", metavar="ID|n-m|n-*|*-n|*-*", help="Show a summary of these campaigns.")
-@click.option("-j", "--job", metavar="JOB", help="Show one task, by its CIGRI_JOB_ID, as 12.0.")
+@click.option("-j", "--job", metavar="JOB", help="Show the task with this CIGRI_JOB_ID, such as 12.0.")
 @click.option("-C", "--cinfos", "is_there", is_flag=True, help="With -j: show the task's job at the cluster.")
 @click.option("-O", "--stdout", "is_output", is_flag=True, help="With -j: print the task's output; only for its owner.")
 @click.option("-E", "--stderr", "is_error", is_flag=True, help="With -j: print the task's errors; only for its owner.")
@@ -211,7 +211,7 @@ OF_ONE = "-f, -e, -J, --failed"
     "picture",
     metavar="FILE",
     callback=plot_files.require_image_file_suffix,
-    help="Plot the ends of the campaign's tasks: .png, .svg ...",
+    help="Plot when the campaign's tasks ended; FILE ends in .png, .svg ...",
 )
 @FOLDER
 @VERSION
@@ -231,7 +231,7 @@ def gridstat(
     is_output: bool,
     is_error: bool,
     folder: str,
-    **_: object,  # further options, read from the context
+    **_: object,  # further options are read from the context
 ) -> int:
     """Show all campaigns, or the campaign with this id.
 
@@ -312,11 +312,11 @@ def _find_conflict_of_gridstat_options(options: Mapping[str, Any]) -> str:
         (of_task > 1, "give one of -C, -O and -E, not several"),
         (of_one and not numbers, f"{OF_ONE} and --plot need one campaign: gridstat 12 -f"),
         (of_one + options["is_watch"] > 1, f"give one of {OF_ONE}, --plot and --watch, not several"),
-        (options["is_watch"] and is_table, "--watch goes without --json and --csv"),
-        (options["is_csv"] and has_no_table, "--csv goes without -e, -J, --plot, -C, -O and -E"),
-        (options["picture"] and options["is_json"], "--plot goes without --json"),
-        (options["is_csv"] and options["is_json"], "one of --json and --csv"),
-        (options["offset"] is not None and not options["is_full"], "-o goes with -f"),
+        (options["is_watch"] and is_table, "--watch excludes --json and --csv"),
+        (options["is_csv"] and has_no_table, "--csv excludes -e, -J, --plot, -C, -O and -E"),
+        (options["picture"] and options["is_json"], "--plot excludes --json"),
+        (options["is_csv"] and options["is_json"], "--csv excludes --json"),
+        (options["offset"] is not None and not options["is_full"], "-o needs -f"),
     )
     return next((message for is_wrong, message in wrong if is_wrong), "")
 
@@ -327,7 +327,7 @@ def _relayed_plot_file(
     folder, name = os.path.split(options["picture"] or "")
     if not name:
         return None
-    drawn = (*words, "--plot", f"out/{name}")  # if an option is repeated, click uses the last value
+    drawn = (*words, "--plot", f"out/{name}")  # click uses the last value of a repeated option
     return command_relay_and_runner_wait.RelayedCommandOutputFiles(
         words=drawn, to=folder or ".", says=options["picture"]
     )

@@ -32,7 +32,7 @@ from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.fixed_paths import CAMPAIGNS
 
 TYPES = [campaign_type.value for campaign_type in CampaignType]
-KINDS = ["best-effort", "normal"]  # kinds of tasks: values of a JDL's `type`
+KINDS = ["best-effort", "normal"]
 
 
 def _require_campaign_type(_: click.Context, __: click.Parameter, word: str | None) -> str | None:
@@ -41,7 +41,7 @@ def _require_campaign_type(_: click.Context, __: click.Parameter, word: str | No
         return None
     if word[:1].isdigit() or word == "c":
         raise click.BadParameter(
-            "-t is the campaign's type. Write the task numbers into the script as #$ -t N-M, or:"
+            "-t is the campaign's type, not its task numbers; expected a line #$ -t N-M in the script, or"
             " gridsub --array N-M -- ./SCRIPT {}"
         )
     if word not in TYPES:
@@ -68,7 +68,7 @@ class _GridsubCommand(click.Command):
             misplaced = [word for word in typed if word in qsub_directive_parser.OF_SCRIPTS and word not in ours]
             if not misplaced or not _may_qsub_option_cause_usage_error(error):
                 raise
-            line = f"write it into the script, as a line #$ {misplaced[0]}"
+            line = f"write the option into the script as a line #$ {misplaced[0]}"
             message = f"{misplaced[0]} is an option of qsub, not of gridsub: {line}"
             raise click.UsageError(message, ctx) from error
 
@@ -87,7 +87,7 @@ def _may_qsub_option_cause_usage_error(error: click.UsageError) -> bool:
         "allow_interspersed_args": False,  # words after a job script are the script's arguments
     },
 )
-@click.option("-f", "--file", "path", metavar="FILE", help="Submit this JDL file, JSON or TOML; - is standard input.")
+@click.option("-f", "--file", "path", metavar="FILE", help="Submit this JDL file in JSON or TOML; - is standard input.")
 @click.option("-j", "--json", "text", metavar="JSON", help="Submit this JDL.")
 @click.option("-c", "--campaign", "added_to", metavar="ID", type=int, help="Add tasks to this campaign.")
 @click.option(
@@ -100,14 +100,14 @@ def _may_qsub_option_cause_usage_error(error: click.UsageError) -> bool:
 @click.option("--each-line", "lines", metavar="FILE", help="Run a command for each non-blank line of a file.")
 @click.option("--retry-failed", "retried", metavar="ID", type=int, help="Submit the failed tasks of a campaign again.")
 @click.option(
-    "--clusters", metavar="A,B", default="", callback=_require_named_cluster, help="Without a JDL: the clusters."
+    "--clusters", metavar="A,B", default="", callback=_require_named_cluster, help="Without a JDL: clusters for tasks."
 )
 @click.option(
     "-l",
     "resources",
     metavar="WHAT",
     multiple=True,
-    help="Without a JDL: resources of a task, as /core=4,walltime=1:0:0 or h_rt=600.",
+    help="Without a JDL: resources of a task, such as /core=4,walltime=1:0:0 or h_rt=600.",
 )
 @click.option("-N", "name", metavar="NAME", default="", help="Without a JDL: the campaign's name.")
 @click.option(
@@ -125,11 +125,11 @@ def _may_qsub_option_cause_usage_error(error: click.UsageError) -> bool:
     "kind",
     type=click.Choice(KINDS),
     default=KINDS[0],
-    help="Without a JDL: normal tasks are ordinary jobs, for which best-effort tasks are preempted.",
+    help="Without a JDL: best-effort tasks may be preempted; normal tasks are ordinary jobs.",
 )
 @click.option("--check", "is_check", is_flag=True, help="Show the tasks for each cluster; submit nothing.")
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for the campaign's end; exit with 0 if all tasks succeed.")
-# a login node adds this when it relays gridsub
+# a login node adds this option when it relays gridsub
 @click.option("--ready", "is_ready", is_flag=True, hidden=True)
 @click.option("-d", "--details", "is_details", is_flag=True, help="Print the stored campaign as JSON.")
 @click.option("--debug", "is_debug", is_flag=True, help="Print the traceback of an error.")

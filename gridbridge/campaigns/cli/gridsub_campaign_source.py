@@ -83,7 +83,7 @@ def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
     first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
     try:
         return ParsedJdl(jdl=model_value_from_json(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
-    except Exception as error:  # any exception, because the data is untrusted
+    except Exception as error:  # untrusted data may cause any exception
         raise ConfigError((f"standard input: not the data that gridsub sends: {error!r:.200}",)) from error
 
 
@@ -122,7 +122,7 @@ def choose_clusters_of_campaign(options: CampaignWithoutJdlOptions, path: str = 
 CHECK = "--check"
 SOURCES = "give one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"
 STANDARD_INPUT = "-"
-USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
+USAGE = "give -c ID with -F FILE or -J JSON, and with no other option of a campaign"
 TELLING = frozenset({"name", CLUSTERS, "exec_file", *PARAMETERS})  # a text with one of these keys is a JDL
 TOML_LETTERS = 60_000  # a longer text is not checked for TOML, because a script of this length is refused anyway
 
@@ -136,11 +136,10 @@ class CampaignSourceOptions:
     retried: int | None
     words: tuple[str, ...]
     wishes: CampaignWithoutJdlOptions
-    type_: str | None = None  # campaign's type; None if not given
+    type_: str | None = None
 
     @property
     def has_no_campaign_options(self) -> bool:
-        """Whether the command line has no option that chooses the campaign's source or properties."""
         return not self.words and self._count_source_options == 0 and self.wishes == CampaignWithoutJdlOptions()
 
     @property
@@ -170,7 +169,7 @@ class CampaignSourceOptions:
             text = read_jdl_or_script(file)
             # sh would run the JDL as a script
             if file.lower().endswith((".json", ".toml", ".jdl")) or looks_like_jdl(text):
-                raise click.UsageError(f"{file}: a JDL and no job script; expected gridsub -f {file}")
+                raise click.UsageError(f"{file}: a JDL, not a job script; expected gridsub -f {file}")
             _check_options_after_script(file, self.words[1:])
             options = choose_clusters_of_campaign(self.wishes)
             return campaigns_without_jdl.campaign_of_job_script(file, text, self.words[1:], options)
@@ -199,7 +198,7 @@ class CampaignSourceOptions:
 
     def _refuse_options_beside_jdl(self) -> None:
         if self.wishes != CampaignWithoutJdlOptions(type_=self.wishes.type_):
-            raise click.UsageError("--clusters, -l, -N, --type and --idempotent exclude a JDL; expected JDL keys")
+            raise click.UsageError("--clusters, -l, -N, --type and --idempotent exclude a JDL; expected keys of it")
 
 
 def _check_options_after_script(file: str, words: tuple[str, ...]) -> None:
@@ -212,7 +211,7 @@ def _check_options_after_script(file: str, words: tuple[str, ...]) -> None:
     for word in ("--wait", "--clusters", "--type"):
         if word in words:
             output_and_errors.print_error(
-                f"gridsub: {word} after the script is an argument of the script; expected options of gridsub first"
+                f"gridsub: {word} after the script is an argument of the script; expected gridsub's options before it"
             )
 
 
@@ -256,7 +255,7 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
         output_and_errors.print_error(f"gridsub: {warning}")
     site_admission_rules.require_unchanged_by_site_rules(parsed)
     if is_check:
-        output_and_errors.print_line(f"campaign {number}: {number_with_noun(len(new), 'task')} more, nothing is stored")
+        output_and_errors.print_line(f"campaign {number}: {number_with_noun(len(new), 'task')} to add, none stored")
         return 0
     with command_relay_and_runner_wait.report_late_runner_answer("gridsub"):
         campaign_client.add_tasks_to_campaign(number, new)
@@ -264,7 +263,7 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
     more = [command_relay_and_runner_wait.stored_campaign_json(number, parsed)] if is_details else []
     lines = (f"{added} successfully added", *more, f"CAMPAIGN_ID={number}")
     return command_relay_and_runner_wait.print_stored_submission(
-        "gridsub", lines, f"{added} more of campaign {number} are stored"
+        "gridsub", lines, f"stored for campaign {number}: {added}"
     )
 
 

@@ -30,8 +30,8 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.program import configuration_in_force
 from gridbridge.state import drains, published_file_formats, published_json
 
-BESTEFFORT = "gb-be"  # how the names of best-effort queues begin
-NEVER = datetime.max.replace(tzinfo=UTC)  # time of submission of a previewed campaign: later than all campaigns
+BESTEFFORT = "gb-be"  # prefix of the names of best-effort queues
+NEVER = datetime.max.replace(tzinfo=UTC)  # submission time of a previewed campaign, later than any other
 NOWHERE = "for ever: no cluster of the campaign has what its tasks request"
 SPREAD = (
     "{}: the parallel environments are not known yet, so a task's slots may lie on other hosts"
@@ -44,12 +44,12 @@ class CampaignPreviewAtCluster:
     cluster: str
     free_slots: int | None  # slots that are free for the campaign's tasks; None if unknown
     tasks: int
-    # a task's slots and the cluster's slots, if these are too few
+    # a task's slots and the cluster's slots, if the cluster has too few
     lacks: tuple[int, int] | None = None
-    unknown: tuple[str, ...] = ()  # requested objects that the cluster lacks, e.g. "queue long"
+    unknown: tuple[str, ...] = ()  # requested objects that the cluster lacks, such as "queue long"
     is_drained: bool = False
     is_stressed: bool = False
-    has_prologue: bool = False  # whether a prologue runs before the tasks
+    has_prologue: bool = False
     may_be_spread: bool = False  # whether a task may get slots on more hosts than requested
 
 

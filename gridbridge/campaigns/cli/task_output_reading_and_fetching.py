@@ -38,9 +38,9 @@ done
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutputFolderAtCluster:
     login: SshLogin | None
-    folder: str  # relative to the remote home directory if the cluster has an ssh login
+    folder: str  # path, relative to the remote home directory if the cluster has an ssh login
     timeout_s: float
-    outputs: tuple[str, ...] = ()  # output files that the JDL declares
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def own_campaign_output_folders(
     uid = campaign_files_of_owners.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:
         owner = safe_files.account_name_or_uid(uid)
-        raise ForeignOrMissingCampaignFile(f"campaign {number}: {owner} owns the outputs: sudo -u {owner} ...")
+        raise ForeignOrMissingCampaignFile(f"campaign {number}: owned by {owner}; expected sudo -u {owner} ...")
     header, _ = campaign_files_of_owners.read_own_campaign_file(number, folder)
     policy, _ = configuration_in_force.load_config_or_one_in_force(config)
     declared = tuple(output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output))
@@ -186,7 +186,7 @@ def _open_target_folder(name: str, to: str) -> Iterator[int]:
             try:
                 end = os.open(part, FOLDER, dir_fd=above)
             except OSError as error:
-                raise StateError(f"{to}/{name}: {part} is a link, or no folder of yours") from error
+                raise StateError(f"{to}/{name}: {part} is a link, or not a folder of yours") from error
             os.close(above)
         yield end
     finally:

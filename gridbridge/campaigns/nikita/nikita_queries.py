@@ -35,7 +35,7 @@ TO_GO = (
     *deletions.REASONS_IF_STILL_WAITING,
     *deletions.REASONS_HELD_FIRST,
     deletions.NikitaDeletionReason.UNWANTED,
-)  # reasons for which held tasks are deleted, too, because nikita may have held these tasks itself
+)  # for these reasons held tasks are deleted, too, because nikita may have held them
 KEPT = timedelta(days=7)  # preemptions for local jobs are forgotten after this time
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ def campaign_tasks_in_snapshots(
 
 
 def _time_since_tasks_wait_or_run(array: CampaignArray, row: ClusterJobListRow, campaign: Campaign) -> datetime | None:
-    """Return when waiting tasks were submitted or running tasks started; None if nikita keeps the tasks."""
+    """Return since when tasks wait (submission) or run (start); None if nikita keeps the tasks."""
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
     if row.state.is_deleting or row.state.is_put_back:
@@ -252,7 +252,6 @@ def save_nikita_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS
 
 
 def read_nikita_host_clocks(path: str = NIKITA_CLOCKS) -> HostClockReadings | None:
-    """Return the saved readings of this host's clocks; None if no file is readable."""
     try:
         table = json.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0])
         leaps = [(datetime.fromisoformat(at), float(by_s)) for at, by_s in table["leaps"]]

@@ -147,7 +147,6 @@ class NikitaDeletionCycle:
         return nikita_deletion_planning.plan_nikita_deletions(situation)
 
     def entry(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> DecisionJournalEntry | None:
-        """Return the cycle's entry for the journal of decisions; None if no task is deleted."""
         return nikita_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:
@@ -229,7 +228,6 @@ class NikitaDaemon:
         self._nikita = NikitaDeletionCycle(self._policy, self._clock)
 
     def release(self) -> None:
-        """Close the state file."""
         self._nikita.database.close()
 
 
@@ -250,7 +248,6 @@ def nikita_journal_entry(
 
 
 def replay_nikita_deletions(row: Mapping[str, Any]) -> list[str]:
-    """Repeat a decision from the input stored in the journal of decisions; return the decided deletions."""
     return nikita_deletion_planning.describe_nikita_deletions(
         nikita_deletion_planning.plan_nikita_deletions(model_value_from_json(row["seen"], NikitaSituation))
     )

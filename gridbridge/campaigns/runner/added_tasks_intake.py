@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows, CampaignRows
-from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_file_verification import CampaignFileRegister
 from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.model.campaigns.campaign import AdditionalCampaignTasks, Campaign, CampaignState
@@ -27,7 +27,7 @@ class AddedTasksIntake:
     """Accepts files that add tasks to an existing campaign, each file once."""
 
     def __init__(
-        self, database: StateFile, judge: Judge, register: CampaignNumberRegister, folder: str = CAMPAIGNS
+        self, database: StateFile, judge: Judge, register: CampaignFileRegister, folder: str = CAMPAIGNS
     ) -> None:
         self._campaigns = CampaignRows(database)
         self._parts = AddedTaskRows(database, self._campaigns)
@@ -37,7 +37,6 @@ class AddedTasksIntake:
         self._grown: set[int] = set()
 
     def take_campaigns_with_added_tasks(self) -> frozenset[int]:
-        """Return the numbers of the campaigns to which tasks were added since the last call."""
         grown, self._grown = frozenset(self._grown), set()
         return grown
 
@@ -95,7 +94,7 @@ class AddedTasksIntake:
         if campaign.jdl.type is CampaignType.TEST:
             return f"{name} is a test campaign, which sends one task to each cluster"
         if not new_file.tasks or campaign.tasks + new_file.tasks > MOST_TASKS:
-            return f"{name} has {number_with_noun(campaign.tasks, 'task')}; expected 1 to {MOST_TASKS} in all"
+            return f"{name} has {number_with_noun(campaign.tasks, 'task')}; expected more, {MOST_TASKS} in all at most"
         if self._parts.last_part_number(campaign.number) >= MOST_PARTS:
             return f"{name} got tasks {MOST_PARTS} times; submit the tasks as a new campaign"
         return self._judge(new_file, campaign)

@@ -52,8 +52,8 @@ class CampaignArrayCommands(Protocol):
         """Return a campaign's arrays in root's ledger of submitted tasks."""
 
 
-TURN_S = 60.0  # in a cycle no call starts after one owner's calls to one cluster took this long
-# errors that gridbridge-as-user reports itself: a call with such an error did not hang
+TURN_S = 60.0  # in a cycle no call starts once an owner's calls to a cluster have taken this long
+# gridbridge-as-user reports these errors itself, so a call with such an error did not hang
 ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, RootCampaignRefusal)
 T = TypeVar("T")
 Pair = tuple[int, str]  # uid of a campaign's owner, and name of a cluster
@@ -69,14 +69,12 @@ class PauseAfterHungOwnerCall(OwnerCallPostponement):
 
 
 class OwnerCallTimeBudget:
-    """Limits the time of each owner's calls to each cluster."""
-
     def __init__(self, campaigns: CampaignRows, clock: Clock, failures: CampaignFailuresSection) -> None:
         self._campaigns = campaigns
         self._clock = clock
         self._failures = failures
-        self._taken_s: dict[Pair, float] = {}  # seconds that an owner's calls to a cluster took in this cycle
-        self._pause_s: dict[Pair, float] = {}  # length in seconds of the last pause after a hung call
+        self._taken_s: dict[Pair, float] = {}  # {pair: seconds that an owner's calls took in this cycle}
+        self._pause_s: dict[Pair, float] = {}  # length of the last pause after a hung call, in seconds
         self._paused_until_s: dict[Pair, float] = {}
         self._owners: dict[int, int] = {}
 
@@ -107,7 +105,7 @@ class OwnerCallTimeBudget:
     def _record_owner_call_time(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
         self._taken_s[pair] = self._taken_s.get(pair, 0.0) + took_s
         before_s = self._pause_s.pop(pair, self._failures.probe_s / 2)
-        # a failed call this long counts as hung: most calls take less than 1 s
+        # a failed call of this length counts as hung: most calls take less than 1 s
         if is_bad and took_s >= 5.0:
             self._pause_s[pair] = pause_s = min(2 * before_s, self._failures.probe_max_s)
             self._paused_until_s[pair] = self._clock.steady_s() + pause_s

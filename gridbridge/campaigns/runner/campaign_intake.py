@@ -12,7 +12,7 @@ from gridbridge.campaigns.runner.campaign_notifications import SubscriptionReque
 from gridbridge.campaigns.runner.owner_requests import Begin, CampaignOwnerRequestHandler, Do, execute_owner_request
 from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox, published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows, CampaignRows
-from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_file_verification import CampaignFileRegister
 from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.submission import site_admission_rules
@@ -42,7 +42,6 @@ TRIED = "failed tasks were retried after the backup"
 # how long the files of an ended campaign are kept for retries
 KEPT = timedelta(days=30)
 PURGED_AT_ONCE = 500  # at most this many campaigns are purged in a cycle, because a purge is slow
-# how long answers are kept, and how many
 ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000
 MOST_REFUSAL = 4000  # at most this many characters of a refusal are published: a refusal may quote the campaign file
 NOBODY = -1  # uid in place of the unknown sender of an unreadable file
@@ -71,7 +70,7 @@ class CampaignAndRequestIntake:
         self._campaigns = CampaignRows(database)
         self._kept_parts = AddedTaskRows(database, self._campaigns)
         self._events = EventAndSuccessRecordRows(database)
-        self._given = CampaignNumberRegister(folder)
+        self._given = CampaignFileRegister(folder)
         self.requests = CampaignOwnerRequestHandler(
             database, clock, folder, published, begin=begin, register=self._given
         )
@@ -86,7 +85,7 @@ class CampaignAndRequestIntake:
         self._published = published
         self._rules = rules
         self._watch = HostClockJumpDetector(clock, watched)
-        self._waiting: set[str] = set()  # tokens of the files whose failure was already logged
+        self._waiting: set[str] = set()  # tokens of files whose failure was logged
         self._quota = LogLineQuotaByPerson(clock.steady_s)
 
     def process_inbox_files(self) -> int:
@@ -117,7 +116,6 @@ class CampaignAndRequestIntake:
             campaign_files_of_owners.remove_refused_inbox_file(token, self._folder)
 
     def list_unprocessed_inbox_files(self) -> list[str]:
-        """Return the names of the inbox files that `process_inbox_files` would process."""
         listed = campaign_inbox.list_inbox_files_of_all_users(self._folder)
         return campaign_files_of_owners.list_unprocessed_inbox_files(listed, self._folder)
 
@@ -163,7 +161,7 @@ class CampaignAndRequestIntake:
         self._open_restored_event(number, is_paused=True)
 
     def _open_restored_event(self, campaign: int, why: str = "", *, is_paused: bool = False) -> None:
-        """Open an event RESTORED; have all tasks published again, because the published files may be newer."""
+        """Open an event RESTORED and have all tasks published again, as published files may be newer."""
         if is_paused:
             self._campaigns.set_campaign_state(campaign, CampaignState.PAUSED)
         subject, code, now = CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, self._clock.now()
@@ -253,7 +251,7 @@ class CampaignAndRequestIntake:
     def _new_campaign_or_refusal(self, new_file: NewCampaignOrAddedTasksFile) -> Campaign | str:
         try:
             jdl = model_value_from_json(new_file.header, Jdl)
-        except Exception as error:  # the file's content is untrusted
+        except Exception as error:  # untrusted content may cause any exception
             return f"not what gridsub writes: {error!r:.200}"
         if unknown := ", ".join(sorted(jdl.clusters.keys() - self._clusters)):
             return f"no cluster {unknown} here; the clusters are {', '.join(sorted(self._clusters))}"
@@ -281,7 +279,6 @@ class CampaignAndRequestIntake:
         return self._campaign_file_limit_violation(new_file) or self._admission_rule_violation(whole, campaign.jdl)
 
     def _admission_rule_violation(self, new_file: NewCampaignOrAddedTasksFile, jdl: Jdl) -> str:
-        """Return why the site's admission rules refuse a campaign file; empty if the rules accept the file."""
         groups = frozenset(local_host_facts.groups_of_account(new_file.owner))
         candidate = CampaignForAdmission(user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl)
         try:

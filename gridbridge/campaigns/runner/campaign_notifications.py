@@ -125,7 +125,6 @@ class _NotificationDelivery:
             self.error = str(error)
 
     def wait_for_delivery(self, limit_s: float) -> bool:
-        """Wait up to `limit_s` seconds for the delivery; return whether the delivery has finished."""
         if self._thread.ident:
             self._thread.join(limit_s)
         return not self._thread.is_alive()

@@ -56,9 +56,7 @@ def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = 
         return
     if before and campaigns.query_open_arrays():
         restore = f'campaign tasks are at clusters under the name "{before}"; restore that name'
-        raise ConfigError(
-            (f'{CONFIG}: [site] cluster = "{name}": {restore}, and rename the site when no task is left',)
-        )
+        raise ConfigError((f'{CONFIG}: [site] cluster = "{name}": {restore} until no task is left',))
     if not is_dry:
         safe_files.replace_file_atomically(path, name.encode())
 
@@ -100,7 +98,7 @@ class CampaignRunnerCycle:
         if not is_dry:
             self._intake.restore_lost_campaigns()
         self._sweeps_at_s = 0.0
-        self.is_urgent = False  # whether the next cycle must start at once
+        self.is_urgent = False
 
     def process_inbox(self) -> int:
         """Accept new campaigns and owners' requests, and publish the changes; return how many were accepted."""
@@ -114,7 +112,6 @@ class CampaignRunnerCycle:
         return intake_count
 
     def list_unprocessed_inbox_files(self) -> list[str]:
-        """Return the names of the inbox files that `process_inbox` would process."""
         return self._intake.list_unprocessed_inbox_files()
 
     def gather(self) -> CampaignCycleSituation:
@@ -126,7 +123,6 @@ class CampaignRunnerCycle:
         return campaign_cycle_planning.plan_campaign_cycle(situation)
 
     def entry(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> DecisionJournalEntry | None:
-        """Return the cycle's entry for the journal of decisions; None if the cycle does nothing."""
         return campaign_cycle_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
@@ -178,8 +174,8 @@ def process_inbox_before_cycle(
 
 
 class CampaignRunnerDaemon:
-    _has_taken = False  # whether a file was accepted since the last cycle
-    _ended_s = float("-inf")  # monotonic time at the end of the last cycle
+    _has_taken = False
+    _ended_s = float("-inf")
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy
@@ -197,7 +193,7 @@ class CampaignRunnerDaemon:
         if not self._is_dry:
             process_inbox_before_cycle(self.runner.process_inbox, self.runner.list_unprocessed_inbox_files, self._clock)
         elif untaken := self.runner.list_unprocessed_inbox_files():
-            message = f"{len(untaken)} inbox files would be processed first, and are ignored in a dry run"
+            message = f"a cycle would first process {len(untaken)} inbox files, which a dry run ignores"
             print(message)  # noqa: T201 - a dry run prints to the caller
         self._has_taken = False
         yield self.runner
@@ -206,7 +202,7 @@ class CampaignRunnerDaemon:
     def should_start_cycle_early(self) -> bool:
         """Process the inbox; return whether the next cycle starts before the usual pause is over."""
         self._has_taken |= self.runner.process_inbox() > 0
-        # after a request the next cycle starts 5 s after the last cycle, because a cycle queries clusters
+        # a cycle queries clusters, so after a request the next cycle starts 5 s after the last cycle
         is_due = self._has_taken and self._clock.steady_s() - self._ended_s >= 5.0
         return self.runner.is_urgent or is_due
 
@@ -219,7 +215,7 @@ class CampaignRunnerDaemon:
         self.runner.finish_notifications_and_close()
 
 
-FORGOTTEN_S = 1.0  # past usage of fewer slot-seconds is deleted
+FORGOTTEN_S = 1.0  # past usage below this number of slot-seconds is deleted
 NEVER_S = 1e9  # seconds that stand for the mean run time at a cluster where no task has succeeded
 
 
@@ -304,7 +300,6 @@ def campaign_cycle_journal_entry(
 
 
 def replay_campaign_cycle_decision(row: Mapping[str, Any]) -> list[str]:
-    """Repeat a decision from the input stored in the journal of decisions; return the decided actions."""
     return campaign_cycle_planning.describe_campaign_cycle_plan(
         campaign_cycle_planning.plan_campaign_cycle(model_value_from_json(row["seen"], CampaignCycleSituation))
     )

@@ -45,7 +45,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile
 
-ARRAYS_AT_ONCE = 20  # one call submits at most this many arrays
+ARRAYS_AT_ONCE = 20
 
 _log = logging.getLogger(__name__)
 
@@ -85,9 +85,9 @@ class CampaignSituationGatherer:
         self._restored = RootLedgerStateComparison(self._campaigns, ledger_arrays)
         # attempts whose records contradict each other
         self._disputed: list[AttemptOutcomeAtCluster] = []
-        self._told: set[tuple[int, int, int]] = set()  # (campaign, array, index) of logged contradictions
+        self._told: set[tuple[int, int, int]] = set()  # (campaign, array, index) whose contradictions were logged
         self._searched: set[TaskAttempt] = set()  # attempts for which all accounting records were searched
-        self._fast: set[tuple[str, str]] = set()  # (cluster, host) of logged fast clocks
+        self._fast: set[tuple[str, str]] = set()  # (cluster, host) whose fast clock was logged
         self.answers: dict[str, ClusterSnapshot] = {}  # each cluster's snapshot of the last cycle
         self.others: dict[str, ClusterSnapshot] = {}  # other programs' snapshots of clusters that no campaign uses
         # {(campaign, cluster): elapsed seconds of the running tasks}
@@ -248,7 +248,6 @@ class CampaignSituationGatherer:
     def _indices_of_missing_tasks_to_query(
         self, looks: Iterable[UnlistedArrayAttempts], judge: task_attempt_outcomes.MissingAttemptOutcomeDecider
     ) -> dict[CampaignArray, tuple[int, ...]]:
-        """Return, for each array, the indices of missing tasks whose ends can be queried now."""
         missing = [look for look in looks if look.missing]
         within_s = self._accounting_delays_by_cluster({look.array.cluster for look in missing})
         indices: dict[CampaignArray, tuple[int, ...]] = {}

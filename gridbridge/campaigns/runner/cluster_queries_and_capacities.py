@@ -59,7 +59,7 @@ class ClusterSnapshotFetcher:
         """Return a snapshot of each cluster that answers; reused snapshots are at most `limit_s` seconds old."""
         submitted = tuple(array for array in arrays if array.job_id)
         names = sorted(frozenset(clusters) & self._policy.clusters.keys())
-        # live jobs are read after the arrays, so that the live jobs of a new array are not missing
+        # live jobs are read after the arrays, so that no live job of a new array is missing
         sent = {name: live_campaign_jobs_at(self._database, name) for name in names}
         recent = self._recent_shared_snapshots(sent, limit_s)
         self.has_read = bool(recent)
@@ -213,7 +213,6 @@ Answers = Mapping[str, ClusterSnapshot]
 
 
 def clusters_accepting_campaign_tasks(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> frozenset[str]:
-    """Return the clusters that may get unsent tasks or speculative attempts."""
     going = (campaign for campaign in campaigns if campaign.state is CampaignState.IN_TREATMENT)
     open_ones = (
         campaign for campaign in going if waiting.get(campaign.number) or campaign.jdl.allows_speculative_attempts

@@ -83,7 +83,7 @@ class TaskAndCampaignEndRecorder:
         self._marks = TaskDeletionMarkRows(database)
         self._observations = observations
         self._clock = clock
-        # recorded ended attempts; the caller clears the list
+        # recorded ends of attempts, which the caller clears
         self.noted: list[campaign_model.TaskAttempt] = []
 
     def record_ends_of_cycle(self, plan: CampaignCyclePlan) -> None:
@@ -164,7 +164,6 @@ class TaskAndCampaignEndRecorder:
         )
 
     def competing_attempts_by_task(self, array: campaign_model.CampaignArray) -> AttemptsByTask:
-        """Return {task: its competing attempts} for the tasks of the array's campaign."""
         return group_attempts_by_task(self._copies.competing_attempts([array.campaign]))
 
 
@@ -249,14 +248,13 @@ class CampaignCompletionForecasts:
         return tuple(self._campaign_progress_at(shown.number, name, by_name.get(name)) for name in shown.clusters)
 
     def published_forecast_accuracy(self) -> PublishedForecastErrors | None:
-        """Return the errors of the stored forecasts of all ended campaigns."""
         return summarize_forecast_errors(self._kept.values())
 
     def _campaign_run_times_by_cluster(
         self, campaign: campaign_model.Campaign, elapsed: Elapsed, now: datetime
     ) -> tuple[CampaignRunTimesAtCluster, ...]:
         durations = self._campaigns.run_times_by_cluster(campaign.number)
-        # an hour, as in CiGri
+        # CiGri uses the last hour, too
         ended = self._predictions.count_tasks_ended_since(campaign.number, now - timedelta(hours=1))
         counted = {name: ended.get(name, (0, now)) for name in campaign.jdl.clusters}
         return tuple(

@@ -26,7 +26,11 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
-from gridbridge.model.campaigns.speculative_attempts import CampaignLateTasks, CompetingAttempt, RunningTaskAttempt
+from gridbridge.model.campaigns.speculative_attempts import (
+    CompetingAttempt,
+    RunningTaskAttempt,
+    TasksRunningNearCampaignEnd,
+)
 from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
@@ -59,11 +63,11 @@ class MissingAttemptTracker:
         self._path = path
         self._clock = clock
         self._known = missing_tasks.missing_tasks()
-        self._of: dict[Key, set[Place]] = {}  # for each array, tasks that the state file has as missing
-        self._since_s: dict[Key, dict[Place, float]] = {}  # for each array, when each task was first missing
-        # for each array, indices of tasks that had started when the cluster last listed them
+        self._of: dict[Key, set[Place]] = {}  # {array: tasks that the state file records as missing}
+        self._since_s: dict[Key, dict[Place, float]] = {}  # {array: {task: when it was first missing}}
+        # {array: indices of tasks that had started when the cluster last listed them}
         self._ran: dict[Key, Set[int]] = _read_file_of_started_tasks(path)
-        self._saved_ran = b""  # content of the file of started tasks, as last written
+        self._saved_ran = b""  # last written content of the file of started tasks
         self.changed: list[TaskMissingSince] = []  # tasks that became missing or were listed again in this cycle
 
     def load_missing_tasks(self) -> None:
@@ -153,7 +157,7 @@ def _read_file_of_started_tasks(path: str) -> dict[Key, Set[int]]:
         return {}
 
 
-MOST = 1000  # at most this many attempts of a campaign are considered: those that have run the longest
+MOST = 1000  # only this many attempts of a campaign are considered: the longest running attempts
 
 Answers = Mapping[str, ClusterSnapshot]
 
@@ -171,8 +175,7 @@ class CampaignStragglerFinder:
         answers: Answers,
         rivals: AttemptsByTask,
         now: datetime,
-    ) -> tuple[CampaignLateTasks, ...]:
-        """Return the long-running attempts of each campaign that is near its end."""
+    ) -> tuple[TasksRunningNearCampaignEnd, ...]:
         going = (campaign for campaign in campaigns if campaign.state is CampaignState.IN_TREATMENT)
         able = [campaign for campaign in going if self._limits.copies and campaign.jdl.allows_speculative_attempts]
         waiting = self._campaigns.count_unsent_tasks() if able else {}
@@ -196,7 +199,7 @@ class CampaignStragglerFinder:
         answers: Answers,
         rivals: AttemptsByTask,
         now: datetime,
-    ) -> CampaignLateTasks:
+    ) -> TasksRunningNearCampaignEnd:
         durations = self._campaigns.run_times_by_cluster(campaign.number).values()
         by_number = {array.number: array for array in arrays}
         late: dict[int, tuple[RunningTaskAttempt, ...]] = {}
@@ -215,7 +218,7 @@ class CampaignStragglerFinder:
                     )
         all_late = [live for live in late.values() if _least_elapsed_seconds_of_attempts(live) >= self._limits.least_s]
         all_late.sort(key=lambda live: -_least_elapsed_seconds_of_attempts(live))
-        return CampaignLateTasks(
+        return TasksRunningNearCampaignEnd(
             campaign=campaign.number,
             sent_s=_seconds_since_last_array(arrays, now),
             durations_s=tuple(duration_s for cluster_durations in durations for duration_s in cluster_durations),

@@ -12,7 +12,7 @@ from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_file_verification import CampaignFileRegister
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
@@ -52,7 +52,7 @@ TRUSTING = {
 ROOT = 0
 TAKEN_UP_AT_ONCE = 20  # a request reopens at most this many ended campaigns, because each needs a call of root's helper
 AT_ONCE = 200  # at most this many campaigns or events in a transaction, which then takes 1/6 s
-AGAIN_S = 10.0  # retries take at most this time in a cycle: a million tasks take minutes
+AGAIN_S = 10.0  # time limit of retries in a cycle: retries of a million tasks take minutes
 
 _log = logging.getLogger(__name__)
 
@@ -99,10 +99,10 @@ class CampaignOwnerRequestHandler:
         published: str = PUBLISHED,
         take_up: Callable[[int, str], None] = array_commands_as_owner.reopen_campaign_in_root_ledger,
         begin: Begin = lambda _: None,
-        register: CampaignNumberRegister | None = None,
+        register: CampaignFileRegister | None = None,
     ) -> None:
         self._begin = begin
-        self._register = register or CampaignNumberRegister(folder)
+        self._register = register or CampaignFileRegister(folder)
         self._take_up = take_up
         self._database = database
         self._folder = folder
@@ -166,7 +166,7 @@ class CampaignOwnerRequestHandler:
             and campaign.jdl.type is not CampaignType.TEST  # test campaigns have no retries
             and not self._is_campaign_file_refused(campaign.number)
         ]
-        # so that after a kill all their tasks are published again
+        # after a kill all tasks of these campaigns are published again
         self._begin(campaign.number for campaign in campaigns)
         theirs = (campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers))
         ended = [campaign.number for campaign in theirs if campaign.state is CampaignState.TERMINATED]
@@ -294,7 +294,7 @@ class CampaignOwnerRequestHandler:
         if is_retry and event.code is CampaignEventCode.SINK:
             return CampaignOwnerRequestReply.NOT_AGAIN
         if is_retry and event.code in (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED):
-            # the outcomes of these tasks are unknown, and the next cycle retries the tasks
+            # the next cycle retries these tasks, whose outcomes are unknown
             self._events.store_events([replace(event, until=self._clock.now())])
             return CampaignOwnerRequestReply.DONE
         if is_retry and campaign and (why := self._refusal_of_event_retry(campaign, event)):

@@ -53,7 +53,7 @@ class RootLedgerCampaignCloser:
     def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands) -> None:
         self._campaigns = campaigns
         self._acts = acts
-        self._last = 0  # number of the last closed campaign, after which the next cycle continues
+        self._last = 0  # number of the campaign that was closed last; the next cycle continues after it
 
     def close_ended_campaigns(self) -> None:
         """Close some ended campaigns; the next cycle closes others, and repeats failed calls."""
@@ -78,8 +78,8 @@ class RootLedgerStateComparison:
     def __init__(self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]]) -> None:
         self._campaigns = campaigns
         self._ledger_arrays = ledger_arrays
-        self._waits: dict[int, bool] = {}  # for each campaign, whether task ends are recorded only in a later cycle
-        self.behind: list[int] = []  # campaigns with arrays in root's ledger that the state file lacks
+        self._waits: dict[int, bool] = {}  # {campaign: whether its task ends are recorded only in a later cycle}
+        self.behind: list[int] = []  # campaigns of which the state file lacks arrays in root's ledger
 
     def forget_ledger_comparisons(self) -> None:
         """Start a new cycle, in which each campaign's state is compared with root's ledger again."""

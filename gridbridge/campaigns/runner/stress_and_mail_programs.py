@@ -45,7 +45,7 @@ def _run_stress_script_of_cluster(script: str, cluster: str) -> float:
 
 
 LONGEST_S = privileged_helper_calls.PATIENCE_S + 5.0  # longer than any notification program may run
-MOST_BYTES = 1 << 16  # at most this many bytes of a notification program's output are read
+MOST_BYTES = 1 << 16  # at most this many bytes of a program's output are read
 NO_ANSWER = "\n-- \ngridnotify -l lists your subscriptions, and gridnotify -u ends a subscription.\n"
 
 
@@ -57,7 +57,7 @@ def deliver_notification(message: CampaignNotification, policy: NotificationsSec
         privileged_helper_calls.run_gridbridge_as_user(*words).require_success()
         return
     if subscription.way is NotificationChannel.MAIL:
-        # -i: a line with only a dot does not end the mail
+        # -i: a line that is only a dot does not end the mail
         argv: tuple[str, ...] = (policy.mail, "-i", subscription.identity)
         text = notification_email(message)
     else:

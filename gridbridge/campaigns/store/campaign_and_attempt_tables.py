@@ -41,14 +41,12 @@ class CampaignRows:
         return number
 
     def last_campaign_number(self) -> int:
-        """Return the highest campaign number; 0 if there is no campaign."""
         return int(self.database.rows(select(func.max(CAMPAIGNS.c.number).label("number")))[0]["number"] or 0)
 
     def find_campaign(self, number: int) -> Campaign | None:
         return next(iter(self.database.query_rows_as(Campaign, BY_NUMBER.where(CAMPAIGNS.c.number == number))), None)
 
     def find_campaign_by_file_token(self, token: str) -> Campaign | None:
-        """Return the campaign whose file has this token; None if the campaign does not exist."""
         return next(iter(self.database.query_rows_as(Campaign, BY_NUMBER.where(CAMPAIGNS.c.token == token))), None)
 
     def all_campaigns(self) -> tuple[Campaign, ...]:
@@ -69,7 +67,6 @@ class CampaignRows:
         return self.database.query_rows_as(Campaign, BY_NUMBER.where(_IS_UNFINISHED))
 
     def is_campaign_unfinished(self, number: int) -> bool:
-        """Return whether a campaign has not ended or still has arrays at clusters."""
         return bool(self.database.rows(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number, _IS_UNFINISHED)))
 
     def count_unsent_tasks(self) -> dict[int, int]:
@@ -152,7 +149,6 @@ class CampaignRows:
         self._update_array_row(array, state=state, **({"job_id": job_id} if job_id else {}))
 
     def record_possible_second_submission(self, array: CampaignArray) -> None:
-        """Record that an array may have been submitted twice."""
         self._update_array_row(array, is_repeated=True)
 
     def record_attempt_ends(self, attempts: Iterable[TaskAttempt]) -> None:
@@ -255,7 +251,6 @@ class AddedTaskRows:
         self._campaigns = campaigns
 
     def find_added_tasks_by_file_token(self, token: str) -> AdditionalCampaignTasks | None:
-        """Return the added tasks of the file with this token; None if the file is unknown."""
         return next(
             iter(self._database.query_rows_as(AdditionalCampaignTasks, _PART.where(PARTS.c.token == token))), None
         )
@@ -275,7 +270,6 @@ class AddedTaskRows:
         return tuple(dict.fromkeys((row["number"], part) for row in rows for part in (0, row["part"] or 0)))
 
     def last_part_number(self, campaign: int) -> int:
-        """Return the part number of the last tasks added to a campaign; 0 if no task was added."""
         query = select(func.max(PARTS.c.number).label("number")).where(PARTS.c.campaign == campaign)
         return int(self._database.rows(query)[0]["number"] or 0)
 

@@ -54,7 +54,7 @@ UNANSWERED = (
     " look at gridstat before you repeat the command"
 )
 ANSWER_S = 90.0  # a command waits this long for an answer; a runner started by cron answers within a minute
-TAKEN_S = 600.0  # time to wait after the runner has taken a request: the runner may restart
+TAKEN_S = 600.0  # a command waits this long once the runner has taken a request: the runner may restart
 
 
 class NoRunnerForRequest(GridbridgeError):
@@ -87,7 +87,6 @@ def add_tasks_to_campaign(
 def _send_campaign_file_to_runner(
     fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str
 ) -> int:
-    """Send a campaign file to the runner, and return the campaign's number."""
     _require_existing_spool_folder(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
         raise CampaignSubmissionRefusal("campaigns never run as root; submit as another user")
@@ -158,7 +157,7 @@ def _require_existing_spool_folder(folder: str, published: str) -> None:
 
 
 def _is_file_answered(token: str, published: str, limit_s: float) -> bool:
-    from gridbridge.shell.retry import poll_until  # tenacity is slow to load
+    from gridbridge.shell.retry import poll_until  # slow import, because of tenacity
 
     path = campaign_files_of_owners.published_answer_path(token, published)
     return poll_until(lambda: os.path.exists(path), limit_s)
@@ -185,7 +184,6 @@ def published_campaigns(folder: str = PUBLISHED) -> tuple[PublishedCampaign, ...
 
 
 def published_forecast_errors(folder: str = PUBLISHED) -> PublishedForecastErrors | None:
-    """Return the errors of forecasts for ended campaigns; None if no campaign has ended."""
     shown = published_campaign_files.read_published_campaign_value(PublishedCampaignList, folder)
     return shown.errors if shown else None
 
@@ -218,7 +216,7 @@ def own_notify_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED
 
 # older snapshots of the poller are not used
 POLLED_FOR = timedelta(minutes=10)
-TAIL_BYTES, TAIL_LINES = 4096, 5  # at most this many last bytes and lines of a task's standard error are shown
+TAIL_BYTES, TAIL_LINES = 4096, 5
 
 
 def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
@@ -266,7 +264,9 @@ def select_published_events(
     )
 
 
-def cluster_silence_and_closures(events: Iterable[CampaignEvent], cluster: str) -> tuple[bool, tuple[int, ...]]:
+def cluster_outage_and_blacklisted_campaigns(
+    events: Iterable[CampaignEvent], cluster: str
+) -> tuple[bool, tuple[int, ...]]:
     """Return whether a cluster does not answer, and the campaigns that may not use the cluster now."""
     of = [event for event in events if event.cluster == cluster and not event.closed_at]
     is_down = any(event.code is CampaignEventCode.GET_JOBS for event in of)

@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, ca
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.shell import safe_files
 
-TYPE_CHECKING = False  # typing is not imported, because that takes as long as importing json
+TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -84,7 +84,7 @@ class RootVerifiedCampaignFiles:
         return whole
 
     def _require_registered_file(self, digest: str, part: int = 0) -> None:
-        register = CampaignNumberRegister(self._folder, os.stat(self._folder).st_uid)
+        register = CampaignFileRegister(self._folder, os.stat(self._folder).st_uid)
         if register.has_different_campaign_file(self._campaign, self.uid, digest, part):
             name = campaign_file_name(self._campaign, part)
             raise CampaignFileChanged(f"{name}: the file has changed since the service accepted it")
@@ -115,7 +115,7 @@ def first_line_of_campaign_file(whole: bytes) -> bytes:
     """Return the first line of a campaign file; raises ValueError if the line is longer than 4 MB."""
     end = whole.find(b"\n", 0, MAX_FIRST_BYTES)
     if end < 0:
-        raise ValueError(f"no first line of at most {MAX_FIRST_BYTES} bytes")
+        raise ValueError(f"the first line is missing or longer than {MAX_FIRST_BYTES} bytes")
     return whole[:end]
 
 
@@ -149,7 +149,7 @@ NAME = "given"
 AGAIN = "again"
 
 
-class CampaignNumberRegister:
+class CampaignFileRegister:
     """The service's append-only register of the campaign files that got a number."""
 
     def __init__(self, folder: str = CAMPAIGNS, owner: int | None = None) -> None:
@@ -166,7 +166,6 @@ class CampaignNumberRegister:
         self._load_campaign_number_register()
 
     def highest_campaign_number(self) -> int:
-        """Return the highest registered campaign number; 0 if the register is empty."""
         return max((campaign for campaign, _ in self._known), default=0)
 
     def campaign_numbers(self) -> Iterator[int]:
@@ -174,11 +173,9 @@ class CampaignNumberRegister:
         return (campaign for campaign, part in sorted(self._known) if not part)
 
     def has_campaign_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
-        """Return whether the register has exactly this file for the campaign and part."""
         return self._known.get((campaign, part)) == (uid, digest)
 
     def has_different_campaign_file(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
-        """Return whether the register has a different file for the campaign and part."""
         recorded = self._known.get((campaign, part))
         return recorded is not None and recorded != (uid, digest)
 

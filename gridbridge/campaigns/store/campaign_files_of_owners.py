@@ -86,7 +86,7 @@ def take_new_campaign_files(
             yield token, str(error)
         except OSError:  # the owner has removed the file, or the file can't be read
             continue
-        except Exception as error:  # the file's content is untrusted
+        except Exception as error:  # untrusted content may cause any exception
             yield token, f"not what gridsub writes: {error!r:.200}"
 
 
@@ -136,7 +136,7 @@ def _read_owner_request_file(path: str) -> CampaignOwnerRequest | None:
         numbers = tuple(dict.fromkeys(_require_number_in_request(number) for number in table.get("campaigns", ())))
         verb, task = CampaignOwnerRequestVerb(table["verb"]), _require_number_in_request(table.get("task", 0))
         subscription = {key: _require_text_in_request(table.get(key, "")) for key in ("way", "identity", "severity")}
-    except Exception:  # the file's content is untrusted
+    except Exception:  # untrusted content may cause any exception
         return None
     return CampaignOwnerRequest(token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **subscription)
 
@@ -206,11 +206,10 @@ def rename_file_to_campaign_number(token: str, campaign: int, folder: str = CAMP
 def read_numbered_campaign_file(
     campaign: int, folder: str = CAMPAIGNS, part: int = 0
 ) -> NewCampaignOrAddedTasksFile | None:
-    """Read a campaign's first file or added tasks; None if the file is missing or unreadable."""
     name = campaign_file_name(campaign, part)
     try:
         return _read_campaign_file(f"{folder}/{name}", name)
-    except Exception:  # the file's content is untrusted
+    except Exception:  # untrusted content may cause any exception
         return None
 
 

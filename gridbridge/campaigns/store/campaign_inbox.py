@@ -17,23 +17,23 @@ from itertools import chain, islice
 from gridbridge.errors import StateError
 from gridbridge.shell import safe_files
 
-TOKEN = re.compile("[0-9a-f]{32}")  # form of the random names that random_file_name returns
+TOKEN = re.compile("[0-9a-f]{32}")
 PERSONS = re.compile(rf"u\.(\d{{1,10}})(?:\.{TOKEN.pattern})?", re.ASCII)
-BEGUN = "begun"  # the service's folder of files in process
+BEGUN = "begun"  # the service's folder of files that are being processed
 A_SCAN = 10  # at most this many files of one person in one scan
-# by kind of file: in one scan, a person's files after the first have at most this many bytes
+# {kind of file: limit of bytes in one scan for a person's files after the first}
 A_SCAN_BYTES = {"new": 64 << 20, "in": 64 << 20, "ask": 64 << 10, "took": 64 << 10}
-A_PERSON, A_FOLDER = 20, 50  # at most this many folders of one person, and files of one kind in a folder
+A_PERSON, A_FOLDER = 20, 50  # largest number of a person's folders, and of files of one kind in a folder
 A_LISTING = 20_000  # at most this many names in a folder are read: twice the allowed campaign files
 FOR_US = 0o770  # mode of a person's inbox folder
-WORD = ".gridbridge/brings"  # file in the home directory that has the token of the person's folder
+WORD = ".gridbridge/brings"  # file in a home directory with the token of the person's inbox folder
 
 
 def make_own_inbox_folder(folder: str) -> str:
     """Return this user's inbox folder, created if missing; raises StateError if the creation fails."""
     uid = os.geteuid()
     for name in _possible_inbox_paths(folder, chain(_read_inbox_token(), _create_inbox_token())):
-        before = os.umask(0)  # a chmod would clear the setgid bit
+        before = os.umask(0)  # umask 0: a chmod would clear the setgid bit
         try:
             with suppress(FileExistsError):
                 os.mkdir(name, FOR_US)
@@ -47,7 +47,6 @@ def make_own_inbox_folder(folder: str) -> str:
 
 
 def find_own_inbox_folder(folder: str) -> str:
-    """Return this user's inbox folder; empty if the folder is missing."""
     for name in _possible_inbox_paths(folder, _read_inbox_token()):
         with suppress(OSError):
             if _is_private_inbox(os.lstat(name), os.geteuid(), folder):
@@ -187,7 +186,7 @@ def _accept_or_remove_moved_file(path: str, brought: str, taken_prefix: str, fol
 
 def select_inbox_files_fairly(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
     """Return the first files of a kind for each person, limited by number and bytes."""
-    # Files are grouped by person, because a person may have several folders.
+    # files are grouped by person, because a person may have several folders
     of_each: dict[tuple[bool, int], list[tuple[str, int]]] = {}
     for path in listed:
         if is_inbox_file_name(path.rpartition("/")[2], prefix):

@@ -73,7 +73,7 @@ class TaskDeletionMarkRows:
         return marks
 
     def mark_tasks_for_deletion(self, wipe: deletions.ArrayTaskDeletion) -> None:
-        """Mark tasks for deletion; an owner's mark stays, and a reason for waiting tasks replaces no mark."""
+        """Mark tasks for deletion; keep owners' marks, and all marks if the reason is for waiting tasks only."""
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _mark_keys_of_deletion(wipe)]
         unless = true() if wipe.wiped_for in deletions.REASONS_IF_STILL_WAITING else _UNWANTED
         self._database.execute_for_each_row(self._database.upsert(MARKS, unless), rows)
@@ -128,8 +128,6 @@ def _mark_keys_of_deletion(wipe: deletions.ArrayTaskDeletion) -> Iterable[dict[s
 
 
 class TaskMissingAtClusterRows:
-    """Reads and writes since when tasks are missing in their clusters' job lists."""
-
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
@@ -147,7 +145,7 @@ class TaskMissingAtClusterRows:
         delete_rows_of_ended_attempts(self._database, MISSING)
 
 
-PURGED_AT_ONCE = 50_000  # at most this many tasks are deleted in one transaction
+PURGED_AT_ONCE = 50_000
 # for each task the attempt with the highest rank is published; other outcomes have rank 1
 RANKS = {TaskAttemptOutcome.SUCCESS: 3, TaskAttemptOutcome.PENDING: 2, TaskAttemptOutcome.COPY: 0}
 
@@ -204,7 +202,6 @@ class CampaignTaskRows:
         return frozenset(row["campaign"] for row in self._database.rows(select(ARRAYS.c.campaign).distinct()))
 
     def cancel_waiting_task(self, campaign: int, task: int) -> TaskAttempt | None:
-        """Cancel a waiting task and return its attempt; None if the task does not wait."""
         of = (WAITING.c.campaign == campaign, WAITING.c.first <= task, WAITING.c.last >= task)
         with self._database.transaction():
             row = next(iter(self._database.rows(select(WAITING).where(*of))), None)

@@ -101,11 +101,9 @@ class EventAndSuccessRecordRows:
         return tuple((row["campaign"], row["cluster"]) for row in self._database.rows(_SINKS))
 
     def recovery_times_of_clusters(self) -> dict[str, datetime]:
-        """Return the time at which each cluster last answered again after a failure."""
         return {row["cluster"]: row["closed_at"] for row in self._database.rows(_BACK)}
 
     def token_of_closing_request(self, number: int) -> str:
-        """Return the token of the request that last closed an event; empty if no request closed the event."""
         query = sa.select(EVENTS.c.closed_by).where(EVENTS.c.number == number)
         return str(self._database.rows(query)[0]["closed_by"])
 
@@ -209,7 +207,6 @@ class NotificationSubscriptionRows:
         return before
 
     def delete_subscription(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
-        """Delete a subscription; return the deleted subscription, or None if the user did not have it."""
         if before := self._find_same_subscription(subscription):
             self._database.execute(sa.delete(SUBSCRIPTIONS).where(SUBSCRIPTIONS.c.number == before.number))
         return before

@@ -47,7 +47,6 @@ def publish_campaign_value(value: object, folder: str = PUBLISHED) -> None:
 
 
 def read_published_campaign_value(kind: type[T], folder: str = PUBLISHED) -> T | None:
-    """Read the published value of a class; None if the class's file does not exist."""
     return published_json.read_published_value(f"{folder}/{NAMES[kind]}", kind)
 
 
@@ -112,7 +111,6 @@ def campaigns_with_published_tasks(folder: str = PUBLISHED) -> frozenset[int]:
 
 
 def clear_campaigns_being_published(folder: str = PUBLISHED) -> None:
-    """Record that all changed tasks are published."""
     safe_files.remove_file(f"{folder}/{TOUCHING}")
 
 

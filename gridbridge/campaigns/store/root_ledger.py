@@ -14,7 +14,7 @@ from gridbridge import errors
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.fixed_paths import LEDGER, LEDGER_CUT
 
-TYPE_CHECKING = False  # typing is not imported, because that takes as long as importing json
+TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     Run = tuple[int, int, int, int]
 
 
-class SubmittedTaskIndex:
+class ArraysBySubmittedTask:
     """Finds the arrays that contain given tasks or attempts; keeps sorted runs of consecutive tasks."""
 
     def __init__(self, arrays: "Iterable[tuple[int, str]]" = ()) -> None:
         self._runs: dict[int, list[Run]] = {}
-        self._reach: dict[int, list[int]] = {}  # by attempt number, for each run: highest task number up to this run
+        self._reach: dict[int, list[int]] = {}  # {attempt number: highest task number up to each run}
         for array, tasks in arrays:
             for attempt, run in _parse_consecutive_task_ranges(array, tasks):
                 self._runs.setdefault(attempt, []).append(run)
@@ -87,9 +87,9 @@ def _parse_consecutive_task_ranges(array: int, tasks: str) -> "Iterator[tuple[in
 
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 END, TAKEN_UP = "end", "taken-up"
-WITHDRAWN = "withdrawn"  # word of a ledger line: the array was not submitted after all
-COPIES = "copies"  # last word of an array's line if the attempts are speculative
-MOST_COPIES = 2  # at most this many speculative attempts of one task
+WITHDRAWN = "withdrawn"  # ledger word for an array that was not submitted after all
+COPIES = "copies"  # last word of the ledger line of an array of speculative attempts
+MOST_COPIES = 2
 NO_ROOM = 28
 OPTIONS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 NONE = -1  # stands for the file descriptor of a missing file
@@ -102,15 +102,15 @@ class RootLedgerOfSubmittedTasks:
         """Open and lock the ledger file; raise RootLedgerUnreadable if users other than root could write it."""
         self._folder, self._name = folder, f"c.{campaign}"
         self._path = f"{folder}/{self._name}"
-        self._file: list[str] = []  # words of the ledger line with the campaign's file
+        self._file: list[str] = []  # words of the ledger line about the campaign's file
         self._parts: dict[str, list[str]] = {}  # {part number: words of the ledger line}, for files of added tasks
         self._arrays: dict[str, list[str]] = {}  # {array number: words of the ledger line}
         self._jobs: dict[str, str] = {}  # {array number: first job id}
         self._again: set[str] = set()  # arrays that may have been submitted twice
         self._requests: set[str] = set()  # owner's requests that reopened the campaign
-        self._sent: SubmittedTaskIndex | None = None  # index of submitted tasks, built on first use
-        self._unwritten: list[bytes] | None = None  # lines that `write_lines_at_once` writes later; otherwise None
-        self.has_ended = False  # whether the campaign ended and was not reopened
+        self._sent: ArraysBySubmittedTask | None = None
+        self._unwritten: list[bytes] | None = None  # lines that `write_lines_at_once` has collected; otherwise None
+        self.has_ended = False
         try:
             _require_private_ledger_folder(folder)
             self._end = _open_ledger_file(self._path)
@@ -125,7 +125,7 @@ class RootLedgerOfSubmittedTasks:
         fcntl.flock(self._end, fcntl.LOCK_EX)
         with open(os.dup(self._end), "rb") as file:
             whole, end, cut = file.read().rpartition(b"\n")
-        if cut:  # part of a last line, cut by a power failure
+        if cut:  # a power failure has cut the last line
             os.ftruncate(self._end, len(whole + end))
             with suppress(OSError):  # standard error may be closed
                 os.write(2, f"{LEDGER_CUT} {self._name} {len(cut)}\n".encode("ascii"))
@@ -215,12 +215,10 @@ class RootLedgerOfSubmittedTasks:
         self._add_ledger_row(now)
 
     def count_tasks_of_part(self, part: int) -> int | None:
-        """Return the number of tasks in a file of added tasks; None if the ledger lacks the file."""
         row = self._parts.get(str(part))
         return int(row[3]) if row else None
 
     def job_id_of_array(self, array: int) -> str:
-        """Return the job id of a submitted array; empty if the ledger has no id."""
         return self._jobs.get(str(array), "")
 
     def record_array(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
@@ -237,7 +235,7 @@ class RootLedgerOfSubmittedTasks:
                 self._add_ledger_row([AGAIN, str(array)])
             return
         if before:
-            raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: array {array} has other tasks")
+            raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: array {array} is recorded with other tasks")
         numbers = [task for task, _ in parse_attempt_ranges(tasks)]
         if self._submitted_task_index.has_any_attempt(tasks):
             raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
@@ -250,9 +248,9 @@ class RootLedgerOfSubmittedTasks:
         self._submitted_task_index.add_array_tasks(array, tasks)
 
     @property
-    def _submitted_task_index(self) -> SubmittedTaskIndex:
+    def _submitted_task_index(self) -> ArraysBySubmittedTask:
         if self._sent is None:
-            self._sent = SubmittedTaskIndex((int(row[1]), row[3]) for row in self._arrays.values())
+            self._sent = ArraysBySubmittedTask((int(row[1]), row[3]) for row in self._arrays.values())
         return self._sent
 
     def arrays_with_same_tasks(self, array: int, tasks: str) -> "list[Earlier]":
@@ -268,7 +266,7 @@ class RootLedgerOfSubmittedTasks:
     def _require_allowed_copies(self, tasks: list[int]) -> None:
         for task in sorted(set(tasks)):
             if not self._submitted_task_index.has_task(task):
-                raise errors.SpeculativeCopyRefusal(f"{self._path}: task {task} was not submitted before")
+                raise errors.SpeculativeCopyRefusal(f"{self._path}: task {task} was never submitted")
         times = self.count_copies_before()
         for task in tasks:
             times[task] = times.get(task, 0) + 1

@@ -252,7 +252,6 @@ class TaskAttemptRows:
         )
 
     def import_arrays_from_root_ledger(self, adoption: LedgerRecoveryStep) -> None:
-        """Import some arrays and attempts of a campaign from root's ledger of submitted tasks."""
         campaign = adoption.campaign
         with self._database.transaction():
             if adoption.undone:
@@ -297,7 +296,7 @@ def _query_parameters_of_event(event: CampaignEvent, outcomes: Sequence[TaskAtte
 
 
 _LIVE = ATTEMPTS.alias("live")
-_COPIED = (  # the query starts from arrays of speculative attempts, because they are few
+_COPIED = (  # the query starts from the few arrays of speculative attempts
     sa.select(ATTEMPTS.c.campaign, ATTEMPTS.c.task)
     .where(
         sa.tuple_(ATTEMPTS.c.campaign, ATTEMPTS.c.array).in_(

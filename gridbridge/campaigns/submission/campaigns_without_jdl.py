@@ -24,7 +24,7 @@ COMMAND_LINE = "the command line"
 PLACE = "{}"  # placeholder for a task's number, or for a task's line
 SCRIPT_BYTES = 60_000  # longest job script; Linux limits an argument to 128 KiB
 TIME = "-l h_rt=H:M:S or walltime=H:M:S"
-# Variables in paths of qsub (qsub(1), option -o), and their values for a task.
+# {variable in qsub's paths (qsub(1), -o): value for a task}
 VARIABLES = {
     "HOME": '"$HOME"',
     "USER": '"$CIGRI_USER"',
@@ -41,12 +41,12 @@ VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignWithoutJdlOptions:
     clusters: tuple[str, ...] = ()  # clusters that the campaign may use; empty for all clusters
-    by_resource: frozenset[str] = frozenset()  # clusters where the names of resources in -l are those of qsub
-    resources: tuple[str, ...] = ()  # values of the option -l
+    by_resource: frozenset[str] = frozenset()  # clusters where -l uses qsub's names of resources
+    resources: tuple[str, ...] = ()
     name: str = ""
     type_: CampaignType = CampaignType.DEFAULT
     is_idempotent: bool = False
-    is_normal: bool = False  # whether tasks are ordinary jobs, not best-effort jobs
+    is_normal: bool = False
 
 
 def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: CampaignWithoutJdlOptions) -> ParsedJdl:
@@ -131,7 +131,7 @@ def _embed_job_script_in_command(
     array, none = request.array, "undefined"
     first, last, step = map(str, (array[0], array[-1], array.step)) if array else (none, none, none)
     of_array = {"SGE_TASK_FIRST": first, "SGE_TASK_LAST": last, "SGE_TASK_STEPSIZE": step}
-    variables = request.variables | of_array | {"JOB_NAME": name}  # variables of Grid Engine override -v
+    variables = request.variables | of_array | {"JOB_NAME": name}  # Grid Engine's variables override those of -v
     number = '"$1"' if array else none
     values = " ".join(f"{key}={quote_for_sh(value)}" for key, value in variables.items())
     argv = " ".join(map(quote_for_sh, (*(interpreter or ["/bin/sh"]), "/dev/fd/3", *arguments)))
@@ -254,7 +254,7 @@ def _parse_resource_options(
                 raise CommandLineMistake((f"{COMMAND_LINE}: -l {word}: {error}",)) from error
     warnings = [f"{COMMAND_LINE}: -l {word}" for word in idle]
     return warnings + [
-        f"{resource.place}: -l {resource.text}: read as a resource of Grid Engine; expected {near}?"
+        f"{resource.place}: -l {resource.text}: read as a resource of Grid Engine; did you mean {near}?"
         for resource in request.resources
         for near in get_close_matches(resource.text.partition("=")[0], (*LEVELS, "walltime"), 1, NEAR)
     ]

@@ -22,7 +22,7 @@ TOKEN = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 TIMES = ("h_rt", "s_rt")  # Grid Engine's time limits, for which a JDL has walltime
-MOST = 64  # limit of the conditions in `properties`, in all clauses together
+MOST = 64  # largest number of conditions in all clauses of `properties`
 OPPOSITE = {"=": "<>", "<": ">=", ">": "<=", LIKE: NOT_LIKE, IS_NULL: NOT_NULL}
 OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
 

@@ -21,14 +21,12 @@ A_CLUSTER = "expected at most 32 small letters, digits and -, a letter first"
 ONCE = ("repeated key", "expected the key once")
 AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # position in an error message of tomllib
 CLUSTERS, TEST = "clusters", "test_mode"
-MOST_SHOWN = 80  # largest number of shown characters of an unknown key
+MOST_SHOWN = 80  # at most this many characters of an unknown key are shown
 WHOLE = ("idempotent", "outputs", "datasets", "rebalance")  # gridbridge's own keys, for the whole campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedJdl:
-    """A valid JDL: the campaign, the tasks' parameters, and warnings about keys without effect."""
-
     jdl: Jdl
     parameters: tuple[str, ...]
     warnings: tuple[str, ...] = ()
@@ -77,7 +75,7 @@ class JdlReader:
 
         name, is_idempotent, files = map(value, ("name", "idempotent", "outputs"))
         if files and _is_jdl_key_given(table, "idempotent") and not is_idempotent:
-            self._report_key_mistake("idempotent", False, "contradiction to the key outputs", "expected one of the two")
+            self._report_key_mistake("idempotent", False, "contradicts the key outputs", "expected true, or no outputs")
         data, may_move, _ = map(value, ("datasets", "rebalance", "jobs_type"))
         self._report_unknown_keys(
             table, {CLUSTERS, *jdl_value_parsers.CAMPAIGN_KEYS, *jdl_value_parsers.PARAMETERS, *KEYS}
@@ -163,7 +161,7 @@ class JdlReader:
             return {name: self._read_cluster_settings(name, clusters[name], for_all, has) for name in clusters}
         is_no_table = clusters is not None and not isinstance(clusters, dict)
         wrong = "not a table" if is_no_table else "no cluster named"
-        self._report_key_mistake(CLUSTERS, clusters, wrong, 'expected at least one, {"NAME": {...}}')
+        self._report_key_mistake(CLUSTERS, clusters, wrong, 'expected at least one cluster, {"NAME": {...}}')
         if not _is_jdl_key_given(table, "exec_file"):
             self._report_key_mistake("exec_file", None, "missing", KEYS["exec_file"].right)
         return {}
@@ -195,7 +193,7 @@ class JdlReader:
         together = values.pop(TOGETHER, None) or {}
         walltime_s = values.get("walltime_s")
         if walltime_s and walltime_s != together.get("walltime_s", walltime_s):
-            wrong, right = "resources have a different walltime", "expected one of the two"
+            wrong, right = "resources have a different walltime", "expected one walltime"
             self._report_key_mistake("walltime", table["walltime"], wrong, right, within)
         return {name: value for name, value in values.items() if value is not None} | together
 
@@ -255,9 +253,9 @@ class JdlReader:
             elif key in jdl_value_parsers.LATER:
                 self._report_key_mistake(key, table[key], "not supported yet", jdl_value_parsers.LEAVE_OUT, within)
             elif key == TEST:
-                self._report_key_mistake(key, table[key], "no key of a JDL", "expected gridsub -t test", within)
+                self._report_key_mistake(key, table[key], "not a key of a JDL", "expected gridsub -t test", within)
             elif within and key in WHOLE:
-                wrong = "set for one cluster; expected outside of clusters, for the whole campaign"
+                wrong = "set for one cluster; expected for the whole campaign, outside of clusters"
                 self.problems.append(f"{self._location_of_jdl_key(key, within)}: {wrong}")
             elif key not in keys:
                 near = get_close_matches(key, [*keys], 1)

@@ -22,9 +22,9 @@ LAYOUT = (
     "expected /nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M, as oarsub -l takes it,"
     f" with 1 to {MOST_SLOTS} slots in all"
 )
-TIME = f'expected "H", "H:M" or "H:M:S", from "0:0:1" to "{YEAR_S // 3600}:0:0", a year'
+TIME = f'expected "H", "H:M" or "H:M:S", from "0:0:1" to "{YEAR_S // 3600}:0:0" (a year)'
 WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
-# All users see names, so names must not have these characters: controls, line ends, changes of text direction.
+# names, which all users see, must not have these characters: controls, line ends, changes of text direction
 STEERING = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 NAME = re.compile(f"[^{STEERING}]{{1,255}}")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
@@ -36,7 +36,7 @@ OUTPUTS = 'expected ["FILE", "FOLDER/FILE"], relative paths of letters, digits a
 PROPERTIES = "expected NAME = VALUE, with AND, OR and ( ), and '...' around a value of several words"
 LINES = 'expected ["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "expected true or false"
-LEAVE_OUT = "expected a JDL without it"
+LEAVE_OUT = "expected a JDL without this key"
 NUL, UTF_8 = "NUL byte found", "expected text in UTF-8"
 PLACES_TOLD = 10  # an error message lists at most this many positions of empty entries
 IDLE = (  # CiGri keys without effect
@@ -53,7 +53,7 @@ NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
 TIMED = re.compile(r"(?P<levels>.*?)\s*,\s*walltime\s*=\s*(?P<time>.*)", re.DOTALL)
 WORD_ENDS = " \t\n;&|()"  # word separators of sh: a # after a separator begins a comment
 COMMANDS = ("exec_file", "prologue", "epilogue")
-MACROS = {  # CiGri's macros (scheduler 3.2, JDL), and their sh variables
+MACROS = {  # {CiGri's macro (scheduler 3.2, JDL): sh variable}
     "{HOME}": "${HOME}",
     "{CAMPAIGN_ID}": "${CIGRI_CAMPAIGN_ID}",
     "{OAR_JOB_ID}": "${OAR_JOB_ID:-$JOB_ID}",
@@ -68,8 +68,6 @@ LATER_TYPES = ("semi-best-effort", "nightly")  # types that CiGri documents and 
 
 
 class JdlClusterKey(NamedTuple):
-    """A JDL key that holds for a cluster: the field that the key sets, and the parser of its value."""
-
     field: str
     read: Callable[[Any], Any]  # raises ValueError for a wrong value
     right: str
@@ -105,7 +103,7 @@ def parse_oar_resource_request(text: object) -> dict[str, int]:
         raise ValueError("the number of slots is unknown without /core=M at the end")
     order = [0 if name in OF_NODES else 1 if name == "cpu" else 2 for name in names]
     if order != sorted(set(order)):
-        raise ValueError("levels in a wrong order")
+        raise ValueError("the levels are in the wrong order")
     if not 0 < prod(counts) <= MOST_SLOTS:
         raise ValueError("out of range")
     return {"slots": prod(counts), "nodes": counts[0] if names[0] in OF_NODES else 0}
@@ -234,7 +232,7 @@ def _parse_jdl_dataset(name: str, table: object) -> JdlDataset:
     if not DATASET_NAME.holds(name):
         raise ValueError(f"{name}: {DATASET_NAME.right}")
     if not isinstance(table, dict) or not {"path"} <= set(table) <= {"path", "replicas"}:
-        raise TypeError(f"{name}: missing or unknown key; keys are path and replicas")
+        raise TypeError(f"{name}: missing or unknown key; expected path and optionally replicas")
     try:
         path = _regex_text_parser(PATH)(table["path"])
         replicas = _whole_number_parser(1, MOST_REPLICAS)(table.get("replicas", 1))
@@ -290,7 +288,7 @@ KEYS: Mapping[str, JdlClusterKey] = {
     "epilogue_walltime": JdlClusterKey("epilogue_walltime_s", parse_walltime_s, TIME),
     "max_jobs": JdlClusterKey("max_jobs", _whole_number_parser(1, MOST_TASKS), TASKS),
 }
-# for each key of the whole campaign: parser, expected value, default; "" as default: the key is required
+# {key of the whole campaign: (parser, expected value, default)}; the key is required if the default is ""
 CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {
     "name": (_regex_text_parser(NAME), "expected 1 to 255 printable characters", ""),
     "idempotent": (_parse_jdl_boolean, TRUTHS, False),

@@ -194,7 +194,7 @@ class TaskFileReader:
     folder: str = "."
     problems: list[str] = field(default_factory=list)
     unread: tuple[str, str] | None = None  # why the file is unreadable, and the expected kind of file
-    untold: int = 0  # number of wrong lines that are not reported
+    untold: int = 0
 
     def read_numbered_lines(self) -> Iterator[tuple[int, str]]:
         """Yield the non-blank lines with their numbers; report lines that are too long or not UTF-8."""
@@ -212,7 +212,7 @@ class TaskFileReader:
 
     def _open_task_file(self) -> BinaryIO:
         if self.path == STDIN:
-            return os.fdopen(os.dup(0), "rb")  # after sudo /dev/stdin can't be opened
+            return os.fdopen(os.dup(0), "rb")  # after sudo, /dev/stdin can't be opened
         return open(self.path if self.path[:1] == "/" else f"{self.folder}/{self.path}", "rb")
 
     def _read_lines_within_limits(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -275,8 +275,8 @@ def task_line_warnings(lines: tuple[str, ...], named: tuple[str, ...]) -> Iterat
         yield f"{tasks} got a number, because the first word was not unique: {renamed[0]:.80}"
     if open_lines := [line for line in lines if not has_closed_quotes(line) and len(line.split()) > 1]:
         tasks = number_with_noun(len(open_lines), "task")
-        wrong = "an unclosed quotation mark: each blank separates words"
-        yield f"{tasks} with {wrong}, and quotation marks are kept: {open_lines[0]:.80}"
+        wrong = "an unclosed quotation mark, which is kept"
+        yield f"{tasks} with {wrong}; each blank separates words: {open_lines[0]:.80}"
 
 
 READ, RIGHT = PARAMETERS["params"]

@@ -17,7 +17,7 @@ ANY, SOME = r"(?s:.*)", r"(?s:.+)"
 DATE = r"(?:\d\d)?(?:\d\d)?(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d(?:\.[0-5]\d)?"
 VARIABLES = r"[^=,]+(?:=[^,]*)?(?:,[^=,]+(?:=[^,]*)?)*"
 PLACES = ("env", "pe", "set")  # optional first words of the value of -binding
-# Options without effect in a campaign, with the form of the value, or None for an option without a value.
+# {option without effect in a campaign: form of its value}; None: an option without a value
 IDLE: Mapping[str, str | None] = {
     **dict.fromkeys(("-V", "-h", "-notify", "-terse", "-verify", "-clear")),
     **dict.fromkeys(("-A", "-C", "-P", "-ckpt", "-jsv", "-u"), ANY),
@@ -41,13 +41,13 @@ RANGE = re.compile(r"(\d{1,9})(?:[-:](\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 RANGE_RIGHT = "expected N, N-M or N-M:STEP, from 1 to 999999999"
 SLOT_RANGE = re.compile(r"(?=.*\d)(\d{0,9})(?:([-:])(\d{0,9}))?", re.ASCII)
 MOST = 9_999_999  # largest allowed number of running tasks, and of slots per task
-TIME = "expected h_rt=H:M:S or seconds, from 1 second"
+TIME = "expected h_rt=H:M:S or h_rt=SECONDS, at least 1 second"
 OCTAL = re.compile(r"0\d+$", re.ASCII)
 IDLE_HERE = "changes nothing yet"
 PREFIX = "#$"
 RESOURCE = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 RESOURCE_RIGHT = "not a resource; expected NAME=VALUE"
-# JDL keys that each option sets.
+# {option: JDL keys that the option sets}
 SETS = {
     "-N": ("name",),
     "-tc": ("max_jobs",),
@@ -55,7 +55,7 @@ SETS = {
     "-wd": ("exec_directory",),
     "-cwd": ("exec_directory",),
 }
-HARD, SOFT = "h_rt", "s_rt"  # hard and soft time limit
+HARD, SOFT = "h_rt", "s_rt"
 SLOTS = "slots"  # resource that qsub refuses in -l (complex(5))
 NO_INPUT = "/dev/null"
 NOT_YET = "campaigns do not support this yet"
@@ -82,7 +82,7 @@ def _parse_qsub_walltime_s(text: str) -> int:
     except ParseError as error:
         raise ParseError(f"{error}; {TIME}") from error
     if text.count(":") == 1 or OCTAL.match(text):
-        raise ParseError(f"qsub reads another time, or refuses the text; {TIME}")
+        raise ParseError(f"qsub would read another time, or refuse this text; {TIME}")
     if not seconds:
         raise ParseError(f"the time is less than a second; {TIME}")
     return max(1, round(seconds))
@@ -139,7 +139,7 @@ class JobScriptRequest:
     place: str = ""  # file and line of the option that is being parsed
     places: dict[str, str] = field(default_factory=dict)  # {JDL key: file and line of the option}
     name: str = ""
-    array: range | None = None  # task numbers of an array job
+    array: range | None = None
     most: int = 0  # largest number of tasks that run at once; 0: no limit
     walltime_s: int = 0  # hard time limit; 0 if not given
     soft_walltime_s: int = 0
@@ -153,7 +153,7 @@ class JobScriptRequest:
     is_soft: bool = False  # whether -soft applies to the next resources
     resources: list[JobScriptResourceRequest] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
-    wrong: set[str] = field(default_factory=set)  # options whose values were refused
+    wrong: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -180,7 +180,7 @@ class JobScriptParser:
         values, words[:] = words[:count], words[count:]
         text = " ".join((option, *values))
         if option not in READ and option not in IDLE and option not in LATER:
-            self.problems.append(f"{location}: {text}: unknown option; expected one of qsub(1)")
+            self.problems.append(f"{location}: {text}: unknown option; expected an option of qsub(1)")
             words.clear()
         elif len(values) < count:
             self.problems.append(f"{location}: {text}: the option's value is missing")
@@ -191,7 +191,7 @@ class JobScriptParser:
         elif re.fullmatch(IDLE[option] or "", values[-1] if values else "", re.ASCII):
             self.warnings.append(f"{location}: {text}: {IDLE_HERE}")
         else:
-            self.problems.append(f"{location}: {text}: wrong form; expected one of qsub(1)")
+            self.problems.append(f"{location}: {text}: wrong form; expected the form of qsub(1)")
 
     def _parse_qsub_option_value(self, location: str, text: str, option: str, values: list[str]) -> None:
         self.asked.place = location
@@ -221,7 +221,7 @@ def parse_qsub_resource_option(request: JobScriptRequest, text: str) -> list[str
         if name in (HARD, SOFT):
             notes += _parse_time_limit_resource(request, name, value)
         elif resource_long_name(name) == SLOTS:
-            raise ParseError("slots are no resource; expected -pe NAME N")
+            raise ParseError("slots are not requested by -l; expected -pe NAME N")
         elif not RESOURCE.fullmatch(name):
             raise ParseError(RESOURCE_RIGHT)
         elif request.is_soft or is_home_only_resource(name):
@@ -237,7 +237,7 @@ def _parse_time_limit_resource(request: JobScriptRequest, name: str, value: str)
     seconds = YEAR_S if is_unlimited else _parse_qsub_walltime_s(value)
     setattr(request, "walltime_s" if name == HARD else "soft_walltime_s", seconds)
     request.places["walltime" if name == HARD else SOFT] = f"{request.place}: -l {name}={value}"
-    return [f"{name}={value}: each task gets a year, the longest walltime"] * is_unlimited
+    return [f"{name}={value}: each task gets the longest walltime, a year"] * is_unlimited
 
 
 def _set_job_name(request: JobScriptRequest, text: str) -> None:
@@ -325,4 +325,4 @@ READ: Mapping[str, Setter] = {
     "-S": _set_job_shell,
     "-v": _set_environment_variables,
 }
-OF_SCRIPTS = (READ.keys() | IDLE.keys()) - {"-b", "-i"}  # options that a job script may use
+OF_SCRIPTS = (READ.keys() | IDLE.keys()) - {"-b", "-i"}

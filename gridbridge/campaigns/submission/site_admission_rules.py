@@ -155,7 +155,7 @@ def _explain_inexpressible_conditions(cluster: str, request: JobRequest, folder:
     if not (published := read_offered_names(cluster, folder)):
         return ""
     odd = ", ".join(conditions_sge_cannot_express(names_offered_by_cluster.decode_offered_names(published), request))
-    return f"not a string at this cluster, so only NAME = VALUE is supported: {odd}" if odd else ""
+    return f"expected NAME = VALUE for resources that are no strings at this cluster: {odd}" if odd else ""
 
 
 def _campaign_for_admission_rules(parsed: ParsedJdl) -> CampaignForAdmission:
@@ -164,7 +164,7 @@ def _campaign_for_admission_rules(parsed: ParsedJdl) -> CampaignForAdmission:
     return CampaignForAdmission(user=user, groups=groups, tasks=len(parsed.parameters), jdl=parsed.jdl)
 
 
-# Root's parser gets the same values from a campaign file only if each cluster has all keys of NEEDED.
+# root's parser gets the same values from a campaign file only if each cluster has all keys of NEEDED
 NEEDED = ("exec_file", "slots", "nodes", "walltime_s", "is_besteffort")
 
 May = Callable[[Any], bool]
@@ -182,7 +182,7 @@ def _make_range_check(low: int, high: int) -> May:
     return lambda value: low <= value <= high
 
 
-FIELDS: Mapping[str, May] = {  # for each field of a campaign's settings at a cluster: whether a value is allowed
+FIELDS: Mapping[str, May] = {  # {field of a campaign's settings at a cluster: check of a value}
     "exec_file": _make_pattern_check(jdl_value_parsers.COMMAND),
     "slots": _make_range_check(1, jdl_value_parsers.MOST_SLOTS),
     "nodes": _make_range_check(0, jdl_value_parsers.MOST_SLOTS),
@@ -197,9 +197,8 @@ FIELDS: Mapping[str, May] = {  # for each field of a campaign's settings at a cl
 
 
 def jdl_limit_violation(jdl: Jdl) -> str:
-    """Say which value of a campaign is outside the limits of a JDL; empty if all values are within."""
     if not _make_pattern_check(jdl_value_parsers.NAME)(jdl.name):
-        return f"name = {jdl.name!a:.80}: 1 to 255 printable characters"
+        return f"name = {jdl.name!a:.80}: expected 1 to 255 printable characters"
     if len(jdl.outputs) > jdl_value_parsers.MOST_OUTPUTS or not all(
         map(jdl_value_parsers.OUTPUT.fullmatch, jdl.outputs)
     ):
@@ -212,7 +211,7 @@ def jdl_limit_violation(jdl: Jdl) -> str:
                 return f"{cluster}.{field} = {value!a:.80}: out of range"
         if request.nodes and request.slots % request.nodes:
             nodes = number_with_noun(request.nodes, "node")
-            return f"{cluster}.slots = {request.slots}: not the same on each of {nodes}"
+            return f"{cluster}.slots = {request.slots}: can't be the same on each of {nodes}"
     return ""
 
 

@@ -33,7 +33,6 @@ def apply_campaign_admission_rules(
 
 
 def explain_admission_violation(rules: Sequence[CampaignAdmissionRule], candidate: CampaignForAdmission) -> str:
-    """Describe how a campaign violates the admission rules; '' if the campaign violates none."""
     admitted = apply_campaign_admission_rules(rules, candidate)
     if admitted.refusal or not admitted.fired:
         return admitted.refusal

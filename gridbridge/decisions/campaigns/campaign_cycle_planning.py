@@ -54,7 +54,7 @@ class _EndedTasksAndRetries:
     steps: PrologueAndEpilogueProgress
     rivals: AttemptsByTask
     again: tuple[TaskRetry, ...]
-    over: Counter[int]  # campaign: number of tasks that have ended and do not run again
+    over: Counter[int]  # {campaign: number of tasks that ended and do not run again}
     reached: tuple[CampaignArray, ...]  # unfinished arrays at clusters that answered
     busy: frozenset[int]  # campaigns that may have a live task
     lost: tuple[SupersededAttempts, ...]
@@ -232,7 +232,7 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
         for copies in plan.copies
     ]
     lines += [
-        f"not sent: the prologue of campaign {array.campaign} at {array.cluster}: no task is left"
+        f"not sent, because no task is left: the prologue of campaign {array.campaign} at {array.cluster}"
         for array in plan.unsent
     ]
     lines += [f"campaign {number} has ended" for number in plan.finished]

@@ -18,7 +18,7 @@ from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
 MIN_PRIOR_TESTS = 3  # each cluster serves at least this many test campaigns of an owner before other campaigns
-SLOTS_PER_PRIOR_TEST = 4  # a large cluster first serves a test campaign of each owner per this many slots
+SLOTS_PER_PRIOR_TEST = 4  # per this many slots a large cluster first serves one test campaign of each owner
 
 
 class ClustersOfferedToCampaign(NamedTuple):
@@ -142,7 +142,7 @@ def is_owner_in_affinity_list(owner: str, affinity: str, sharing: FairShareInput
 def _answering_clusters_by_affinity(
     campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None
 ) -> tuple[str, ...]:
-    """Return a campaign's clusters that answered; unless `is_affine` is None, filter by owner affinity."""
+    """Return a campaign's answering clusters: all if `is_affine` is None, else by the owner's affinity."""
     return tuple(
         name
         for name in campaign.jdl.clusters
@@ -152,13 +152,13 @@ def _answering_clusters_by_affinity(
     )
 
 
-COMMITTED_USE_S = 900.0  # usage in slot-seconds that is assumed for each newly granted slot
+COMMITTED_USE_S = 900.0  # usage in slot-seconds that each newly granted slot is assumed to have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FairShareRequest:
     campaign: int
-    claimant: str  # the user, project or group to whose usage the tasks count
+    claimant: str  # user, project or group to which the tasks' usage is charged
     tasks: int
     slots: int  # slots of each task
     first: int = 0  # number of tasks that get slots before the remaining slots are shared

@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 
 MOST_STEPS = 40
 INSTANT_S = 1e-6
-TAIL = (0.75, 0.5, 0.25, 0.05)  # after each step of the curve's tail this part of the last share remains
+TAIL = (0.75, 0.5, 0.25, 0.05)  # parts of the last share that remain after each step of the curve's tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _extend_survival_curve(times: list[float], shares: list[float], count: int, 
 FEWEST = 3  # a cluster gets its own survival curve after at least this many ended tasks
 RATED = 20  # a rate of ended tasks is computed from at least this many ended tasks
 WATCHED = 4  # a rate of ended tasks covers at least this many mean run times, because similar tasks end together
-SAMPLE = 60  # at most this many of a cluster's running tasks are used, as a sample
+SAMPLE = 60  # a sample of a cluster's running tasks has at most this many tasks
 NORMAL = (-1.62, -0.98, -0.55, -0.18, 0.18, 0.55, 0.98, 1.62)  # medians of the eighths of the normal distribution
 HALVINGS = 24
 CAUTION = 2.0  # P90 assumes that run times may exceed the longest known time by about this factor (simulations)
@@ -141,7 +141,7 @@ Weighed = tuple[RunTimeSurvivalCurve, float, float]  # survival curve, elapsed t
 
 
 def forecast_campaign_end(progress: CampaignProgressForForecast) -> CampaignForecast:
-    """Forecast when a campaign's last task ends, and how many tasks end per second; None: unknown."""
+    """Forecast when a campaign's last task ends, and the tasks ended per second; None means unknown."""
     services = [throughput for throughput in progress.services if throughput.elapsed_s or throughput.durations_s]
     if not any(throughput.durations_s for throughput in services):
         return CampaignForecast()
@@ -197,8 +197,6 @@ def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> Published
 
 
 class _CampaignEndProbability:
-    """The probability that all tasks of a campaign have ended, as a function of time."""
-
     def __init__(self, running: Sequence[Weighed], curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> None:
         self.rate = rate  # number of tasks that end per second
         self._ahead_s = _end_delay_by_running_tasks_s(running, rate)

@@ -16,10 +16,10 @@ class ClusterOfferToScheduler:
     cluster: str
     free_slots: int  # free slots not yet allotted in this cycle
     may_wait: int  # number of additional tasks of all campaigns that may wait at the cluster
-    most: int  # largest number of tasks to send, because of max_jobs and of limits on arrays
+    most: int  # number of tasks that max_jobs and limits on arrays still allow
     waiting: int = 0  # number of the campaign's tasks that wait at the cluster
-    given: int = 0  # number of tasks allotted to the campaign in this cycle
-    is_tried: bool = False  # whether the campaign has sent a task to the cluster
+    given: int = 0
+    is_tried: bool = False
     predicted: JobRatioUpdate | None = None  # job ratio at the cluster; None: unknown
 
     @property

@@ -28,15 +28,12 @@ from gridbridge.model.campaigns.campaign_events import (
 
 
 class OpenCampaignEventsInCycle:
-    """The open events of clusters, campaigns and tasks, with the changes that one cycle makes."""
-
     def __init__(self, events: Iterable[CampaignEvent]) -> None:
         self._now = {event.identity: event for event in events}
         self._changed: dict[tuple[CampaignEventCode, int, str, int | None], CampaignEvent] = {}
 
     @property
     def changed_events(self) -> tuple[CampaignEvent, ...]:
-        """The events that the cycle has changed and must store."""
         return tuple(self._changed.values())
 
     @property
@@ -95,8 +92,6 @@ def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFai
 def hide_blacklisted_clusters(
     situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> CampaignCycleSituation:
-    """Return the situation with only the clusters that are open to each campaign."""
-
     def reachable(campaign: Campaign) -> Campaign:
         clusters = {
             name: request
@@ -129,7 +124,7 @@ def repeat_event_with_longer_pause(
     at: datetime,
     policy: CampaignFailuresSection,
 ) -> CampaignEvent:
-    """Return an event that happened again; double the pause before the next probe if the last is over."""
+    """Return a repeated event; its pause before the next probe doubles if the last pause is over."""
     if earlier and earlier.until and not is_cluster_probe_due(earlier, at, policy):
         return replace(earlier, last_at=at)
     event = earlier or new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *pair, at)
@@ -156,12 +151,12 @@ def may_retry_array_submission(
     return array.state is not ArraySubmissionState.INTENDED or not any(pauses)
 
 
-MIN_SUCCESSES = 5  # fewest successes of a campaign at a cluster before the cluster counts as a black hole
-MIN_SUCCESSES_ELSEWHERE = 3  # fewest successes at the campaign's other clusters together, for comparison
+MIN_SUCCESSES = 5  # a cluster counts as a black hole only after this many successes of a campaign
+MIN_SUCCESSES_ELSEWHERE = 3  # a comparison needs this many successes at the campaign's other clusters together
 MAX_SHARE_OF_MEDIAN = 0.1  # a black hole's median run time is below this share of the median at other clusters
 MAX_BLACK_HOLE_S = 5.0
 TIME_RESOLUTION_S = 0.5  # half of the whole second to which run times are rounded
-KEPT_DURATIONS = 32  # number of run times stored for a campaign at a cluster
+KEPT_DURATIONS = 32
 
 
 def find_black_hole_clusters(records: Iterable[CampaignSuccessAtCluster]) -> frozenset[tuple[int, str]]:

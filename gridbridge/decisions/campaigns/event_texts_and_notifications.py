@@ -50,10 +50,10 @@ EVENT_SENTENCES = {
         " or the prologue failed at {cluster}"
     ),
     CampaignEventCode.BLACKLIST: "the last {those} at {cluster} failed {alone}{host}",
-    CampaignEventCode.SINK: "{tasks} tasks succeeded at {cluster} in too short a time to be true",
+    CampaignEventCode.SINK: "{tasks} tasks succeeded at {cluster} too fast to have done any work",
     CampaignEventCode.NO_CLUSTER: (
-        "no cluster may take some waiting tasks: each cluster is closed to the campaign, drained or too"
-        " small for a task, or the tasks overran their walltime at the cluster"
+        "some waiting tasks have no cluster left: each cluster is closed to the campaign, drained or too"
+        " small for a task, or the tasks overran their walltime there"
     ),
     CampaignEventCode.FILE_REFUSED: "no more tasks are submitted{why}",
     CampaignEventCode.RESTORED: "an older copy of the state file was restored{why}{then}",
@@ -105,16 +105,15 @@ def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = 
 
 
 def format_campaign_event_for_log(event: CampaignEvent, state: CampaignState | None = None) -> str:
-    """Format an event for the log: campaign number, description, and whether the event is closed."""
     owner = "" if event.kind is CampaignEventSubject.CLUSTER else f"campaign {event.campaign}: "
     over = "; the event is closed" if event.closed_at else ""
     return f"{owner}{describe_campaign_event(event, state)}{over}"
 
 
 ROOT = 0
-MAX_LINES = 30  # largest number of lines in a message
+MAX_LINES = 30
 MAX_DOUBLINGS = 16
-SILENT_EVENTS = frozenset({CampaignEventCode.FRAG})  # events of users who deleted tasks themselves: no message
+SILENT_EVENTS = frozenset({CampaignEventCode.FRAG})  # users who deleted tasks themselves get no message
 MEDIUM_EVENTS = frozenset(
     {
         CampaignEventCode.GET_JOBS,
@@ -166,7 +165,7 @@ def compose_due_notifications(
     subscriptions: Iterable[NotificationSubscription], happened: Iterable[NotifiableEvent], now: datetime
 ) -> tuple[CampaignNotification, ...]:
     """Compose a message with the new events for each subscription whose pause between messages is over."""
-    past = (event for event in happened if event.at <= now)  # a clock that ran fast gave times in the future
+    past = (event for event in happened if event.at <= now)  # events of a fast clock may lie in the future
     events = sorted(past, key=lambda event: (event.at, event.campaign, event.code))
     due = (subscription for subscription in subscriptions if subscription.next_at <= now)
     relevant = (

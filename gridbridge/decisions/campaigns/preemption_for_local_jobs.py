@@ -114,7 +114,7 @@ def describe_preemption(way: TasksPreemptedForRequest) -> str:
     campaigns = ", ".join(map(str, sorted({task.campaign for task in way.tasks})))
     of = f"{number_with_noun(len(way.tasks), 'task')} of campaign {campaigns} at {way.cluster}"
     job = f"{way.job}.{way.task}" if way.task else way.job
-    return f"ended: {of}, for job {job}, which lacked {', '.join(way.lacked)}"
+    return f"ended for job {job}, which lacked {', '.join(way.lacked)}: {of}"
 
 
 def is_preemption_of_request(shortage: WaitingLocalRequest, way: TasksPreemptedForRequest) -> bool:
@@ -153,7 +153,7 @@ def preemption_deletions_by_array(way: TasksPreemptedForRequest) -> tuple[ArrayT
 
 AMOUNT_TOLERANCE = 1 - 1e-6  # this share of an amount is enough, because clusters print only three decimals
 
-ResourceAmounts = dict[str, float]  # resource: missing amount; negative: more than enough is free
+ResourceAmounts = dict[str, float]  # {resource: missing amount}; negative: more than enough is free
 VictimChoice = tuple[FreeQueueInstanceResources, tuple[PreemptibleTask, ...]]
 
 

@@ -25,7 +25,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE, STEPS
 
-MAX_EPILOGUE_ATTEMPTS = 3  # after this many attempts that the cluster ended, the epilogue is not tried again
+MAX_EPILOGUE_ATTEMPTS = 3  # the epilogue is not tried again after the cluster ended this many attempts
 ENDED_BY_CLUSTER = {  # outcomes that the prologue or epilogue did not cause, each with a sentence for users
     TaskAttemptOutcome.WIPED: "the last attempt was deleted",
     TaskAttemptOutcome.MOVED: "",
@@ -62,7 +62,6 @@ class PrologueAndEpilogueProgress:
         self._of_epilogues = {(phase.campaign, phase.array) for phase in situation.steps if phase.step == EPILOGUE}
 
     def exclude_prologue_and_epilogue_arrays(self, arrays: Iterable[CampaignArray]) -> tuple[CampaignArray, ...]:
-        """Return the arrays that hold tasks; arrays of prologues and epilogues are left out."""
         return tuple(array for array in arrays if array.campaign_and_array_number not in self._arrays)
 
     def must_array_still_run(self, array: CampaignArray) -> bool:

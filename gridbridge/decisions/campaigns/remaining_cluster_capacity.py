@@ -84,8 +84,8 @@ class RemainingClusterCapacity:
     free: FreeClusterSlots
     may_wait: dict[str, int]  # number of additional tasks that may wait at the cluster
     arrays: RemainingArraysByCluster
-    closed_to_wide: set[str]  # clusters at which no more multi-slot tasks may wait
-    stuck: frozenset[CampaignCluster]  # where all startable tasks have waited too long to keep free slots for them
+    closed_to_wide: set[str]
+    stuck: frozenset[CampaignCluster]  # pairs whose startable tasks all waited too long to keep free slots for them
     unkept: Mapping[CampaignCluster, int]  # slots of waiting tasks for which no free slots are kept
 
 

@@ -15,8 +15,6 @@ from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
 
 
 class SchedulerTaskCounter:
-    """Asks the scheduler of each campaign how many tasks go to each cluster in one cycle."""
-
     def __init__(
         self,
         situation: CampaignCycleSituation,
@@ -29,7 +27,7 @@ class SchedulerTaskCounter:
         self._predicted = predicted
         self._views = {view.campaign_and_cluster: view for view in situation.there}
         self._listed = Counter({view.campaign_and_cluster: view.listed for view in situation.there})
-        self._arrays = Counter[CampaignCluster]()  # number of arrays that this cycle sends
+        self._arrays = Counter[CampaignCluster]()
         for array in begun:
             self._listed[array.campaign, array.cluster] += array.size
 
@@ -37,7 +35,6 @@ class SchedulerTaskCounter:
         return SCHEDULERS[campaign.jdl.type].to_start(self._offer_to_scheduler(campaign, cluster, allotted=0))
 
     def count_additional_waiting_tasks(self, campaign: Campaign, cluster: str, allotted: int) -> int:
-        """Return how many tasks may wait at a cluster in addition to the `allotted` tasks."""
         return SCHEDULERS[campaign.jdl.type].to_wait(self._offer_to_scheduler(campaign, cluster, allotted))
 
     def record_tasks_sent_to_wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:

@@ -19,27 +19,27 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, TaskA
 from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, PlannedCampaignTaskSend, TaskRetry
 from gridbridge.model.campaigns.speculative_attempts import (
-    CampaignLateTasks,
     RunningTaskAttempt,
     SpeculativeAttemptsAtCluster,
+    TasksRunningNearCampaignEnd,
 )
 
 MIN_ENDED_TASKS = 3  # a percentile of run times is computed from at least this many ended tasks
-RUN_TIME_QUANTILE = 0.95  # a task runs long if this share of the ended tasks had shorter run times
+RUN_TIME_QUANTILE = 0.95  # a task runs long if it has run longer than this share of the ended tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignNearEnd:
     campaign: int
-    left: int  # number of unfinished tasks
-    unsent: int  # number of unsent tasks
+    left: int
+    unsent: int
     sent_s: float  # seconds since the campaign's last task was sent
-    free: Mapping[str, int]  # cluster: number of tasks that fit into its free slots; the best cluster first
-    durations_s: Sequence[float]  # run times of ended tasks
-    live: Sequence[RunningTaskAttempt]  # live attempts; of each task either all or none
-    made: Mapping[int, int]  # task: number of its speculative attempts so far
+    free: Mapping[str, int]  # {cluster: number of tasks that fit into its free slots}, the best cluster first
+    durations_s: Sequence[float]
+    live: Sequence[RunningTaskAttempt]  # all live attempts of a task, or none
+    made: Mapping[int, int]  # {task: number of its speculative attempts so far}
     limits: FinalizeSpeculationSection
-    failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # task: clusters where it failed
+    failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # {task: clusters where it failed}
 
 
 def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemptsAtCluster, ...]:
@@ -97,10 +97,10 @@ class _TaskCountsForSpeculation:
     ) -> None:
         self.unsent = Counter(situation.waiting)
         self.ended = defaultdict[int, list[TaskAttempt]](list)
-        self.made = defaultdict[int, dict[int, int]](dict)  # campaign: task: number of its speculative attempts
+        self.made = defaultdict[int, dict[int, int]](dict)  # {campaign: {task: number of its speculative attempts}}
         self.there = Counter(
             {view.campaign_and_cluster: view.listed for view in situation.there}
-        )  # tasks that are listed or sent
+        )  # number of tasks that are listed or sent
         self.in_vain = count_starved_tasks_by_cluster(situation)
         for send in sends:
             self.unsent[send.campaign] -= send.tasks
@@ -150,7 +150,7 @@ def plan_speculative_attempts(
 
 def _make_campaign_near_end(
     campaign: Campaign,
-    tail: CampaignLateTasks,
+    tail: TasksRunningNearCampaignEnd,
     counted: _TaskCountsForSpeculation,
     free: Mapping[str, int],
     over: Mapping[int, int],

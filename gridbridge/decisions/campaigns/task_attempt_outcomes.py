@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 
-RESUBMIT_OUTCOMES = {66: TaskAttemptOutcome.RESUBMIT, 67: TaskAttemptOutcome.RESUBMIT_LAST}  # exit status: outcome
+RESUBMIT_OUTCOMES = {66: TaskAttemptOutcome.RESUBMIT, 67: TaskAttemptOutcome.RESUBMIT_LAST}  # {exit status: outcome}
 KILL_OUTCOMES = {
     JobKillReason.PLACE: TaskAttemptOutcome.PREEMPTED,
     JobKillReason.WALLTIME: TaskAttemptOutcome.WALLTIME,
@@ -71,7 +71,7 @@ def outcome_of_task_deleted_by_nikita(
     return TaskAttemptOutcome.WIPED if is_new else TaskAttemptOutcome.PREEMPTED
 
 
-# Array index: how the task ended; None: the accounting records contradict each other.
+# {array index: how the task ended}; None: the accounting records contradict each other
 ReportedEnds = Mapping[int, JobEnd | FutureDatedJobEnd | None]
 NO_CANCELLATION_MARKS: Mapping[int, TaskDeletionMark] = {}
 UNKNOWN_END = JobEnd()
@@ -82,7 +82,7 @@ MIN_RUN_TIME_CAP_S = 60.0  # a shorter run time in an accounting record is alway
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayWithMissingTasks:
-    is_listed: bool  # whether the cluster lists at least one task of the array
+    is_listed: bool
     lives: frozenset[int] | None  # array indices of live tasks; None: the cluster does not know the array
     ran: Set[int] = frozenset()  # array indices of tasks that were running when a job list last showed them
     sent_s: float = inf  # seconds since the array was submitted

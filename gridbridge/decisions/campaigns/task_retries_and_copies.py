@@ -45,7 +45,7 @@ def may_retry_task(
         TaskAttemptOutcome.PREEMPTED: policy.preempted,
         TaskAttemptOutcome.SITE_FAULT: policy.site_fault,
         TaskAttemptOutcome.WALLTIME: policy.walltime,
-        TaskAttemptOutcome.SETUP_ERROR: policy.setup_error + len(clusters) - 1,  # one retry for each additional cluster
+        TaskAttemptOutcome.SETUP_ERROR: policy.setup_error + len(clusters) - 1,  # each additional cluster gives a retry
     }
     return sum(attempt.outcome is now.outcome for attempt in attempts) <= budgets.get(now.outcome, 0)
 
@@ -185,7 +185,7 @@ def find_superseded_attempts(
     """Return for each array the attempts that still run although their task has succeeded."""
     by_number = {array.campaign_and_array_number: array for array in arrays}
     now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended}
-    live = Counter[tuple[int, int]]()  # (campaign, array): number of live attempts
+    live = Counter[tuple[int, int]]()  # {(campaign, array): number of live attempts}
     lost = defaultdict[tuple[int, int], list[int]](list)
     for task, of_task in rivals.items():
         outcomes = (now.get((*task, rival.attempt), rival.outcome) for rival in of_task)

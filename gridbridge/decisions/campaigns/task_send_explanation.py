@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, Camp
 from gridbridge.model.campaigns.jdl import CampaignType, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import TaskSendExplanation, TaskSentOrUnsentCause
 
-MAX_NAMED_CAMPAIGNS = 3  # an explanation names at most this many campaigns that came first
+MAX_NAMED_CAMPAIGNS = 3
 
 
 def explain_campaign_task_sends(

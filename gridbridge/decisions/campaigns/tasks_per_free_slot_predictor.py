@@ -30,7 +30,7 @@ from gridbridge.model.campaigns.jdl import CampaignType, JdlSettingsAtCluster
 from gridbridge.model.published_status_and_reports import number_with_noun
 
 MAX_RATIO = 4.0  # tasks per free slot; CiGri's specification has no upper limit
-RATIO_STEP = 0.25  # the law `measured` raises the job ratio by this; tasks per free slot
+RATIO_STEP = 0.25  # the law `measured` raises the job ratio by this number of tasks per free slot
 
 RatioChange = Callable[[float, JobRatioInputs], float]
 
@@ -79,7 +79,7 @@ def _double_job_ratio(old: float, terms: JobRatioInputs) -> float:
 def _submitted_tasks_per_running_task(old: float, terms: JobRatioInputs) -> float:
     if old == 0 or not terms.submitted:
         return old or 1.0
-    running = min(terms.running, terms.submitted)  # tasks that were submitted earlier run too, but do not count
+    running = min(terms.running, terms.submitted)  # running tasks of earlier submissions do not count
     return terms.submitted / running if running else 2 * old
 
 

@@ -55,7 +55,7 @@ def startable_waiting_jobs(waiting: Iterable[WaitingJobGroup]) -> list[WaitingJo
 
 
 def when_first_job_was_startable(row: WaitingJobGroup, situation: BalanceSituation) -> datetime | None:
-    """Return when the first of these jobs became startable; without a record, the oldest submission."""
+    """Return when the first of these jobs became startable; if not recorded, the oldest submission time."""
     since = {situation.eligible_since.get(job, row.oldest_since) for job in row.jobs}
     return min((moment for moment in since if moment is not None), default=None)
 
@@ -74,7 +74,6 @@ def requested_qname_expressions(shape: TaskResourceRequests) -> tuple[str, ...]:
 
 
 def why_no_node_is_added_for_jobs(row: WaitingJobGroup) -> NodeAddOrRemoveRefusalCause | None:
-    """Return why no node is added for waiting jobs; None if nodes may be added."""
     state = row.state
     if row.is_inner and state.can_start:
         return NodeAddOrRemoveRefusalCause.INNER
@@ -158,7 +157,6 @@ def is_host_silent_or_in_error(instances: list[CellQueueInstance]) -> bool:
 
 
 def reasons_never_to_remove_node(node: ElasticNode, situation: BalanceSituation) -> Iterator[NodeAddOrRemoveRefusal]:
-    """Yield the reasons that always forbid a node's removal, such as that the node is the master."""
     if is_same_host(node.name, situation.master):
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.MASTER)
     if node.is_kept:

@@ -53,11 +53,11 @@ SENTENCES = {
         "{waiting} and {queue} is closed on all hosts (`qstat -f -q {queue}` shows how), {of_max}"
     ),
     BalancePlanReason.ON_THEIR_WAY: "{waiting} and {queue} has no slots, but nodes are booting or joining",
-    BalancePlanReason.WAITS_TOO_LONG: ("{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}"),
-    BalancePlanReason.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",
+    BalancePlanReason.WAITS_TOO_LONG: ("{waiting} {waited_min:.0f} min, over {wait_min:g} min, {need}, {of_max}"),
+    BalancePlanReason.WAITS: "{waiting} {waited_min:.0f} min, not yet over {wait_min:g} min, {need}",
     BalancePlanReason.FITS: "{waiting}, {need}",
-    BalancePlanReason.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
-    BalancePlanReason.SEVERAL_SLOT_COUNTS: "hosts have different numbers of slots, at which StarCluster stops",
+    BalancePlanReason.FITS_SOON: "{waiting} {waited_min:.0f} min, over {wait_min:g} min, {need}{coming}",
+    BalancePlanReason.SEVERAL_SLOT_COUNTS: "hosts have different numbers of slots, which StarCluster does not support",
     BalancePlanReason.AT_MINIMUM: "no job waits, {staying} of at least {least}{leaving}",
     BalancePlanReason.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
     BalancePlanReason.NONE_IDLE: "no job waits, and no node is to be removed",
@@ -69,9 +69,9 @@ SENTENCES = {
     BalancePlanReason.NO_NEED: "no task waits, {of_max}",
     BalancePlanReason.SPARE: "{tasks}, {idle} and not needed, {of_max}",
     BalancePlanReason.ABOVE_MAXIMUM: ("{tasks}{since}, {fit}, {there}, and at most {max_nodes} may exist"),
-    BalancePlanReason.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
+    BalancePlanReason.NOT_YET: "{tasks}{since}, less than {wait_s:g} s, {fit}",
     BalancePlanReason.SOON: (
-        "{tasks}{since}, without a new node all tasks end in {backlog}, at most {target} plus a boot time of {boot}"
+        "{tasks}{since}, without a new node all tasks end in {backlog}, within {target} plus a boot time of {boot}"
     ),
     BalancePlanReason.ELSEWHERE: (
         "{tasks}{since}, {fit}, queue {elsewhere} would start the other tasks in {elsewhere_time}, a new node in {boot}"
@@ -226,7 +226,6 @@ def balancer_figures_if_cell_observed(
     numbers: BalanceRoundStatistics,
     outcome: BalancerRoundNodeChanges,
 ) -> PublishedBalancerFigures:
-    """Return the figures to publish after a round that could read the whole cell."""
     last, figures = _last_published_or_new_figures(before, cluster, situation.now), plan.figures
     nodes = Counter((node.pool, node.state.value) for node in situation.nodes)
     refused = Counter(refusal.cause.name.lower() for refusal in plan.refused if refusal.job)

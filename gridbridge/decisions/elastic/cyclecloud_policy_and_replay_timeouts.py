@@ -54,7 +54,7 @@ class SimulatedFreeSlots:
 
     names: list[str]
     free: list[int]
-    new_slots: int  # slots of a new node
+    new_slots: int
     matched: set[str] = field(default_factory=set)  # names of the nodes on which tasks were placed
     new: int = 0
 

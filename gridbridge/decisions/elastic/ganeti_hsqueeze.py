@@ -25,7 +25,7 @@ def plan_ganeti_power_changes(cluster: GanetiCluster, minimal: float, target: fl
     resting = _ganeti_nodes_that_may_power_off(cluster)
     standard = cluster.policy.standard
     least, is_enough = _reserve_of_standard_instances(standard, minimal), True
-    if not can_all_ganeti_nodes_hold_reserve(placement, least):
+    if not has_each_node_instance_room(placement, least):
         way, enough = GanetiSqueezeAction.ONLINE, _ganeti_nodes_to_power_on(placement, sleeping, least)
         chosen, is_enough = (sleeping, False) if enough is None else (enough, True)
     else:
@@ -54,7 +54,7 @@ def _reserve_of_standard_instances(standard: GanetiInstanceSize, factor: float) 
     return GanetiInstanceLoad(mem=mem, live_mem=mem, vcpus=vcpus, spindle_use=spindles)
 
 
-def can_all_ganeti_nodes_hold_reserve(at: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
+def has_each_node_instance_room(at: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
     """Say whether each Ganeti node, online or offline, has room for the reserve of standard instances."""
     return all(
         ganeti_load_with_primary(hardware, load, reserve, is_forced=False) is not None
@@ -107,9 +107,7 @@ def _do_moves_leave_reserve(
     if not _have_online_nodes_enough_memory(tried, reserve):
         return False
     balance_ganeti_instances(tried)
-    return all(tried.is_online[primary] for primary, _ in tried.homes) and can_all_ganeti_nodes_hold_reserve(
-        tried, reserve
-    )
+    return all(tried.is_online[primary] for primary, _ in tried.homes) and has_each_node_instance_room(tried, reserve)
 
 
 def _have_online_nodes_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:

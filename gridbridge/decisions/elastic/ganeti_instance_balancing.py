@@ -168,7 +168,7 @@ class GanetiMoveWithEstimatedScore(NamedTuple):
     kind: GanetiInstanceMoveKind
     target: int
     home: Home
-    changed: GanetiNodeLoadsAfterMove | None  # None: not computed yet, which is so for instances without a second copy
+    changed: GanetiNodeLoadsAfterMove | None  # None: not computed yet, as for instances without a second copy
 
 
 def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanceMove, ...]:

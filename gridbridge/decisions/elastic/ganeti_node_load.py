@@ -48,8 +48,6 @@ class GanetiInstanceLoad(NamedTuple):
 
 
 class GanetiNodeLoad(NamedTuple):
-    """The load of a Ganeti node, which changes with each move of an instance."""
-
     live_mem: int
     promised_mem: int  # MiB that would be free if all instances ran
     free_disk: int
@@ -58,13 +56,13 @@ class GanetiNodeLoad(NamedTuple):
     spindle_use: float = 0.0
     primaries: int = 0
     secondaries: int = 0
-    # MiB that the node needs when a primary node fails, by index of the primary node
+    # {index of a primary node: MiB that this node needs if the primary node fails}
     peers: Mapping[int, int] = MappingProxyType({})
     kept_mem: int = 0  # the largest value of `peers`
     fails: bool = False  # True: less memory is free than `kept_mem`
     tags: Mapping[str, int] = MappingProxyType({})
     location: int = 0
-    pairs: Mapping[tuple[str, str], int] = MappingProxyType({})  # number of instances, by location and exclusion tag
+    pairs: Mapping[tuple[str, str], int] = MappingProxyType({})  # {(location, exclusion tag): number of instances}
 
 
 def divide_like_ieee_754(part: float, whole: float) -> float:
@@ -294,11 +292,14 @@ def _tags_of_tag_families(cluster_tags: tuple[str, ...], prefix: str, tags: tupl
 def loads_of_ganeti_instances(
     cluster: ganeti_cluster.GanetiCluster, hardware: tuple[GanetiNodeHardwareAndTags, ...]
 ) -> tuple[GanetiInstanceLoad, ...]:
-    apart, desired = _tag_families(cluster.tags, EXCLUSION), _tag_families(cluster.tags, DESIRED)
+    apart, desired = (
+        _families_in_cluster_tags(cluster.tags, EXCLUSION),
+        _families_in_cluster_tags(cluster.tags, DESIRED),
+    )
     return tuple(_load_of_ganeti_instance(instance, apart, desired, hardware) for instance in cluster.instances)
 
 
-def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]:
+def _families_in_cluster_tags(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]:
     named = (tag.removeprefix(prefix) for tag in cluster_tags if tag.startswith(prefix))
     return tuple(family for family in named if family)
 

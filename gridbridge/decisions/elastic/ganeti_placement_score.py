@@ -44,7 +44,7 @@ class GanetiNodeScoreShare(NamedTuple):
     spindles: float
     promised_mem: float
     failing: float  # number of instances if the node lacks memory for a failover (N+1), else 0
-    conflicts: float  # instances that share an exclusion tag with another instance
+    conflicts: float  # number of instances that share an exclusion tag with another instance
     location: float
 
 
@@ -107,7 +107,7 @@ def _standard_deviation_of_values(values: Sequence[float]) -> float:
     return sqrt(_sum_numbers_in_order([(value - mean) * (value - mean) for value in values]) / count)
 
 
-GanetiNodeLoadsAfterMove = dict[int, GanetiNodeLoad]  # new loads of changed nodes, by node index
+GanetiNodeLoadsAfterMove = dict[int, GanetiNodeLoad]  # {node index: load of a changed node}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,17 +116,16 @@ class GanetiInstancePlacement:
 
     hardware: tuple[GanetiNodeHardwareAndTags, ...]
     burdens: list[GanetiInstanceLoad]
-    homes: list[tuple[int, int]]  # primary and secondary node of each instance
+    homes: list[tuple[int, int]]  # (primary node, secondary node) of each instance
     movable: tuple[int, ...]
     mirrored: frozenset[int]
     loads: list[GanetiNodeLoad]
     contributions: list[GanetiNodeScoreShare]
     is_online: list[bool]
-    has_pairs: bool  # some instances have exclusion tags, and some nodes have locations
+    has_pairs: bool  # whether some instances have exclusion tags and some nodes have locations
 
     @property
     def online_node_indices(self) -> tuple[int, ...]:
-        """The indices of the online nodes, which may take instances."""
         return tuple(node for node, is_on in enumerate(self.is_online) if is_on)
 
     def placement_with_nodes_switched(self, nodes: tuple[int, ...], *, to_online: bool) -> "GanetiInstancePlacement":

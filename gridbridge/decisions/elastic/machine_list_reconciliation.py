@@ -23,8 +23,6 @@ LISTED_S = 120.0  # a machine that is missing from the provider's list for longe
 
 
 class MachinesOfOwnedNodes:
-    """An index of this cluster's existing machines, which finds the machine of a node."""
-
     def __init__(self, world: BalancerNodesSnapshot) -> None:
         self._by_id = dict[tuple[str, str], ProviderMachine]()
         self._by_name = dict[tuple[str, str], ProviderMachine]()
@@ -222,7 +220,6 @@ def machines_without_node_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[
 
 
 def machines_named_as_host_with_other_address(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
-    """Return the machines without a node that have the name of a host at another address."""
     return tuple(
         machine for machine in machines_without_node_named_as_hosts(world) if _is_name_of_other_host(machine, world)
     )

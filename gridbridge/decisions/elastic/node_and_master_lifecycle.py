@@ -61,14 +61,14 @@ def _acts_of_known_nodes(world: BalancerNodesSnapshot, patience: NodeLifecycleTi
             if not machine_list_reconciliation.is_machine_missing_briefly(node, world):
                 yield replace(machine_list_reconciliation.act_to_adopt_node(successors[node]), before=node)
         elif node.pool in world.machines:
-            case = _NodeLifecycleCase(node, ours.find_machine_of_node(node), world, patience)
+            case = _NodeAndMachineFacts(node, ours.find_machine_of_node(node), world, patience)
             rule = _act_of_site_owned_host if node.pool in world.switched else RULES.get(node.state)
             if rule is not None and (act := rule(case)):
                 yield replace(act, before=node)
 
 
 @dataclass(frozen=True, slots=True)
-class _NodeLifecycleCase:
+class _NodeAndMachineFacts:
     node: BalancerOwnedNode
     machine: ProviderMachine | None
     world: BalancerNodesSnapshot
@@ -76,7 +76,6 @@ class _NodeLifecycleCase:
 
     @property
     def seconds_in_present_state(self) -> float:
-        """The seconds since the node entered the present state."""
         return (self.world.now - self.node.since).total_seconds()
 
     @property
@@ -87,7 +86,6 @@ class _NodeLifecycleCase:
 
     @property
     def host_state_in_cell(self) -> BusyOrSilentHostState | None:
-        """The state of the node's host in the cell; None if the cell has no such host."""
         return self.world.host_state(self.node.name)
 
     @property
@@ -97,7 +95,6 @@ class _NodeLifecycleCase:
 
     @property
     def may_unlisted_machine_run(self) -> bool:
-        """Whether a machine may still run although the provider does not list the machine."""
         return self.is_machine_unavailable and (
             is_host_reporting(self.host_state_in_cell) or self.is_machine_only_briefly_missing
         )
@@ -111,7 +108,7 @@ class _NodeLifecycleCase:
         return self.node.with_state(state, self.world.now, cause)
 
 
-def _act_of_site_owned_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_site_owned_host(case: _NodeAndMachineFacts) -> DueNodeAct | None:
     act = site_host_power_lifecycle.due_act_of_powered_host(
         site_host_power_lifecycle.PowerManagedHostFacts(
             node=case.node,
@@ -125,7 +122,7 @@ def _act_of_site_owned_host(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return site_host_power_lifecycle.add_standby_tag_to_act(act, case.world.tags) if act else None
 
 
-def _act_of_requested_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_requested_node(case: _NodeAndMachineFacts) -> DueNodeAct | None:
     """Let a listed machine boot.
 
     Without a machine, forget the node after LISTED_S, or repeat a postponed request.
@@ -141,7 +138,7 @@ def _act_of_requested_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return None
 
 
-def _act_of_booting_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_booting_node(case: _NodeAndMachineFacts) -> DueNodeAct | None:
     """Let a running machine join the cell; destroy a machine that does not boot in time."""
     if case.machine is None:
         if case.may_unlisted_machine_run:
@@ -158,7 +155,7 @@ def _act_of_booting_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return DueNodeAct(node=node)
 
 
-def _act_of_joining_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_joining_node(case: _NodeAndMachineFacts) -> DueNodeAct | None:
     """Continue to add a node to the cell; remove the node after the timeout, or if the machine is gone.
 
     A busy node never times out, because an earlier round may have stopped after the last step.
@@ -175,7 +172,7 @@ def _act_of_joining_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return DueNodeAct(node=node, act=BalancerNodeAct.JOIN)
 
 
-def _act_of_ready_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_ready_node(case: _NodeAndMachineFacts) -> DueNodeAct | None:
     """Record the start of a node's idle time, and remove a node whose machine is gone.
 
     A silent node may run tasks: it is removed only if long idle and silent, while few other hosts are silent.
@@ -199,7 +196,7 @@ def _act_of_ready_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return DueNodeAct(node=node) if node != case.node else None
 
 
-def _act_of_draining_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_draining_node(case: _NodeAndMachineFacts) -> DueNodeAct | None:
     """Close a node, and remove the node if the node is still idle or the machine is gone."""
     if case.may_unlisted_machine_run:
         return None
@@ -208,7 +205,7 @@ def _act_of_draining_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return DueNodeAct(node=case.node, act=BalancerNodeAct.REMOVE)
 
 
-def _act_of_removing_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_removing_node(case: _NodeAndMachineFacts) -> DueNodeAct | None:
     """Repeat the removal until neither the cell nor the provider has the node.
 
     The node's name and file export are removed last. A node whose machine seemed gone joins the cell again if the
@@ -227,7 +224,7 @@ def _act_of_removing_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return DueNodeAct(node=case.node, act=BalancerNodeAct.EVICT)
 
 
-def _act_after_machine_loss(case: _NodeLifecycleCase) -> DueNodeAct:
+def _act_after_machine_loss(case: _NodeAndMachineFacts) -> DueNodeAct:
     """Remove a node whose machine is gone or stopped; a stopped node that is kept goes into standby."""
     if case.machine is not None and case.node.is_kept:
         return DueNodeAct(node=case.node_in_state(ElasticNodeState.STANDBY))
@@ -236,7 +233,7 @@ def _act_after_machine_loss(case: _NodeLifecycleCase) -> DueNodeAct:
     )
 
 
-def _act_of_failed_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_failed_node(case: _NodeAndMachineFacts) -> DueNodeAct | None:
     """Destroy the machine of a failed node, but keep the host, which may belong to another node."""
     if case.machine is None:
         if case.is_machine_only_briefly_missing:
@@ -245,7 +242,7 @@ def _act_of_failed_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return DueNodeAct(node=case.node, act=BalancerNodeAct.DESTROY)
 
 
-def _act_of_standby_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
+def _act_of_standby_node(case: _NodeAndMachineFacts) -> DueNodeAct | None:
     """Let a restarted node join the cell again; remove a stopped node that is not kept.
 
     A restarted node gets its new address, because another machine may have the old one.
@@ -261,7 +258,7 @@ def _act_of_standby_node(case: _NodeLifecycleCase) -> DueNodeAct | None:
     return None
 
 
-RULES: Mapping[ElasticNodeState, Callable[[_NodeLifecycleCase], DueNodeAct | None]] = {
+RULES: Mapping[ElasticNodeState, Callable[[_NodeAndMachineFacts], DueNodeAct | None]] = {
     ElasticNodeState.REQUESTED: _act_of_requested_node,
     ElasticNodeState.BOOTING: _act_of_booting_node,
     ElasticNodeState.JOINING: _act_of_joining_node,

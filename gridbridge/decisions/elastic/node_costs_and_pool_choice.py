@@ -141,7 +141,7 @@ def choose_pool_for_new_nodes(
     return replace(plan, add=0)
 
 
-NO_MACHINE_CAUSES = (NodeStateCause.NO_CAPACITY, NodeStateCause.NOT_GRANTED)  # causes after which a pool is paused
+NO_MACHINE_CAUSES = (NodeStateCause.NO_CAPACITY, NodeStateCause.NOT_GRANTED)
 
 
 def paused_pools(

@@ -145,7 +145,6 @@ def manual_machine_removal_command(machine: str, provider: str, section: Machine
 
 
 def is_site_owned_host(node: BalancerOwnedNode) -> bool:
-    """Say whether a node is one of the site's own hosts, which no provider creates."""
     return node.machine == node.name
 
 

@@ -61,7 +61,6 @@ class PowerManagedHostFacts:
 
     @property
     def does_provider_report_off(self) -> bool:
-        """Whether the provider reports that the host has no power."""
         return self.machine is not None and self.machine.state is ProviderMachineState.STOPPED
 
     @property

@@ -32,11 +32,11 @@ NO_TAGS = HostTagsAndMovableTasks()
 class HostAcceptingTasks:
     name: str
     free: int  # free slots
-    amounts: tuple[tuple[str, float], ...]  # free amounts of consumables
+    amounts: tuple[tuple[str, float], ...]
     tasks: tuple[int, ...]  # slots of each running task
-    movable: tuple[TaskResourceRequests, ...]  # requests of the reschedulable tasks
+    movable: tuple[TaskResourceRequests, ...]
     room: task_packing.FreeHostCapacity
-    is_promised: bool  # whether slots of the host are reserved
+    is_promised: bool
 
 
 class StartableStandardRequestCount:
@@ -45,7 +45,7 @@ class StartableStandardRequestCount:
     def __init__(self, squeeze: SqueezeSection, hosts: Iterable[HostAcceptingTasks] = ()) -> None:
         self.hosts = self.requests = 0
         self._squeeze = squeeze
-        self._each: dict[int, int] = {}  # number of hosts, by number of standard requests that could start on the host
+        self._each: dict[int, int] = {}  # {number of standard requests that could start on a host: number of hosts}
         for host in hosts:
             self.add_hosts(count_startable_standard_requests(host.free, host.amounts, squeeze))
 
@@ -72,7 +72,6 @@ class StartableStandardRequestCount:
 
 
 def count_startable_standard_requests(free: int, amounts: Iterable[tuple[str, float]], squeeze: SqueezeSection) -> int:
-    """Return how many standard requests could start on a host with these free slots and consumables."""
     most, available = float(free // squeeze.standard_slots), dict(amounts)
     for name, text in squeeze.standard_request.items():
         amount = task_requirements.parse_amount_or_default(text)
@@ -131,7 +130,7 @@ def plan_hosts_to_sleep_or_wake(
 def _hosts_to_be_removed(
     situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[HostAcceptingTasks]
 ) -> dict[str, str]:
-    """Return the providers' nodes that the plan removes, by host name; they are marked as kept."""
+    """Return {host name: node name} of the kept nodes that the plan removes."""
     own = NodesByHostName(situation.nodes)
     nodes = {node.name: host.name for host in hosts if (node := own.find_node_of_host(host.name))}
     kept_names = {node.name for node in situation.nodes if node.is_kept}

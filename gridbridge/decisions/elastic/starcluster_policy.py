@@ -86,7 +86,7 @@ def _number_of_nodes_needed(
         return BalancePlanReason.WAITS_TOO_LONG, 1
     if is_faithful:
         return BalancePlanReason.WAITS_TOO_LONG, figures.wanted // node_slots
-    # nodes that boot or join are subtracted; StarCluster waits until they are up
+    # StarCluster waits for nodes that boot or join; here these nodes are subtracted
     return BalancePlanReason.WAITS_TOO_LONG, max(1, -(-figures.wanted // node_slots) - figures.coming)
 
 
@@ -148,7 +148,7 @@ def plan_starcluster_idle_removal(
     wanted = (instance.host for instance in instances if instance.has_tasks_or_reserved_slots)
     listed = _nodes_among_hosts(balancer_node_and_job_counts.hosts_with_known_tasks(situation), situation)
     busy = _nodes_among_hosts(wanted, situation)
-    if is_faithful:  # StarCluster searches each node's name in the names of busy queue instances
+    if is_faithful:  # StarCluster searches the names of busy queue instances for each node's name
         in_use = [f"{instance.queue}@{instance.host}" for instance in instances if instance.running]
         listed, busy = own, {name for name in own if any(name in instance for instance in in_use)}
     refused, idle = list[NodeAddOrRemoveRefusal](), list[str]()

@@ -73,7 +73,7 @@ def _plan_first_uneven_job(board: ProjectedPlacement) -> RebalanceMovePlan:
 
 
 def plan_lightest_or_heaviest_host_balance(board: ProjectedPlacement) -> RebalanceMovePlan:
-    """Plan moves for the lightest host, or for the heaviest host if the lightest gets no move."""
+    """Plan moves for the lightest host; if it gets none, for the heaviest host."""
     live = (host for host in board.snapshot.hosts if host.is_live)
     hosts = sorted(live, key=lambda host: (board.load_score_of(host), host.name))
     tried = list[RebalanceMovePlan]()
@@ -104,7 +104,7 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
     if not first:
         return ""
     state = "dead" if first.state is PlacementHostState.DEAD else "drained"
-    return f"{first.name} is {state}: `gridbridge rebalance fail {first.name}` comes first"
+    return f"{first.name} is {state}: run `gridbridge rebalance fail {first.name}` first"
 
 
 def _failed_hosts_with_waiting_tasks(snapshot: PlacementSnapshot) -> set[str]:
@@ -193,11 +193,11 @@ def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> st
     """Describe how many datasets have no whole replica outside a lost host; empty if there are none."""
     if not (many := board.lost.get(host.name)):
         return ""
-    return f"{number_with_noun(many, 'dataset')} without another whole replica; originals may exist"
+    return f"{number_with_noun(many, 'dataset has', 'datasets have')} no other whole replica; originals may exist"
 
 
 def _why_host_not_evacuated(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool) -> str:
-    """Return why a host is not evacuated; empty if it is. Bytes of a shared disk are not compared."""
+    """Return why a host is not evacuated, else an empty text; bytes on a shared disk are not compared."""
     other_hosts, used, most = _other_hosts_and_disk_bytes(board, host)
     are_sizes_known = host.max_bytes and all(other_host.max_bytes for other_host in other_hosts)
     if not host.is_shared and are_sizes_known and used >= most:
@@ -228,7 +228,7 @@ def _describe_disk_use_without_host(board: ProjectedPlacement, host: PlacementHo
         return "no other host takes copies now"
     if not most or not host.max_bytes:
         return "the sizes of the disks are unknown"
-    return f"disks {used / (most + host.max_bytes):.0%} full with {host.name}, {used / most:.0%} without"
+    return f"disks {used / (most + host.max_bytes):.0%} full with {host.name}, {used / most:.0%} full without this host"
 
 
 def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
@@ -236,7 +236,7 @@ def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.job_and_task_number)):
         job = draft.board.jobs[task.job]
-        other_copies = [name for name in task.hosts_with_copy if name in draft.board.readable]  # `host` is not readable
+        other_copies = [name for name in task.hosts_with_copy if name in draft.board.readable]  # never contains `host`
         is_silent = task.state is PlacementTaskState.STAYING and task.stays is TaskNotMovedReason.SILENT
         if is_silent or task.state in (PlacementTaskState.MOVING, PlacementTaskState.BUSY):
             draft.reject_move(task, "", move_plan_draft_and_refusals.why_task_state_forbids_move(task))

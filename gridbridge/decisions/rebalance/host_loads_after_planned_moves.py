@@ -23,7 +23,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
-EXPONENT = 2.5  # power of disk usage and slot usage in a host's score: the last tenth of a disk adds most
+EXPONENT = 2.5  # exponent of disk usage and slot usage in a host's score: the last tenth of a disk adds most
 
 
 class ProjectedPlacement:
@@ -37,23 +37,23 @@ class ProjectedPlacement:
         self.readable = frozenset(
             host.name for host in snapshot.hosts if host.is_up and host.state != PlacementHostState.DEAD
         )
-        self.moving = 0  # number of tasks being moved
+        self.moving = 0
         self.waiting = set[str]()  # jobs with a waiting task
-        self.lost = defaultdict[str, int](int)  # lost host: number of datasets without whole replicas elsewhere
+        self.lost = defaultdict[str, int](int)  # {lost host: number of datasets without whole replicas elsewhere}
         self.of_job = defaultdict[str, list[PlacementTask]](list)
         self._at = defaultdict[str, list[PlacementTask]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
         self._count_tasks_and_replicas(snapshot.tasks)
-        self._placed = dict[str, dict[str, list[PlacementTask]]]()  # for each job and host: tasks; filled on demand
+        self._placed = dict[str, dict[str, list[PlacementTask]]]()  # {job: {host: tasks}}, filled on demand
         self._changes = list[tuple[str, str, int]]()  # (job, host, number of added copies; negative: removed copies)
         self._moved = dict[tuple[str, int], PlacementTask]()
         self._gained = defaultdict[str, int](int)
-        self._came = defaultdict[str, int](int)  # host: slots of the tasks that planned moves bring
+        self._came = defaultdict[str, int](int)  # {host: slots of the tasks that planned moves bring}
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
         usable = sorted((host for host in snapshot.hosts if host.is_live), key=attrgetter("kind", "name"))
         self._kinds = {kind: tuple(hosts) for kind, hosts in groupby(usable, attrgetter("kind"))}
         self.zones = {kind: {host.zone for host in live if host.zone} for kind, live in self._kinds.items()}
-        self._of_slots = {  # for each kind and number of slots: a host that stands for all such hosts
+        self._of_slots = {  # {kind: {number of slots: a host that stands for all such hosts}}
             kind: {host.slots: host for host in self.usable_hosts_of_kind(kind)} for kind in self.kinds
         }
         self._by_load = dict[str, list[PlacementHost]]()

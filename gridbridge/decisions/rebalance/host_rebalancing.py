@@ -95,7 +95,7 @@ def _hosts_by_offered_bytes(board: ProjectedPlacement, hosts: Iterable[Placement
 
 
 def _extreme_other_hosts(board: ProjectedPlacement, host: PlacementHost, *, is_fullest: bool) -> list[PlacementHost]:
-    """Return the fullest or emptiest other usable hosts: the part of all hosts that other_extreme says."""
+    """Return the fullest or emptiest other usable hosts; `other_extreme` is their share of all hosts."""
     others = _hosts_by_offered_bytes(
         board, (other for other in board.usable_hosts_of_kind(host.kind) if other.name != host.name)
     )
@@ -160,7 +160,7 @@ def _tasks_movable_between_disks(draft: MovePlanDraft, host: str) -> Iterator[Pl
             continue
         reason = move_plan_draft_and_refusals.why_task_is_not_moved(board, task, is_asked=False)
         if not reason and task.size_bytes < smallest:
-            reason = f"the copy has less than {move_plan_draft_and_refusals.format_gigabytes(smallest)}"
+            reason = f"the copy is smaller than {move_plan_draft_and_refusals.format_gigabytes(smallest)}"
         if reason:
             draft.reject_move(task, "", reason)
         else:

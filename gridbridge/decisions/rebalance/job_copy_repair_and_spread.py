@@ -180,7 +180,7 @@ class JobCopyRedistribution:
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
         self._takers: list[PlacementHost] | None = None
-        self._reasons: dict[str, str] = {}  # for each host: why it takes no task of the job; empty: it takes tasks
+        self._reasons: dict[str, str] = {}  # {host: why it takes no task of the job}; empty: it takes tasks
         self._is_told = False
 
     def move_copy_off_host(self, source: PlacementHost, *, is_extra: bool = False) -> bool:

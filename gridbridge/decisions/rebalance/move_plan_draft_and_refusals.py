@@ -44,14 +44,13 @@ class MovePlanDraft:
         return len(self.moves) >= self.most
 
     def why_beyond_round_limits(self, task: PlacementTask) -> str:
-        """Return which limit of the round a task's move would exceed; empty if none."""
         is_too_large = self._bytes_left is not None and task.size_bytes > self._bytes_left
         return self.why_already_moved_this_round(task) or (
             "the move would exceed this round's limit of bytes" if is_too_large else ""
         )
 
     def why_already_moved_this_round(self, task: PlacementTask) -> str:
-        return "this round moves the task already" if task.job_and_task_number in self._keys else ""
+        return "this round already moves the task" if task.job_and_task_number in self._keys else ""
 
     def why_source_gives_no_more(self, job: PlacementJobOrDataset, source: str) -> str:
         """Return a reason once the plan moves tasks_per_host copies of a job off a host; empty before."""
@@ -93,7 +92,6 @@ class MovePlanDraft:
         return not self._is_cut
 
     def why_host_takes_nothing(self, host: PlacementHost) -> str:
-        """Return why a host takes no task or replica; empty if the host takes some."""
         if host.name not in self._host_reasons:
             self._host_reasons[host.name] = why_host_takes_no_copy(self.board, host)
         return self._host_reasons[host.name]
@@ -173,7 +171,6 @@ def draft_moves_owner_round_robin(
 
 
 def describe_moves(moves: Sequence[PlacementMove], nothing: str = "nothing is moved") -> str:
-    """Return the number of moves and their target hosts as a text; `nothing` if there are no moves."""
     if not moves:
         return nothing
     targets = [move.target for move in moves if move.kind != PlacementMoveKind.DELETE]
@@ -293,7 +290,7 @@ def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source
     if task.size_bytes > (share := board.rules.disk_share) * board.bytes_offered_to_copies(target):
         return f"{format_gigabytes(task.size_bytes)} are more than {share:.0%} of what is free at {name}"
     if not _are_copies_in_different_zones(board, now, source, target):
-        return f"the task's copies would not be in different zones with a copy at {name}"
+        return f"with a copy at {name}, two copies of the task would be in one zone"
     return ""
 
 
@@ -302,7 +299,7 @@ def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: PlacementJobOr
         return _why_host_barred_for_job(job, target.name)
     most = board.fair_share_of_job(job, target)
     is_enough = board.copies_of_job_at(job.name, target.name) >= most
-    return f"{target.name} has its share of the job, {most}" if is_enough else ""
+    return f"{target.name} already has its share of the job's copies, {most}" if is_enough else ""
 
 
 def format_gigabytes(size_bytes: float) -> str:

@@ -51,7 +51,7 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 
 KIND = "storage"
 ONLY = 1  # task number of a dataset, which is a job of one task
-MOST_DOUBLED = 6  # maximal number of times that failures in a row double the pause
+MOST_DOUBLED = 6  # failures in a row double the pause at most this many times
 
 
 def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
@@ -275,7 +275,7 @@ def choose_next_replica_area(
 
 
 def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection) -> str:
-    """Return why an area takes no replica; empty if it takes one. A begun copy needs its missing bytes."""
+    """Return why an area takes no replica, else ''; a copy that has begun needs only its missing bytes."""
     most = int(area.free_bytes * rules.disk_share)
     missing_bytes = max(0, dataset.size_bytes - area.begun_bytes)
     if area.storage in dataset.areas_with_whole_replica:

@@ -173,7 +173,7 @@ def recheck_waiting_task_moves(
 def _why_move_not_valid(
     move: PlacementMove, task: PlacementTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
 ) -> str:
-    """Return why a move is no longer valid; empty if it is. Earlier moves took `came` slots of the target."""
+    """Return why a move is no longer valid, or ''; earlier moves took `came` slots of the target."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
     if move.kind is not PlacementMoveKind.LIVE:
         return "only waiting tasks are moved"

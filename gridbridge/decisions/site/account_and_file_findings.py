@@ -11,7 +11,7 @@ from gridbridge.model.site.setup_findings_and_edits import CheckFinding, SetupEd
 from gridbridge.model.site.site_check_facts import NonRootWritablePaths, PathFacts, TransferHostFacts
 from gridbridge.model.site.site_section import SiteSection
 
-IS_COMMENT = re.compile(r"\s*#(?!\s*[0-9]|include)").match  # `#1000` and `#include` are no comments of sudoers(5)
+IS_COMMENT = re.compile(r"\s*#(?!\s*[0-9]|include)").match  # `#1000` and `#include` are not comments in sudoers(5)
 UNSEEN = "not visible to this user"
 
 
@@ -128,7 +128,7 @@ def storage_area_owner_findings(
             f"{path} has more than {most} names; only the first {most} were checked",
             f"at most {most} names",
             where=host,
-            hint="an account's name taken by another user may be unchecked; this command counts the names"
+            hint="another user's entry with an account's name may be unchecked; this command counts the names"
             f" of each user: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
         )
     if not owners_by_name and not most:
@@ -154,7 +154,7 @@ PROGRAMS = (
     PYTHON,
     AS_USER,
 )
-FOLDERS: Mapping[str, int] = MappingProxyType(  # mode of each folder of the service account
+FOLDERS: Mapping[str, int] = MappingProxyType(  # {folder of the service account: mode}
     {
         HOME: 0o755,
         PUBLISHED: 0o755,
@@ -248,7 +248,7 @@ def _root_program_folder_finding(top: str, tree: NonRootWritablePaths) -> CheckF
     within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # the final / makes chown follow a symlink
     mend = SetupEdit.shell_command_edit(" && ".join((*tree.above, within)))
     right = "owned by root with all its files, and writable by root only"
-    hint = "the owner changes, not the content: install gridbridge again if another user may have changed a file"
+    hint = "the command changes owners, not contents: install gridbridge again if another user may have changed a file"
     return CheckFinding.fault_finding(item, f"{tree.wrong[0]}{more}", right, mend, hint=hint)
 
 

@@ -29,7 +29,7 @@ CRON_LINE = f"* * * * * {BALANCE_ACCOUNT} {BALANCE_PROGRAM} >>{BALANCE_LOG} 2>&1
 FOLDERS = {BALANCE_HOME: 0o711, BALANCE_PUBLISHED: 0o755}
 PRIVATE = 0o077  # permission bits of group and others
 RUNS = 0o111  # permission bits of an executable
-LATE_ROUNDS = 5  # number of missed rounds after which the balancer is reported as late
+LATE_ROUNDS = 5  # the balancer counts as late after this many missed rounds
 CRON_S = 60.0
 
 
@@ -124,7 +124,6 @@ def _provider_program_findings(facts: BalancerFacts, policy: Policy) -> Iterator
 
 
 def qmaster_host_unless_this_host(facts: BalancerFacts) -> str:
-    """Return the cell's master host; empty if this host is the master host."""
     master = facts.cell.master if facts.cell else ""
     return "" if is_same_host(master, facts.host) else master
 

@@ -103,7 +103,6 @@ class BestEffortQueueLayout:
         return {host: min(self.size, max(0, n - before)) for host, n in self.slots.items()}
 
     def suspension_slots_by_queue(self, queue: str) -> dict[str, int]:
-        """Return how many used slots of `queue` suspend each best-effort queue."""
         exact = range(1, self.count * self.size + 1, self.size)
         used = (1 for _ in exact) if queue in self._shared else exact
         return dict(zip(self.queue_names(), used, strict=True))
@@ -130,7 +129,7 @@ def subordinate_lists_by_host(queue: QconfSettings) -> tuple[tuple[str, str], ..
 SEQ_NO = 900  # lowest seq_no; the queue with this seq_no is filled first and preempted last
 NICE = "19"
 METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # `kill` is for hosts without gridbridge, where a task gets no grace time
-RULE_NAME = "name gb-besteffort"  # name line of a quota set, sge_resource_quota(5)
+RULE_NAME = "name gb-besteffort"  # name line of a resource quota set (sge_resource_quota(5))
 RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
 ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
 WHOLE_JOB = "$pe_slots"  # jobs on several hosts can't be preempted as a whole
@@ -150,7 +149,7 @@ def besteffort_queue_findings(
         *(
             finding
             for name in non_gridbridge_queue_names(cell)
-            if blocks.slots.keys() & cell.slots.get(name, {}).keys()  # jobs of the queue preempt tasks
+            if blocks.slots.keys() & cell.slots.get(name, {}).keys()  # jobs of this queue preempt tasks
             for finding in _subordinate_list_findings(cluster, cell, blocks, name)
         ),
         *(_besteffort_queue_slots_finding(cluster, cell, blocks, n) for n in numbers),
@@ -189,7 +188,7 @@ def _single_besteffort_queue_findings(
         values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
         text = "\n".join(f"{key} {value}" for key, value in values.items())
         edit = SetupEdit(verb=SetupEditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text)
-        yield CheckFinding.fault_finding(item, "missing", f"like {model}, for preemptible tasks", edit)
+        yield CheckFinding.fault_finding(item, "missing", f"a queue like {model}, for preemptible tasks", edit)
         return
     for key, value in right.items():
         yield from _besteffort_queue_attribute_findings(cluster, name, key, settings.get(key, ""), value)
@@ -255,7 +254,7 @@ def _subordinate_list_findings(
         item, listed = f"queue {name}: subordinate_list", parse_qconf_pairs(actual)
         lacking = ",".join(f"{key}={n}" for key, n in right.items() if listed.get(key) != str(n))
         if actual.startswith("slots="):
-            wrong = f"{actual}: slot-wise, which counts best-effort tasks and allows no other queues"
+            wrong = f"{actual}: a slot-wise list, which counts best-effort tasks and allows no other queues"
             hint = "change the subordinate_list by hand, or give another --like"
             yield CheckFinding.fault_finding(item, wrong, "queue-wise, such as low.q=1", hint=hint)
         else:
@@ -291,8 +290,8 @@ def besteffort_consumable_findings(
 def _besteffort_consumable_advice(name: str, cell: BestEffortCellFacts) -> str:
     if name == "slots":
         return (
-            "a resource quota such as `limit hosts {*} to slots=$num_proc` instead of the hosts'"
-            " complex_values has the same effect, and exempts best-effort tasks"
+            "move the limit from the hosts' complex_values to a resource quota that exempts best-effort tasks,"
+            " such as `limit hosts {*} to slots=$num_proc`"
         )
     if cell.complexes[name].relation == "EXCL":
         return f"if a job requests {name}, gridbridge-nikita ends all best-effort tasks of a host"

@@ -48,7 +48,7 @@ def _job_error_sentences(job: ListedJobStatus) -> Iterator[str]:
 
 def _job_waiting_reason_sentences(job: ListedJobStatus) -> Iterator[str]:
     if any(row.state.is_waiting and row.state.is_held for row in job.rows):
-        yield f"qrls {job.job_id} ends a user's hold; qstat -j {job.job_id} names jobs to wait for"
+        yield f"qrls {job.job_id} ends a user's hold; qstat -j {job.job_id} names the jobs that this job waits for"
     yield from (f"the job can't start: {text}" for text in job.hindrances[:MOST_TOLD])
     if len(job.hindrances) > MOST_TOLD:
         more = number_with_noun(len(job.hindrances) - MOST_TOLD, "more reason")

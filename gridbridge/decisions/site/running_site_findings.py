@@ -13,7 +13,7 @@ from gridbridge.model.site.setup_findings_and_edits import CheckFinding, Finding
 from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts, StageDirFacts, TransferHostFacts
 from gridbridge.model.site_configuration import ClusterKind, Policy
 
-MAX_SKEW_S = 5.0  # accepted seconds of clock difference; load values from the future are rejected
+MAX_SKEW_S = 5.0  # largest accepted clock difference: load values from the future are rejected
 TriedVersion = tuple[re.Pattern[str], str, str]  # pattern, expected version, and advice about other versions
 TRIED_SGE: TriedVersion = (
     re.compile(r"SGE 8\.1\."),
@@ -22,7 +22,7 @@ TRIED_SGE: TriedVersion = (
 )
 TRIED_OAR = (re.compile(r"OAR 2\.5\."), "OAR 2.5.x", "OAR 3 prints other JSON; tested on 2.5.9 only")
 MAX_WORDS = 160  # limit of characters of a quoted log line
-BY_SSH = "ssh: "  # prefix of an error message that ssh itself printed
+BY_SSH = "ssh: "
 DENIED = "denied: host"
 NEEDS_SOMEBODY = frozenset((QueueStartBlocker.ERROR, QueueStartBlocker.DISABLED, QueueStartBlocker.UNREACHABLE))
 
@@ -40,7 +40,7 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
             yield from judge(name, cell, facts.name)
     for key in facts.keys:
         item, right = f"{key.cluster}: key of {key.person}", f"logs in to account {key.account}"
-        hint = f"until then jobs of {key.person} for this cluster wait, or come home when refused"
+        hint = f"until the key works, jobs of {key.person} for this cluster wait, or come home when refused"
         yield (
             CheckFinding.warning_finding(item, key.trouble, right, hint=hint)
             if key.trouble
@@ -174,7 +174,7 @@ def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
     if not stage.wrong:
         return CheckFinding.ok_finding(item, stage.place)
     right = "a folder that is sticky, or that no other user can write to"
-    hint = "until then jobs with staged files for this cluster wait"
+    hint = "until the folder is right, jobs with staged files for this cluster wait"
     return CheckFinding.fault_finding(
         item, stage.wrong, right, SetupEdit.shell_command_edit(stage.mend), where=stage.host, hint=hint
     )

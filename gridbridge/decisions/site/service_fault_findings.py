@@ -18,7 +18,7 @@ from gridbridge.model.site.site_check_facts import FolderFreeSpace, PollerProces
 from gridbridge.model.site_configuration import Policy
 
 CONFIGURATION_ITEM = "poller: gridbridge.toml"
-OLDER_IN_FORCE = "the service has an older gridbridge.toml"
+OLDER_IN_FORCE = "the service uses an older gridbridge.toml"
 AWAIT_RELOAD_EDIT = SetupEdit.shell_command_edit(f"{PYTHON} -I -m gridbridge.site.configuration_wait")
 NEW_IN_FORCE = "the new file"
 
@@ -35,7 +35,6 @@ def is_config_reload_awaited(poller: PollerProcessFacts) -> bool:
 
 
 def stale_configuration_reason(poller: PollerProcessFacts) -> str:
-    """Return why the running service does not use the gridbridge.toml on disk; empty if it does."""
     wrong = (finding for finding in stale_configuration_findings(poller) if finding.state != FindingSeverity.OK)
     return next((f"{finding.found}; {finding.hint}" for finding in wrong), "")
 
@@ -55,7 +54,7 @@ def stale_configuration_findings(poller: PollerProcessFacts, is_right: bool = Tr
         yield CheckFinding.fault_finding(CONFIGURATION_ITEM, actual, NEW_IN_FORCE, hint=hint)
     else:
         edits = (SetupEdit.shell_command_edit(f"kill -HUP {poller.pid}"),) if poller.pid else ()
-        hint = "the service reads the file within seconds, or by: systemctl reload gridbridge-poller"
+        hint = "the service reads the file within seconds; to read it at once: systemctl reload gridbridge-poller"
         yield CheckFinding.warning_finding(CONFIGURATION_ITEM, OLDER_IN_FORCE, NEW_IN_FORCE, *edits, hint=hint)
 
 
@@ -209,7 +208,7 @@ RUNNER_LATE = timedelta(minutes=5)  # cron starts a cycle each minute; a slow cy
 RUNNER_HINT = (
     "start gridbridge-runner as the service account:"
     " /opt/gridbridge/conf/systemd/gridbridge-runner.service, or cron as in"
-    " /opt/gridbridge/conf/cron.d/gridbridge-campaigns; if it runs, the log says why the cycle is late"
+    " /opt/gridbridge/conf/cron.d/gridbridge-campaigns; if gridbridge-runner runs, its log says why"
 )
 
 
@@ -222,7 +221,7 @@ def campaign_runner_cycle_findings(
     late = "never" if last is None else f"{int((at - last) / timedelta(minutes=1))} min ago"
     is_recent = last is not None and at - last <= RUNNER_LATE
     news = f" and {number_with_noun(brought, 'file')} not accepted yet" if brought else ""
-    actual = f"{going_on} unfinished{news}, last cycle of gridbridge-runner: {late}"
+    actual = f"{going_on} unfinished{news}; last cycle of gridbridge-runner: {late}"
     yield CheckFinding.finding_by_condition(
         is_recent, "campaigns", actual, "a cycle each minute", is_warning=True, hint=RUNNER_HINT
     )

@@ -91,7 +91,7 @@ def _load_adjustment_decay_finding(situation: TransferSetupSituation) -> CheckFi
 
 SENSOR = f"{METHODS}/sensor"
 REPORT_S = 5  # the poller's default interval; more frequent reports would repeat old load values
-SPARE_GROUPS = 20  # additional group ids, because jobs that are just ending still hold ids
+SPARE_GROUPS = 20  # additional group ids, because ending jobs still hold ids
 FIRST_GID, NOGROUP = 20000, 65534
 VALUES = "load values"
 
@@ -149,7 +149,7 @@ def _gid_range_finding(situation: TransferSetupSituation) -> CheckFinding:
     if free >= slots + SPARE_GROUPS:
         return CheckFinding.ok_finding(item, f"{actual}, {free} free")
     right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
-    few = f"{actual}, {free} free for {number_with_noun(slots, 'slot')} of all queues on the host"
+    few = f"{actual}: {free} free ids for {number_with_noun(slots, 'slot')} of all queues on the host"
     return _transfer_host_setting_finding(situation, item, "gid_range", few, right)
 
 
@@ -210,7 +210,7 @@ def _why_load_values_are_late(situation: TransferSetupSituation, poller: PollerP
     if situation.execd and situation.execd.age_s < patience_s:
         return f"execd was started {situation.execd.age_s:.0f} s ago"
     if configuration and configuration.for_s < patience_s:
-        return f"the service has this gridbridge.toml for {configuration.for_s:.0f} s"
+        return f"the service has used this gridbridge.toml for {configuration.for_s:.0f} s"
     return ""
 
 

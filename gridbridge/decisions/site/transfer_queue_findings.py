@@ -214,7 +214,7 @@ def _parallel_environment_findings(
         yield CheckFinding.finding_by_condition(not wrong, item, actual, "in pe_list", *edits, is_warning=True)
 
 
-MESSAGES_A_SLOT = 4  # files in the spool at once for one job: record, intent, end and closing
+MESSAGES_A_SLOT = 4  # a job may have these files in the spool: record, intent, end and closing
 
 
 def queue_section_finding(policy: Policy, request: TransferQueuePlan) -> CheckFinding:
@@ -285,7 +285,7 @@ def unconfigured_queue_findings(queues: Mapping[str, QconfSettings], policy: Pol
 TMPDIR = "tmpdir"
 SAFE_TMPDIR = "/var/tmp/sge"  # noqa: S108 - root makes it, mode 0755
 MAKE_SAFE_TMPDIR = f"install -d -o root -g root -m 0755 {SAFE_TMPDIR}"
-MAX_NAMED_QUEUES = 5  # limit of queues named in a finding about a tmpdir
+MAX_NAMED_QUEUES = 5
 
 
 def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str, ...]]:
@@ -311,7 +311,7 @@ def writable_tmpdir_findings(
         more = f" and {len(names) - MAX_NAMED_QUEUES} more" if len(names) > MAX_NAMED_QUEUES else ""
         yield CheckFinding.weakness_finding(
             item,
-            f"all users may write; tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
+            f"all users may write to this tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
             "a folder in which only root can write",
             SetupEdit.shell_command_edit(MAKE_SAFE_TMPDIR),
             *(SetupEdit.queue_attribute_edit(SetupEditVerb.REPLACE, cell, name, TMPDIR, SAFE_TMPDIR) for name in names),

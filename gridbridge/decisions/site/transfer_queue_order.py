@@ -13,7 +13,7 @@ from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQue
 
 WORDS = {
     QueueOrder.SEQ_NO: "by their seq_no",
-    QueueOrder.WAIT: "the least expected wait first",
+    QueueOrder.WAIT: "the shortest expected wait first",
     QueueOrder.COST: "the least cost first",
 }
 

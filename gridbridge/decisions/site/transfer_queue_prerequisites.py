@@ -33,7 +33,6 @@ from gridbridge.model.transfer.transfer_queue_load_values import FREE, PENDING, 
 
 
 def home_and_remote_rights_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Check the rights of the service account and the transfer host in the home cell and the remote cell."""
     request = situation.wanted
     home = _cell_rights_findings(request.home, situation.home, situation)
     if not request.has_operators:
@@ -131,7 +130,7 @@ def user_list_removal_edits(situation: TransferSetupSituation) -> Iterator[Setup
 
 
 REMOTE = "remote"
-BOTH = ("YES", "FORCED")  # the site may choose FORCED: only jobs that request `remote` are transferred
+BOTH = ("YES", "FORCED")  # with FORCED, which a site may choose, only jobs that request `remote` are transferred
 
 
 def complexes_of_transfer_queue(request: TransferQueuePlan) -> tuple[QconfComplexRow, ...]:
@@ -224,7 +223,6 @@ def new_queue_complex_values(situation: TransferSetupSituation) -> tuple[str, ..
 
 
 def mapped_resource_value_findings(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[CheckFinding]:
-    """Check that the mapping's resources have values on the queue or its host."""
     for row in _resources_without_value(situation, queue):
         yield _missing_resource_value_finding(row, situation, queue)
     for name, value in parse_qconf_pairs(_complex_values_on_host(situation, queue)).items():
@@ -250,7 +248,6 @@ def _complex_values_on_host(situation: TransferSetupSituation, queue: QconfSetti
 
 
 def _value_satisfying_all_requests(row: QconfComplexRow) -> str:
-    """Return a complex's value that satisfies every request; empty if no value does."""
     if row.type == "BOOL":
         return "TRUE"
     if row.type in MOST:

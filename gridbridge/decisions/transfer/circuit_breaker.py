@@ -28,7 +28,7 @@ FAILURE_CAUSE_WORDS: Mapping[str, str] = {
     TransferFailureCause.BLOCKED: "{} put these jobs into error state",
     TransferFailureCause.VANISHED: "{} neither lists these jobs nor has their accounting records",
     TransferFailureCause.DISPUTED: "accounting records of these jobs at {} contradict each other",
-    TransferFailureCause.LOST: "nobody at {} saw the jobs' ends",
+    TransferFailureCause.LOST: "{} did not see how these jobs ended",
     TransferFailureCause.HOST: "a host of {} could not start these jobs",
 }
 
@@ -45,7 +45,7 @@ class BreakerEvidenceKind(Enum):
     """What a transfer shows about its remote cluster: a fast failure, an accepted job, or a job that ran."""
 
     FAILED = "failed"  # the job failed fast, by a fault of the cluster
-    TAKEN = "taken"  # the remote cluster accepted the job
+    TAKEN = "taken"
     RAN = "ran"
 
 
@@ -59,7 +59,6 @@ class BreakerEvidence:
 
     @property
     def home_job_number(self) -> int:
-        """The job number at the home cluster."""
         return parse_transfer_name(self.transfer.name).job
 
 
@@ -78,7 +77,6 @@ def is_owner_task_in_home_queue(transfer: Transfer, home: ClusterSnapshot) -> bo
 def breaker_evidence_of_transfer(
     before: Transfer | None, transfer: Transfer, policy: BreakerSection
 ) -> BreakerEvidence | None:
-    """Return the remote cluster's success or failure that a transfer's change shows; else None."""
     if cause := fast_failure_cause(before, transfer, policy):
         sign = BreakerEvidenceKind.FAILED
     elif has_remote_job_run(transfer) and not (before and has_remote_job_run(before)):

@@ -27,7 +27,7 @@ from gridbridge.model.transfer_messages_in_spool import (
 )
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_transfer_name
 
-NO_GRACE = timedelta()  # at once, because a job that waits after its recorded end will run a second time
+NO_GRACE = timedelta()  # no grace, because a job that waits after its recorded end would run a second time
 RESTARTED_GRACE = timedelta(seconds=10)  # a qmaster learns within about two seconds that a job has ended
 EPILOG_GRACE = timedelta(minutes=10)  # the epilog of a job's first run may copy results for this time
 ORPHAN_AGE = timedelta(seconds=60)  # no starter is still submitting a held job of this age
@@ -64,7 +64,7 @@ def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferSituation
             if not is_ours or {(*name, row.job_id), (*name, 0)} & recorded:
                 continue
             is_open = name in open_names
-            why = "the transfer has recorded another job" if is_open else "no transfer with the job's name is open"
+            why = "another job is recorded for the transfer" if is_open else "no transfer with the job's name is open"
             if is_open or (row.since is not None and situation.now - row.since > ORPHAN_AGE):
                 cluster, job = remote.cluster, row.job_id
                 yield OrphanRemoteJob(cluster=cluster, job_id=job, name=row.name, owner=row.owner, why=why)
@@ -197,7 +197,7 @@ def does_ended_task_wait_at_home(ended: Transfer, local: ClusterSnapshot) -> boo
 
 
 def ended_transfer_of_requeued_job(attempts: Iterable[Transfer], message: TransferMessage) -> Transfer | None:
-    """Return a rescheduled task's last transfer if home may have missed the transfer's end; else None."""
+    """Return a rescheduled task's last transfer if home may have missed its end; else None."""
     last = max(attempts, key=lambda transfer: parse_transfer_name(transfer.name).attempt, default=None)
     is_known = last is not None and last.is_over and may_home_have_missed_task_end(last)
     return last if is_known and message.restarted == RESTARTED_ANSWER else None

@@ -18,7 +18,7 @@ from gridbridge.model.transfer.transfer_config_sections import TransferQueueSect
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, StarterPhase
 
-FRESH_JOB_LIST_AGE = timedelta(seconds=60)  # largest age of a job list that shows which tasks wait
+FRESH_JOB_LIST_AGE = timedelta(seconds=60)
 START_DELAY_AFTER_RELEASE = timedelta(seconds=10)  # a released remote job may start at once within this time
 
 RecallCandidate: TypeAlias = tuple[Transfer, int, str, str]  # transfer, home slots, reason, text about the load
@@ -26,8 +26,6 @@ RecallCandidate: TypeAlias = tuple[Transfer, int, str, str]  # transfer, home sl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecall:
-    """A waiting task to bring home from its remote cluster, and the reason."""
-
     transfer: Transfer
     slots: int
     why: str
@@ -114,7 +112,7 @@ def _why_task_waited_too_long(
         return f"{trouble}, and the task waited there for {format_duration(waited)}"
     if waited < limit:
         return ""
-    return f"the task waited there for {format_duration(waited)}, {format_duration(limit)} is the limit"
+    return f"the task waited there for {format_duration(waited)}; the limit is {format_duration(limit)}"
 
 
 def does_claim_allow_recall(transfer: Transfer) -> bool:
@@ -135,7 +133,7 @@ def _why_cluster_is_silent_too_long(
     if silent < limit or not _does_starter_sleep(transfer, situation, (StarterPhase.HELD, StarterPhase.RELEASED)):
         return ""
     passed = format_duration(silent)
-    return f"{transfer.remote} has not answered for {passed}, {format_duration(limit)} is the limit"
+    return f"{transfer.remote} has not answered for {passed}; the limit is {format_duration(limit)}"
 
 
 def _does_starter_sleep(transfer: Transfer, situation: TransferSituation, phases: tuple[str, ...]) -> bool:
@@ -160,12 +158,12 @@ RETURN_LIMIT = timedelta(seconds=600)  # time in which a task must start after i
 
 def why_task_move_is_impossible(transfer: Transfer, situation: TransferSituation) -> str:
     if transfer.is_over or transfer.verdict:
-        return "the task has ended there"
+        return "the task has ended at the remote cluster"
     if transfer.desired not in ("", DesiredLocalJobState.RUNNING):
-        return f"the task is to be {transfer.desired}"
+        return f"the intended state of the task is {transfer.desired}"
     row = situation.remote_job_row(transfer)
     if row is not None and row.state.has_begun:
-        return "the task has started there"
+        return "the task has started at the remote cluster"
     return ""
 
 
@@ -180,5 +178,5 @@ def describe_move_end_at_home(transfer: Transfer, situation: TransferSituation) 
     if row.state.is_running and row.queue.partition("@")[0] not in situation.queues:
         return "the task runs at home"
     if situation.now - transfer.closed_at > RETURN_LIMIT:
-        return f"no start within {RETURN_LIMIT.total_seconds():g} s: the task may go back"
+        return f"not started at home within {RETURN_LIMIT.total_seconds():g} s: the task may be sent again"
     return ""

@@ -23,7 +23,6 @@ def stay_home_request_changes(hard: Pairs, queues: str, transfer_queues: Collect
 
 
 def drop_transfer_queues_from_list(queues: str, transfer_queues: Collection[str]) -> str:
-    """Return a job's queue list without transfer queues; '' if no queue remains."""
     without = "&".join(f"!{queue}" for queue in sorted(transfer_queues))
     words = queues.split(",") if queues else [""]
     kept = (_home_part_of_queue_word(word, transfer_queues, without) for word in words)

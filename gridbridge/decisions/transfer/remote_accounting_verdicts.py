@@ -66,7 +66,7 @@ def _format_usage_amount(amount: float | None) -> str:
 
 
 SIGNAL_STATUS_OFFSET = 128  # an exit status above 128 stands for a signal
-LARGEST_USAGE_AMOUNT = 1e15  # the largest valid usage amount
+LARGEST_USAGE_AMOUNT = 1e15
 USAGE_FIELDS_BY_SHEPHERD_NAME = {  # fields of a usage record, by name in the shepherd's `usage` file
     "ru_wallclock": "wallclock_s",
     "ru_utime": "user_s",

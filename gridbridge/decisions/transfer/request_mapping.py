@@ -21,17 +21,15 @@ Pairs = tuple[tuple[str, str], ...]
 
 @light_dataclass(kw_only=True)
 class MappableJobRequest:
-    """A job's request: resources, slots, project and queues, at home or at the remote cluster."""
-
     hard: Pairs = ()
     soft: Pairs = ()
     pe: str = ""  # parallel environment; empty: a serial job
     slots: int = 1
     project: str = ""
     queues: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # texts, one for each omitted soft request
+    notes: tuple[str, ...] = ()  # one text for each omitted soft request
     spread: str = ""  # placement of the slots on OAR's nodes; empty: all slots on one node
-    types: tuple[str, ...] = ()  # OAR job types
+    types: tuple[str, ...] = ()
 
     def but(self, **changed: object) -> "MappableJobRequest":
         """Return a copy of the request with some fields replaced."""
@@ -190,7 +188,7 @@ def _drop_empty_node_groups(*pairs: tuple[int, int]) -> Groups:
 
 
 PE_PATTERN_CHARACTERS = frozenset("*?[")
-LEVEL = "/"  # prefix of an OAR resource level
+LEVEL = "/"
 
 
 def drop_unoffered_soft_requests(

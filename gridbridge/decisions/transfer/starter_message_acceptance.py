@@ -23,15 +23,15 @@ from gridbridge.model.transfer_name import parse_transfer_name
 
 Destination: TypeAlias = tuple[str, str]  # a transfer queue and its remote cluster
 
-MAX_JOB_DIGITS = 9  # largest number of digits of a job id; Grid Engine starts again after 9,999,999
+MAX_JOB_DIGITS = 9  # largest number of digits of a job id; Grid Engine restarts the numbers after 9,999,999
 MAX_WAKE_CHARACTERS = 64
-INTENT_REASONS = {  # text for people, by the state that the local job is to have
+INTENT_REASONS = {  # {desired state of the local job: text for people}
     DesiredLocalJobState.DEAD: "deleted here",
     DesiredLocalJobState.SUSPENDED: "suspended here",
     DesiredLocalJobState.RUNNING: "resumed here",
 }
 SPARED_REASON = (
-    "the h_rt has passed at home without effect: the remote limit decides; the home accounting will say failed 37"
+    "the h_rt has passed at home but ends nothing, as the remote limit decides; home accounting will say failed 37"
 )
 KNOWN_GUARDS = ("", HomeStartGuard.NONE, HomeStartGuard.START, HomeStartGuard.HOLD)
 KEPT_KEYS = (  # fields of a transfer that a starter's later message leaves unchanged
@@ -43,7 +43,7 @@ PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedStarterMessage:
     message: TransferMessage
-    known: Transfer | None  # the stored transfer with the name and uid of the message
+    known: Transfer | None  # stored transfer with the message's name and uid, if any
     home: str
     routes: frozenset[Destination]
     uid: int
@@ -65,7 +65,7 @@ def apply_starter_message(received: ReceivedStarterMessage) -> Transfer | Reject
     message = message.with_changes(reason=transfer_messages_in_spool.shorten_reason_for_storage(message.reason))
     if message.kind == TransferMessageKind.RECORD:
         if transfer and transfer.record == received.record:
-            return transfer  # a restarted poller reads this file a second time
+            return transfer  # a restarted poller reads the message again
         return _apply_record_message(received, message)
     if transfer is None:
         return _reject_wrong_route(message, f"{message.kind} message for a transfer without a record")
@@ -143,7 +143,7 @@ def describe_invalid_message_value(message: TransferMessage) -> str:
     )
     for name, text, most in numbers:
         if text and not (text.isascii() and text.isdecimal() and len(text) <= most):
-            return f"the {name} is no number"
+            return f"the {name} is not a number"
     if message.wake and not is_fifo_name(message.wake):
         return "invalid FIFO name; expected letters and digits"
     if message.guard not in KNOWN_GUARDS:

@@ -32,7 +32,7 @@ from gridbridge.model.transfer_name import parse_transfer_name
 NEW_STARTER_MESSAGE_TIME = timedelta(seconds=10)  # time for a new starter to send its first message
 DELETION_OVERDUE = timedelta(seconds=30)  # longest wait for a job's terminate method
 UNSTARTED_JOB_LOOKUP_TIME = timedelta(seconds=30)  # longest wait for the accounting record of a job that never started
-NUMBER_REUSED = "another job at home has the job number by now"
+NUMBER_REUSED = "another job at home now has the job number"
 
 
 def update_and_plan_transfers(
@@ -112,7 +112,7 @@ def decide_transfer_actions(
     is_put_back, is_gone = transfer.local_state.is_put_back, _is_task_gone_from_home(transfer, home)
     # a rescheduled task without a hold or start time starts again, and its new starter continues the remote job
     may_restart = transfer.guard == HomeStartGuard.NONE and is_put_back
-    # qalter -q changes a whole job, so no rescheduled task of the job may still lack its new starter
+    # qalter -q changes a whole job, so wait until each rescheduled task of the job has a new starter
     is_adopted = is_asleep and parse_transfer_name(transfer.name).job not in situation.requeued_jobs
     has_no_reader = verdict and not is_dead and not is_asleep
     is_to_end = is_dead or (not (is_asleep or may_restart) and (is_put_back or is_gone))
@@ -120,12 +120,12 @@ def decide_transfer_actions(
     row = situation.remote_job_row(transfer) if is_to_end or deleted_at else None
     is_new = remote is not None and transfer.is_unchanged_since_query(remote.taken_at)
     is_deletable = row is not None and not row.state.is_deleting
-    # the terminate method of the task's queue is a process of the job owner, and may end without effect
+    # the queue's terminate method, which runs as the job owner, may end without deleting the remote job
     is_overdue = deleted_at and situation.now - deleted_at >= DELETION_OVERDUE and is_new and is_deletable
     why = "deleted at home" if is_dead else "the starter is gone"
     if is_dead and _is_local_job_number_reused(transfer, home, home_row, situation.queues):
         why = NUMBER_REUSED
-    no_job = f"{why}, and no remote job lives at {transfer.remote}"
+    no_job = f"{why}, and no remote job exists at {transfer.remote}"
     blocked = f"{transfer.remote} put job {transfer.remote_id} into error state"
     acts: tuple[tuple[object, TransferActKind | None, str], ...] = (  # the first line whose condition holds decides
         (transfer.pinned and is_adopted, TransferActKind.UNPIN, "a new starter has the transfer"),

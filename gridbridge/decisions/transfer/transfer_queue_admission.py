@@ -23,10 +23,9 @@ def why_cluster_refuses_owner(owner: str, users: RemoteAccounts, account: str, s
 def why_queue_refuses_job(
     queue: str, limits: QueueJobAndUserRestrictions, job: JobRequestAndSubmitOptions, groups: Set[str]
 ) -> str:
-    """Return why a queue's limits exclude a job of an owner in `groups`; '' if the job fits."""
     owner = job.request.owner
     if limits.people is not None and {owner, *(f"@{group}" for group in groups)}.isdisjoint(limits.people):
-        return f"the user_lists of {queue} don't have {owner}"
+        return f"the user_lists of {queue} don't include {owner}"
     environments = limits.environments
     if job.pe and environments is not None and not any(fnmatchcase(name, job.pe) for name in environments):
         has = f"only {', '.join(environments)}" if environments else "none"

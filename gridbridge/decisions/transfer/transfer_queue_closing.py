@@ -5,14 +5,14 @@ Keep imports few: the load sensor loads this module.
 
 from gridbridge.model.transfer.transfer_queue_load_values import CLOSED, FREE, PENDING, UP, load_value_complex_attribute
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
+TYPE_CHECKING = False  # saves the import of typing, which is slow
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime, timedelta
 
     from gridbridge.model.cluster_snapshot import ClusterSnapshot
 
-AHEAD_S = 1  # largest lead of the poller's clock over the reader's clock
+AHEAD_S = 1  # the poller's clock may run ahead by this many seconds
 
 
 def are_load_values_fresh(age_s: float, stale_s: float) -> bool:

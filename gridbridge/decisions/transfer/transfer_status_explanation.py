@@ -17,7 +17,7 @@ from gridbridge.model.transfer_name import parse_transfer_name
 
 NOT_YET_REPORTED = "the load values are fine: the queue opens at the next load report"
 
-CLOSED_QUEUE_REASONS = (  # reason for each fact; the first fact that a queue has is shown
+CLOSED_QUEUE_REASONS = (  # the reason of the first matching fact is shown
     (QueueStartBlocker.ERROR, "in error state: after the repair, qmod -cq clears the state"),
     (QueueStartBlocker.DISABLED, "disabled"),
     (QueueStartBlocker.OFF_HOURS, "disabled"),
@@ -39,8 +39,8 @@ def poller_silence_alarm(shown: PublishedFilesSnapshot, now: datetime) -> str:
     old = now - shown.load.taken_at
     if old <= shown.load.stale:
         return ""
-    limit = f"({format_duration(shown.load.stale)} is the limit)"
-    outdated = "the report below is as old, and the transfer queues are closed"
+    limit = f"(the limit is {format_duration(shown.load.stale)})"
+    outdated = "the report below has the same age, and the transfer queues are closed"
     return f"gridbridge-poller is silent for {format_duration(old)} {limit}: {outdated}"
 
 
@@ -55,7 +55,7 @@ def refused_configuration_warning(shown: PublishedFilesSnapshot) -> str:
     if configuration is None or not configuration.refused:
         return ""
     problems = summarize_config_problems(configuration.refused)
-    return f"the service has an older gridbridge.toml, because it refuses the new file: {problems}"
+    return f"the service uses an older gridbridge.toml, because it refuses the new file: {problems}"
 
 
 def summarize_config_problems(problems: Sequence[str]) -> str:
@@ -77,7 +77,6 @@ def report_cluster_reachability(cluster: reports.PublishedClusterAnswer, now: da
 
 
 def describe_cluster_drain(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Describe who drained a cluster, when and why; '' if the cluster is not drained."""
     drain = shown.drained.get(cluster)
     return f"drained by {drain.by} {format_duration(now - drain.at)} ago: {drain.reason}" if drain else ""
 
@@ -151,7 +150,7 @@ def _why_load_values_close_queue(
     if closed_by == PENDING:
         pending = load.values[load_value_complex_attribute(route.cluster, PENDING)]
         waiting = reports.number_with_noun(int(pending), "job waits", "jobs wait")
-        return f"{waiting} at {route.cluster}, {route.pending_limit} is the limit"
+        return f"{waiting} at {route.cluster}; the limit is {route.pending_limit}"
     return ""
 
 
@@ -167,13 +166,13 @@ def unconfigured_cluster_findings(
         yield CheckFinding.warning_finding(
             f"{cluster}: open transfers",
             f"{count} transfers, and no [cluster.{cluster}] in {CONFIG}",
-            "no open transfer, or the section",
+            f"no open transfer, or a [cluster.{cluster}]",
             hint=f"put [cluster.{cluster}] back until the transfers have ended;"
             f" without a [queue.NAME] the cluster gets no new job",
         )
 
 
-SUSPENSION_REASONS = (  # text for each fact; the first fact that a job has is shown
+SUSPENSION_REASONS = (  # the text of the first matching fact is shown
     (JobStateFact.BY_HAND, "by hand"),
     (JobStateFact.BY_QUEUE, "with its queue"),
     (JobStateFact.BY_THRESHOLD, "by its queue's suspend threshold"),
@@ -183,7 +182,6 @@ SUSPENSION_REASONS = (  # text for each fact; the first fact that a job has is s
 def explain_transfer_attempt(
     history: reports.PublishedTransferHistory, shown: PublishedFilesSnapshot, now: datetime
 ) -> reports.TransferAttemptExplanation:
-    """Explain a transfer: the states of both jobs, what the transfer waits for, and its history."""
     transfer = history.transfer
     return reports.TransferAttemptExplanation(
         transfer=transfer,
@@ -225,7 +223,6 @@ def _describe_remote_job_state(transfer: PublishedTransfer, now: datetime) -> st
 
 
 def explain_transfer_wait(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Describe what a transfer waits for; '' for a closed transfer."""
     if transfer.closed_at:
         return ""
     if transfer.outcome:
@@ -246,7 +243,7 @@ def _explain_wait_for_remote_cluster(transfer: PublishedTransfer, shown: Publish
         return f"the starter, to submit the job to {transfer.remote}{tried}"
     if transfer.missing_since:
         job, missing_for = f"job {transfer.remote_id}", format_duration(now - transfer.missing_since)
-        return f"the accounting of {job}, which {transfer.remote} has not listed for {missing_for}"
+        return f"the accounting record of {job}; {transfer.remote} has not listed the job for {missing_for}"
     if transfer.phase == StarterPhase.HELD and transfer.desired != DesiredLocalJobState.SUSPENDED:
         return f"the starter, to release the job at {transfer.remote}{tried}"
     return _explain_wait_for_remote_job(transfer, shown)
@@ -263,7 +260,7 @@ def _explain_wait_for_remote_job(transfer: PublishedTransfer, shown: PublishedFi
         transfer.remote_job_state.most_important_fact == JobStateFact.SUSPENDED
         and transfer.desired == DesiredLocalJobState.SUSPENDED
     ):
-        return f"{_resume_command_words(transfer)}: the job is suspended at {transfer.remote} by your suspend"
+        return f"{_resume_command_words(transfer)}: your suspend also suspended the job at {transfer.remote}"
     if transfer.remote_job_state.most_important_fact == JobStateFact.SUSPENDED:
         suspender = next(
             (f" {words}" for fact, words in SUSPENSION_REASONS if fact in transfer.remote_job_state.facts), ""

@@ -29,8 +29,8 @@ class TransferSituation:
     requeued_jobs: frozenset[int] = frozenset()  # local jobs with a rescheduled task
     dropped: frozenset[str] = frozenset()  # names of clusters removed from gridbridge.toml
     queues: frozenset[str] = frozenset()  # names of the home cluster's transfer queues
-    with_new_starter: frozenset[TransferKey] = frozenset()  # transfers whose task has a new starter
-    since: datetime = BEGINNING_OF_TIME  # since when the service queries the clusters
+    with_new_starter: frozenset[TransferKey] = frozenset()
+    since: datetime = BEGINNING_OF_TIME  # when the service began to query the clusters
     deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # deletion time by transfer name
     reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote job id now belongs to another job
 
@@ -92,8 +92,8 @@ def _keep_snapshot_rows_of_transfers(
     return replace(snapshot, jobs=jobs, queues=kept, copies=())
 
 
-MOST_ATTEMPTS = 20  # largest number of a task's attempts that are published
-MOST_UNPROVED = 1000  # largest number of a person's transfers whose owner is not proved
+MOST_ATTEMPTS = 20  # limit of published attempts per task
+MOST_UNPROVED = 1000  # limit per person of transfers without a proven owner
 
 T = TypeVar("T")
 
@@ -144,7 +144,7 @@ def may_everybody_see_transfer(transfer: Transfer, young: datetime) -> bool:
 def usage_records_of_proved_owner(
     records: Sequence[RemoteJobRunAccounting], transfers: Iterable[Transfer]
 ) -> Sequence[RemoteJobRunAccounting]:
-    """Return the proved owner's records, as others may use the account; all records if none is proved."""
+    """Return only the proved owners' records, as users may share an account; all if none is proved."""
     by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnerSeenInHomeJobList.YES}
     if not by_name:
         return records
@@ -158,12 +158,10 @@ def usage_records_of_proved_owner(
 
 
 def drop_oldest_attempts(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tuple[Sequence[T], int]:
-    """Return the last transfers of a task, and the number of transfers that are left out."""
     return attempts[-most:], max(0, len(attempts) - most)
 
 
 def drop_middle_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
-    """Return the first and last events of a transfer's history, and the number of events between them."""
     left_out = max(0, len(events) - FIRST_EVENTS - LAST_EVENTS)
     return ((*events[:FIRST_EVENTS], *events[-LAST_EVENTS:]), left_out) if left_out else (events, 0)
 
@@ -180,7 +178,7 @@ def transfers_with_listed_remote_job(
 def may_remote_id_be_reused(
     transfer: Transfer, now: ClusterJobListRow, listed_before: Mapping[TransferKey, ClusterJobListRow]
 ) -> bool:
-    """Say whether a remote id may belong to a new job: its row changed, and not because the job started."""
+    """Say whether a remote id may belong to a new job: its row changed, but not by the job's start."""
     if not transfer.remote_state.is_listed:
         return False
     before = listed_before.get(transfer.transfer_key)

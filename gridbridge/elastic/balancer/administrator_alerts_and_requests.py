@@ -20,12 +20,12 @@ from gridbridge.errors import StateError
 from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.elastic.published_balance import BalancerStateOverview
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
-from gridbridge.model.published_status_and_reports import JournalledProgramDecision
+from gridbridge.model.published_status_and_reports import JournalledDecisionWithInputs
 from gridbridge.shell.program_startup import switch_process_to_account
 from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.state_file import StateFile
 
-MOST_LOOKED_AT = 10_000  # number of journal entries to search, the newest first
+MOST_LOOKED_AT = 10_000  # limit of journal entries searched, newest first
 
 
 def read_balancer_state_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerStateOverview:
@@ -51,14 +51,14 @@ def record_node_change_request(
             (node for node in memory.nodes.load_all_nodes() if elastic_nodes.is_same_host(node.name, host)), None
         )
         if node is None:
-            raise StateError(f"{host}: not a node of the balancer; expected a node of `gridbridge balance status`")
+            raise StateError(f"{host}: not a node of the balancer; expected one in `gridbridge balance status`")
         if node.state in node_acts_from_balance_plan.LEAVING_STATES:
             raise StateError(f"{node.name}: the removal has begun and can't be stopped")
         memory.store_administrator_request(node.name, request)
         return node
 
 
-def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tuple[JournalledProgramDecision, ...]:
+def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tuple[JournalledDecisionWithInputs, ...]:
     """Load the last rounds that changed a node; the oldest round comes first."""
     with _open_state_file_as_balancer(path, is_unchanged=True) as database:
         decisions = DecisionJournal(database).last_decisions(MOST_LOOKED_AT)
@@ -133,7 +133,7 @@ def _alert_about_nodes(
 
 def _alert_about_machines(world: elastic_nodes.BalancerNodesSnapshot, site: SiteBalancerSettings) -> None:
     for machine in machine_list_reconciliation.machines_named_as_host_with_other_address(world):
-        hint = f"have {machine.name} lead to {machine.address} here if the machine is that host, else "
+        hint = f"if the machine is that host, make {machine.name} resolve to {machine.address} here, else "
         hint = hint if machine.address and not world.addresses.get(machine.name, "") else ""
         mend = f"{hint}rename the machine, or {site.machine_removal_command(machine.pool, machine.id)}"
         _log.warning("event=other_host machine=%s name=%s mend=%r", machine.id, machine.name, mend)
@@ -149,11 +149,11 @@ def describe_nodes_without_provider(
 ) -> tuple[str, ...]:
     """Describe each node that rounds no longer manage, because no provider is configured."""
     return tuple(
-        f"{node.name}: {node.state.value}, and no round continues; "
+        f"{node.name}: {node.state.value}, and no round manages the node; "
         + (
             f"`{opening(node.name)}` opens the host once the host is on"
             if is_site_owned_host(node)
-            else f"with [pool.{node.pool}] and its provider configured again, the node is removed"
+            else f"the node is removed when [pool.{node.pool}] and its provider are configured again"
         )
         for node in nodes
         if not is_site_owned_host(node) or node.state is not elastic_nodes.ElasticNodeState.READY

@@ -25,8 +25,8 @@ from gridbridge.shell.program_startup import drop_root_to_account
 _OF_OTHERS = "a host that is no node of the balancer is never removed"
 NODES_UNSEEN = "only root and gridbridge-admin see the balancer's nodes"
 SQUEEZE_UNSEEN = (
-    "this plan has no squeeze, because only root and gridbridge-admin see switched-off hosts:"
-    " a round may wake hosts or switch hosts off"
+    "this plan lacks the squeeze, because only root and gridbridge-admin see switched-off hosts:"
+    " a round may also wake hosts or switch hosts off"
 )
 LISTS_UNASKED = "providers are not queried: only root and gridbridge-admin may query providers"
 _OF_HIDDEN = "only root and gridbridge-admin see whether the host is a node of the balancer"
@@ -126,9 +126,8 @@ def _decide_live_or_saved_round(
 def apply_command_line_rules(
     policy: Policy, options: BalanceRuleOverrides
 ) -> tuple[BalanceSection, DemandPolicySection]:
-    """Return the rules of [balance] and [demand], with values replaced by the command line."""
     at_once, pause_s = options.add_nodes_per_iteration, options.stabilization_s
-    balance: dict[str, Any] = {  # each key's value has the key's own type
+    balance: dict[str, Any] = {  # the values have different types
         "policy": BalancePolicyName(options.policy) if options.policy else None,
         "max_nodes": options.max_nodes,
         "min_nodes": options.min_nodes,
@@ -225,7 +224,7 @@ def _explain_host(
         what=host,
         is_known=is_node or is_listed,
         node=node,
-        reason=refused or "no act is due for the host",
+        reason=refused or "nothing is planned for the host",
         sentence=report.sentence,
         unseen=report.unseen,
     )

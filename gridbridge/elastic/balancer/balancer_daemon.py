@@ -64,7 +64,7 @@ class BalancerRunOptions:
     lookback: timedelta = balancer_round_reports.LOOKBACK
     stats: str = ""  # statistics file that gets a row each round; empty: none
     after: Callable[[], None] = lambda: None  # called after each round, for instance to draw plots
-    tell: Callable[[BalancerRoundPlan], None] = lambda _: None  # called with each round's plan
+    tell: Callable[[BalancerRoundPlan], None] = lambda _: None
 
 
 def require_balancer_can_act(options: BalancerRunOptions) -> None:
@@ -146,7 +146,7 @@ class BalancerDaemon:
         self._clock = clock
         self._life_sign = life_sign
         self._database: StateFile | None = None
-        self._unknown: TemporaryDirectory[str] | None = None  # the folder of the empty state file that a dry run uses
+        self._unknown: TemporaryDirectory[str] | None = None  # folder of a dry run's empty state file
 
     @property
     def pause_s(self) -> float:
@@ -185,7 +185,6 @@ class BalancerDaemon:
         """Do nothing, because each round reads the state file."""
 
     def release(self) -> None:
-        """Close the state file."""
         if self._database is not None:
             self._database.close()
             self._database = None

@@ -27,7 +27,7 @@ NO_POOLS: Mapping[str, balancer_config_sections.NodePoolSection] = {}
 UNSAID = {
     BalancePlanReason.SPARE: BalancePlanReason.NO_NEED,
     BalancePlanReason.IDLE: BalancePlanReason.NONE_IDLE,
-}  # reason of a plan whose removals were all dropped, by the plan's former reason
+}  # new reason, by old reason, of a plan whose removals were all dropped
 
 
 def decide_and_report_balance(
@@ -151,7 +151,6 @@ class SiteBalancerSettings:
     sections: Mapping[str, balancer_config_sections.MachineProviderSection] = field(default_factory=dict)
 
     def provider_of_pool(self, pool: str) -> str:
-        """Return the provider of a pool; empty for a pool that is not configured."""
         return self.pools.get(pool, balancer_config_sections.NodePoolSection()).provider
 
     def machine_removal_command(self, pool: str, machine: str) -> str:
@@ -173,21 +172,18 @@ class BalancerRoundPlan:
     dues: tuple[elastic_nodes.DueNodeAct, ...]
     told: BalancePlanReport
     ended: tuple[str, elastic_nodes.ProviderMachine] | None = (
-        None  # pool and machine id of the master's machine, if the round destroys the machine
+        None  # pool and machine of the qmaster, if the round destroys the machine
     )
     rest: StandbyOrWakePlan | None = None  # the decision of the squeeze; None: squeeze is disabled
 
     @property
     def decision_sentence(self) -> str:
-        """The policy's decision with its reason, as a sentence."""
         return self.told.sentence
 
     @property
     def acts_in_words(self) -> tuple[str, ...]:
-        """The round's acts on nodes and on the master's machine, in words."""
         return (*(due.act_in_words for due in self.dues if due.is_act_or_deletion), *self.master_destruction_in_words)
 
     @property
     def master_destruction_in_words(self) -> tuple[str, ...]:
-        """The act that destroys the master's machine, in words; empty without this act."""
         return (f"the master's machine {self.ended[1].id} is destroyed",) if self.ended else ()

@@ -44,7 +44,7 @@ from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
-AT_ONCE = 16  # number of nodes or providers that are handled in parallel
+AT_ONCE = 16  # limit of nodes or providers handled in parallel
 KEPT = timedelta(days=90)  # age limit of journalled decisions
 
 _log = logging.getLogger(__name__)
@@ -77,7 +77,6 @@ class BalancerRoundRunner:
 
     @property
     def node_lifecycle_timeouts(self) -> NodeLifecycleTimeouts:
-        """The time limits for a node to boot, to join the cell, and to be silent."""
         rules = self._site.rules
         return NodeLifecycleTimeouts(
             boot_s=self._site.demand.boot_timeout_s,
@@ -215,7 +214,6 @@ class BalancerRoundRunner:
         return self._names_of_own_hosts(world) - hosts_in_unclear_power_state(world)
 
     def entry(self, view: BalancerRoundSituation, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
-        """Return the round's journal entry; None for a round without acts."""
         return balance_journal.balancer_round_journal_entry(
             view.world, plan, self._site.rules, self.node_lifecycle_timeouts, view.asked
         )

@@ -33,7 +33,7 @@ from gridbridge.state import published_files, published_json
 
 _log = logging.getLogger(__name__)
 
-LONGEST = timedelta(days=7)  # minimum time for which ended tasks are stored
+LONGEST = timedelta(days=7)  # ended tasks are stored at least this long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class BalancerStatisticsPaths:
     accounting: str
     kept: str  # the balancer's file that stores recently ended tasks
     lookback: timedelta = LOOKBACK
-    stats: str = ""  # the statistics file; empty: no statistics are written
+    stats: str = ""
 
 
 def local_accounting_file_path(cluster: ClusterSection, name: str) -> str:
@@ -80,7 +80,7 @@ def _read_and_extend_task_ends(now: datetime, seeing: BalancerStatisticsPaths) -
 
 COLUMNS = 8
 YEARS = range(1970, 9000)  # years that plots can show
-MOST = 10**12  # upper limit of each number
+MOST = 10**12  # every number is below this
 
 
 def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
@@ -120,7 +120,7 @@ def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, .
         raise StateError(f"{path}: {error.strerror}") from error
     rows = sorted((row for _, row in numbered_rows if row), key=lambda row: row.at)
     if not rows:
-        raise ParseError(f"{path}: no row of statistics; each has {COLUMNS} columns: dt,hosts,...")
+        raise ParseError(f"{path}: no row of statistics; expected rows of {COLUMNS} columns: dt,hosts,...")
     return tuple(rows), tuple(number for number, row in numbered_rows if row is None)
 
 

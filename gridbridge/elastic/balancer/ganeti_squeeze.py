@@ -27,28 +27,28 @@ CHECK = "  check"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GanetiSqueezeResult:
+class GanetiSqueezeDecisionAndScript:
     way: GanetiSqueezeAction
     nodes: tuple[str, ...]
     is_enough: bool
     offline_candidates: tuple[str, ...]
     online_candidates: tuple[str, ...]
-    script: str  # a shell script of Ganeti commands
+    script: str
     original: str  # text of the cluster file before the squeeze
     squeezed: str
     warnings: tuple[str, ...] = ()
 
     @property
     def printed_script_lines(self) -> tuple[str, ...]:
-        """The printed lines of the script: all lines except calls of the shell function check."""
+        """The script's lines to print: all except calls of the shell function `check`."""
         return tuple(line for line in self.script.removesuffix("\n").split("\n") if line != CHECK)
 
 
-def decide_squeeze_of_ganeti_file(path: str, minimal: float, target: float) -> GanetiSqueezeResult:
+def decide_squeeze_of_ganeti_file(path: str, minimal: float, target: float) -> GanetiSqueezeDecisionAndScript:
     """Read a Ganeti cluster file, and decide its squeeze; raises ParseError for an invalid file."""
     cluster = ganeti_text_file.read_ganeti_file(path)
     plan = plan_ganeti_power_changes(cluster, minimal, target)
-    return GanetiSqueezeResult(
+    return GanetiSqueezeDecisionAndScript(
         way=plan.way,
         nodes=_names_of_ganeti_nodes(plan, plan.nodes),
         is_enough=plan.is_enough,

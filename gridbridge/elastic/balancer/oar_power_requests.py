@@ -25,11 +25,11 @@ from gridbridge.shell import safe_files
 
 REQUEST_FILE_NAME = re.compile(r"(wake|sleep)\.[A-Za-z0-9]{1,64}").fullmatch
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}").fullmatch
-MAX_BYTES = 1 << 20  # size limit of a request file
+MAX_BYTES = 1 << 20
 LOCK = ".lock"
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 PROGRAM_NAME, LOCKED = "gridbridge balance power", 3
-AT_ONCE = 16  # number of nodes that are switched in parallel
+AT_ONCE = 16  # limit of nodes switched in parallel
 
 
 def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
@@ -120,7 +120,7 @@ def _carry_out_power_requests(policy: Policy, folder: str, now_s: float) -> tupl
 
 def _outcome_before_switching(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome:
     """Return a request's outcome before switching: a failure if no provider can switch the host."""
-    lack = f"no provider switches the host; expected a section [power.{host}]"
+    lack = f"no provider can switch the host on or off; expected a section [power.{host}]"
     return OarPowerRequestOutcome(host=host, wish=requested, why="" if host in policy.powered else lack)
 
 
@@ -143,8 +143,8 @@ def _switch_node_by_request(
         idleness = site.check_host_before_removal(host)
         if not idleness.is_idle:
             return replace(outcome, why="OAR has a job on the node")
-        if not idleness.is_closed:  # OAR's hook marks a node as absent; until then a job may start on the node
-            return replace(outcome, why="the node is not absent for OAR", is_later=True)
+        if not idleness.is_closed:  # a job may start on a node until OAR's hook marks the node as absent
+            return replace(outcome, why="OAR has not marked the node as absent yet", is_later=True)
         supply.power_off_host(machine)
     except ProviderOutcomeUnknown as error:
         return replace(outcome, why=str(error), is_later=True)

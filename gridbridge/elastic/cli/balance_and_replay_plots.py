@@ -23,8 +23,8 @@ from gridbridge.model.elastic.replay_tasks_and_results import ComparedReplayRule
 
 mpl.use("Agg")
 SIZE_INCHES, DOTS = (9.0, 4.0), 110
-FEW = 60  # each row gets a mark in plots of at most this many rows
-GAP = 10  # the line has a gap between rows whose distance is more than this many usual distances
+FEW = 60  # plots with at most this many rows mark each row
+GAP = 10  # the line breaks where the time between rows exceeds this many usual intervals
 SECOND, MINUTE, HOUR, DAY = ("s", 1), ("min", 60), ("h", 3600), ("d", 86400)
 UNITS = ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND), (SECOND, SECOND))
 STEPS_S = [
@@ -45,9 +45,9 @@ class BalancePlot:
     is_time: bool = False
 
 
-LATELY, OF_TIME = "of tasks that ended of late", {"is_stepped": False, "is_time": True}
+LATELY, OF_TIME = "of recently ended tasks", {"is_stepped": False, "is_time": True}
 PICTURES = (
-    BalancePlot("queued", "Tasks that wait and could start", "tasks", lambda row: row.queued, "#D55E00"),
+    BalancePlot("queued", "Waiting tasks that could start", "tasks", lambda row: row.queued, "#D55E00"),
     BalancePlot("running", "Tasks that run", "tasks", lambda row: row.running, "#009E73"),
     BalancePlot("num_hosts", "Hosts", "hosts", lambda row: row.hosts, "#0072B2"),
     BalancePlot(
@@ -106,7 +106,7 @@ def _frame_statistics_axes(axes: Axes, picture: BalancePlot, rows: Sequence[Bala
     axes.set_ylabel(picture.unit)
     last = picture.value(rows[-1])
     now, top = (_format_axis_value(picture, value) for value in (last, most))
-    axes.set_title(f"{picture.title}: {now} at last, {top} at most", loc="left")
+    axes.set_title(f"{picture.title}: latest {now}, largest {top}", loc="left")
     if picture.is_time:
         step_s = next((step for step in STEPS_S if most <= 6 * step), most / 6)  # at most six ticks
         axes.yaxis.set_major_locator(MultipleLocator(step_s))
@@ -148,7 +148,7 @@ STYLES = {  # colour and mark
     ComparedReplayRules.SQUEEZE: ("#CC79A7", "D"),
     ComparedReplayRules.ALWAYS_ON: ("0.5", "X"),
 }
-HEIGHTS = (4, 14)  # alternating heights, so that labels do not overlap
+HEIGHTS = (4, 14)  # heights alternate so that labels do not overlap
 
 
 def draw_replay_comparisons(comparisons: Sequence[ReplayPolicyComparison], path: str) -> str:
@@ -160,12 +160,12 @@ def draw_replay_comparisons(comparisons: Sequence[ReplayPolicyComparison], path:
         if comparison.frontier:
             _draw_sweep_results(axes.pop(0), comparison)
         else:
-            _draw_nodes_over_time(axes.pop(0), axes.pop(0), comparison)
+            _draw_nodes_and_waiting_tasks(axes.pop(0), axes.pop(0), comparison)
     plot_files.save_plot(figure, path, REPLAY_DOTS)
     return path
 
 
-def _draw_nodes_over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -> None:
+def _draw_nodes_and_waiting_tasks(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -> None:
     for outcome in comparison.outcomes:
         times = [replay_seconds_to_datetime(moment.at_s) for moment in outcome.moments]
         at = list(map(float, dates.date2num(times)))  # type: ignore[no-untyped-call]
@@ -207,7 +207,7 @@ def _draw_sweep_results(axes: Axes, comparison: ReplayPolicyComparison) -> None:
         axes.annotate(str(number), point, xytext=above, textcoords="offset points", fontsize=9)
     _frame_replay_axes(
         axes,
-        f"{comparison.name}: mean wait and cost of each setting; the line joins settings that no setting beats",
+        f"{comparison.name}: mean wait and cost of each setting; the line joins the best settings",
         "mean wait, s",
     )
     axes.set_xlabel("cost")

@@ -54,7 +54,7 @@ def status(is_json: bool) -> None:
     if rows:
         output_and_errors.print_table(HEAD, rows)
     else:
-        output_and_errors.print_line("the balancer has no node")
+        output_and_errors.print_line("the balancer manages no node")
     for pool, record in overview.pools:
         if record.failures:
             at = format_local_time(record.failed_at, now)
@@ -90,7 +90,7 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
     path = config_path_unless_from_folder(folder, path)
     now = datetime.now(UTC)
     nodes: tuple[BalancerOwnedNode, ...] = ()
-    with suppress(StateError):  # the state file may be unreadable
+    with suppress(StateError):
         nodes = () if folder else administrator_alerts_and_requests.read_balancer_state_overview(now).nodes
     explanation = exit_75_without_cluster_answer(
         lambda: service.explain_balance_of_job_or_host(what, now, nodes, folder, path)
@@ -118,8 +118,8 @@ def drain(host: str, is_json: bool) -> None:
     """
     words = {
         **dict.fromkeys(ElasticNodeState, "gets no further task from the next round on"),
-        **dict.fromkeys(COMING, "still joins; a round drains the node when ready"),
-        ElasticNodeState.STANDBY: "is off: no round wakes the node, and a node of a pool is removed",
+        **dict.fromkeys(COMING, "still joins the cluster, and is drained when ready"),
+        ElasticNodeState.STANDBY: "is off, and stays off; a node of a pool is removed",
         ElasticNodeState.FAILED: "has failed, and is removed in any case",
     }
     _record_and_print_node_request(host, AdministratorNodeRequestKind.DRAIN, words, is_json=is_json)
@@ -145,7 +145,7 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
     begins = "may be removed again" if is_freed else "is kept"
     words = dict.fromkeys(ElasticNodeState, f"{begins} from the next round on")
     if not is_freed:
-        words[ElasticNodeState.DRAINING] = "is being removed; a node that is in the cluster at the next round is kept"
+        words[ElasticNodeState.DRAINING] = "is being removed, and is kept if still in the cluster at the next round"
     request = AdministratorNodeRequestKind.FREE if is_freed else AdministratorNodeRequestKind.KEEP
     _record_and_print_node_request(host, request, words, is_json=is_json)
 
@@ -230,7 +230,7 @@ def _why_node_is_not_ready(node: BalancerOwnedNode) -> str:
     if node.state is not ElasticNodeState.JOINING:
         return ""
     is_host = node.step is HostJoinStep.ADMITTED
-    return "execution daemon has not reported yet" if is_host else "is not an execution host yet"
+    return "the execution daemon has not reported yet" if is_host else "the node is not an execution host yet"
 
 
 def _balancer_overview_as_json(overview: BalancerStateOverview) -> dict[str, object]:
@@ -283,7 +283,7 @@ def tag(host: str, suffix: str, remove: bool, path: str, is_json: bool) -> None:
     if not HOST(host):
         raise click.BadParameter(f"{host!r}; expected the name of a host", param_hint="HOST")
     if not SUFFIX(suffix):
-        right = "letters, digits, _, . and -, and a letter or digit first"
+        right = "letters, digits, _, . and -, first a letter or digit"
         raise click.BadParameter(f"{suffix!r}; expected {right}", param_hint="SUFFIX")
     tags = exit_75_without_cluster_answer(
         lambda: service.change_standby_tag(host, suffix, is_wanted=not remove, path=path)

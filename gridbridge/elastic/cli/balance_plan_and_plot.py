@@ -54,7 +54,7 @@ RULES = (
         help="Seconds between two changes of nodes.",
     ),
     click.option(
-        "--faithful", "is_faithful", is_flag=True, help="Count as StarCluster does, even where StarCluster is wrong."
+        "--faithful", "is_faithful", is_flag=True, help="Count as StarCluster does, including StarCluster's mistakes."
     ),
 )
 

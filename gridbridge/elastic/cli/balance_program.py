@@ -48,7 +48,7 @@ def _absolute_option_path(ctx: click.Context, option: click.Parameter, value: st
     type=command_groups_and_options.FiniteNumberRange(min=1),
     default=180.0,
     show_default=True,
-    help="Minutes within which ended jobs count in averages.",
+    help="Average over jobs that ended in this many past minutes.",
 )
 @click.option(
     *("-K", *option_name_spellings("kill_master"), *option_name_spellings("kill_cluster"), "kills_master"),
@@ -99,7 +99,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
     from gridbridge.program.configuration_in_force import load_config_with_home_cluster
     from gridbridge.shell.log_rotation_and_quota import STREAMS, StreamLogFile
 
-    path = os.path.abspath(path)  # rounds run in folder /, and read the file again
+    path = os.path.abspath(path)  # rounds read the file again, in working directory /
     own = BalanceProgramOptions(
         **{field.name: command_options.pop(field.name) for field in fields(BalanceProgramOptions)}
     )
@@ -176,9 +176,9 @@ def _balancer_run_options(
         policy, balance_preview.BalanceRuleOverrides(**command_options)
     )
     if cluster and cluster != policy.site.cluster:
-        raise click.UsageError(f"{cluster}: [site] cluster is {policy.site.cluster or 'empty'}")
+        raise click.UsageError(f"{cluster}: not the home cluster; [site] cluster is {policy.site.cluster or 'empty'}")
     if own.kills_master and not rules.kill_master:
-        raise click.UsageError("--kill-master: [balance] kill_master is not true")
+        raise click.UsageError("--kill-master: not allowed; expected kill_master = true in [balance]")
     is_drawn = own.plots or own.folder is not None
     stats = own.stats or (BALANCE_STATS if own.dumps or is_drawn else "")
     return BalancerRunOptions(

@@ -73,7 +73,7 @@ OPTIONS = (
         "--target-wait-s",
         0.0,
         FiniteNumberRange(0, 2592000),
-        "Policy demand adds no node if all tasks end within this time plus a boot.",
+        "Policy demand adds no node if all tasks end within this time plus a node's boot time.",
     ),
     click.option("--spread", "is_spread", is_flag=True, help="Start tasks on the emptiest node."),
     click.option(
@@ -198,14 +198,14 @@ def _compare_replay_policies(options: ReplaySimulationOptions) -> list[replay_po
 def _require_consistent_replay_options(context: click.Context, options: ReplaySimulationOptions) -> None:
     is_file = bool(options.path)
     if is_file == bool(options.seeds) or "" in options.seeds:
-        raise click.UsageError("no workload, or two workloads; expected --accounting FILE or --synthetic SEED")
+        raise click.UsageError("expected one workload, --accounting FILE or --synthetic SEED")
     if options.min_nodes > options.max_nodes:
         words = f"--min-nodes {options.min_nodes} is more than --max-nodes {options.max_nodes}"
         raise click.UsageError(words)
     misplaced, right = (
-        (OF_MADE_UP, "--synthetic; expected --from and --to for a file")
+        (OF_MADE_UP, "--synthetic; a file takes --from and --to")
         if is_file
-        else (OF_FILE, "--accounting; expected --days for a synthetic workload")
+        else (OF_FILE, "--accounting; a synthetic workload takes --days")
     )
     for name, option in misplaced.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:

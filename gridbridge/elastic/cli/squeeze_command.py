@@ -9,7 +9,7 @@ import click
 from gridbridge.cli import command_groups_and_options, output_and_errors
 
 if TYPE_CHECKING:  # each call needs only one module; loading takes half a second
-    from gridbridge.elastic.balancer.ganeti_squeeze import GanetiSqueezeResult
+    from gridbridge.elastic.balancer.ganeti_squeeze import GanetiSqueezeDecisionAndScript
     from gridbridge.elastic.balancer.squeeze_preview import SqueezePreview
 
 DEFAULT_FACTOR = 2.0  # default of hsqueeze for both reserves
@@ -24,7 +24,7 @@ ABOUT_A_MODEL = (
         is_flag=False,
         flag_value=ON_SCREEN,
         callback=command_groups_and_options.refuse_empty_option_value,
-        help="Print the commands for the changes, or write the commands to FILE (-CFILE).",
+        help="Print the commands for the changes; -CFILE writes the commands to FILE.",
     ),
     click.option(
         *("-S", "--save", "prefix"),
@@ -46,13 +46,11 @@ class GanetiSqueezeOutputOptions:
 
     @property
     def print_options_given(self) -> list[str]:
-        """The given options that change the printed text."""
         options = (("-v", self.is_verbose), ("-C", self.commands == ON_SCREEN), ("--no-headers", self.is_bare))
         return [word for word, is_given in options if is_given]
 
     @property
     def file_options_given(self) -> list[str]:
-        """The given options that write files."""
         files = {"-C": self.commands, "-S": self.prefix}
         return [word for word, file in files.items() if file and file != ON_SCREEN]
 
@@ -63,7 +61,7 @@ class GanetiSqueezeOutputOptions:
     metavar="FILE",
     default="",
     callback=command_groups_and_options.refuse_empty_option_value,
-    help="Decide about this Ganeti text file.",
+    help="Decide for the Ganeti cluster in this text file.",
 )
 @command_groups_and_options.FROM
 @click.option(
@@ -127,7 +125,9 @@ def squeeze(
     _print_home_cluster_squeeze(decision, is_json=is_json)
 
 
-def _run_ganeti_squeeze(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions, *, is_json: bool) -> None:
+def _run_ganeti_squeeze(
+    model: "GanetiSqueezeDecisionAndScript", answering: GanetiSqueezeOutputOptions, *, is_json: bool
+) -> None:
     if answering.prefix:
         _write_ganeti_cluster_file(model.original, f"{answering.prefix}.original")
     if model.warnings:
@@ -150,12 +150,12 @@ def _refuse_contradicting_squeeze_options(
     if is_model and is_folder:
         raise click.UsageError("--model and --from exclude each other; expected one of them")
     if not is_model and (words := answering.print_options_given + answering.file_options_given):
-        raise click.UsageError(f"{words[0]} concerns a Ganeti cluster; expected --model")
+        raise click.UsageError(f"{words[0]}: only for a Ganeti cluster; expected --model")
     if is_json and (words := answering.print_options_given):
         raise click.UsageError(f"{words[0]} and --json exclude each other")
 
 
-def _print_ganeti_squeeze_as_json(model: "GanetiSqueezeResult") -> None:
+def _print_ganeti_squeeze_as_json(model: "GanetiSqueezeDecisionAndScript") -> None:
     output_and_errors.print_json(
         {
             "answer": model.way.value,
@@ -168,7 +168,9 @@ def _print_ganeti_squeeze_as_json(model: "GanetiSqueezeResult") -> None:
     )
 
 
-def _print_ganeti_squeeze_as_text(model: "GanetiSqueezeResult", answering: GanetiSqueezeOutputOptions) -> None:
+def _print_ganeti_squeeze_as_text(
+    model: "GanetiSqueezeDecisionAndScript", answering: GanetiSqueezeOutputOptions
+) -> None:
     if answering.is_verbose:
         output_and_errors.print_line(f"Offline candidates: {','.join(model.offline_candidates)}")
         output_and_errors.print_line(f"Online candidates: {','.join(model.online_candidates)}")
@@ -199,7 +201,7 @@ def _print_home_cluster_squeeze(decision: "SqueezePreview", *, is_json: bool) ->
         output_and_errors.print_line(f"  {deed.host}: {deed.doing.value}{deed.tag and f' {deed.tag}'}")
 
 
-def _print_or_write_ganeti_commands(model: "GanetiSqueezeResult", path: str, *, is_json: bool) -> None:
+def _print_or_write_ganeti_commands(model: "GanetiSqueezeDecisionAndScript", path: str, *, is_json: bool) -> None:
     if path == ON_SCREEN:
         output_and_errors.print_line("")
         output_and_errors.print_line("Commands to run:")

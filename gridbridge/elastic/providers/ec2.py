@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 MISSING = "boto3 is not installed; pip install 'gridbridge[ec2]' in gridbridge's environment"
 PAGE = 500  # limit of machines in one answer
 CONSOLES = 20  # limit of consoles that are read for one machine list
-TELLS = timedelta(hours=2)  # time after a machine's start in which the console may show the host key
-GENERATIONS = 50  # limit of terminated machines with equal tags while EC2 remembers a client token
+TELLS = timedelta(hours=2)  # the console may show the host key this long after the start
+GENERATIONS = 50  # limit of creations of the same machine while EC2 remembers its client tokens
 STATES = {
     "pending": ProviderMachineState.PENDING,
     "running": ProviderMachineState.RUNNING,
@@ -64,15 +64,15 @@ LATER = {
 }
 PAUSES_S = (1.0, 2.0, 4.0, 8.0)  # pauses before retries; EC2 allows 5 requests, then 2 a second
 GONE = "InvalidInstanceID.NotFound"
-ENDED = "IdempotentInstanceTerminated"  # the machine of the client token was terminated
-NO_LATEST = "UnsupportedOperation"  # EC2 has no latest console output for machines of older types
+ENDED = "IdempotentInstanceTerminated"  # the client token's machine was terminated
+NO_LATEST = "UnsupportedOperation"  # older machine types have no latest console output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ec2MachineProvider:
     """An EC2 region's machines with gridbridge's owner tag."""
 
-    client: Any  # boto3's client, which is untyped
+    client: Any
     section: MachineProviderSection
     cluster: str
     is_spot: bool = False
@@ -90,7 +90,7 @@ class Ec2MachineProvider:
                 machine = self._request_ec2_machine(request, hashlib.sha256(text.encode()).hexdigest())
                 if machine and machine.state is not ProviderMachineState.GONE:
                     return machine
-        raise errors.ProviderOutcomeUnknown(f"ec2 create: {name} was created {GENERATIONS} times today")
+        raise errors.ProviderOutcomeUnknown(f"ec2 create: {name} was already created {GENERATIONS} times today")
 
     def destroy_machine(self, machine: ProviderMachine) -> None:
         """Terminate a machine; the image decides which disks are deleted."""
@@ -148,7 +148,6 @@ class Ec2MachineProvider:
         return provider_protocol_and_validation.require_valid_provider_machine(machine_from_ec2_instance(instance))
 
     def _create_machine_despite_throttling(self, request: Mapping[str, object], token: str) -> Any:
-        """Request a machine; retry after pauses while EC2 throttles requests."""
         from botocore.exceptions import ClientError
 
         for pause_s in PAUSES_S:

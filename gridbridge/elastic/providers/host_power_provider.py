@@ -17,7 +17,7 @@ from gridbridge.model.elastic.balancer_config_sections import (
 )
 from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, POOL_TAG, ProviderMachine, ProviderMachineState
 
-AT_ONCE = 32  # number of hosts that are queried in parallel
+AT_ONCE = 32  # limit of hosts queried in parallel
 IPMITOOL = "/usr/bin/ipmitool"
 IPMI_PORT = "623"
 CHASSIS = MappingProxyType(  # output of `ipmitool chassis power status`
@@ -28,7 +28,7 @@ DISCARD = "9"  # the usual port of Wake-on-LAN packets
 
 _log = logging.getLogger(__name__)
 
-ReportUnknownPower = Callable[[str, str], None]  # called with a host whose power state is unknown, and with the reason
+ReportUnknownPower = Callable[[str, str], None]  # arguments: a host of unknown power state, and the reason
 
 
 def log_unknown_power_state(host: str, why: str) -> None:
@@ -52,7 +52,7 @@ class HostPowerProvider:
 
     switches: Mapping[str, SingleHostPowerSwitch]
     cluster: str
-    pool: str = ""  # name of the hosts' pool in the balancer
+    pool: str = ""
     tell: ReportUnknownPower = log_unknown_power_state
 
     def list_machines(self) -> tuple[ProviderMachine, ...]:
@@ -111,7 +111,7 @@ class IpmiPowerSwitch:
         return _power_state_of_program_output(self._run_power_command("status"), CHASSIS)
 
     def _run_power_command(self, word: str) -> bytes:
-        """Run ipmitool; raise ProviderOutcomeUnknown even for a refusal, which looks like a silent controller."""
+        """Run ipmitool; a refusal, too, raises ProviderOutcomeUnknown: it looks like a silent controller."""
         site_program_provider.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")
         connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)
@@ -160,7 +160,7 @@ class WakeOnLanPowerSwitch:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
                 sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
                 sender.sendto(wake_on_lan_packet(self.mac), (address, int(port or DISCARD)))
-        except (OSError, OverflowError) as error:  # the port is invalid
+        except (OSError, OverflowError) as error:  # OverflowError: bad port
             raise ProviderOutcomeUnknown(
                 f"power start {self.host}: {self.broadcast}: {describe_error(error)}"
             ) from error
@@ -168,7 +168,7 @@ class WakeOnLanPowerSwitch:
     def switch_host_off(self) -> None:
         """Shut the host down by a program, because no network packet can shut a host down."""
         if self.told is None:
-            right = "a network packet only wakes; expected `program` in the provider's section"
+            right = "a network packet can only wake; expected a key `program` in the provider's section"
             raise ProviderPermanentFailure(f"power stop {self.host}: {right}")
         self.told.switch_host_off()
 

@@ -22,7 +22,7 @@ TAGS = {
     "ex_metadata": "metadata",
     "ex_tags": "tags",
     "ex_labels": "labels",
-}  # driver arguments that set tags, and keys of a node's `extra` that contain tags
+}  # key of a node's `extra` that has tags, by the driver argument that sets tags
 STATES = {  # states of libcloud.compute.types.NodeState
     "running": ProviderMachineState.RUNNING,
     "normal": ProviderMachineState.RUNNING,
@@ -93,7 +93,7 @@ class LibcloudMachineProvider:
             _require_driver_success("destroy", self.driver.destroy_node(node))
         except Exception as error:  # some drivers raise Exception itself
             _log.error("event=untagged machine=%r name=%r why=%r", machine.id, name, errors.error_on_one_line(error))
-            mend = f"end {name}, machine {machine.id} with the cloud's tools"
+            mend = f"destroy machine {machine.id} ({name}) with the cloud's tools"
             raise errors.ProviderPermanentFailure(f"libcloud create: {why}; {mend}") from error
         _log.error("event=untagged machine=%r why='removed again'", machine.id)
         raise errors.ProviderPermanentFailure(f"libcloud create: {why}; the machine was removed again")
@@ -133,7 +133,7 @@ def machine_from_libcloud_node(node: Any) -> ProviderMachine:
     tables = (_tags_of_libcloud_node(extra.get(key)) for key in TAGS.values())
     tags: dict[str, str] = next((table for table in tables if table), {})
     addresses = [*node.private_ips, *node.public_ips]
-    created = node.created_at  # drivers that omit the zone mean UTC
+    created = node.created_at  # a time without a zone is in UTC
     return ProviderMachine(
         id=str(node.id),
         name=str(node.name),
@@ -165,7 +165,7 @@ def translate_libcloud_errors(
     except errors.ParseError as error:
         raise errors.ProviderPermanentFailure(f"libcloud {verb}: {error}") from error
     except NotImplementedError as error:
-        raise errors.ProviderPermanentFailure(f"libcloud {verb}: the driver can't do this") from error
+        raise errors.ProviderPermanentFailure(f"libcloud {verb}: the driver lacks this function") from error
     except OSError as error:  # network errors, including errors of package `requests`
         raise errors.ProviderOutcomeUnknown(f"libcloud {verb}: {errors.error_on_one_line(error)}") from error
     except Exception as error:  # some drivers raise Exception itself
@@ -189,4 +189,4 @@ def _find_driver_entry_by_name(entries: list[Any], name: str, noun: str) -> Any:
     for entry in entries:
         if name in (str(entry.id), entry.name):
             return entry
-    raise errors.ProviderPermanentFailure(f"libcloud create: {noun} {name}: the driver has no such name")
+    raise errors.ProviderPermanentFailure(f"libcloud create: {noun} {name}: the driver does not list this name")

@@ -43,7 +43,7 @@ class HostPowerControl(MachineLister, Protocol):
         """Shut a host down, and keep its disk; nothing happens to a host that is off."""
 
 
-SHOWN = 60  # limit of characters that a message shows of an invalid value
+SHOWN = 60  # limit of an invalid value's characters in a message
 TEXTS = ("id", "name", "address", "state", "host_key")
 ID = re.compile("[!-~]{1,255}")
 LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # RFC 1123, 2.1; the qmaster changes host names to lower case
@@ -83,7 +83,7 @@ def _parse_machine(content: object) -> ProviderMachine:
         raise ParseError(f"no node: {_shorten_value(content)}")
     for key in TEXTS:
         if not isinstance(content.get(key), str):
-            raise ParseError(f"{key} = {_shorten_value(content.get(key))}: missing, or no text")
+            raise ParseError(f"{key} = {_shorten_value(content.get(key))}: missing, or not text")
     state = content["state"]
     return ProviderMachine(
         id=content["id"],
@@ -100,7 +100,7 @@ def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") 
     """Return a valid machine, else raise ParseError; without owner tag any printable name is valid."""
     is_owned = machine.has_owner_tag_of_cluster(cluster) if cluster else OWNER_TAG in machine.tags
     if not ID.fullmatch(machine.id):
-        raise ParseError(f"id = {_shorten_value(machine.id)}: blanks, or not printable")
+        raise ParseError(f"id = {_shorten_value(machine.id)}: blanks or unprintable characters")
     if not (HOST_NAME.fullmatch(machine.name) if is_owned else machine.name.isprintable()):
         raise ParseError(f"name = {_shorten_value(machine.name)}: not a host name")
     for words in machine.tags.items():
@@ -117,7 +117,7 @@ def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") 
 
 def _require_creation_time(created: datetime) -> None:
     if created.tzinfo is None:
-        raise ParseError(f"created = {_shorten_value(created)}: a time without its zone")
+        raise ParseError(f"created = {_shorten_value(created)}: a time without a time zone")
     try:
         created.astimezone(UTC)
     except OverflowError as error:
@@ -129,7 +129,9 @@ def require_valid_provider_machines(
 ) -> tuple[ProviderMachine, ...]:
     """Return valid machines, else raise ParseError; other clusters' machines may have unprintable text."""
     printable = (
-        machine if not cluster or machine.has_owner_tag_of_cluster(cluster) else _printable_machine(machine)
+        machine
+        if not cluster or machine.has_owner_tag_of_cluster(cluster)
+        else _machine_without_unprintable_characters(machine)
         for machine in machines
     )
     valid = tuple(require_valid_provider_machine(machine, cluster) for machine in printable)
@@ -139,7 +141,7 @@ def require_valid_provider_machines(
     return valid
 
 
-def _printable_machine(machine: ProviderMachine) -> ProviderMachine:
+def _machine_without_unprintable_characters(machine: ProviderMachine) -> ProviderMachine:
     """Return the machine of another owner, with only printable characters in name and tags."""
     tags = {_replace_unprintable(key): _replace_unprintable(value) for key, value in machine.tags.items()}
     key = machine.host_key if is_ssh_host_key(machine.host_key) else ""
@@ -174,10 +176,10 @@ def _is_host_ip_address(text: str) -> bool:
 
 def _parse_tags(content: object) -> dict[str, str]:
     if not isinstance(content, dict) or len(content) > MOST_TAGS:
-        raise ParseError(f"tags = {_shorten_value(content)}: missing, or no table of texts")
+        raise ParseError(f"tags = {_shorten_value(content)}: missing, or not a table of texts")
     for value in content.values():
         if not isinstance(value, str):
-            raise ParseError(f"tags = {_shorten_value(content)}: no table of texts")
+            raise ParseError(f"tags = {_shorten_value(content)}: not a table of texts")
     return content
 
 
@@ -187,7 +189,7 @@ def _parse_creation_time(content: object) -> datetime | None:
     try:
         return datetime.fromisoformat(str(content))
     except ValueError as error:
-        raise ParseError(f"created = {_shorten_value(content)}: no time") from error
+        raise ParseError(f"created = {_shorten_value(content)}: not a time") from error
 
 
 def _shorten_value(value: object) -> str:
@@ -196,7 +198,7 @@ def _shorten_value(value: object) -> str:
 
 
 def find_console_host_key(printed: str) -> str:
-    """Return the best printed host key but no RSA key (too long for EC2's tags); '' if the block is cut."""
+    """Return a console's best host key, never RSA (too long for EC2 tags); '' if the block is cut."""
     block = printed.rpartition(BEGIN)[2] if BEGIN in printed else ""
     if END not in block:
         return ""

@@ -24,7 +24,7 @@ def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
         raise ProviderPermanentFailure(f"pool {pool}: no provider; expected a key `provider` in [pool.{pool}]")
     make = MAKERS.get(section.kind)
     if make is None:
-        raise ProviderPermanentFailure(f"[provider.{at.provider}] kind = {section.kind}: creates no nodes")
+        raise ProviderPermanentFailure(f"[provider.{at.provider}] kind = {section.kind}: this kind creates no nodes")
     section = replace(section, image=at.image or section.image, size=at.size or section.size)
     return make(section, at, settings.site.cluster)
 
@@ -36,7 +36,7 @@ def make_power_control_of_host(
     at = settings.powered.get(host)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
-        raise ProviderPermanentFailure(f"host {host}: no provider switches the host; expected a section [power.{host}]")
+        raise ProviderPermanentFailure(f"host {host}: no power provider; expected a section [power.{host}]")
     with_it = {name: powered for name, powered in settings.powered.items() if powered.provider == at.provider}
     return host_power_provider.make_host_power_provider(
         section, with_it, settings.site.cluster, at.provider, note_untold

@@ -14,7 +14,7 @@ from gridbridge.shell import local_host_facts, program_runs, safe_files
 
 LATER, NO_CAPACITY = 75, 69  # exit statuses EX_TEMPFAIL and EX_UNAVAILABLE
 MOST_BYTES = 16 << 20  # size limit of output; enough for 20,000 nodes
-WORDS = 200  # limit of characters that are shown of a program's message
+WORDS = 200  # limit of characters shown of a program's message
 
 
 def provider_program_environment() -> dict[str, str]:
@@ -45,13 +45,13 @@ def _require_file_of_root_or_balancer(path: str, balancer: int) -> None:
     try:
         safe_files.require_trusted_path(path, owner=balancer)
     except errors.FileWritableByOthers as error:
-        raise errors.ProviderPermanentFailure(f"others could have written {path}, for {error.wrong}") from error
+        raise errors.ProviderPermanentFailure(f"others could have written {path}: {error.wrong}") from error
 
 
 def run_provider_program(
     argv: tuple[str, ...], timeout_s: float, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> bytes:
-    """Run a provider's program in this process's environment by default; its exit status sets the error."""
+    """Run a provider's program, by default in this process's environment; its exit status sets the error."""
     environment = provider_program_environment() if env is None else dict(env)
     try:
         return program_runs.run_program(argv, environment, timeout_s, stdin, MOST_BYTES).require_success().stdout
@@ -86,7 +86,7 @@ class SiteProgramProvider:
         except errors.ParseError as error:
             raise errors.ProviderPermanentFailure(f"{self.program} create: {error}") from error
         if machine.name != name or not tags.items() <= machine.tags.items():
-            problem = f"the program printed a machine {machine.name}, {machine.id}, that was not requested"
+            problem = f"the program printed machine {machine.name} ({machine.id}), which was not requested"
             mend = f"`{self.program} destroy` ends an unused node"
             raise errors.ProviderPermanentFailure(f"{self.program} create: {problem}; {mend}")
         return machine
@@ -119,7 +119,7 @@ def read_private_credentials(path: str) -> dict[str, str]:
         parser.read_string(read_secret_file(path))
         return dict(parser["default"])
     except (configparser.Error, KeyError) as error:
-        right = "a line [default], and lines NAME = VALUE below it"
+        right = "lines NAME = VALUE below a line [default]"
         raise errors.ProviderPermanentFailure(f"{path}: wrong format; expected {right}") from error
 
 

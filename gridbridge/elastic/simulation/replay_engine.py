@@ -36,7 +36,7 @@ from gridbridge.model.grid_engine_amounts import HOUR_S
 
 LATE_S = 60.0
 ROUND_S = 60.0
-END, READY = 0, 1  # kinds of events; of simultaneous events, ends of tasks come first
+END, READY = 0, 1  # kinds of events; at equal times, task ends come first
 Places = list[tuple[SimulatedNode, int]]
 
 

@@ -65,7 +65,7 @@ class ReplayPolicyComparison:
     name: str
     workload: RecordedWorkload
     outcomes: tuple[PolicyReplayResult, ...]
-    frontier: tuple[PolicyReplayResult, ...] = ()  # outcomes of a sweep that no other outcome beats in cost and wait
+    frontier: tuple[PolicyReplayResult, ...] = ()  # outcomes that no other outcome beats in both cost and wait
 
 
 def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | None) -> RecordedWorkload:
@@ -85,7 +85,7 @@ def generate_workload_to_replay(distribution: synthetic_workload.SyntheticWorklo
     """Generate a synthetic workload; raises ParseError for a workload without a task."""
     workload = synthetic_workload.generate_synthetic_workload(distribution)
     if not workload.tasks:
-        words = f"no task in {distribution.days:g} days of {distribution.tasks_a_day:g} tasks a day"
+        words = f"no task in {distribution.days:g} days with {distribution.tasks_a_day:g} tasks a day"
         raise ParseError(f"{distribution.seed}: {words}")
     return workload
 
@@ -105,7 +105,7 @@ def compare_policies_by_replay(
     fit = _workload_without_tasks(workload, narrow, ReplayExclusionReason.TOO_WIDE)
     if not fit.tasks:
         nodes, slots = number_with_noun(terms.max_nodes, "node"), number_with_noun(terms.slots, "slot")
-        raise ParseError(f"{name}: no task fits into {nodes} of {slots}")
+        raise ParseError(f"{name}: no task fits into {nodes} of {slots} each")
     ways = [make_replay_policy(rules, terms, demand) for rules in policies]
     if is_swept:
         ways = [variant for way in ways for variant in vary_policy_settings(way)]

@@ -112,7 +112,7 @@ def _collect_workload(numbered_lines: Iterable[tuple[int, ParsedLine]]) -> Recor
 
 
 def parse_accounting_tasks(lines: Iterable[bytes]) -> Iterator[tuple[int, ParsedLine]]:
-    """Yield each line's number with the line's task, or with the reason why a replay cannot run the line."""
+    """Yield each line's number with its task, or with the reason for skipping the line."""
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.startswith(b"#"):
             yield number, _parse_accounting_task(line)
@@ -158,7 +158,7 @@ def is_standard_workload_line(line: bytes) -> bool:
 
 
 def parse_standard_workload_tasks(lines: Iterable[bytes]) -> Iterator[tuple[int, ParsedLine]]:
-    """Yield each line's number with the line's task, or with the reason for skipping the line."""
+    """Yield each line's number with its task, or with the reason for skipping the line."""
     begin_s = 0.0
     for number, line in enumerate(lines, 1):
         text = line.strip()

@@ -38,7 +38,6 @@ class SimulatedNode:
     instance: grid_engine_cell.CellQueueInstance | None = None
 
     def drop_cached_values(self) -> None:
-        """Drop the node's cached values."""
         self.node = self.instance = None
 
     def as_node(self) -> ElasticNode:
@@ -90,7 +89,6 @@ class SimulatedNodes:
         return machine
 
     def open_booted_node(self, machine: SimulatedNode) -> None:
-        """Let a booted node run tasks."""
         machine.is_ready, machine.idle_s = True, machine.ready_s
         machine.drop_cached_values()
         insort(self.ready, machine, key=lambda item: item.name)

@@ -33,7 +33,7 @@ class CampaignAdmissionRule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRuleChanges:
     rule: str
-    changes: tuple[str, ...]  # each as text `KEY: OLD -> NEW`
+    changes: tuple[str, ...]  # of the form `KEY: OLD -> NEW`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

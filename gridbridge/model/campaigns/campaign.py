@@ -10,10 +10,10 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts
 
-# Priorities of waiting tasks, with the numbers of CiGri.
+# CiGri's priorities of waiting tasks.
 PRIORITY_AT_ONCE, PRIORITY_USUAL, PRIORITY_LAST = 20, 10, 0
 
-CampaignCluster = tuple[int, str]  # campaign's number, cluster's name
+CampaignCluster = tuple[int, str]  # campaign number, cluster name
 
 
 class CampaignState(StrEnum):
@@ -34,7 +34,7 @@ class TaskAttemptOutcome(StrEnum):
 
     PENDING = "pending"  # the task waited or ran when the cluster was last queried
     SUCCESS = "success"
-    PROGRAM_ERROR = "program_error"  # the task's program ended with a failure status
+    PROGRAM_ERROR = "program_error"
     RESUBMIT = "resubmit"  # exit status 66: the task requests another run, before other tasks
     RESUBMIT_LAST = "resubmit_last"  # exit status 67: the task requests another run, after other tasks
     SIGNAL = "signal"
@@ -72,7 +72,7 @@ class Campaign:
     state: CampaignState
     submitted_at: datetime
     tasks: int
-    ended: int = 0  # number of tasks that have ended and do not run again
+    ended: int = 0  # number of tasks that have ended for good
     failed: int = 0
     cancelled: int = 0  # number of tasks that the owner cancelled; not counted in `failed`
     digest: str  # checksum of the submitted campaign file
@@ -81,16 +81,15 @@ class Campaign:
 
     @property
     def awaits_epilogues_after_cancel(self) -> bool:
-        """Whether the campaign was cancelled, but its epilogues have not all ended."""
         return self.state is CampaignState.CANCELLED and self.ended_at is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdditionalCampaignTasks:
     campaign: int
-    number: int  # the campaign's additional files are numbered from 1
+    number: int  # number of the additional file, from 1
     tasks: int
-    digest: str  # checksum of the additional file
+    digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,28 +121,28 @@ class RootLedgerArray:
     number: int
     cluster: str
     tasks: Attempts
-    job_id: int = 0  # job id at the cluster; 0: unknown
+    job_id: int = 0
     is_of_copies: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySubmissionResult:
-    job_id: int = 0  # job id at the cluster; 0: unknown
+    job_id: int = 0
     error: GridbridgeError | None = None  # None: the array's tasks may start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAttempt:
     campaign: int
-    task: int  # number of the task, from 0
-    attempt: int  # number of the attempt, from 1
+    task: int  # numbered from 0
+    attempt: int  # numbered from 1
     array: int
     place: int  # array index, from 1
     outcome: TaskAttemptOutcome = TaskAttemptOutcome.PENDING
     exit_status: int | None = None
     wallclock_s: int | None = None
-    host: str = ""  # host where the task ran; set only in the cycle that finds the attempt's end
-    forgotten_job: int = 0  # id of the job that the cluster lost; 0 except in the cycle that finds the loss
+    host: str = ""  # set only in the cycle that finds the attempt's end
+    forgotten_job: int = 0  # id of a lost job, set only in the cycle that finds the loss
     is_past: bool = False  # the owner closed the event about this attempt, or retried the task
     is_overrun: bool = False  # whether an attempt with outcome COPY overran its walltime
 
@@ -175,7 +174,7 @@ class AttemptOutcomeAtCluster:
     attempt: int
     cluster: str
     outcome: TaskAttemptOutcome
-    is_overrun: bool = False  # whether an attempt with outcome COPY overran its walltime
+    is_overrun: bool = False
 
     @classmethod
     def from_attempt(cls, attempt: TaskAttempt, cluster: str) -> Self:
@@ -195,7 +194,7 @@ class CampaignTasksInStateFile:
     arrays: tuple[CampaignArray, ...]
     attempts: tuple[TaskAttempt, ...]  # sorted by array and array index
     earlier: tuple[AttemptOutcomeAtCluster, ...] = ()
-    clusters: frozenset[str] = frozenset()  # clusters of the campaign's JDL
+    clusters: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ PEOPLE = ConfigTextFormat(
 )
 PRIORITIES = ConfigTextFormat(
     holds=re.compile(f"({NAME}=-?[0-9]{{1,6}}( (?!$)|$))*").fullmatch,
-    right="USER=NUMBER and @GROUP=NUMBER, with blanks between; all other owners have 0",
+    right="USER=NUMBER and @GROUP=NUMBER, with blanks between; owners without a number have 0",
 )
 
 
@@ -73,7 +73,7 @@ class MetaschedulerSection:
     """[metascheduler]: how free slots are shared among campaigns."""
 
     share_by: FairShareUnit = setting(
-        FairShareUnit.NONE, "the unit among which free slots are shared evenly; none: first come, first served"
+        FairShareUnit.NONE, "what shares free slots evenly: users, projects or groups; none: first come, first served"
     )
     half_life_h: float = setting(24.0, "the time after which past usage counts half", "h", 0.1, 8760)
     first_tasks: int = setting(
@@ -87,7 +87,7 @@ class NikitaSection:
     """[nikita]: after which times nikita deletes tasks that wait or run too long."""
 
     interval_s: float = setting(60.0, "the pause between two cycles of gridbridge-nikita --loop", "s", 5, 3600)
-    grace_s: float = setting(60.0, "the time before waiting tasks in excess of flood_rate are deleted", "s", 10, 86400)
+    grace_s: float = setting(60.0, "how long tasks in excess of flood_rate may wait before deletion", "s", 10, 86400)
     waiting_s: float = setting(
         900.0, "how long a task may wait at a cluster before the task is deleted and sent again", "s", 60, 2592000
     )
@@ -122,13 +122,11 @@ class FinalizeSpeculationSection:
 
     copies: int = setting(2, "the largest number of speculative (extra) attempts of a task; 0: none", "copies", 0, 2)
     least_s: float = setting(60.0, "the least run time of a task that gets a speculative attempt", "s", 1, 2592000)
-    limit_s: float = setting(3600.0, "the time from the last sent task to a campaign's end phase", "s", 60, 2592000)
+    limit_s: float = setting(3600.0, "how long after the last sent task the end phase begins", "s", 60, 2592000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationsSection:
-    """[notifications]: how users are notified of events of their campaigns."""
-
     mail: str = setting("/usr/sbin/sendmail", "the program that sends mail; empty: no mail is sent", form=SCRIPT)
     command: str = setting("", "the program that delivers messages of gridnotify -j; empty: no program", form=SCRIPT)
     pause_s: float = setting(60.0, "the least time between two messages to the same address", "s", 1, 86400)

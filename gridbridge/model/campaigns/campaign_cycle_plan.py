@@ -22,10 +22,10 @@ from gridbridge.model.campaigns.campaign_configuration_sections import (
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignSuccessAtCluster, EventsChangedInCycle
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculative_attempts import (
-    CampaignLateTasks,
     CompetingAttempt,
     SpeculativeAttemptsAtCluster,
     SupersededAttempts,
+    TasksRunningNearCampaignEnd,
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
@@ -33,8 +33,6 @@ from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecayedCampaignUsage:
-    """The decayed usage of a campaign at a cluster: older usage counts less."""
-
     campaign: int
     cluster: str
     at: datetime  # time for which the decayed numbers are computed
@@ -46,29 +44,27 @@ class DecayedCampaignUsage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FairShareInputs:
     priorities: str = ""  # USER=NUMBER and @GROUP=NUMBER, with blanks between
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # owner: Unix groups, the primary group first
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Unix groups by owner, primary group first
     by: FairShareUnit = FairShareUnit.NONE
     first_tasks: int = 0  # number of tasks that everybody gets before slots are shared
-    used_s: Mapping[str, float] = field(default_factory=dict)  # user, project or group: decayed slot-seconds
-    mean_s: Mapping[int, Mapping[str, float]] = field(default_factory=dict)  # campaign: cluster: mean run time
+    used_s: Mapping[str, float] = field(default_factory=dict)  # decayed slot-seconds, by user, project or group
+    mean_s: Mapping[int, Mapping[str, float]] = field(default_factory=dict)  # mean run time, by campaign and cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRatio:
-    """The job ratio of a campaign at a cluster, stored from one cycle to the next."""
-
     campaign: int
     cluster: str
-    ratio: float  # tasks sent per free slot
+    ratio: float
     free: int = 0  # number of free slots when the ratio was last used
-    submitted: int = 0  # number of sent tasks of which it is not known yet whether they start
+    submitted: int = 0  # number of sent tasks whose start is not yet known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRatioInputs:
     old: float  # previous job ratio
     slots: float  # slots of one task
-    max_slots: int  # slots of the cluster on hosts where jobs can start
+    max_slots: int  # slots on hosts where jobs can start
     free: int
     submitted: int
     running: int
@@ -87,7 +83,7 @@ class JobRatioUpdate:
     law: JobRatioRule
     terms: JobRatioInputs
     ratio: float
-    submitted: int  # number of sent tasks of which it is not known yet whether they start
+    submitted: int
 
 
 NO_LIMITS = ClusterArrayLimits()
@@ -97,17 +93,17 @@ NO_LIMITS = ClusterArrayLimits()
 class ClusterCapacityForCampaigns:
     free_slots: int  # slots that ordinary tasks can get: free slots and slots of best-effort tasks
     besteffort_slots: int | None = None  # free slots for best-effort tasks; None: only ordinary jobs here
-    max_slots: int = 0  # slots on hosts where jobs can start
+    max_slots: int = 0
     law: JobRatioRule = JobRatioRule.MEASURED
-    flood_rate: float = 0.0  # largest number of waiting tasks per slot
-    is_stressed: bool = False  # whether the stress has reached `stress_limit`
+    flood_rate: float = 0.0
+    is_stressed: bool = False
     stress: float | None = None  # output of the stress script; None: no script or no output
     stress_limit: float = 0.0  # no task is sent at this stress or more
-    affinity: str = ""  # users and @groups, with blanks between, that the cluster serves first
+    affinity: str = ""  # users and @groups that the cluster serves first, separated by blanks
     slots: int = 0  # slots of all batch queues
-    used: int = 0  # slots in use by all users
-    limits: ClusterArrayLimits = NO_LIMITS  # the cluster's limits on array jobs
-    is_drained: bool = False  # whether `gridbridge drain` has drained the cluster
+    used: int = 0
+    limits: ClusterArrayLimits = NO_LIMITS
+    is_drained: bool = False
 
     @property
     def free_besteffort_slots(self) -> int:
@@ -132,9 +128,9 @@ class ListedCampaignTaskCounts:
     cluster: str
     waiting: int
     listed: int  # number of running and waiting tasks
-    fresh: int = 0  # number of waiting tasks that were sent too recently to have started
+    fresh: int = 0
     held: int = 0  # number of waiting tasks that are held, in error or being deleted
-    old: int = 0  # number of startable tasks that have waited too long to keep free slots for them
+    old: int = 0  # startable tasks for which free slots are no longer kept, after a long wait
     slots: float = 0.0  # mean number of slots of a running task; 0: unknown
 
     @property
@@ -152,7 +148,7 @@ class ListedCampaignTaskCounts:
 
     @property
     def have_tasks_waited_too_long(self) -> bool:
-        """Whether all startable tasks have waited too long to keep free slots for them."""
+        """Whether all startable tasks have waited so long that no free slots are kept for them."""
         return 0 < self.startable_task_count == self.old
 
 
@@ -163,9 +159,9 @@ NO_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 class TaskRetry:
     campaign: int
     task: int
-    attempt: int  # number of the ended attempt
+    attempt: int
     outcome: TaskAttemptOutcome
-    avoid: tuple[str, ...] = ()  # clusters to avoid while another cluster is open
+    avoid: tuple[str, ...] = ()
     never: tuple[str, ...] = ()  # clusters that never get the task again
 
 
@@ -174,7 +170,7 @@ class TaskCountByExclusions:
     """A number of unsent tasks that avoid the same clusters."""
 
     tasks: int
-    avoid: tuple[str, ...] = ()  # clusters to avoid while another cluster is open
+    avoid: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
 
 
@@ -204,14 +200,14 @@ class CampaignPrologueOrEpilogueStart:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignCycleSituation:
     campaigns: tuple[Campaign, ...]  # unfinished campaigns, sorted by number
-    waiting: Mapping[int, int]  # campaign: number of unsent tasks
+    waiting: Mapping[int, int]  # number of unsent tasks, by campaign
     arrays: tuple[CampaignArray, ...]  # arrays that may have live tasks
     room: Mapping[str, ClusterCapacityForCampaigns]  # the clusters that answered
     max_tasks: int  # largest allowed number of tasks in an array
-    # campaign: groups of unsent tasks that avoid some clusters
+    # groups of unsent tasks that avoid some clusters, by campaign
     kept_off: Mapping[int, tuple[TaskCountByExclusions, ...]] = field(default_factory=dict)
     there: tuple[ListedCampaignTaskCounts, ...] = ()
-    tried: Mapping[int, frozenset[str]] = field(default_factory=dict)  # test campaign: clusters that got a task
+    tried: Mapping[int, frozenset[str]] = field(default_factory=dict)  # clusters that got a task, by test campaign
     ended: tuple[TaskAttempt, ...] = ()  # attempts whose end this cycle has found
     over: tuple[CampaignArray, ...] = ()  # arrays whose tasks have all ended
     ratios: tuple[JobRatio, ...] = ()
@@ -221,21 +217,21 @@ class CampaignCycleSituation:
     sharing: FairShareInputs = field(default_factory=FairShareInputs)
     at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     asked: frozenset[str] = frozenset()  # clusters that were queried
-    silent: Mapping[str, str] = field(default_factory=dict)  # cluster that did not answer: error message
-    back_at: Mapping[str, datetime] = field(default_factory=dict)  # cluster: when it answered again after an outage
-    dropped: frozenset[str] = frozenset()  # clusters with tasks that were removed from gridbridge.toml
+    silent: Mapping[str, str] = field(default_factory=dict)  # error message, by cluster that did not answer
+    back_at: Mapping[str, datetime] = field(default_factory=dict)  # first answer after an outage, by cluster
+    dropped: frozenset[str] = frozenset()  # clusters removed from gridbridge.toml that have tasks
     earlier: tuple[AttemptOutcomeAtCluster, ...] = ()  # earlier attempts of the tasks in `ended`
     events: tuple[CampaignEvent, ...] = ()
-    records: tuple[CampaignSuccessAtCluster, ...] = ()  # success records of unfinished campaigns
+    records: tuple[CampaignSuccessAtCluster, ...] = ()
     failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
-    rivals: tuple[CompetingAttempt, ...] = ()  # all attempts of those unfinished tasks that have a speculative attempt
-    tails: tuple[CampaignLateTasks, ...] = ()  # campaigns near their ends that may get speculative attempts
+    rivals: tuple[CompetingAttempt, ...] = ()  # all attempts of unfinished tasks that have a speculative attempt
+    tails: tuple[TasksRunningNearCampaignEnd, ...] = ()  # campaigns near their ends that may get speculative attempts
     finalize: FinalizeSpeculationSection = field(default_factory=FinalizeSpeculationSection)
     arrays_at_once: int = 1  # number of arrays that a campaign may send to a cluster in a cycle
     steps: tuple[LastPrologueOrEpilogueAttempt, ...] = ()  # prologues and epilogues before this cycle
     stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues whose end this cycle has found
     idle_steps: frozenset[tuple[int, int]] = frozenset()  # pairs (campaign, array) of prologues and epilogues that wait
-    # campaign: cluster: number of the newest array; only campaigns with a prologue or epilogue
+    # newest array number by campaign and cluster; only campaigns with a prologue or epilogue
     last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     behind: tuple[int, ...] = ()  # campaigns with arrays in root's ledger that the state file lacks
 
@@ -261,7 +257,7 @@ class PlannedCampaignTaskSend:
     campaign: int
     cluster: str
     tasks: int
-    kept_off: tuple[TaskCountByExclusions, ...] = ()  # groups of these tasks that avoid some clusters
+    kept_off: tuple[TaskCountByExclusions, ...] = ()
     array_tasks: int = 0  # largest number of tasks in an array at the cluster; 0: the runner's limit
 
 
@@ -276,14 +272,14 @@ class CampaignCyclePlan:
     finished: tuple[int, ...] = ()
     wound_up: tuple[int, ...] = ()  # cancelled campaigns whose epilogues have ended
     deleted: tuple[CampaignArray, ...] = ()  # arrays of cancelled campaigns
-    unneeded: tuple[CampaignArray, ...] = ()  # prologues that wait at a cluster, although no task needs them any more
-    unsent: tuple[CampaignArray, ...] = ()  # prologues that were not submitted yet and that no task needs any more
+    unneeded: tuple[CampaignArray, ...] = ()  # waiting prologues that no task needs any more
+    unsent: tuple[CampaignArray, ...] = ()  # unsubmitted prologues that no task needs any more
     gone: int = 0  # how many arrays in `deleted` have no task in the job list
     losers: tuple[SupersededAttempts, ...] = ()  # live attempts to end, because another attempt of the task succeeded
     resumed: tuple[CampaignArray, ...] = ()  # arrays whose interrupted submission is continued
     sends: tuple[PlannedCampaignTaskSend, ...] = ()
     stepped: tuple[TaskAttempt, ...] = ()
-    steps: tuple[CampaignPrologueOrEpilogueStart, ...] = ()  # prologues and epilogues to start
+    steps: tuple[CampaignPrologueOrEpilogueStart, ...] = ()
     copies: tuple[SpeculativeAttemptsAtCluster, ...] = ()
     missed: tuple[TaskMissingSince, ...] = ()
     predicted: tuple[JobRatioUpdate, ...] = ()

@@ -8,7 +8,7 @@ from datetime import datetime
 class CampaignRunTimesAtCluster:
     cluster: str
     durations_s: tuple[float, ...] = ()  # run times of a sample of the ended tasks
-    elapsed_s: tuple[float, ...] = ()  # how long each running task has run so far
+    elapsed_s: tuple[float, ...] = ()
     ended: int = 0  # number of tasks that ended in the last `watched_s` seconds
     watched_s: float = 0.0
 

@@ -18,14 +18,14 @@ class CampaignEventCode(StrEnum):
     DROPPED = "DROPPED"  # a cluster with tasks is missing in gridbridge.toml; `until` set: root declared the tasks lost
     SUBMIT_JOB = "SUBMIT_JOB"  # a cluster now accepts no array of the owner
     RUNNER_SUBMIT_ERROR = "RUNNER_SUBMIT_ERROR"  # a cluster rejects the campaign's arrays
-    OWNER_UNKNOWN = "OWNER_UNKNOWN"  # the owner's account does not exist
+    OWNER_UNKNOWN = "OWNER_UNKNOWN"
     NO_LEDGER = "NO_LEDGER"  # root's ledger of submitted tasks is unreadable or lacks arrays
     NO_FILE = "NO_FILE"  # root can't read the campaign's file now
     SETUP_ERROR = "SETUP_ERROR"  # a cluster can't start the campaign's tasks
     BLACKLIST = "BLACKLIST"  # several tasks in a row failed at a cluster because of their programs
     SINK = "SINK"  # tasks succeed suspiciously fast at a cluster: a black hole
     NO_CLUSTER = "NO_CLUSTER"  # some waiting tasks may run at no cluster of the campaign
-    FILE_REFUSED = "FILE_REFUSED"  # root refuses the campaign's file
+    FILE_REFUSED = "FILE_REFUSED"
     RESTORED = "RESTORED"  # an older copy of the state file was restored
     DISPUTED = "DISPUTED"  # accounting records contradict each other; `until` set: the owner gave up the tasks
     EXIT_ERROR = "EXIT_ERROR"  # tasks ended with a failure status or by a signal
@@ -52,12 +52,12 @@ BLACKLISTING_EVENTS = (*SELF_HEALING_EVENTS, CampaignEventCode.BLACKLIST, Campai
 class CampaignEvent:
     """A problem of a cluster, a campaign or tasks, open until the problem ends or a person closes it."""
 
-    number: int = 0  # number of the event; 0: not yet stored
+    number: int = 0  # 0: not yet stored
     kind: CampaignEventSubject
     code: CampaignEventCode
-    campaign: int = 0  # number of the campaign; 0: the event concerns a whole cluster
+    campaign: int = 0  # 0: the event concerns a whole cluster
     cluster: str = ""
-    exit_status: int | None = None  # exit status of the failed tasks
+    exit_status: int | None = None
     tasks: int = 0
     first_task: int | None = None
     opened_at: datetime
@@ -66,11 +66,11 @@ class CampaignEvent:
     until: datetime | None = None  # time of the next retry; None: only a person closes the event
     closed_at: datetime | None = None
     host: str = ""  # host on which all counted tasks ran; empty: several hosts, or unknown
-    why: str = ""  # error message; may be empty
+    why: str = ""
 
     @property
     def identity(self) -> tuple[CampaignEventCode, int, str, int | None]:
-        """Code, campaign, cluster and exit status; failures that agree in all four are counted in one event."""
+        """Code, campaign, cluster and exit status; failures equal in all four count as one event."""
         return self.code, self.campaign, self.cluster, self.exit_status
 
 
@@ -79,10 +79,10 @@ class CampaignSuccessAtCluster:
     campaign: int
     cluster: str
     errors_in_row: int = 0  # number of tasks in a row that failed because of their programs
-    error_host: str = ""  # host on which all these tasks failed; empty: several hosts, or unknown
+    error_host: str = ""  # host of all `errors_in_row`; empty: several hosts, or unknown
     successes: int = 0
     durations_s: tuple[int, ...] = ()  # run times of the last successful tasks
-    is_trusted: bool = False  # the owner confirmed that tasks may be as short as they are
+    is_trusted: bool = False  # the owner confirmed that short run times are correct
     wiped_in_row: int = 0  # number of waiting tasks that nikita has deleted since a task last started
 
 

@@ -21,7 +21,6 @@ def campaign_file_name(campaign: int, part: int = 0) -> str:
 
 
 def released_array_name(campaign: int) -> str:
-    """Return the job name that each released array of a campaign has."""
     return f"{RELEASED}.{campaign}"
 
 
@@ -68,7 +67,7 @@ def split_task_parameters(line: str) -> tuple[str, ...]:
     """Split a line of task parameters into words as sh does; variables and wildcards stay as they are."""
     if SPECIAL.isdisjoint(line):
         return tuple(word for word in line.translate(BLANKS).split(" ") if word)
-    import shlex  # imported only for quotes, because shlex is slow and few campaigns use quotes
+    import shlex  # shlex is slow to import, and few campaigns use quotes
 
     try:
         return tuple(shlex.split(line))

@@ -10,7 +10,7 @@ class CampaignOwnerRequestVerb(StrEnum):
     RESUME = "resume"
     PURGE = "purge"
     CANCEL_TASK = "cancel_task"
-    ABANDON = "abandon"  # only root may request this: tasks that can't be deleted count as ended
+    ABANDON = "abandon"  # tasks that can't be deleted count as ended; only root may request this
     FIX = "fix"  # close events
     RESUBMIT = "resubmit"  # close events and run the failed tasks again
     SUBSCRIBE = "subscribe"
@@ -33,7 +33,7 @@ class CampaignOwnerRequestReply(StrEnum):
     NO_TASK = "no_task"
     TASK_ENDED = "task_ended"
     CLOSED = "closed"
-    NOT_AGAIN = "not_again"  # gridbridge does not run tasks again that succeeded at a black hole
+    NOT_AGAIN = "not_again"  # tasks that succeeded at a black hole do not run again
     FILE_REFUSED = "file_refused"  # root refuses the campaign's file, and submits no more tasks
     ONE_TRY = "one_try"  # a test campaign runs only one task at each cluster, so no task runs again
     NO_WAY = "no_way"  # gridbridge.toml does not configure this channel for messages
@@ -47,7 +47,7 @@ class CampaignOwnerRequest:
     uid: int
     verb: CampaignOwnerRequestVerb
     numbers: tuple[int, ...]  # numbers of campaigns or events
-    task: int = 0  # number of the task that CANCEL_TASK cancels
+    task: int = 0
     way: str = ""  # channel for messages, as the user wrote it
     identity: str = ""
     severity: str = ""

@@ -20,7 +20,7 @@ class CampaignType(StrEnum):
 class JdlSettingsAtCluster:
     exec_file: str  # shell command to which a task's parameters are appended
     exec_directory: str = ""  # working directory; empty: the owner's home directory at the cluster
-    slots: int = 1  # slots of each task
+    slots: int = 1
     nodes: int = 1  # OAR: number of nodes, with equally many slots on each; 0: any nodes
     environment: str = ""  # Grid Engine: parallel environment of multi-slot tasks
     walltime_s: int = HOUR_S
@@ -73,7 +73,6 @@ class Jdl:
 
     @property
     def allows_speculative_attempts(self) -> bool:
-        """Whether tasks that run long may get speculative attempts."""
         return (self.is_idempotent or bool(self.outputs)) and self.type is CampaignType.DEFAULT
 
     def slots_at(self, cluster: str) -> int:

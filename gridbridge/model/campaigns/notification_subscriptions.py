@@ -51,15 +51,15 @@ class NotificationOccasion(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationSubscription:
-    number: int = 0  # number of the subscription; 0: not yet stored
+    number: int = 0  # 0: not yet stored
     uid: int
     owner: str
     way: NotificationChannel
     identity: str  # mail address, Jabber name or program path
     severity: NotificationSeverity
-    token: str  # token of the subscriber's request file
-    told_until: datetime  # for events before this time messages were sent or given up
-    tries: int = 0  # number of deliveries in a row that failed
+    token: str
+    told_until: datetime  # messages about earlier events were sent or given up
+    tries: int = 0  # number of consecutive failed deliveries
     next_at: datetime  # earliest time of the next message
 
 

@@ -14,17 +14,15 @@ class CampaignProgressAtCluster:
     cluster: str
     waiting: int = 0
     running: int = 0
-    ended: int | None = None  # number of tasks that ended and do not run again; None in lists of many campaigns
+    ended: int | None = None  # number of tasks that have ended for good; None in lists of many campaigns
     failed: int | None = None
-    job_ratio: float | None = None  # tasks sent for each free slot
-    ended_per_h: float | None = None  # number of tasks that end per hour
+    job_ratio: float | None = None
+    ended_per_h: float | None = None
     mean_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedForecastErrors:
-    """How accurate forecasts were, according to campaigns that have ended."""
-
     forecasts: int
     p90_held: int
     median_error: float  # median of abs(end - P50) / (end - time of the forecast)
@@ -40,9 +38,9 @@ class PublishedCampaign:
     state: CampaignState
     clusters: tuple[str, ...]
     tasks: int
-    ended: int  # number of tasks that have ended and do not run again
+    ended: int  # number of tasks that have ended for good
     failed: int
-    cancelled: int = 0  # number of tasks that the owner cancelled
+    cancelled: int = 0
     waiting: int = 0  # number of unsent tasks
     ended_per_h: float | None = None
     mean_s: float | None = None
@@ -50,7 +48,7 @@ class PublishedCampaign:
     p90_at: datetime | None = None
     forecast_error: float | None = None  # (end - P50) / (end - time of the forecast); None: not ended
     at: tuple[CampaignProgressAtCluster, ...] = ()
-    events: int = 0  # number of open events
+    events: int = 0
     sinks: tuple[str, ...] = ()  # clusters that look like black holes, unless the owner confirmed the results
     ending_at: tuple[str, ...] = ()  # clusters at which tasks of a cancelled campaign may still run
 
@@ -86,9 +84,9 @@ class PublishedClusterSlots:
     used: int | None = None
     free: int | None = None  # free slots for best-effort tasks
     free_for_normal: int | None = None  # slots that ordinary tasks can get: free slots and slots of best-effort tasks
-    waiting: int = 0  # number of waiting tasks of campaigns
-    running: int = 0  # number of running tasks of campaigns
-    used_by_campaigns: int = 0  # slots of running tasks of campaigns
+    waiting: int = 0
+    running: int = 0
+    used_by_campaigns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +98,7 @@ class PublishedClusterSlotsList:
 
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # words for the states of tasks that have no outcome
-OUTCOME_WORDS = {outcome: outcome.value for outcome in TaskAttemptOutcome}  # a table, for 100,000 tasks
+OUTCOME_WORDS = {outcome: outcome.value for outcome in TaskAttemptOutcome}  # makes 100,000 look-ups fast
 OUTCOME_WORDS |= {TaskAttemptOutcome.PENDING: SENT, TaskAttemptOutcome.UNWANTED: TaskAttemptOutcome.CANCELLED.value}
 
 
@@ -130,14 +128,14 @@ class PublishedCampaignTask:
     outcome: TaskAttemptOutcome = TaskAttemptOutcome.PENDING
     is_waiting: bool = True  # the task waits to be sent
     cluster: str = ""
-    job_id: int = 0  # job id of the array; 0: unknown
-    place: int = 0  # array index, from 1
+    job_id: int = 0
+    place: int = 0
     exit_status: int | None = None
     wallclock_s: int | None = None
     beyond_s: int | None = None  # run time after which the task got this attempt; None: not speculative
     copies: tuple[PublishedCompetingAttempt, ...] = ()  # attempts that ran beside the last attempt
-    made_way: tuple[TaskPreemption, ...] = ()  # attempts that were preempted for local jobs
-    moved: tuple[RebalancedTaskAttempt, ...] = ()  # attempts that rebalancing deleted while they waited
+    made_way: tuple[TaskPreemption, ...] = ()
+    moved: tuple[RebalancedTaskAttempt, ...] = ()
     is_suspect: bool = False  # whether the task succeeded at a cluster that looks like a black hole
 
     @property
@@ -169,7 +167,7 @@ class CampaignTaskEndCounts:
     tasks: int
     failed: int
     timed: int = 0  # number of tasks with known run times
-    wallclock_s: int = 0  # sum of the known run times
+    wallclock_s: int = 0
     cancelled: int = 0  # number of cancelled tasks, which do not count in `failed` and `timed`
 
     def negated(self) -> "CampaignTaskEndCounts":
@@ -180,7 +178,6 @@ class CampaignTaskEndCounts:
 
     @property
     def mean_run_time_s(self) -> float | None:
-        """The mean run time of the ended tasks; None if no run time is known."""
         return self.wallclock_s / self.timed if self.timed > 0 else None
 
 

@@ -12,12 +12,12 @@ class TaskSentOrUnsentCause(StrEnum):
     SENT = "sent"
     NO_ANSWER = "no_answer"
     DROPPED = "dropped"  # the cluster was removed from gridbridge.toml
-    CLOSED = "closed"  # because of an open event, the cluster is closed to the campaign
+    CLOSED = "closed"  # an open event closes the cluster to the campaign
     PREPARING = "preparing"  # a prologue or epilogue waits or runs at the cluster
     DRAINED = "drained"
-    STRESSED = "stressed"  # the stress of the cluster has reached the limit
+    STRESSED = "stressed"
     TRIED = "tried"  # the test campaign has sent one task to the cluster already
-    MAX_JOBS = "max_jobs"  # the cluster has `max_jobs` tasks already
+    MAX_JOBS = "max_jobs"
     MAX_ARRAYS = "max_arrays"  # the cluster accepts no more arrays
     TOO_LARGE = "too_large"  # one task needs more slots than the cluster has
     KEPT_OFF = "kept_off"  # all unsent tasks avoid the cluster, because they failed there
@@ -30,7 +30,7 @@ class TaskSentOrUnsentCause(StrEnum):
 
 class CampaignPrecedenceReason(StrEnum):
     TEST = "test"
-    TESTS = "tests"  # too many test campaigns of the owner would be served first
+    TESTS = "tests"  # the owner has too many test campaigns to serve all first
     AFFINITY = "affinity"  # the cluster has an affinity to the owner of the campaign served first
     SHARE = "share"  # the user, project or group of the campaign served first has less usage
     PRIORITY = "priority"
@@ -44,7 +44,7 @@ class TaskSendExplanation:
     cause: TaskSentOrUnsentCause
     sent: int = 0
     free_slots: int = 0
-    slots: int = 1  # slots of one task
+    slots: int = 1
     all_slots: int = 0  # slots of the cluster; 0: unknown
     listed: int = 0  # number of the campaign's tasks in the cluster's job list
     waiting: int = 0  # number of the campaign's waiting tasks in the cluster's job list
@@ -52,20 +52,20 @@ class TaskSendExplanation:
     job_ratio: float | None = None  # tasks for each free slot; None: test campaign
     waiting_there: int = 0  # number of tasks of all campaigns that wait at the cluster
     may_wait: int = 0  # number of additional tasks that may wait at the cluster
-    code: CampaignEventCode | None = None  # code of the event that closes the cluster
+    code: CampaignEventCode | None = None
     until: datetime | None = None  # time of the next probe; None: the owner must close the event
-    stress: float | None = None  # output of the stress script; None: no output
+    stress: float | None = None
     stress_limit: float = 0.0
     before: tuple[int, ...] = ()  # numbers of the campaigns that got the free slots
-    order: CampaignPrecedenceReason | None = None  # why the campaigns of `before` came first
-    own: float = 0.0  # the campaign's priority or usage in slot-seconds, as `order` says
+    order: CampaignPrecedenceReason | None = None  # why the campaigns in `before` came first
+    own: float = 0.0  # the campaign's priority or used slot-seconds, depending on `order`
     theirs: float = 0.0  # priority or usage of the campaign that was served first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTaskSendExplanations:
     at: datetime
-    free_slots: Mapping[str, int] = field(default_factory=dict)  # cluster that answered: number of free slots
-    besteffort_slots: Mapping[str, int] = field(default_factory=dict)  # cluster: free slots for best-effort tasks
+    free_slots: Mapping[str, int] = field(default_factory=dict)  # number of free slots, by cluster that answered
+    besteffort_slots: Mapping[str, int] = field(default_factory=dict)  # free slots for best-effort tasks, by cluster
     reasons: tuple[TaskSendExplanation, ...] = ()
-    stressed: tuple[str, ...] = ()  # clusters whose stress has reached the limit
+    stressed: tuple[str, ...] = ()

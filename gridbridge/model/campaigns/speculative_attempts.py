@@ -14,7 +14,7 @@ class CompetingAttempt:
     task: int
     attempt: int
     array: int
-    place: int  # array index of the attempt
+    place: int
     cluster: str
     outcome: TaskAttemptOutcome
     is_copy: bool
@@ -25,18 +25,16 @@ class RunningTaskAttempt:
     task: int
     attempt: int
     cluster: str
-    elapsed_s: float  # time since the start, or if the cluster gives no answer, since the submission
+    elapsed_s: float  # time since the start; since the submission if the cluster gives no answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignLateTasks:
-    """The tasks that still run near a campaign's end."""
-
+class TasksRunningNearCampaignEnd:
     campaign: int
     sent_s: float  # time since the campaign's last task was sent
     durations_s: tuple[float, ...]  # run times of ended tasks
     live: tuple[RunningTaskAttempt, ...]
-    failed_at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # task: clusters where it failed
+    failed_at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # clusters with failures, by task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,7 @@ class SupersededAttempts:
 
     array: CampaignArray
     places: tuple[range, ...]
-    is_whole: bool  # whether this concerns all unfinished tasks of the array
+    is_whole: bool  # whether all live tasks of a speculative array end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

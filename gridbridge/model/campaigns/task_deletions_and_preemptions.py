@@ -15,25 +15,23 @@ class WaitingLocalRequest:
     """What a waiting job or task of the cluster's own users requests."""
 
     job: int
-    task: int = 0  # array job: number of its first waiting task; 0: no array job
-    slots: int = 1  # number of requested slots; of a range the smallest number
-    amounts: Amounts = field(default_factory=dict)  # resource: amount for all slots of a task
-    defaults: Amounts = field(default_factory=dict)  # resource: default amount, ignored where the resource is missing
-    alone: frozenset[str] = frozenset()  # requested resources that stand for exclusive use of a host
+    task: int = 0  # first waiting task of an array job; 0: no array job
+    slots: int = 1  # requested slots; of a slot range, the smallest number
+    amounts: Amounts = field(default_factory=dict)  # amount for all slots of a task, by resource
+    defaults: Amounts = field(default_factory=dict)  # default amount by resource; ignored where the resource is missing
+    alone: frozenset[str] = frozenset()  # requested resources that mean exclusive use of a host
     pe: str = ""  # parallel environment, possibly with wildcards
     queues: tuple[str, ...] = ()  # acceptable queues; empty: any queue
-    others: Pairs = ()  # other requested resources: those that have no amount
+    others: Pairs = ()  # requested resources without an amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeQueueInstanceResources:
-    """A queue instance at which local jobs may start now, with its free resources."""
-
     name: str  # queue instance, such as all.q@host
     slots: int
-    free: Amounts = field(default_factory=dict)  # resource of the host: free amount
-    own: Amounts = field(default_factory=dict)  # resource of the queue: free amount
-    alone: frozenset[str] = frozenset()  # resources that stand for exclusive use of the host
+    free: Amounts = field(default_factory=dict)  # free amounts of the host, by resource
+    own: Amounts = field(default_factory=dict)  # free amounts of the queue, by resource
+    alone: frozenset[str] = frozenset()  # resources that mean exclusive use of the host
 
     @property
     def host_name(self) -> str:
@@ -47,14 +45,14 @@ class RunningJobWithResources:
     host: str
     since: datetime | None = None
     amounts: Amounts = field(default_factory=dict)
-    alone: frozenset[str] = frozenset()  # exclusive resources that the job holds, so that it has the host alone
+    alone: frozenset[str] = frozenset()  # resources by which the job has the host alone
     makes_way: bool = False  # whether the job runs in a best-effort queue
     is_deleting: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRequestsAndResources:
-    asked: tuple[WaitingLocalRequest, ...] = ()  # in the order in which the scheduler considers the requests
+    asked: tuple[WaitingLocalRequest, ...] = ()  # in the scheduler's order
     holders: tuple[RunningJobWithResources, ...] = ()
     places: tuple[FreeQueueInstanceResources, ...] = ()
     free: Amounts = field(default_factory=dict)  # free amounts of the whole cluster
@@ -89,7 +87,7 @@ class LocalRequestBlockedByCampaigns:
     cluster: str
     asked: WaitingLocalRequest
     places: tuple[FreeQueueInstanceResources, ...]
-    free: Amounts = field(default_factory=dict)  # free amounts of the whole cluster
+    free: Amounts = field(default_factory=dict)
     tasks: tuple[PreemptibleTask, ...]
     others: frozenset[str] = frozenset()  # hosts with running jobs that can't be preempted
 
@@ -98,15 +96,15 @@ class LocalRequestBlockedByCampaigns:
 class TasksPreemptedForRequest:
     cluster: str
     job: int
-    task: int  # array job: number of its first waiting task; 0: no array job
+    task: int  # first waiting task of an array job; 0: no array job
     host: str
     lacked: tuple[str, ...]
     tasks: tuple[PreemptibleTask, ...]
 
 
-ArrayJobsById = Mapping[int, CampaignArrayJob]  # job id: campaign array
+ArrayJobsById = Mapping[int, CampaignArrayJob]  # campaign arrays, by job id
 LocalRequestId = tuple[str, int, int]  # cluster, job number, task number
-PreemptionHistory = Mapping[LocalRequestId, tuple[datetime, ...]]  # request: when tasks were preempted for it
+PreemptionHistory = Mapping[LocalRequestId, tuple[datetime, ...]]  # times of preemptions, by request
 
 
 class NikitaDeletionReason(StrEnum):
@@ -125,8 +123,8 @@ class NikitaDeletionReason(StrEnum):
 REASONS_OF_WAITING = (NikitaDeletionReason.OVERFLOW, NikitaDeletionReason.WAITED, NikitaDeletionReason.NEVER_BEGAN)
 REASONS_OF_MOVES = (NikitaDeletionReason.MOVED, NikitaDeletionReason.UNNEEDED, NikitaDeletionReason.LEFT)
 REASONS_ONLY_WAITING = (*REASONS_OF_WAITING, *REASONS_OF_MOVES)  # only waiting tasks are deleted for these reasons
-REASONS_HELD_FIRST = (NikitaDeletionReason.LEFT, NikitaDeletionReason.NEVER_BEGAN)  # held before the deletion
-REASONS_IF_STILL_WAITING = tuple(  # for these reasons a task that has started since the mark is not deleted
+REASONS_HELD_FIRST = (NikitaDeletionReason.LEFT, NikitaDeletionReason.NEVER_BEGAN)  # tasks were held before deletion
+REASONS_IF_STILL_WAITING = tuple(  # a task that started after such a mark is not deleted
     wiped_for for wiped_for in REASONS_ONLY_WAITING if wiped_for not in REASONS_HELD_FIRST
 )
 
@@ -140,7 +138,7 @@ class TaskDeletionMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMissingSince:
-    """Since when a job list lacks an unfinished task; None: the job list shows the task again."""
+    """When an unfinished task disappeared from the job list; None once the task is listed again."""
 
     campaign: int
     array: int
@@ -150,8 +148,6 @@ class TaskMissingSince:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayTasksWithSameStateAndAge:
-    """Tasks of an array that all wait, or all run, since the same time."""
-
     campaign: int
     array: int
     cluster: str
@@ -160,7 +156,7 @@ class ArrayTasksWithSameStateAndAge:
     is_waiting: bool
     walltime_s: int
     is_test: bool = False
-    slots: int = 1  # slots of one task
+    slots: int = 1
     marked: NikitaDeletionReason | None = None  # reason of a stored deletion mark
     is_cancelled: bool = False  # whether the owner cancelled the whole campaign
 
@@ -178,7 +174,7 @@ class NikitaTimeouts:
 class NikitaSituation:
     now: datetime
     parts: tuple[ArrayTasksWithSameStateAndAge, ...]
-    allowed: Mapping[str, int]  # cluster: number of tasks that may wait
+    allowed: Mapping[str, int]  # number of tasks that may wait, by cluster
     patience: NikitaTimeouts
     to_wide: frozenset[str] = frozenset()  # clusters where one multi-slot task may wait in addition to `allowed`
     contests: tuple[
@@ -203,7 +199,7 @@ class ArrayTaskDeletion:
 class NikitaDeletionPlan:
     wipes: tuple[ArrayTaskDeletion, ...] = ()
     repeated: tuple[ArrayTaskDeletion, ...] = ()  # tasks that were deleted before, but are still in the job list
-    moved: tuple[ArrayTaskDeletion, ...] = ()  # waiting tasks that are to start at another cluster
-    cancelled: tuple[ArrayTaskDeletion, ...] = ()  # tasks that their owners cancelled
-    spared: tuple[ArrayTaskDeletion, ...] = ()  # tasks not to delete, because they have started since they were marked
+    moved: tuple[ArrayTaskDeletion, ...] = ()
+    cancelled: tuple[ArrayTaskDeletion, ...] = ()
+    spared: tuple[ArrayTaskDeletion, ...] = ()  # tasks to leave alone, because they started after the mark
     ways: tuple[TasksPreemptedForRequest, ...] = ()  # at most one preemption at each cluster

@@ -6,7 +6,7 @@ programs that start often load this module.
 
 from gridbridge.errors import ParseError
 
-TYPE_CHECKING = False  # avoids an import of typing, which takes as long as an import of json
+TYPE_CHECKING = False  # saves the import of typing, which is slow
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

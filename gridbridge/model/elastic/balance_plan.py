@@ -20,8 +20,8 @@ class BalancePolicyName(StrEnum):
 class WaitingJobsHistory:
     """The record of waiting jobs with equal requests that have not started although slots are free."""
 
-    at: datetime  # time of the last balancer round
-    tasks: int  # number of waiting tasks
+    at: datetime
+    tasks: int
     room_since: datetime | None = None  # when slots became free for the jobs; None: no free slots
     stuck_since: datetime | None = None  # when the balancer stopped adding nodes for the jobs; None: nodes may be added
 
@@ -40,19 +40,17 @@ class SavedBalancerRoundInput:
     watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)
     # mean run time in seconds, by owner and job name
     runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    # seconds until a task of the queue starts, by transfer queue
+    # seconds until a task starts, by transfer queue
     elsewhere: Mapping[str, float] = field(default_factory=dict)
     # number of free slots, by transfer queue; a transfer queue without an entry has no limit
     elsewhere_free: Mapping[str, int] = field(default_factory=dict)
-    # time of the failure for which a pool is paused, by pool
+    # time of the failure that paused a pool, by pool
     failed: Mapping[str, datetime] = field(default_factory=dict)
     spent: float = 0.0  # cost of all nodes in this month so far
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceSituation(SavedBalancerRoundInput):
-    """The whole input of a balancer round."""
-
     cell: GridEngineCellSnapshot
     layout: CellConfiguration = NOTHING_TOLD
     standby: tuple[str, ...] | None = None  # powered-off hosts that may be woken, in the order of waking; None: unknown
@@ -115,7 +113,7 @@ class NodeAddOrRemoveRefusalCause(Enum):
     NOT_READY = "the node is {has}, not ready"
     NOT_LISTED = "the cell does not list the host"
     UPTIME_UNKNOWN = "the start time of the node is unknown"
-    HOUR_IS_PAID = "the node's hour is paid for: minute {minute} of the hour, not yet minute {kill_after}"
+    HOUR_IS_PAID = "the node's paid hour is at minute {minute}, and idle nodes are removed from minute {kill_after} on"
     AT_MINIMUM = "the cluster keeps at least {min_nodes} nodes"
     LICENCE = "the job needs {wanted} of {name}, and the whole cell has {has} left"
     ENVIRONMENT_FULL = "the job needs {wanted} slots, and parallel environment {name} has {has} left"
@@ -135,9 +133,9 @@ class NodeAddOrRemoveRefusalCause(Enum):
     TOO_FEW = "the job needs {wanted} new nodes at once, and {has} may be added now"
     KEPT = "an administrator wants the node to stay"
     UNREACHABLE = "no provider lists the node's machine"
-    NEEDED = "waiting tasks need the node, or the node is spare capacity"
+    NEEDED = "waiting tasks need the node, or the node is kept as spare capacity"
     LAST_AT_WORK = "the host is the last working host"
-    IDLE_BRIEFLY = "the node has been idle for {has} s, not yet for {wanted} s"
+    IDLE_BRIEFLY = "the node has been idle for {has} s; expected {wanted} s"
     PAID = "{has} s of the node's time are already paid for"
 
 
@@ -197,9 +195,9 @@ class BalancePlan:
     hindrance: BalancePlanReason | None = None  # why no node is added although the cluster is below the minimum
     figures: BalancePlanFigures
     add: int = 0
-    pool: str = ""  # the pool of the new nodes
+    pool: str = ""
     groups: tuple[str, ...] = ()  # node group of each new node, if the pool has node groups
-    # standby hosts to wake; None: a squeeze chooses the hosts, as many as `add` says
+    # standby hosts to wake; None: a squeeze chooses `add` hosts
     wake: tuple[str, ...] | None = None
     remove: tuple[str, ...] = ()
     refused: tuple[NodeAddOrRemoveRefusal, ...] = ()

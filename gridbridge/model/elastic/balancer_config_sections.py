@@ -87,7 +87,6 @@ class BalanceSection:
     fill_first: bool = setting(False, "whether tasks fill one node after another, so that other nodes become idle")
 
     def node_name_prefix(self, cluster: str) -> str:
-        """Return the prefix of the names of a cluster's new nodes."""
         return self.node_prefix or f"{cluster}-n"
 
 
@@ -96,7 +95,7 @@ class DemandPolicySection:
     wait_s: float = setting(0.0, "how long a task must wait for free slots before nodes are added", "s", 0, 2592000)
     target_wait_s: float = setting(
         0.0,
-        "no node is added if present slots can finish all tasks within this time plus a boot; 0: no target",
+        "no node is added if present slots can finish all tasks within this time plus a node's boot; 0: no target",
         "s",
         0,
         2592000,
@@ -110,7 +109,7 @@ class DemandPolicySection:
     idle_timeout_s: float = setting(300.0, "the idle time after which a node is removed", "s", 0, 2592000)
     stuck_after_s: float = setting(
         900.0,
-        "how long a job may wait beside free slots before no node is added for the job; 0: no limit",
+        "no node is added for a job that waits this long although slots are free; 0: no limit",
         "s",
         0,
         2592000,
@@ -140,23 +139,23 @@ class SqueezeSection:
 
     enabled: bool = setting(False, "whether the balancer switches hosts off and wakes hosts")
     minimal_reserve: float = setting(
-        1.0, "hosts are woken below this number of startable standard requests per working host", "", 0, 100000
+        1.0, "hosts are woken when fewer standard requests per working host can start at once", "", 0, 100000
     )
     target_reserve: float = setting(
         2.0,
-        "hosts are switched off only if this many standard requests can still start per working host",
+        "hosts are switched off only if this many standard requests per working host can still start",
         "",
         0,
         100000,
     )
-    on_each: bool = setting(False, "whether each working host must have the reserve itself; false: all hosts together")
-    standard_slots: int = setting(1, "the slots of a standard request, which measures free room", "slots", 1, 100000)
+    on_each: bool = setting(False, "whether each working host must have its own reserve; false: all hosts together")
+    standard_slots: int = setting(1, "the slots of a standard request, the unit of the reserve", "slots", 1, 100000)
     standard_request: QueueDefaultRequests = setting(
         QueueDefaultRequests(), "the consumables of a standard request, besides slots", form=ASKED
     )
     restriction: StandbyNodeSelection = setting(
         StandbyNodeSelection.IDLE,
-        "hosts that may be switched off: idle hosts, also hosts with rerunnable tasks, or all hosts",
+        "which hosts may be switched off: idle ones, also those with rerunnable tasks, or all hosts",
     )
 
 
@@ -167,7 +166,7 @@ class NodePoolSection:
     provider: str = setting("", "the provider of the pool's nodes; empty: no provider yet", form=PROVIDER)
     image: str = setting("", "the image of the pool's nodes; empty: the provider's image", form=WORD)
     size: str = setting("", "the machine size of the pool's nodes; empty: the provider's size", form=WORD)
-    host_key: str = setting("", "the image's ssh host key; empty: the provider names each node's key", form=HOST_KEY)
+    host_key: str = setting("", "the image's ssh host key; empty: the provider tells each node's key", form=HOST_KEY)
     slots: int = setting(1, "a node's slots in each queue that is not best-effort", "slots", 1, 100000)
     resources: QueueDefaultRequests = setting(
         QueueDefaultRequests(), "consumables and other resources of a node, such as arch", form=ASKED
@@ -181,8 +180,8 @@ class NodePoolSection:
     quota: int = setting(0, "the most slots that the provider allows; 0: no limit", "slots", 0, 10000000)
     spot: bool = setting(False, "whether the provider may take nodes back")
     boot_s: float = setting(300.0, "the time from a node's creation until the node runs tasks", "s", 0, 86400)
-    span: int = setting(0, "the most nodes close enough to share a parallel task; 0: all nodes", "nodes", 0, 100000)
-    spans: int = setting(0, "the most groups of nodes that share parallel tasks; 0: no limit", "groups", 0, 100000)
+    span: int = setting(0, "the most nodes that one parallel task can use; 0: all nodes", "nodes", 0, 100000)
+    spans: int = setting(0, "the most groups of `span` nodes in the pool; 0: no limit", "groups", 0, 100000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,8 +202,8 @@ class MachineBootstrapSection:
 class MachineProviderSection:
     """Section [provider.NAME]: how a provider makes machines or switches hosts; keys depend on `kind`."""
 
-    kind: ProviderKind = setting(ProviderKind.COMMAND, "the kind of the provider")
-    timeout_s: float = setting(60.0, "the longest time of an answer by the provider", "s", 1, 3600)
+    kind: ProviderKind = setting(ProviderKind.COMMAND, "what the provider uses: a program, a cloud, or power switches")
+    timeout_s: float = setting(60.0, "how long the provider may take to answer", "s", 1, 3600)
     program: str = setting("", "kinds command and power: the program that makes machines or switches hosts", form=FILE)
     region: str = setting("", "kinds ec2 and libcloud: the cloud region of the machines", form=WORD)
     endpoint: str = setting("", "kind ec2: the URL of another cloud that has EC2's interface", form=URL)
@@ -213,7 +212,7 @@ class MachineProviderSection:
     )
     image: str = setting("", "kinds ec2 and libcloud: the default image of machines", form=WORD)
     size: str = setting("", "kinds ec2 and libcloud: the default size of machines", form=WORD)
-    key_name: str = setting("", "kinds ec2 and libcloud: the cloud's name of the site's ssh key", form=WORD)
+    key_name: str = setting("", "kinds ec2 and libcloud: the name of the site's ssh key in the cloud", form=WORD)
     user_data: str = setting("", "kind ec2: the file that new machines get as user data", form=FILE)
     subnet: str = setting("", "kind ec2: the network of the machines", form=WORD)
     security_groups: str = setting("", "kind ec2: the ids of the machines' security groups", form=WORDS)
@@ -227,7 +226,7 @@ class MachineProviderSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPowerSection:
-    provider: str = setting("", "the name of the provider that switches the host, of kind power", form=PROVIDER)
+    provider: str = setting("", "the provider of kind power that switches the host", form=PROVIDER)
     bmc: str = setting("", "way ipmi: the address of the host's management controller", form=PLACE)
     user: str = setting("", "way ipmi: the account on the management controller", form=WORD)
     password_file: str = setting(

@@ -16,7 +16,7 @@ class ProviderMachineState(StrEnum):
     RUNNING = "running"
     STOPPED = "stopped"  # powered off; the disk is kept, and the provider can start the machine
     GONE = "gone"
-    UNKNOWN = "unknown"  # any other state
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +27,13 @@ class ProviderMachine:
     address: str = ""  # IP address; empty: not known yet
     tags: Mapping[str, str] = field(default_factory=dict)
     host_key: str = ""  # ssh host key as in known_hosts, without the host; empty: unknown
-    created: datetime | None = None  # time of creation; None: unknown
+    created: datetime | None = None
 
     def has_owner_tag_of_cluster(self, cluster: str) -> bool:
-        """Say whether the machine's owner tag names the given cluster."""
         return bool(cluster) and self.tags.get(OWNER_TAG) == cluster
 
     @property
     def pool(self) -> str:
-        """The pool that the machine was created for; empty without a pool tag."""
         return self.tags.get(POOL_TAG, "")
 
 
@@ -58,7 +56,7 @@ class MachineToJoinCell:
     resources: tuple[tuple[str, str], ...] = ()  # complex_values of the host
     hostgroups: tuple[str, ...] = ("@allhosts",)
     queues: tuple[str, ...] = ()  # cluster queues in which the host gets slots of its own; empty: none
-    is_filled_last: bool = False  # whether the scheduler fills this host last
+    is_filled_last: bool = False
     closed: frozenset[str] = frozenset()  # queues that are disabled on all hosts, and therefore on this host
 
 
@@ -66,7 +64,7 @@ class MachineToJoinCell:
 class HostCheckBeforeRemoval:
     is_idle: bool  # outside best-effort and transfer queues, no task runs and no slot is reserved
     is_closed: bool  # all queues of the host are disabled by hand
-    is_listed: bool = True  # the cell has the host
+    is_listed: bool = True
 
 
 class ElasticNodeState(Enum):
@@ -101,7 +99,7 @@ class ElasticNode:
     name: str
     state: ElasticNodeState = ElasticNodeState.READY
     up_since: datetime | None = None  # time at which the machine started; None: unknown
-    since: datetime | None = None  # start of the present state; None: unknown
+    since: datetime | None = None
     idle_since: datetime | None = None  # start of the idle time; None: busy or unknown
     pool: str = ""
     group: str = ""  # node group; all parts of a parallel task run in one node group
@@ -109,7 +107,7 @@ class ElasticNode:
     is_unreachable: bool = False  # no provider lists the machine, or no provider can destroy the machine
     is_drained: bool = False  # an administrator has requested that no more tasks start on the node
     failed_at: datetime | None = None  # time of the last failed boot; None: the last boot succeeded
-    has_machine: bool = False  # a provider created a machine for the node
+    has_machine: bool = False
 
     @property
     def counts_towards_limits(self) -> bool:
@@ -118,7 +116,6 @@ class ElasticNode:
 
     @property
     def is_failed_with_machine(self) -> bool:
-        """Whether the node has failed and its machine may still exist."""
         return self.state is ElasticNodeState.FAILED and self.has_machine
 
 
@@ -187,7 +184,7 @@ class BalancerOwnedNode:
     name: str
     pool: str
     state: ElasticNodeState
-    since: datetime  # start of the present state
+    since: datetime
     machine: str = ""  # the provider's machine id; empty: not known yet
     address: str = ""
     host_key: str = ""
@@ -195,7 +192,7 @@ class BalancerOwnedNode:
     idle_since: datetime | None = None
     step: HostJoinStep = HostJoinStep.NONE
     cause: NodeStateCause = NodeStateCause.NONE
-    is_kept: bool = False  # an administrator forbids the node's removal
+    is_kept: bool = False
 
     @property
     def as_elastic_node(self) -> ElasticNode:
@@ -225,13 +222,13 @@ class AdministratorNodeRequestKind(StrEnum):
 
 
 class BalancerNodeAct(Enum):
-    CREATE = "create"  # create the node's machine
+    CREATE = "create"
     JOIN = "join"  # add the node to the cell, in one or several rounds
     REMOVE = "remove"  # disable the node's queues; remove the node if it is still idle
     EVICT = "evict"  # remove from the cell a node that is dead or has never joined
     DESTROY = "destroy"  # destroy the node's machine, and leave the cell unchanged
     REST = "rest"  # disable the host's queues; power the host off if it is still idle
-    WAKE = "wake"  # power the host on
+    WAKE = "wake"
     OPEN = "open"  # enable the host's queues again
     STOP = "stop"  # power off a host that failed to boot, or that is still on
 
@@ -248,12 +245,10 @@ class DueNodeAct:
 
     @property
     def is_act_or_deletion(self) -> bool:
-        """Whether an act is due or the node is deleted from the state file."""
         return self.act is not None or self.is_over
 
     @property
     def act_in_words(self) -> str:
-        """The act in a few words, for the log and the journal."""
         act = self.act.value if self.act else "forget" if self.is_over else self.node.state.value
         return f"{act} {self.node.name}" + (f": {self.node.cause}" if self.node.cause else "")
 
@@ -281,13 +276,13 @@ class BalancerNodesSnapshot:
     providers: Mapping[str, str] = field(default_factory=dict)  # provider names, by pool
     switched: frozenset[str] = frozenset()  # pools of the site's own hosts, which are only powered on and off
     released: frozenset[str] = frozenset()  # pools of hosts that the balancer no longer powers on and off
-    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tags, by short host name
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # when each missing machine disappeared from the provider's list, by node key
     unlisted: Mapping[str, datetime] = field(default_factory=dict)
     # time at which each silent execution daemon fell silent, by key of the node or host
     silent: Mapping[str, datetime] = field(default_factory=dict)
-    last_round: datetime | None = None  # time of the previous round; None: the first round
-    is_unready: bool = False  # True: because too many hosts are silent, no silent node is removed
+    last_round: datetime | None = None
+    is_unready: bool = False  # True: too many hosts are silent, so no silent node is removed
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
     # addresses of machines without a node, as the balancer's host resolves their names
     addresses: Mapping[str, str] = field(default_factory=dict)
@@ -303,5 +298,5 @@ class BalancerNodesSnapshot:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFailureRecord:
     failures: int = 0  # consecutive boot failures
-    failed_at: datetime | None = None  # the last boot failure
-    no_capacity_at: datetime | None = None  # the last refusal for lack of capacity
+    failed_at: datetime | None = None
+    no_capacity_at: datetime | None = None

@@ -6,7 +6,7 @@ from enum import Enum, StrEnum
 
 from gridbridge.model.elastic.standby_and_wake_plan import STANDBY
 
-NO_NODE = -1  # node index that stands for no secondary node
+NO_NODE = -1  # node index of a missing secondary node
 
 
 class GanetiDiskMirroring(Enum):
@@ -36,7 +36,6 @@ class GanetiDiskTemplate(StrEnum):
 
     @property
     def uses_disk_of_node(self) -> bool:
-        """Whether the disks use disk space of the instance's node."""
         return self in (GanetiDiskTemplate.DRBD, GanetiDiskTemplate.PLAIN)
 
 

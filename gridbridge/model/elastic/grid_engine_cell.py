@@ -25,8 +25,8 @@ GROUP = "@"  # first character of a group's name in a user list
 class JobAccessIdentity:
     """The facts about a job that access lists check; an unknown fact never excludes the job."""
 
-    owner: str = ""  # user name of the job's owner; empty: unknown
-    group: str = ""  # the owner's Unix group; empty: unknown
+    owner: str = ""
+    group: str = ""
     project: str | None = None  # the job's project; empty: no project; None: unknown
     checkpoint: str = ""  # checkpointing environment; empty: none or unknown
 
@@ -39,7 +39,6 @@ class GridEngineUserList:
     is_access: bool = True  # False: a department, which admits nobody to a queue
 
     def contains_owner_or_group(self, identity: JobAccessIdentity) -> bool:
-        """Say whether the owner or group of a job is in the list."""
         return identity.owner in self.entries or (bool(identity.group) and f"{GROUP}{identity.group}" in self.entries)
 
     def may_contain_job_owner(self, identity: JobAccessIdentity) -> bool:
@@ -61,12 +60,10 @@ class QueueAccessLists:
 
     @property
     def depends_on_job_owner(self) -> bool:
-        """Whether access depends on the owner of a job."""
         return bool(self.users or self.barred_users)
 
     @property
     def depends_on_job_project(self) -> bool:
-        """Whether access depends on the project of a job."""
         return bool(self.projects or self.barred_projects)
 
     def refused_user_or_project(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> str:
@@ -183,13 +180,11 @@ class CellQueue:
 
     @property
     def access_lists_on_all_hosts(self) -> tuple[QueueAccessLists, ...]:
-        """The access lists of the queue, on all hosts and on single hosts or host groups."""
         lists = ((key, value) for key, value in self.varying if key in ACCESS)
         own = (parse_access_lists({key: text}) for key, value in lists for _, text in value.others)
         return (self.access, *own)
 
     def with_values_of_host(self, host: str, groups: Container[str]) -> "CellQueue":
-        """Return the queue with the values that apply on one host."""
         if not self.varying:
             return self
         return parse_cell_queue(self.name, {name: value.value_at_host(host, groups) for name, value in self.varying})
@@ -230,12 +225,12 @@ class CellConfiguration:
     parts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # host groups inside a host group, by outer group
     queues: Mapping[str, CellQueue] = field(default_factory=dict)
     deferred: frozenset[int] = frozenset()  # jobs whose start time is in the future
-    # largest allowed number of running tasks, by number of the array job
+    # limit of running tasks, by array job number
     caps: Mapping[int, int] = field(default_factory=dict)
     promised: Mapping[str, int] = field(default_factory=dict)  # reserved slots, by QUEUE@HOST
     user_lists: Mapping[str, GridEngineUserList] = field(default_factory=dict)
     projects: Mapping[int, str] | None = None  # project of each job, by job number; None: not queried
-    owners_groups: Mapping[int, str] = field(default_factory=dict)  # Unix group of the job's owner, by job number
+    owners_groups: Mapping[int, str] = field(default_factory=dict)
     checkpoints: Mapping[int, str] = field(default_factory=dict)  # checkpointing environment of each job, by job number
 
     def full_resource_name(self, resource: str) -> str:
@@ -247,7 +242,6 @@ class CellConfiguration:
         return frozenset(name for name, hosts in self.groups.items() if host in hosts)
 
     def add_enclosing_groups(self, groups: Set[str]) -> frozenset[str]:
-        """Return the given host groups with all enclosing host groups."""
         return frozenset(groups | {name for name, inner in self.parts.items() if inner & groups})
 
     def countable_consumables(self, values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -286,7 +280,7 @@ TRUE = ("TRUE", "true", "1")  # how qstat shows a requested boolean (complex(5))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellExecutionHost:
     name: str
-    load: float | None = None  # load of the host; None: the execution daemon reports no load
+    load: float | None = None  # None: the execution daemon reports no load
     left: tuple[tuple[str, str], ...] = ()  # free amounts of consumables, by name
     values: tuple[tuple[str, str], ...] = ()  # values of resources that are not consumable, by name
 
@@ -311,7 +305,7 @@ class CellQueueInstance:
     state: QueueInstanceState
     running: tuple[int, ...] = ()  # slots of each task that runs or starts in the queue instance
     is_taken: bool = False  # a running task uses the host exclusively
-    begun: tuple[RunningTaskGroup, ...] = ()  # running tasks by owner and job name
+    begun: tuple[RunningTaskGroup, ...] = ()
     promised: int = 0  # slots of present and future advance reservations
 
     @property
@@ -321,12 +315,10 @@ class CellQueueInstance:
 
     @property
     def has_tasks_or_reserved_slots(self) -> bool:
-        """Whether the queue instance has running tasks, starting tasks or reserved slots."""
         return bool(self.running or self.used or self.reserved or self.promised)
 
     @property
     def free_slots(self) -> int:
-        """The number of slots of the queue instance that a job can use now."""
         return 0 if self.state.facts else max(0, self.total - self.used - self.reserved)
 
 
@@ -345,7 +337,6 @@ class TaskResourceRequests:
 
     @property
     def requests_besteffort_queues(self) -> bool:
-        """Whether the task requests best-effort queues, in which tasks are preempted."""
         return any(name == BEST_EFFORT and text in TRUE for name, text in self.requests)
 
 
@@ -360,15 +351,14 @@ class WaitingJobGroup:
     first_since: datetime | None  # submission time of the first job in the scheduler's list
     oldest_since: datetime | None  # submission time of the oldest job; None: unknown
     capped: int = 0  # number of tasks that wait because of the limit -tc of qsub(1)
-    is_deferred: bool = False  # the jobs' start time is in the future
-    is_dependent: bool = False  # the jobs wait for the end of other jobs
+    is_deferred: bool = False
+    is_dependent: bool = False
     is_inner: bool = False  # the jobs run inside a container job of OAR: oarsub -t inner=JOB
-    is_campaign: bool = False  # the jobs are tasks of campaigns
+    is_campaign: bool = False
     kinds: tuple[tuple[str, str, int], ...] = ()  # owner, job name and number of tasks, for each job name in the group
 
     @property
     def lowest_job_number(self) -> int:
-        """The lowest job number of the group."""
         return min(self.jobs)
 
     @property

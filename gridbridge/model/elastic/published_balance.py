@@ -9,8 +9,8 @@ from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, PoolFailur
 from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 
 BEGINNING = AccountingFilePosition()
-COUNTED, OLD_SHARE = 100, 0.5  # once 100 runs are counted, the next run halves the weight of these runs
-MOST_NAMES = 2000  # at most this many pairs of owner and job name with a stored run time
+COUNTED, OLD_SHARE = 100, 0.5  # after 100 counted runs, the next run halves their weight
+MOST_NAMES = 2000  # limit of pairs of owner and job name with stored run times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +47,6 @@ class LearntTaskRunTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentlyEndedTasks:
-    """The recently ended tasks, and the position up to which the accounting file was read."""
-
     place: AccountingFilePosition = BEGINNING
     minutes: tuple[TasksEndedInMinute, ...] = ()  # sorted by time
     runs: tuple[LearntTaskRunTime, ...] = ()  # learnt run times; the name whose tasks ended most recently is last
@@ -87,7 +85,7 @@ class PublishedBalancerFigures:
     cluster: str
     at: datetime  # time of the last round, successful or not
     seen_at: datetime | None = None  # time of the last round that could read the whole cell
-    took_s: float = 0.0  # duration of the last round in seconds
+    took_s: float = 0.0
     trouble: str = ""  # why the last round could not read the cell; empty: the cell was read
     sentence: str = ""
     is_acting: bool = False  # whether the balancer may change nodes; False: dry run
@@ -99,8 +97,8 @@ class PublishedBalancerFigures:
     longest_wait_s: float = 0.0
     min_nodes: int = 0
     max_nodes: int = 0
-    cost_hour: float = 0.0  # cost per hour of all present nodes
-    cost_month: float = 0.0  # cost of this month until now
+    cost_hour: float = 0.0
+    cost_month: float = 0.0
     nodes: tuple[PublishedNodeCount, ...] = ()
     pools: tuple[PublishedPoolNodeCounters, ...] = ()
     refused: tuple[PublishedNewNodeRefusalCount, ...] = ()

@@ -25,7 +25,7 @@ class ReplayExclusionReason(StrEnum):
     PART = "a part of another task"
     CANCELLED = "cancelled before they started"
     TOO_WIDE = "wider than the largest cluster"
-    OUTSIDE = "submitted outside the time asked for"
+    OUTSIDE = "submitted outside the requested time"
     UNEXPLAINED = "waited though slots were free"
 
 
@@ -33,7 +33,7 @@ class WorkloadLineFault(StrEnum):
     FORM = "no known form"
     FIELDS = "a wrong number of fields"
     END = "an end before the start"
-    TIMES = "times that no task has"
+    TIMES = "impossible times"
     SLOTS = "no slots"
     LENGTH = "more than 1 MiB"
 
@@ -43,7 +43,7 @@ class RecordedReplayTask:
     submitted_s: float  # seconds since 1970
     run_s: float
     slots: int = 1
-    waited_s: float = 0.0  # recorded waiting time
+    waited_s: float = 0.0
     owner: str = ""
     name: str = ""
     is_explained: bool = True  # a lack of slots can explain the recorded waiting time
@@ -63,10 +63,10 @@ class RecordedWorkload:
 class ReplayNodePropertiesAndPrices:
     max_nodes: int = 20
     min_nodes: int = 1
-    slots: int = 8  # slots per node
+    slots: int = 8
     boot_s: float = 300.0
     price: float = 1.0  # price per node and hour
-    watts: float = 300.0  # power of a powered-on node
+    watts: float = 300.0
     is_spread: bool = False  # True: tasks go to the node with the most free slots; False: to the node with the fewest
 
 
@@ -81,8 +81,6 @@ class ReplayPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayClusterState:
-    """The numbers of nodes and waiting tasks in a replay after a change."""
-
     at_s: float
     nodes: int  # powered-on nodes, booting nodes included
     waiting: int
@@ -96,7 +94,7 @@ class PolicyReplayResult:
     wait_mean_s: float
     wait_p50_s: float
     wait_p95_s: float
-    beyond_mean_s: float  # mean of the waiting times after subtraction of a node's boot time
+    beyond_mean_s: float  # mean waiting time beyond a node's boot time
     late: int  # number of tasks that waited longer than a minute
     node_hours: float  # sum of the hours of all nodes, each from request to removal
     paid_hours: float  # node hours rounded up to whole billing units

@@ -19,7 +19,7 @@ class OarRequestedPowerState(StrEnum):
 class OarPowerRequest:
     """One call of OAR's energy-saving hook."""
 
-    file: str  # name of the request file
+    file: str
     at_s: float  # time at which the request was written, in seconds since 1970
     wish: OarRequestedPowerState
     hosts: tuple[str, ...]
@@ -31,9 +31,7 @@ STANDBY_AUTO = "htools:standby:auto"  # the only tag that a squeeze writes and r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostTagsAndMovableTasks:
-    """The tags of hosts, and the running tasks that can be rescheduled to other hosts."""
-
-    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by short host name
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tags, by short host name
     # requests of the reschedulable tasks, by host
     movable: Mapping[str, tuple[TaskResourceRequests, ...]] = field(default_factory=dict)
 
@@ -53,12 +51,12 @@ def has_standby_tag(host: str, tags: Mapping[str, tuple[str, ...]]) -> bool:
 
 
 class StandbyOrWakePlanCause(Enum):
-    LACKING = "lacking"  # less capacity is free than the minimal reserve
+    LACKING = "lacking"  # free capacity is below the minimal reserve
     ASKED = "asked"  # waiting tasks need hosts, and some hosts may be woken
-    PLENTY = "plenty"  # more capacity is free than the target reserve
+    PLENTY = "plenty"  # free capacity is above the target reserve
     BETWEEN = "between"  # no change of hosts is needed
     NO_STANDBY = "no standby"  # hosts are needed, and none may be woken
-    FULL = "full"  # hosts are needed, and the largest number of nodes is reached
+    FULL = "full"  # hosts are needed, and the number of nodes is at its limit
     NO_MAXIMUM = "no maximum"  # max_nodes is not set
     UNREADY = "unready"  # too many hosts are silent or in error
 
@@ -90,7 +88,7 @@ class StandbyOrWakePlan:
 class StandbyOrWakeStepKind(Enum):
     DRAIN = "drain"  # disable the host's queues, and check again that the host is idle
     TAG = "tag"  # add a standby tag if the host has none
-    STOP = "stop"  # power the host off
+    STOP = "stop"
     START = "start"  # power the host on, and wait for its execution daemon
     OPEN = "open"  # enable the host's queues
     UNTAG = "untag"  # remove the tag that a squeeze wrote

@@ -11,14 +11,14 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 
 DATASET_NAME = ConfigTextFormat(
     holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}").fullmatch,
-    right="letters, digits, _ . + and -, a letter or digit first, at most 100",
+    right="at most 100 letters, digits, _ . + and -, a letter or digit first",
 )
-DIGEST = 64  # hexadecimal digits of a SHA-256 checksum
+DIGEST = 64  # number of hexadecimal digits of a SHA-256 checksum
 BETWEEN = "  ./"  # separator of checksum and relative file name in a line of sha256sum(1)
-REPLICA_MARK = ".gridbridge.replica"  # file in each replica with the dataset's name and checksum
-MOST_NAMED = 2  # maximal number of differing files that a message names
+REPLICA_MARK = ".gridbridge.replica"  # this file in each replica has the dataset's name and checksum
+MOST_NAMED = 2  # a message names at most this many differing files
 
-Sums = Mapping[str, str]  # relative file name: checksum
+Sums = Mapping[str, str]  # maps a relative file name to its checksum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +27,10 @@ class DatasetReplica:
 
     storage: str
     size_bytes: int
-    is_whole: bool  # every checksum matched at the last read
+    is_whole: bool  # whether every checksum matched when the replica was last read
     checked_at: datetime
-    why: str = ""  # why the replica is not whole
-    is_away: bool = False  # the last check could not reach the storage area or the replica
+    why: str = ""
+    is_away: bool = False  # whether the last check failed to reach the storage area or the replica
 
     @property
     def is_whole_now(self) -> bool:
@@ -50,7 +50,7 @@ class Dataset:
     sha256: str
     wished: int
     replicas: tuple[DatasetReplica, ...] = ()
-    may_move: bool = True  # replicas may move to even out disk usage
+    may_move: bool = True  # whether replicas may be moved to even out disk usage
     begun: tuple[str, ...] = ()  # storage areas with an unfinished copy
 
     @property
@@ -88,7 +88,7 @@ class ServiceReplicaActInOwnerFile:
     at: datetime
     target: str = ""  # storage area of the new replica; empty if a replica is only removed
     source: str = ""  # storage area of the removed replica; empty if a replica is only made
-    why: str = ""  # why the copy, move or removal failed
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +148,9 @@ def printable_file_name(name: str) -> str:
 class DelegatedDataset:
     uid: int
     owner: str
-    file: str  # file of the delegation, in the folder of campaign files
+    file: str  # name of the delegation's file in the folder of campaign files
     dataset: Dataset
-    is_busy: bool = False  # a user's command is changing the dataset
+    is_busy: bool = False  # whether a user's command is changing the dataset
 
     @property
     def name(self) -> str:
@@ -162,14 +162,14 @@ class DelegatedDataset:
 class ServiceReplicaAct:
     """A copy, move or removal of a replica by the service, successful or not."""
 
-    token: str = ""  # key in the state file
+    token: str = ""  # key of the action's row in the state file
     dataset: str  # OWNER/NAME
     target: str = ""  # storage area of the new replica; empty if a replica is only removed
     source: str = ""  # storage area of the removed replica; empty if a replica is only made
     size_bytes: int = 0
     began_at: datetime
     ended_at: datetime | None = None  # None: the action still runs, or was killed
-    why: str = ""  # why the copy, move or removal failed
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,4 +179,4 @@ class DatasetStorageSnapshot:
     areas: tuple[MeasuredStorageArea, ...] = ()
     drained: frozenset[str] = frozenset()  # names of drained clusters and storage areas
     carried: tuple[ServiceReplicaAct, ...] = ()  # recent and running actions on replicas
-    leaving: frozenset[tuple[str, str]] = frozenset()  # OWNER/NAME and area of replicas to remove
+    leaving: frozenset[tuple[str, str]] = frozenset()  # (OWNER/NAME, storage area) of each replica to remove

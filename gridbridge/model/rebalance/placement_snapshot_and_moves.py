@@ -13,7 +13,7 @@ from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer_name import parse_transfer_name
 
-AHEAD = timedelta(minutes=1)  # tolerated lead of another host's clock
+AHEAD = timedelta(minutes=1)  # another host's clock may be ahead by this much
 STUCK = timedelta(minutes=15)  # a move that takes longer no longer counts as under way
 NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -48,8 +48,8 @@ class PlacementTaskState(StrEnum):
     WAITING = "waiting"
     RUNNING = "running"
     MOVING = "moving"
-    BUSY = "busy"  # the owner's command is changing the dataset
-    STAYING = "staying"  # the task may not move, for a TaskNotMovedReason
+    BUSY = "busy"
+    STAYING = "staying"  # the task may not move; a TaskNotMovedReason says why
     UNKNOWN = "unknown"
 
 
@@ -77,7 +77,7 @@ class PlacementHost:
     slots: int = 1
     mean_active: float = 0.0  # recent mean share of used slots, 0 to 1
     zone: str = ""  # a task's replicas are placed in different zones as far as possible
-    is_shared: bool = False  # the disk also has files that are no replicas
+    is_shared: bool = False  # whether the disk also has files other than replicas
     room: int | None = None  # slots that further tasks may use; None: no limit
 
     @property
@@ -96,10 +96,10 @@ class PlacementJobOrDataset:
     """A job to rebalance: a campaign, a transferred array job, or a dataset."""
 
     name: str
-    is_autobalanced: bool = True  # the owner lets automatic rounds move the job
-    replicas: int = 0  # number of replicas wanted of each task, besides the main copy
+    is_autobalanced: bool = True  # whether the owner lets automatic rounds move the job
+    replicas: int = 0  # wanted number of replicas of each task, not counting the main copy
     last_run: datetime | None = None
-    max_per_host: int | None = None  # limit of the job's tasks and replicas on one host
+    max_per_host: int | None = None  # largest number of the job's tasks and replicas on one host
     hosts: frozenset[str] | None = None  # hosts allowed for the job's tasks; None: any host
     resting: frozenset[str] = frozenset()  # hosts barred because an action on the job failed there recently
     away: frozenset[str] = frozenset()  # hosts barred because of unreadable replicas of the job
@@ -118,9 +118,9 @@ class PlacementTask:
     replicas: tuple[str, ...] = ()  # hosts of the other replicas, sorted by name
     spoilt: tuple[str, ...] = ()  # hosts of damaged or replaced replicas
     lost: tuple[str, ...] = ()  # lost hosts that held a whole replica
-    has_original: bool = False  # the dataset's original can be copied if no replica is readable
-    slots: int = 1  # slots that the task uses or needs
-    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # reason of the state STAYING
+    has_original: bool = False  # whether the dataset's original can be copied if no replica is readable
+    slots: int = 1
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task in state STAYING is not moved
 
     def __post_init__(self) -> None:
         """Sort the replicas by host name, because plans use the first and the last replica."""
@@ -141,9 +141,9 @@ class PlacementTask:
 class RecentPlacementMoveTimes:
     """The times of the last moves to each host, and of the last rebalancing of each job."""
 
-    hosts: Mapping[str, datetime] = field(default_factory=dict)  # time of each host's last new task
-    replicated: Mapping[str, datetime] = field(default_factory=dict)  # time of each host's last new replica
-    jobs: Mapping[str, datetime] = field(default_factory=dict)  # time of each job's last rebalancing
+    hosts: Mapping[str, datetime] = field(default_factory=dict)  # when each host last got a task
+    replicated: Mapping[str, datetime] = field(default_factory=dict)  # when each host last got a replica
+    jobs: Mapping[str, datetime] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,10 +167,10 @@ class CampaignTaskAtCluster:
     place: int
     cluster: str
     slots: int
-    is_waiting: bool  # the task has waited for least_wait_s, and is not held or being moved
+    is_waiting: bool  # whether the task has waited for least_wait_s, and is neither held nor being moved
     is_running: bool = False
     is_moving: bool = False
-    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that has started or is held is not moved
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why the task is not moved if it has started or is held
 
     @property
     def job_and_task_number(self) -> tuple[str, int]:
@@ -186,10 +186,10 @@ class TransferredTask:
     uid: int
     cluster: str
     slots: int
-    is_waiting: bool  # the task has waited for least_wait_s, and can be recalled to the home cluster
+    is_waiting: bool  # whether the task has waited for least_wait_s, and can be recalled to the home cluster
     is_running: bool = False
     is_moving: bool = False
-    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that has started or is held is not moved
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why the task is not moved if it has started or is held
     target: str = ""
 
     @property
@@ -202,23 +202,23 @@ class TransferredTask:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksObservedAtClusters:
     now: datetime
-    answers: Mapping[str, ClusterSnapshot | None]  # cluster: its last answer; None: no answer
+    answers: Mapping[str, ClusterSnapshot | None]  # last answer of each cluster; None: no answer
     campaigns: tuple[Campaign, ...] = ()
     tasks: tuple[CampaignTaskAtCluster, ...] = ()
     away: tuple[TransferredTask, ...] = ()
     staying: frozenset[str] = frozenset()  # transferred jobs that automatic rounds don't move
     reached: frozenset[str] = frozenset()  # clusters where a transferred task may start
-    unsent: Mapping[int, int] = field(default_factory=dict)  # campaign: number of its unsent tasks
-    closed: frozenset[tuple[int, str]] = frozenset()  # (campaign, cluster that is closed to this campaign)
+    unsent: Mapping[int, int] = field(default_factory=dict)  # number of unsent tasks of each campaign
+    closed: frozenset[tuple[int, str]] = frozenset()  # pairs of a campaign and a cluster closed to it
     drained: frozenset[str] = frozenset()
-    dead: frozenset[str] = frozenset()  # clusters without an answer for a long time
+    dead: frozenset[str] = frozenset()
     recent: RecentPlacementMoveTimes = field(default_factory=RecentPlacementMoveTimes)
 
 
 class PlacementMoveKind(StrEnum):
     LIVE = "live"  # the main copy moves to `target`, or the replica at `target` becomes the main copy
     REPLICA = "replica"  # a replica moves to `target`, or a new replica is copied from `source`
-    DELETE = "delete"  # the replica at `source` is removed
+    DELETE = "delete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ class RebalanceRoundKind(StrEnum):
 LONGEST_ROUND = {
     RebalanceRoundKind.TASKS: timedelta(minutes=30),
     RebalanceRoundKind.DATASETS: timedelta(hours=3),
-    RebalanceRoundKind.READING: timedelta(hours=26),  # one hour in which verifications begin; a day for the last
+    RebalanceRoundKind.READING: timedelta(hours=26),  # verifications begin for one hour; the last may take a day
 }
 WORDS = {
     RebalanceRoundKind.TASKS: "round about tasks",

@@ -29,36 +29,36 @@ class RebalanceSection:
         "", 1, 100,
     )  # fmt: skip
     other_extreme: float = setting(
-        0.2, "the part of all hosts considered for exchange with a heavy or light host", "", 0.01, 1
+        0.2, "the part of all hosts that may exchange tasks with a heavy or light host", "", 0.01, 1
     )
     min_free_bytes: int = setting(
-        20 * GB, "the free disk that a host must exceed to receive a task or replica", "bytes", 0, 10**18
+        20 * GB, "a host with at most this free disk receives no task or replica", "bytes", 0, 10**18
     )
     full_free_bytes: int = setting(
         10 * GB,
-        "the free disk at or below which a host is full, and tasks and replicas leave the host",
+        "a host with at most this free disk is full: tasks and replicas leave the host",
         "bytes",
         0,
         10**18,
     )
     least_wait_s: float = setting(60.0, "the least waiting time of a task that is moved", "s", 0, 86400)
     active_s: float = setting(86400.0, "how long after its last run a job counts as active", "s", 0, 31536000)
-    host_rest_s: float = setting(180.0, "the pause before a host that received a task gets the next", "s", 0, 31536000)
+    host_rest_s: float = setting(180.0, "the pause between two tasks that a host receives", "s", 0, 31536000)
     replicated_rest_s: float = setting(
         900.0, "how long a host offers only half of its free disk after receiving a replica",
         "s", 0, 31536000,
     )  # fmt: skip
     job_rest_s: float = setting(43200.0, "the pause before a job is rebalanced again", "s", 0, 31536000)
     sibling_weight: float = setting(
-        40.0, "the load that each of a job's tasks on a host adds when a host is chosen for the job", "", 0, 1000
+        40.0, "when a host is chosen for a job: the load that each task of the job on a host adds", "", 0, 1000
     )
     active_weight: float = setting(30.0, "the weight of used slots in a host's load", "", 0, 1000)
     disk_weight: float = setting(70.0, "the weight of used disk in a host's load", "", 0, 1000)
     moves_from_failed: int = setting(
-        6, "the most tasks or replicas on their way from failed hosts at once", "copies", 1, 100000
+        6, "the most tasks or replicas that leave failed hosts at the same time", "copies", 1, 100000
     )
     moves_from_full: int = setting(
-        2, "the most tasks or replicas on their way from full hosts at once", "copies", 1, 100000
+        2, "the most tasks or replicas that leave full hosts at the same time", "copies", 1, 100000
     )
     copies_at_once: int = setting(4, "the most replicas that a round copies at once", "copies", 1, 1000)
     verify_every_s: float = setting(86400.0, "how long after its last check a replica is read again", "s", 0, 31536000)
@@ -74,8 +74,8 @@ class StorageAreaSection:
         0, "the most bytes of an account in the area; 0: the filesystem's size", "bytes", 0, 10**18
     )
     bwlimit_kib_per_s: int = setting(0, "the highest rate of copies into the area; 0: no limit", "KiB/s", 0, 10**9)
-    copies_at_once: int = setting(2, "the most copies of a user into the storage area at once", "copies", 1, 1000)
-    drained: bool = setting(False, "whether the area gets no replica, and the area's replicas move to other areas", "")
+    copies_at_once: int = setting(2, "the most simultaneous copies of a user into the area", "copies", 1, 1000)
+    drained: bool = setting(False, "whether the area is emptied: no new replica, and present replicas move away", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class MeasuredStorageArea:
     storage: str
     cluster: str
     size_bytes: int = 0
-    free_bytes: int = 0  # free bytes for gridbridge, within `max_bytes`
+    free_bytes: int = 0  # free bytes that gridbridge may use; `max_bytes` limits them
     begun_bytes: int = 0
     is_read_only: bool = False
-    fault: str = ""  # why the area is unusable; empty: the area is usable
+    fault: str = ""

@@ -47,9 +47,9 @@ class SetupEditVerb(StrEnum):
 class SetupEdit:
     verb: SetupEditVerb
     cell: str = ""  # cluster name in gridbridge.toml; empty: this host
-    kind: str = ""  # object kind: queue, exechost; for ADMIT: manager, operator, submit, admin
+    kind: str = ""  # kind of object, such as queue or exechost; for ADMIT: manager, operator, submit or admin
     name: str = ""  # for SHELL: the removed object, or empty for a section of gridbridge.toml
-    attribute: str = ""  # for ADD_QUEUE: the copied queue; empty: the cell's template
+    attribute: str = ""  # for ADD_QUEUE: the queue to copy; empty: copy the cell's template
     value: str = ""  # for ADD_QUEUE: one attribute in each line; for SHELL: the command line
 
     @staticmethod
@@ -100,7 +100,6 @@ class CheckFinding:
 
     @staticmethod
     def weakness_finding(item: str, found: str, right: str = "", *mend: SetupEdit, hint: str = "") -> "CheckFinding":
-        """Return a finding about a common weakness, with the edits that remove the weakness."""
         return CheckFinding(item=item, state=FindingSeverity.NOTE, found=found, right=right, mend=mend, hint=hint)
 
     @staticmethod
@@ -133,7 +132,6 @@ class QconfComplexRow:
 
     @property
     def qconf_line(self) -> str:
-        """The complex as a line in the format of qconf(1)."""
         first = (self.name, self.shortcut, self.type, self.relation)
         return " ".join((*first, self.requestable, self.consumable, self.default, self.urgency))
 
@@ -145,19 +143,18 @@ class CellQconfSettings:
     queues: Mapping[str, QconfSettings]
     environments: Mapping[str, QconfSettings]  # parallel environments, sge_pe(5)
     scheduler: QconfSettings
-    common: QconfSettings  # the global sge_conf(5)
-    host: QconfSettings | None = None  # the transfer host's sge_conf(5); None: the host has none
+    common: QconfSettings  # the global configuration (sge_conf(5))
+    host: QconfSettings | None = None  # the transfer host's own configuration (sge_conf(5)); None: it has none
     exec_hosts: Mapping[str, QconfSettings]  # host_conf(5) of the transfer host and of `global`
     operators: tuple[str, ...] = ()
     managers: tuple[str, ...] = ()
     submit_hosts: tuple[str, ...] = ()
     admin_hosts: tuple[str, ...] = ()
     host_groups: tuple[str, ...] = ()
-    user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # members of each userset
+    user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @staticmethod
     def settings_with_only_master(master: str, environments: Mapping[str, QconfSettings]) -> "CellQconfSettings":
-        """Return settings with only a master host and parallel environments."""
         return CellQconfSettings(
             master=master, complexes={}, queues={}, environments=environments, scheduler={}, common={}, exec_hosts={}
         )
@@ -174,11 +171,11 @@ class TransferQueuePlan:
     queue: str
     host: str
     slots: int
-    pending_limit: int  # number of waiting remote jobs that closes the queue; 0: no number closes the queue
+    pending_limit: int  # this number of waiting remote jobs closes the queue; 0: never
     service_account: str = "gridbridge"
     has_operators: bool = True  # whether the remote cluster has operators; OAR has none
     remote_usage: bool = True  # whether the epilog, as root, adds the remote job's usage to the local job
-    far_account: str = ""  # service's account at a remote host; empty: the remote cluster is not reached by ssh
+    far_account: str = ""  # service's account on the ssh host; empty: the cluster is not reached by ssh
     renamed: Mapping[str, str] = field(default_factory=dict)  # remote name of each home parallel environment
     rejected: Mapping[str, str] = field(default_factory=dict)  # unusable parallel environments, each with the reason
     resources: tuple[str, ...] = ()  # resources that [map] names and a job can request
@@ -194,14 +191,12 @@ class TransferQueuePlan:
 class RunningExecd:
     pid: int
     program: str
-    unit: str = ""  # systemd unit; empty: started by hand
+    unit: str = ""  # name of the systemd unit; empty: the program was started by hand
     age_s: float = inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferSetupSituation:
-    """The input of set-up decisions about a transfer queue."""
-
     wanted: TransferQueuePlan
     home: CellQconfSettings
     away: CellQconfSettings
@@ -219,9 +214,9 @@ class BestEffortCellFacts:
     complexes: Mapping[str, QconfComplexRow]
     queues: Mapping[str, QconfSettings]
     environments: Mapping[str, QconfSettings]  # parallel environments, sge_pe(5)
-    quotas: Mapping[str, str] = field(default_factory=dict)  # text of each sge_resource_quota(5)
+    quotas: Mapping[str, str] = field(default_factory=dict)  # text of each resource quota set (sge_resource_quota(5))
     slots: Mapping[str, Mapping[str, int]]  # slots of each queue on each host
-    # for each consumable that every job uses: hosts that offer the consumable, or `global`
+    # consumables that every job uses, each with the hosts that offer the consumable, or `global`
     taken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -231,4 +226,4 @@ class BestEffortSetupRequest:
 
     cluster: str
     like: str | None = None  # model queue, whose hosts and access lists are copied
-    most: int | None = None  # limit of best-effort queues
+    most: int | None = None  # largest number of best-effort queues

@@ -25,10 +25,10 @@ class PathFacts:
 class FolderFreeSpace:
     """Free bytes and inodes of a folder's filesystem, for users other than root."""
 
-    free_bytes: int | None = None  # free bytes; None: unreadable
+    free_bytes: int | None = None  # None: the number could not be read
     free_files: int | None = None  # free inodes; None: unreadable, or unlimited
-    trouble: str = ""  # error of the last read or write; empty: no error
-    folders: Mapping[str, int] = field(default_factory=dict)  # for each other owner: number of subfolders
+    trouble: str = ""
+    folders: Mapping[str, int] = field(default_factory=dict)  # number of subfolders by owner, without the service's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,28 +44,28 @@ class NonRootWritablePaths:
 class ServiceConfigurationFacts:
     is_same: bool
     for_s: float = 0.0  # seconds since the service began to use its present configuration
-    refused: tuple[str, ...] = ()  # why the service rejects the file on disk; empty: not rejected
+    refused: tuple[str, ...] = ()  # why the service rejects the file on disk; empty: the file is accepted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerProcessFacts:
     is_running: bool | None  # whether a process holds the poller's lock; None: not visible to this user
-    pid: int = 0  # id of the poller's process; 0: no process found
+    pid: int = 0
     age_s: float | None = None  # seconds since the load values were published; None: no load values
-    last_words: str = ""  # last line of the poller's log
+    last_words: str = ""
     values: frozenset[str] = frozenset()  # names of the load values
-    configuration: ServiceConfigurationFacts | None = None  # None: unknown, or no service
+    configuration: ServiceConfigurationFacts | None = None  # None: the facts are unknown, or there is no service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
     version: str = ""
     ahead_s: float | None = None  # how far the qmaster's clock is ahead of this host's clock; None: unknown
-    trouble: str = ""  # why the cluster did not answer; empty: the cluster answered
+    trouble: str = ""
     is_shut: bool = False  # whether the cluster denies ssh access to the calling user
     master: str = ""
     other_port: int = 0  # port that is not in gridbridge.toml, but on which a qmaster answers; 0: none
-    slots: int | None = None  # slots of an OAR server; None: a Grid Engine cell
+    slots: int | None = None  # slots of an OAR server; None for a Grid Engine cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class SshKeyLoginFacts:
     cluster: str
     person: str
     account: str
-    trouble: str = ""  # why the login failed; empty: the login works
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,25 +90,24 @@ class TransferHostFacts:
     service_uid: int  # uid of the service account; 0: no such account
     is_root: bool = True  # whether root runs the check; other users test only their own ssh keys
     paths: Mapping[str, PathFacts]
-    # for each folder: paths that users other than root can change
     trees: Mapping[str, NonRootWritablePaths] = field(default_factory=dict)
-    hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
+    hidden: frozenset[str] = frozenset()  # paths that the user running the check can't see
     closed_to_others: Mapping[str, str] = field(default_factory=dict)  # for each program: parent folder closed to users
     sudoers: str = ""
     import_trouble: str = ""
-    room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)  # free space of each folder
+    room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)
     poller: PollerProcessFacts = PollerProcessFacts(is_running=False)
     cells: Mapping[str, ClusterFacts] = field(default_factory=dict)
     keys: tuple[SshKeyLoginFacts, ...] = ()
-    without_rsync: Mapping[str, str] = field(default_factory=dict)  # for each cluster: host without rsync, or ''
-    stages: Mapping[str, StageDirFacts] = field(default_factory=dict)  # each cluster's stage_dir
-    queues: Mapping[str, QueueInstanceState] = field(default_factory=dict)  # state of each queue instance
+    without_rsync: Mapping[str, str] = field(default_factory=dict)  # a cluster's ssh host if it lacks rsync, else ''
+    stages: Mapping[str, StageDirFacts] = field(default_factory=dict)
+    queues: Mapping[str, QueueInstanceState] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerCellFacts:
     name: str  # cluster name in gridbridge.toml
-    master: str  # host of the qmaster
+    master: str
     managers: tuple[str, ...]
     admin_hosts: tuple[str, ...]
     queue_order: str = ""  # queue_sort_method, sched_conf(5)
@@ -121,20 +120,20 @@ class LastPublishedBalancerRound:
     at: datetime
     is_acting: bool
     sentence: str
-    trouble: str = ""  # why the round could not observe the cluster; empty: no trouble
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerFacts:
-    host: str  # the host that runs the check
+    host: str
     uid: int  # uid of the balancer's account; 0: no such account
     paths: Mapping[str, PathFacts] = field(default_factory=dict)
-    hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
+    hidden: frozenset[str] = frozenset()  # paths that the user running the check can't see
     sudoers: str = ""
     cron: str = ""
     has_unit: bool = False  # whether systemd, instead of cron, runs the balancer
     cell: BalancerCellFacts | None = None  # None: the home cluster is no Grid Engine cell
-    has_fixed_nodes: bool = False  # whether idle nodes are switched off and woken, as in OAR, not deleted
+    has_fixed_nodes: bool = False  # whether idle nodes are switched off, as in OAR, instead of deleted
     may_be_root: bool | None = None  # whether sudo accepts the sudoers line; None: only root can ask sudo
     service_may_too: bool | None = None
-    last: LastPublishedBalancerRound | None = None  # the last round; None: the balancer has made no round
+    last: LastPublishedBalancerRound | None = None  # None: the balancer has made no round yet

@@ -32,7 +32,7 @@ class QueueOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteSection:
-    cluster: str = field(metadata=config_key_metadata("the name of the site and its home cluster", form=CLUSTER_NAME))
+    cluster: str = field(metadata=config_key_metadata("the home cluster's name, also the site's", form=CLUSTER_NAME))
     service_account: str = setting("gridbridge", "the account of gridbridge's service, never root", form=ACCOUNT)
     state: str = setting("sqlite:////var/lib/gridbridge/state.db", "the database of the service state", form=STATE_URL)
     min_uid: int = setting(1000, "the lowest uid of users for whom gridbridge acts", "", 1, MAX_UID)
@@ -46,8 +46,8 @@ class SiteSection:
 class TransferQueueWithClusterLoad:
     queue: str
     cluster: str
-    seq_no: int | None  # present seq_no; None: the queue has different seq_no on different hosts
-    is_heard: bool = True  # whether the remote cluster has answered recently
+    seq_no: int | None  # None: the queue's seq_no differs between hosts
+    is_heard: bool = True
     pending: int = 0  # tasks waiting at the remote cluster
     free_slots: int = 0
     slots: int = 0

@@ -14,7 +14,7 @@ FILE, GRANT = "file", "grant"
 HOME, JOB = "home", "job"  # the two possible holders of a claim
 FENCED = "fenced"  # the remote job ended because nobody could tell who had the right to run
 MAX_TOKEN = 64
-CLAIMS_FOLDER = "claims"  # folder of claim files, below the spool folder
+CLAIMS_FOLDER = "claims"
 CLAIMS_FOLDER_NOT_OWNED_BY_SERVICE = "not owned by the service; `gridbridge setup host` makes the folder"
 CLAIM_KEY_SUFFIX = ".key"
 
@@ -65,7 +65,6 @@ class HomeStartGuard:
 
 
 def choose_home_start_guard(hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool) -> str:
-    """Choose what keeps a task from starting at home: a hold, a start time, or nothing."""
     if does_job_request_remote(hard) or does_list_name_only_queues(queues, transfer_queues):
         return HomeStartGuard.NONE
     return HomeStartGuard.HOLD if is_array else HomeStartGuard.START

@@ -10,7 +10,7 @@ class RequestMappingRule:
     to: str  # name at the remote cluster; empty: the name at home
     scale: str  # number by which the requested amount is multiplied
     unit: str  # unit of the amount at the remote cluster; empty: the unit at home
-    relation: str  # SQL relation of an OAR property to the requested amount, such as >=
+    relation: str  # SQL operator, such as >=, between an OAR property and the requested amount
     default: str  # amount, in the unit at home, for jobs that do not request the resource
     drop: str  # yes: the remote job does not request the resource
     require: str  # yes: a job must request the resource

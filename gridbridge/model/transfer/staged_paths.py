@@ -8,7 +8,7 @@ from gridbridge.errors import UnstageablePaths
 
 IN, OUT = "stage_in", "stage_out"
 PATH_SEPARATOR = ":"
-WHOLE_WORKING_DIRECTORY = "."  # the whole working directory
+WHOLE_WORKING_DIRECTORY = "."
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
 PERCENT_CODE_EXAMPLES = "%2C is a comma, %3A a colon, %25 a percent sign"
 
@@ -27,7 +27,7 @@ def decode_staging_path_list(key: str, text: str) -> tuple[str, ...]:
         if "\0" in path or not path or not any(parts):
             raise UnstageablePaths(f"{key}: {path!r} is no path of a file or folder")
         if ".." in parts:
-            raise UnstageablePaths(f"{key}: {path!r} leads out with ..; expected a path below the working directory")
+            raise UnstageablePaths(f"{key}: {path!r} contains ..; expected a path below the working directory")
         if key == OUT and path.startswith("/"):
             raise UnstageablePaths(f"{key}: {path!r} is absolute; expected a path below the working directory")
     return decoded
@@ -40,7 +40,6 @@ def path_in_remote_job_folder(path: str) -> str:
 
 
 def staging_path_list_problem(key: str, text: str) -> str:
-    """Describe what is wrong with a list of paths to copy; '' for a valid list."""
     try:
         names = [path_in_remote_job_folder(path) for path in decode_staging_path_list(key, text)]
     except UnstageablePaths as error:

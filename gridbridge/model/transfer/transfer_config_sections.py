@@ -57,7 +57,7 @@ class TransferQueueSection:
     stage_in: str = setting("", "by ssh: the default list of files copied to the cluster", form=STAGE_IN_FORMAT)
     stage_out: str = setting("", "by ssh: the default list of files copied home after a job", form=STAGE_OUT_FORMAT)
     recall_wait_s: float = setting(600.0, "remote wait after which a task comes home; 0: never", "s", 0, YEAR_S)
-    recall_limit: int = setting(2, "how often at most a task is brought home", "recalls", 1, 100)
+    recall_limit: int = setting(2, "how often a task may be brought home", "recalls", 1, 100)
     recall_unreachable_s: float = setting(300.0, "silence of a cluster after which tasks come home", "s", 10, YEAR_S)
 
 
@@ -69,7 +69,7 @@ class PollerSection:
     query_share: float = setting(0.05, "the largest share of time that queries of a cluster take", "", 0.001, 1)
     spool_interval_s: float = setting(0.5, "the time between two readings of the spool folder", "s", 0.1, 60)
     stale_s: float = setting(30.0, "the age of load values above which a transfer queue closes", "s", 5, 86400)
-    lost_polls: int = setting(2, "successive answers without a job before its end is looked up", "answers", 1, 100)
+    lost_polls: int = setting(2, "answers in a row that lack a job before its end is looked up", "answers", 1, 100)
     ended_lookup_s: float = setting(600.0, "how long the accounting is searched for a missing job's end", "s", 1, 86400)
     vocabulary_s: float = setting(60.0, "the pause between readings of a cluster's resource names", "s", 5, 86400)
     spool_files_per_uid: int = setting(2000, "the most messages of a user in the spool folder", "files", 1, 1_000_000)
@@ -98,7 +98,7 @@ REMOTE_NAME_FORMAT = ConfigTextFormat(
 )
 REMOTE_RESOURCE_NAME_FORMAT = ConfigTextFormat(
     holds=lambda name: REMOTE_NAME_FORMAT.holds(name.removeprefix("/")),
-    right=f"{OBJECT_NAME.right}; for OAR / and a level of oarsub -l, too; empty: the local name",
+    right=f"{OBJECT_NAME.right}; for OAR also / and a level of oarsub -l; empty: the local name",
 )
 SLOT_SPREAD_FORMAT = ConfigTextFormat(
     holds=lambda text: (
@@ -107,7 +107,7 @@ SLOT_SPREAD_FORMAT = ConfigTextFormat(
     right=f"{', '.join(request_mapping_rules.SPREADS)}, or slots per node; empty for {request_mapping_rules.PE_SLOTS}",
 )
 REMOTE_QUEUE_FORMAT = ConfigTextFormat(holds=REMOTE_NAME_FORMAT.holds, right=f"{OBJECT_NAME.right}; empty: no queue")
-MAPPING_RULE_NAME_FORMAT = ConfigTextFormat(  # a name, or * for the rule of all projects or queues
+MAPPING_RULE_NAME_FORMAT = ConfigTextFormat(  # a name, or * for all names without their own rule
     holds=lambda name: name == request_mapping_rules.ANY or OBJECT_NAME.holds(name),
     right=f'{OBJECT_NAME.right}; or "*"',
 )
@@ -144,7 +144,7 @@ class ResourceMappingRule:
     to: str = setting("", "the resource's name at the remote cluster", form=REMOTE_RESOURCE_NAME_FORMAT)
     scale: float = setting(1.0, "the factor by which the requested amount is multiplied", "", 1e-06, 1000000.0)
     unit: RemoteAmountUnit = setting(RemoteAmountUnit.AS_IT_IS, "the unit of the amount at the remote cluster")
-    relation: OarPropertyRelation = setting(OarPropertyRelation.AS_USUAL, "for OAR: a property's comparison; empty: =")
+    relation: OarPropertyRelation = setting(OarPropertyRelation.AS_USUAL, "for OAR: the comparison operator; empty: =")
     default: str = setting("", "the amount to request for jobs that do not request the resource", form=AMOUNT_FORMAT)
     drop: bool = setting(False, "whether the remote request omits the resource")
     require: bool = setting(False, "whether each job must request the resource")
@@ -177,7 +177,7 @@ class QueueMappingRule:
 
 
 AnyRule: TypeAlias = ResourceMappingRule | PeMappingRule | ProjectMappingRule | QueueMappingRule
-Rules: TypeAlias = Mapping[tuple[str, str], AnyRule]  # mapping rule by kind and name at home
+Rules: TypeAlias = Mapping[tuple[str, str], AnyRule]  # maps a kind and a name at home to the rule
 
 KINDS: Mapping[str, tuple[type[AnyRule], ConfigTextFormat]] = MappingProxyType(
     {

@@ -4,7 +4,7 @@ Every report has every value: execd may never resend a missing one, and its queu
 """
 
 UP, PENDING, FREE = "up", "pending", "free"
-CLOSED = {UP: "0", PENDING: "999999", FREE: "0"}  # each of these load values closes a queue
+CLOSED = {UP: "0", PENDING: "999999", FREE: "0"}  # each of these values alone closes the queue
 
 
 def load_value_complex_attribute(cluster: str, value: str) -> str:

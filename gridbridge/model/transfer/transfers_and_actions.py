@@ -9,15 +9,15 @@ from gridbridge.model.job_and_queue_states import UNSEEN, JobState
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer_messages_in_spool import TransferMessage
 
-TransferKey = tuple[str, int]  # a transfer's name and its owner's uid
-# fields that are compared with times of cluster queries
+TransferKey = tuple[str, int]
+# these fields are compared with times of cluster queries
 QUERY_TIME_FIELDS = ("updated_at", "since", "missing_since", "seen_at")
 
 
 class OwnerSeenInHomeJobList:
     """Whether a job list at home has shown the transfer's task with the transfer's owner."""
 
-    YES = "yes"  # final: a job list at home showed the task with this owner
+    YES = "yes"  # a job list at home showed the task with this owner; YES is final
     NO = "no"  # a job list at home did not show the task with this owner
 
 
@@ -32,8 +32,8 @@ class Transfer:
     name: str  # gb.CLUSTER.JOB.TASK.ATTEMPT
     uid: int
     owner: str
-    remote: str  # name of the remote cluster
-    queue: str  # name of the local transfer queue
+    remote: str
+    queue: str
     phase: str  # value of StarterPhase
     record: str  # path of the starter's message file; gridbridge-as-user checks the file's owner
     wake: str  # name of the FIFO that wakes the starter
@@ -42,22 +42,22 @@ class Transfer:
     updated_at: datetime
     remote_id: int = 0
     desired: str = ""  # value of DesiredLocalJobState; DEAD is final
-    local_state: JobState = UNSEEN  # last listed state of the local job
-    remote_state: JobState = UNSEEN  # last listed state of the remote job
-    remote_host: str = ""  # last listed host of the remote job
-    since: datetime | None = None  # time at which the remote job's state last changed
+    local_state: JobState = UNSEEN
+    remote_state: JobState = UNSEEN
+    remote_host: str = ""
+    since: datetime | None = None  # when the remote job's state last changed
     missed_polls: int = 0  # number of successive job lists without the remote job
     missing_since: datetime | None = None
     seen_at: datetime | None = None  # time of the last query of the remote cluster
     verdict: TransferMessage | None = None
-    closed_at: datetime | None = None  # time at which the transfer was closed; None: open
+    closed_at: datetime | None = None
     pinned: bool = False  # whether the local job may start only in its transfer queue
     claim: str = ""  # name of the claim (the right to run the task), KIND.TOKEN
     guard: str = HomeStartGuard.HOLD  # what keeps the task from starting at home
     reguarded: bool = False  # whether a guard may keep the task from starting after the transfer's end
     claimed: str = ""  # side that may run the task: home, job (the remote job), or empty if unknown
-    cause: str = ""  # TransferFailureCause of the last delay or failure
-    reason: str = ""  # reason for the last delay or failure, in one sentence
+    cause: str = ""  # cause of the last delay or failure, a TransferFailureCause
+    reason: str = ""
     listed: str = ""  # value of OwnerSeenInHomeJobList
 
     @property
@@ -66,7 +66,6 @@ class Transfer:
         return self.name, self.uid
 
     def with_changes(self, **values: object) -> "Transfer":
-        """Return the transfer with some fields changed."""
         return replace(self, **values)  # type: ignore[arg-type]  # checked by the dataclass's users
 
     def shift_times(self, step: timedelta) -> "Transfer":
@@ -103,7 +102,7 @@ class TaskMoveStage(StrEnum):
     ASKED = "asked"  # the task's return home is requested; the task still waits at the cluster
     HOME = "home"  # the task is at home, and may not return to the cluster that the task left
     DONE = "done"
-    DROPPED = "dropped"  # the move was given up
+    DROPPED = "dropped"
 
 
 IN_FLIGHT = (TaskMoveStage.ASKED, TaskMoveStage.HOME)
@@ -113,7 +112,7 @@ IN_FLIGHT = (TaskMoveStage.ASKED, TaskMoveStage.HOME)
 class WaitingTaskMove:
     name: str  # name of the transfer to the cluster that the task leaves
     uid: int
-    source: str  # name of the cluster that the task leaves
+    source: str
     target: str  # planned cluster, with free slots; Grid Engine may send the task to another cluster
     asked_at: datetime
     stage: TaskMoveStage = TaskMoveStage.ASKED
@@ -122,7 +121,6 @@ class WaitingTaskMove:
 
     @property
     def transfer_key(self) -> TransferKey:
-        """The key, name and uid, of the moved task's transfer."""
         return self.name, self.uid
 
 
@@ -132,13 +130,13 @@ class TransferActKind(Enum):
     DELETE_REMOTE = "delete remote"  # delete the remote job as its owner
     RELEASE_LOCAL = "release local"  # let the task start at home, then close the transfer
     ADOPT_LOCAL = "adopt local"  # let a rescheduled task start in its transfer queue only
-    GUARD_LOCAL = "guard local"  # keep the task from starting at home again
+    GUARD_LOCAL = "guard local"
     UNPIN = "unpin"  # restore the queue list that the job's owner requested
     LOOK_UP_END = "look up end"  # look up the remote job's end in the accounting
     GIVE_UP = "give up"  # delete a remote job in error state and report its error
 
 
-TRANSFER_ACT_WORDS = {  # the name of each act for people
+TRANSFER_ACT_WORDS = {  # names of the acts in texts for people
     TransferActKind.PUBLISH: "telling the starter",
     TransferActKind.CLOSE: "closing the transfer",
     TransferActKind.DELETE_REMOTE: "deleting the remote job",

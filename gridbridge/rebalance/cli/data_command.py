@@ -38,7 +38,7 @@ def data() -> None:
 @click.argument("source", metavar="PATH")
 @click.option("--replicas", metavar="N", type=int, default=1, show_default=True, help="Number of replicas.")
 @click.option("--stay", "is_fixed", is_flag=True, help="Let no round move the replicas to even out disk usage.")
-@click.option("--later", "is_later", is_flag=True, help="Leave the copies to the service.")
+@click.option("--later", "is_later", is_flag=True, help="Let the service make the copies later.")
 @RECORDS
 @CONFIG_FILE
 def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, records: str, path: str) -> int:
@@ -81,7 +81,7 @@ def list_(records: str, path: str, is_json: bool) -> int:
     from gridbridge.rebalance.cli import dataset_report
 
     if records and not os.path.isdir(records):  # otherwise a mistyped folder would print an empty list
-        raise GridbridgeError(f"--records {records}: no such folder; expected one of `gridbridge data add --records`")
+        raise GridbridgeError(f"--records {records}: no such folder; `gridbridge data add --records` makes a folder")
     return dataset_report.print_datasets(_open_own_datasets(path, records).list_datasets(), is_json=is_json)
 
 
@@ -109,7 +109,7 @@ def verify(name: str, records: str, path: str, is_json: bool) -> int:
 
 @data.command()
 @click.argument("name")
-@click.option("--to", metavar="STORAGE", default="", help="Only in this storage area, even beyond the wanted number.")
+@click.option("--to", metavar="STORAGE", default="", help="Copy only into this area, even beyond the wanted number.")
 @RECORDS
 @CONFIG_FILE
 def replicate(name: str, to: str, records: str, path: str) -> int:
@@ -133,7 +133,7 @@ def replicate(name: str, to: str, records: str, path: str) -> int:
 
 @data.command()
 @click.argument("name")
-@click.option("--storage", default="", help="Only the replica in this storage area.")
+@click.option("--storage", default="", help="Drop only the replica in this storage area.")
 @click.option("--lost", "is_lost", is_flag=True, help="Forget replicas that can't be removed.")
 @RECORDS
 @CONFIG_FILE
@@ -152,7 +152,7 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
     from gridbridge.rebalance.cli import dataset_report
     from gridbridge.rebalance.replicas import delegated_datasets
 
-    # first, because the service must not make new replicas of a dropped dataset
+    # The service is told first, so that it makes no new replicas of a dropped dataset.
     revoke = (lambda: None) if records else partial(delegated_datasets.try_revoke_dataset_delegation, name)
     result = _open_own_datasets(path, records).drop_dataset_or_replica(name, storage, is_lost=is_lost, notify=revoke)
     return dataset_report.print_drop_result(result, storage)
@@ -202,7 +202,7 @@ def _delegate_dataset_or_warn(name: str, records: str, *, is_later: bool = False
     if not records:
         why = delegated_datasets.delegate_dataset_or_why_not(name)
     if is_later and (why := why or delegated_datasets.why_no_dataset_rounds()):
-        mend = f"gridbridge data replicate {name} makes the replicas"
-        output_and_errors.print_error(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
+        mend = f"run gridbridge data replicate {name}"
+        output_and_errors.print_error(f"gridbridge: nobody will make the replicas of {name}: {why}; {mend}")
     elif why and not records:
         output_and_errors.print_error(f"gridbridge: {name}: the service does not maintain this dataset: {why}")

@@ -23,7 +23,7 @@ from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.mover.service_account_and_policy import load_policy_as_service_account
 from gridbridge.rebalance.replica_act_and_move_tables import ReplicaActRows
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
-from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetAndRefusedAreas
 from gridbridge.state.state_file import StateFile
 
 
@@ -83,7 +83,7 @@ def _report_delegated_dataset(name: str, path: str) -> DatasetReport:
 DONE, NOT_ALL = 0, 1
 
 
-def print_dataset_outcome(result: DatasetCommandOutcome) -> int:
+def print_dataset_outcome(result: DatasetAndRefusedAreas) -> int:
     """Print a dataset and the storage areas that lack a requested replica; return the exit status."""
     output_and_errors.show_progress("")
     output_and_errors.print_line(describe_dataset(result.dataset))
@@ -94,8 +94,8 @@ def print_dataset_outcome(result: DatasetCommandOutcome) -> int:
     return DONE if result.is_done else NOT_ALL
 
 
-def print_drain_result(result: DatasetCommandOutcome | RefusedAreaOrDataset) -> int:
-    if isinstance(result, DatasetCommandOutcome):
+def print_drain_result(result: DatasetAndRefusedAreas | RefusedAreaOrDataset) -> int:
+    if isinstance(result, DatasetAndRefusedAreas):
         return print_dataset_outcome(result)
     output_and_errors.print_line(f"not {result.what}: {result.reason}")
     return NOT_ALL
@@ -112,7 +112,7 @@ def describe_dataset(dataset: Dataset) -> str:
     return f"{dataset.name}: {size}, {whole}"
 
 
-def print_drop_result(result: DatasetCommandOutcome, storage: str) -> int:
+def print_drop_result(result: DatasetAndRefusedAreas, storage: str) -> int:
     if storage or not result.is_done:
         return print_dataset_outcome(result)
     output_and_errors.print_line(
@@ -144,7 +144,7 @@ def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
     return DONE
 
 
-def print_replicas(result: DatasetCommandOutcome, now: datetime, *, is_json: bool) -> int:
+def print_replicas(result: DatasetAndRefusedAreas, now: datetime, *, is_json: bool) -> int:
     if is_json:
         output_and_errors.print_json(dataset_json(result.dataset))
     else:

@@ -73,13 +73,12 @@ def check_target_and_plan_moves(
     if question.what and question.name not in names:
         listed = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
         kind = "jobs" if is_of_job else "hosts"
-        raise ConfigError((f"{where}: {kind}: no {question.name}; there are {listed or 'none'}",))
+        raise ConfigError((f"{where}: {kind}: no {question.name}; expected one of: {listed or 'none'}",))
     advice = RebalanceMovePlan(sentence=why_none) if why_none else plan_moves_for_target(snapshot, rules, question)
     return RebalancePlanWithInputs(snapshot=snapshot, rules=rules, advice=advice)
 
 
 def why_not_rebalanced_now(snapshot: PlacementSnapshot, question: RebalanceTarget) -> str:
-    """Return why the target host or job can't be rebalanced now; empty if rebalancing is possible."""
     return (
         why_host_balancing_waits(snapshot)
         if question.what in (RebalanceTargetKind.HOST, RebalanceTargetKind.JOB)

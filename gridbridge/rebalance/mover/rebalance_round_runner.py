@@ -22,7 +22,7 @@ from gridbridge.rebalance.mover.rebalance_plan_by_target import (
 )
 from gridbridge.rebalance.mover.service_account_and_policy import load_policy_as_service_account
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
-from gridbridge.rebalance.replica_act_and_move_tables import RebalanceNoteRows
+from gridbridge.rebalance.replica_act_and_move_tables import MoveAndVerificationTimeRows
 from gridbridge.rebalance.replicas import delegated_datasets
 from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler, merge_rebalance_plans
 from gridbridge.shell.clock import Clock
@@ -39,7 +39,7 @@ def run_rebalance_round(
     Copies and verification take long, so a round about datasets releases its own lock before they end.
     """
     policy = load_policy_as_service_account(path)
-    is_of_data = question.is_of_data or _is_target_area_or_dataset(question, policy)
+    is_of_data = question.is_of_data or _is_target_data_not_tasks(question, policy)
     if not is_acting:
         return _run_round_of_tasks_or_datasets(policy, question, is_of_data=is_of_data, is_acting=False)
     lock = REPLICAS_LOCK if is_of_data else REBALANCE_LOCK
@@ -58,7 +58,7 @@ def run_rebalance_round(
 
 def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> RebalancePlanWithInputs:
     if question.what or not policy.storage:
-        is_of_data = _is_target_area_or_dataset(question, policy)
+        is_of_data = _is_target_data_not_tasks(question, policy)
         return _run_round_of_tasks_or_datasets(policy, question, is_of_data=is_of_data, is_acting=False)[0]
     with ThreadPoolExecutor(2) as threads:
         tasks, replicas = (
@@ -71,7 +71,7 @@ def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> Rebalance
 def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
     since = Clock().now() if is_quiesced else None
     with closing(StateFile.open(load_policy_as_service_account(path).site.state)) as database:
-        RebalanceNoteRows(database).record_pause_of_moves(since)
+        MoveAndVerificationTimeRows(database).record_pause_of_moves(since)
     published_json.publish_rebalance_pause(since)
 
 
@@ -79,7 +79,7 @@ def _release_lock_while_copying(going: ExitStack, alone: ExitStack) -> bool:
     """Release this round's lock while its copies still run; say whether the next round may begin."""
     try:
         is_known = going.enter_context(MomentaryProgramLock(CARRYING_LOCK, is_shared=True))
-    except StateError:  # no lock file on a full disk, so the next round has to wait for the copies
+    except StateError:  # without a lock file, on a full disk, the next round waits for the copies
         return False
     if is_known:
         alone.close()
@@ -131,7 +131,7 @@ def _publish_round_begin_and_end(kind: RebalanceRoundKind, *, is_asked: bool = F
                 published_json.publish_rebalance_round_end(kind, clock.now())
 
 
-def _is_target_area_or_dataset(question: RebalanceTarget, policy: Policy) -> bool:
+def _is_target_data_not_tasks(question: RebalanceTarget, policy: Policy) -> bool:
     """Say whether a target is a storage area or dataset; raise ConfigError for an unknown host."""
     if question.what in (RebalanceTargetKind.HOST, RebalanceTargetKind.FAIL):
         names = (*sorted(policy.clusters), *sorted(policy.storage))
@@ -150,7 +150,7 @@ _log = logging.getLogger(__name__)
 
 def verify_overdue_replicas(rules: RebalanceSection, database: StateFile, clock: Clock) -> None:
     """Verify datasets not read for `verify_every_s`, several owners in parallel; record attempts."""
-    notes = RebalanceNoteRows(database)
+    notes = MoveAndVerificationTimeRows(database)
     if notes.moves_paused_since() is not None:
         return
     now = clock.now()

@@ -34,7 +34,7 @@ from gridbridge.model.transfer.claim_and_guard import JOB
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, TaskMoveStage, Transfer, TransferKey
 from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.rebalance.replica_act_and_move_tables import RebalanceNoteRows
+from gridbridge.rebalance.replica_act_and_move_tables import MoveAndVerificationTimeRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
@@ -55,7 +55,7 @@ class RebalanceTaskObserver:
         self._campaigns = CampaignRows(database)
         self._events = EventAndSuccessRecordRows(database)
         self._marks = TaskDeletionMarkRows(database)
-        self._notes = RebalanceNoteRows(database)
+        self._notes = MoveAndVerificationTimeRows(database)
         self._sent_away = TransferredTaskReader(policy, database, clock)
 
     def observe_tasks(self) -> TasksObservedAtClusters:
@@ -114,7 +114,7 @@ class RebalanceTaskObserver:
     def _tasks_at_silent_clusters(
         self, by_number: Mapping[int, Campaign], arrays: Iterable[CampaignArray], dead: Set[str]
     ) -> Iterator[CampaignTaskAtCluster]:
-        """Yield the recorded campaign tasks at silent clusters, which may still start these tasks."""
+        """Yield recorded campaign tasks at silent clusters, because these clusters may still start them."""
         for array in arrays:
             if array.cluster not in dead or array.is_of_copies or not array.job_id:
                 continue
@@ -221,8 +221,6 @@ _Task = tuple[str, int, int, int]  # home cluster, job, task, uid of the job's o
 
 
 class TransferredTaskReader:
-    """Reads open transfers from the state file, and finds the remote jobs in clusters' job lists."""
-
     def __init__(self, policy: Policy, database: StateFile, clock: Clock) -> None:
         self._policy = policy
         self._transfers = TransferRows(database)

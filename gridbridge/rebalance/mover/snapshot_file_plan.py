@@ -86,7 +86,7 @@ def _rebalance_rules_of_policy(path: str, policy: Mapping[str, object]) -> Rebal
 
 
 MOST_TOLD = 20
-HOST_STATES: Mapping[str, PlacementHostState] = {  # words for a host's state that people, Hydra and Grid Engine use
+HOST_STATES: Mapping[str, PlacementHostState] = {  # words that people, Hydra and Grid Engine use for a host's state
     **dict.fromkeys(("", "ok", "up"), PlacementHostState.ALIVE),
     **dict.fromkeys(("draining", "failing_fs_okay"), PlacementHostState.DRAIN),
     "failing_fs_dead": PlacementHostState.DEAD,

@@ -26,13 +26,13 @@ from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     why_not_rebalanced_now,
 )
 from gridbridge.rebalance.mover.rebalance_task_observer import RebalanceTaskObserver
-from gridbridge.rebalance.replica_act_and_move_tables import HOST, JOB, RebalanceNoteRows
+from gridbridge.rebalance.replica_act_and_move_tables import HOST, JOB, MoveAndVerificationTimeRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TaskMoveRows
 
-KEPT = timedelta(days=7)  # how long records of moves are kept; a longer configured pause counts instead
+KEPT = timedelta(days=7)  # records of moves are kept this long, or for a longer configured pause
 WHERE = "tasks at clusters"
 QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 
@@ -49,7 +49,7 @@ class WaitingTaskRebalancer:
         self._asked = question
         self._clock = clock
         self._observer = RebalanceTaskObserver(policy, self.database, clock)
-        self._notes = RebalanceNoteRows(self.database)
+        self._notes = MoveAndVerificationTimeRows(self.database)
         self._marks = TaskDeletionMarkRows(self.database)
         self._moves = TaskMoveRows(self.database)
         self.checked = ValidAndDroppedMoves()
@@ -65,7 +65,6 @@ class WaitingTaskRebalancer:
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
     def entry(self, situation: TaskRebalanceInputs, plan: RebalancePlanWithInputs) -> DecisionJournalEntry | None:
-        """Return a plan's journal entry; None for a plan without moves."""
         del situation
         return rebalance_decision_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 

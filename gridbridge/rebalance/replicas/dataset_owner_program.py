@@ -15,11 +15,11 @@ from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
 from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
-from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetAndRefusedAreas
 
 DONE, NOT_DONE, WRONG = 0, 1, 2
 # for each verb: fewest and most arguments after the dataset, and the method
-VERBS: dict[str, tuple[int, int, Callable[..., DatasetCommandOutcome]]] = {
+VERBS: dict[str, tuple[int, int, Callable[..., DatasetAndRefusedAreas]]] = {
     "verify": (0, 0, OwnerDatasets.verify_dataset),
     "copy": (1, 2, OwnerDatasets.copy_replica_into_area),
     "drop": (1, 1, OwnerDatasets.drop_spare_replica),
@@ -47,7 +47,7 @@ def run_dataset_owner_program() -> int:
     return DONE if outcome.is_done else NOT_DONE
 
 
-def dataset_outcome_json(outcome: DatasetCommandOutcome) -> dict[str, object]:
+def dataset_outcome_json(outcome: DatasetAndRefusedAreas) -> dict[str, object]:
     return {
         "dataset": encode_dataset_record(outcome.dataset),
         "refused": {refusal.what: refusal.reason for refusal in outcome.refused},

@@ -66,7 +66,7 @@ class OwnerDatasetRecords:
             return decode_dataset_record(name, json.loads(data))
         except FileNotFoundError as error:
             names = ", ".join(self.dataset_names()) or "none"
-            raise GridbridgeError(f"{name}: no dataset of yours; yours: {names}") from error
+            raise GridbridgeError(f"{name}: no dataset of yours; your datasets: {names}") from error
         except NO_RECORD as error:
             raise StateError(f"{path}: invalid record of a dataset; remove this file ({error!r})") from error
 

@@ -38,7 +38,7 @@ NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
 class DatasetDelegationFile:
     uid: int
     owner: str
-    file: str  # file name in the folder of campaign files
+    file: str
     dataset: str
 
 
@@ -94,7 +94,6 @@ def delegate_dataset_or_why_not(name: str, folder: str = CAMPAIGNS) -> str:
 
 
 def why_no_dataset_rounds(folder: str = PUBLISHED) -> str:
-    """Return why no rounds about datasets run at this site; empty if rounds run."""
     with suppress(StateError, OSError):
         if published_json.read_published_rebalance_round(RebalanceRoundKind.DATASETS, folder) is None:
             return "no round about datasets (gridbridge rebalance data) has ever run at this site"
@@ -133,8 +132,8 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
             raise GridbridgeError(f"{name}: the dataset was not delegated to the service: {why}")
 
 
-AT_ONCE = 50  # number of datasets of one owner that are asked for in one call
-OWNERS_AT_ONCE = 8  # number of owners asked in parallel
+AT_ONCE = 50  # one call asks for at most this many datasets of one owner
+OWNERS_AT_ONCE = 8  # at most this many owners' processes are asked in parallel
 LONG_S = 86460.0  # longer than gridbridge-as-user's time limit for a copy
 ANSWER_BYTES = 16 << 20
 MOST_REPLICAS = 100

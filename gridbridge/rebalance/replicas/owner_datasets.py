@@ -25,7 +25,7 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.rebalance.replicas import dataset_records_and_originals, owner_replica_copies_and_checks
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
-from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetAndRefusedAreas
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
@@ -34,12 +34,10 @@ RECORDS = ".gridbridge/data"  # folder in the user's home directory
 MOST_REPLICAS = 100
 
 Noted = Callable[[], None]
-MOST_A_DAY = 50  # maximal number of actions by the service on one dataset in one day
+MOST_A_DAY = 50  # the service may act on a dataset at most this many times in a day
 
 
 class OwnerDatasets:
-    """The datasets of the current account, with the commands of the owner and of the service."""
-
     def __init__(
         self,
         records: OwnerDatasetRecords,
@@ -65,7 +63,7 @@ class OwnerDatasets:
         may_move: bool = True,
         is_later: bool = False,
         notify: Noted = lambda: None,
-    ) -> DatasetCommandOutcome:
+    ) -> DatasetAndRefusedAreas:
         """Record a new dataset with its checksums, call `notify`, and make the replicas unless `is_later`."""
         _require_valid_dataset_name(name)
         if not 0 < wished <= MOST_REPLICAS:
@@ -92,20 +90,20 @@ class OwnerDatasets:
             self.records.save_dataset(dataset, original.sums)
             notify()
             if is_later:
-                return DatasetCommandOutcome(dataset=dataset, is_done=True)
+                return DatasetAndRefusedAreas(dataset=dataset, is_done=True)
             source = owner_replica_copies_and_checks.LocalOrSshFolder(login=None, folder=original.top)
             return self._replicas.make_missing_replicas(dataset, original.sums, source=source)
 
-    def verify_dataset(self, name: str) -> DatasetCommandOutcome:
+    def verify_dataset(self, name: str) -> DatasetAndRefusedAreas:
         """Read every replica of a dataset, and record which replicas are whole."""
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
             dataset = self._replicas.verify_replicas_of_dataset(dataset, sums)
             is_whole = len(dataset.areas_with_whole_replica) == len(dataset.replicas)
-            return DatasetCommandOutcome(
+            return DatasetAndRefusedAreas(
                 dataset=dataset, is_done=is_whole and len(dataset.areas_with_whole_replica) >= dataset.wished
             )
 
-    def replicate_dataset(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetCommandOutcome:
+    def replicate_dataset(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetAndRefusedAreas:
         """Make missing and repair damaged replicas; call `notify` before the first copy.
 
         With `to`, only the replica in this storage area is made, even beyond the wanted number.
@@ -123,7 +121,7 @@ class OwnerDatasets:
 
     def drop_dataset_or_replica(
         self, name: str, storage: str = "", *, is_lost: bool = False, notify: Noted = lambda: None
-    ) -> DatasetCommandOutcome:
+    ) -> DatasetAndRefusedAreas:
         """Remove one replica, or (after `notify`) the dataset with all replicas; the original stays.
 
         The last whole replica goes only with the dataset; an unreadable one may be whole.
@@ -138,7 +136,7 @@ class OwnerDatasets:
                     refusals += refused
                 if not refusals:
                     self.records.delete_dataset_record(name)
-                return DatasetCommandOutcome(dataset=dataset, refused=refusals, is_done=not refusals)
+                return DatasetAndRefusedAreas(dataset=dataset, refused=refusals, is_done=not refusals)
             if storage not in dataset.areas_with_replica_or_copy:
                 held = (
                     f"expected {' or '.join(dataset.areas_with_replica)}"
@@ -150,7 +148,7 @@ class OwnerDatasets:
             _require_no_last_whole_replica(dataset, storage, is_lost=is_lost)
             return self._drop_replica(dataset, storage, is_lost=is_lost)
 
-    def drain_area(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedAreaOrDataset]:
+    def drain_area(self, storage: str) -> Iterator[DatasetAndRefusedAreas | RefusedAreaOrDataset]:
         """Remove a person's replicas from an area; keep and report a replica if too few others are whole."""
         if storage not in self._areas and not self._replicas.has_used_area(storage):
             self._require_configured_area(storage)
@@ -161,7 +159,7 @@ class OwnerDatasets:
             except GridbridgeError as error:
                 yield RefusedAreaOrDataset(what=name, reason=str(error))
 
-    def _drain_dataset_from_area(self, name: str, storage: str) -> DatasetCommandOutcome:
+    def _drain_dataset_from_area(self, name: str, storage: str) -> DatasetAndRefusedAreas:
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
             filled = self._replicas.make_missing_replicas(
                 self._replicas.verify_replicas_of_dataset(dataset, sums), sums, leaving=storage
@@ -172,11 +170,11 @@ class OwnerDatasets:
             others = (refusal for refusal in filled.refused if refusal.what != storage)
             return replace(outcome, refused=(*outcome.refused, *others))
 
-    def _drop_replica(self, dataset: Dataset, storage: str, *, is_lost: bool) -> DatasetCommandOutcome:
+    def _drop_replica(self, dataset: Dataset, storage: str, *, is_lost: bool) -> DatasetAndRefusedAreas:
         dataset, refused = self._replicas.remove_replica_in_area(dataset, storage, is_lost=is_lost)
-        return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
+        return DatasetAndRefusedAreas(dataset=dataset, refused=refused, is_done=not refused)
 
-    def _drop_replica_if_spare(self, dataset: Dataset, storage: str) -> DatasetCommandOutcome:
+    def _drop_replica_if_spare(self, dataset: Dataset, storage: str) -> DatasetAndRefusedAreas:
         """Remove a replica if enough replicas are whole in other storage areas."""
         if _is_replica_spare(dataset, storage):
             return self._drop_replica(dataset, storage, is_lost=False)
@@ -185,7 +183,7 @@ class OwnerDatasets:
             f"{len(set(dataset.areas_with_whole_replica) - {storage})} of {are} whole in other areas: the replica stays"
         )
         refused = (RefusedAreaOrDataset(what=storage, reason=why),)
-        return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=False)
+        return DatasetAndRefusedAreas(dataset=dataset, refused=refused, is_done=False)
 
     @contextmanager
     def _locked_dataset(self, name: str) -> Iterator[Dataset]:
@@ -208,7 +206,7 @@ class OwnerDatasets:
         if not self._areas:
             raise GridbridgeError("gridbridge.toml: no storage area; expected a section [storage.NAME]")
 
-    def copy_replica_into_area(self, name: str, to: str, leaving: str = "") -> DatasetCommandOutcome:
+    def copy_replica_into_area(self, name: str, to: str, leaving: str = "") -> DatasetAndRefusedAreas:
         """Make or repair a replica in area `to`; refuse if enough replicas are whole outside area `leaving`.
 
         If area `to` has a whole replica, that counts as done if `leaving` is given, else as refused.
@@ -218,7 +216,7 @@ class OwnerDatasets:
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
             dataset = self._replicas.verify_replicas_of_dataset(dataset, sums)
             if to in dataset.areas_with_whole_replica and leaving:
-                return DatasetCommandOutcome(dataset=dataset, is_done=True)
+                return DatasetAndRefusedAreas(dataset=dataset, is_done=True)
             whole_elsewhere = len(set(dataset.areas_with_whole_replica) - {leaving})
             is_met = whole_elsewhere >= dataset.wished
             if to in dataset.areas_with_whole_replica or is_met:
@@ -226,17 +224,17 @@ class OwnerDatasets:
                 has = f"{whole_elsewhere} of {are} whole" if is_met else "the area has a whole replica"
                 dataset = self._replicas.remove_abandoned_copies(dataset, is_met=is_met)
                 refused = (RefusedAreaOrDataset(what=to, reason=f"{has}: the copy is not needed"),)
-                return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=False)
+                return DatasetAndRefusedAreas(dataset=dataset, refused=refused, is_done=False)
             outcome = self._replicas.make_replica_in_area(dataset, sums, to)
             self._record_action_of_service(outcome, target=to, source=leaving)
             return outcome
 
-    def drop_spare_replica(self, name: str, storage: str) -> DatasetCommandOutcome:
+    def drop_spare_replica(self, name: str, storage: str) -> DatasetAndRefusedAreas:
         """Remove a replica if enough replicas are whole in other storage areas."""
         self._require_below_daily_actions(name)
         with self._locked_dataset_and_checksums(name) as (dataset, sums):
             if storage not in dataset.areas_with_replica:
-                return DatasetCommandOutcome(dataset=dataset, is_done=True)
+                return DatasetAndRefusedAreas(dataset=dataset, is_done=True)
             outcome = self._drop_replica_if_spare(self._replicas.verify_replicas_of_dataset(dataset, sums), storage)
             self._record_action_of_service(outcome, source=storage)
             return outcome
@@ -248,7 +246,7 @@ class OwnerDatasets:
                 f"{name}: the service acted {MOST_A_DAY} times on this dataset in a day; expected fewer"
             )
 
-    def _record_action_of_service(self, outcome: DatasetCommandOutcome, target: str = "", source: str = "") -> None:
+    def _record_action_of_service(self, outcome: DatasetAndRefusedAreas, target: str = "", source: str = "") -> None:
         why = "" if outcome.is_done else "; ".join(refusal.reason for refusal in outcome.refused)
         record = ServiceReplicaActInOwnerFile(at=self._clock.now(), target=target, source=source, why=why)
         with suppress(GridbridgeError):  # a full disk must not fail an action that is already done
@@ -257,7 +255,7 @@ class OwnerDatasets:
 
 def _require_valid_dataset_name(name: str) -> None:
     if not DATASET_NAME.holds(name):
-        raise GridbridgeError(f"{name!r}: no name of a dataset; expected {DATASET_NAME.right}")
+        raise GridbridgeError(f"{name!r}: invalid name of a dataset; expected {DATASET_NAME.right}")
 
 
 def _require_no_last_whole_replica(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
@@ -270,7 +268,7 @@ def _require_no_last_whole_replica(dataset: Dataset, storage: str, *, is_lost: b
         return
     caveat = f", as of the last check ({last.why})" if last.is_away else ""
     raise GridbridgeError(
-        f"{storage}: the last whole replica of {dataset.name}{caveat}; expected gridbridge data replicate"
+        f"{storage}: this area has the last whole replica of {dataset.name}{caveat}; expected gridbridge data replicate"
         f" {dataset.name} first, or gridbridge data drop {dataset.name} for the whole dataset"
     )
 

@@ -35,7 +35,7 @@ class OwnerFairReplicaActQueue:
             owner = owner_of_replica_act(carried)
             self._last[owner] = max(carried.began_at, self._last.get(owner, NEVER))
         self._going, self._had = Counter[str](), Counter[str]()
-        self._come = Counter[tuple[str, str]]()  # (owner, storage area): number of running copies
+        self._come = Counter[tuple[str, str]]()  # number of running copies by owner and storage area
         for group in earlier:
             self._count_act_group_as_running(group)
 
@@ -62,7 +62,7 @@ class OwnerFairReplicaActQueue:
 
     def end_act_group(self, group: list[ServiceReplicaAct]) -> None:
         self._going[_owner_of_act_group(group)] -= 1
-        self._come.subtract(_owner_and_target_areas_of_group(group))
+        self._come.subtract(_pairs_of_owner_and_target(group))
 
     def take_waiting_act_groups(self) -> list[list[ServiceReplicaAct]]:
         groups = [group for theirs in self._waiting.values() for group in theirs]
@@ -71,16 +71,16 @@ class OwnerFairReplicaActQueue:
 
     def _count_act_group_as_running(self, group: list[ServiceReplicaAct]) -> None:
         self._going[_owner_of_act_group(group)] += 1
-        self._come.update(_owner_and_target_areas_of_group(group))
+        self._come.update(_pairs_of_owner_and_target(group))
 
     def _may_act_group_begin(self, group: list[ServiceReplicaAct]) -> bool:
         is_free = self._going[_owner_of_act_group(group)] < self._most
         return is_free and all(
-            self._come[key] < self._into.get(key[1], self._most) for key in _owner_and_target_areas_of_group(group)
+            self._come[key] < self._into.get(key[1], self._most) for key in _pairs_of_owner_and_target(group)
         )
 
 
-def _owner_and_target_areas_of_group(group: list[ServiceReplicaAct]) -> set[tuple[str, str]]:
+def _pairs_of_owner_and_target(group: list[ServiceReplicaAct]) -> set[tuple[str, str]]:
     return {(_owner_of_act_group(group), carried.target) for carried in group if carried.target}
 
 

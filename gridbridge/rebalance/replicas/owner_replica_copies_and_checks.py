@@ -112,7 +112,7 @@ AT_ONCE = 8  # number of storage areas queried in parallel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetCommandOutcome:
+class DatasetAndRefusedAreas:
     """A dataset after a command; `refused` has the areas without a requested replica, and the reasons."""
 
     dataset: Dataset
@@ -138,7 +138,7 @@ class OwnerReplicaManager:
 
     def make_missing_replicas(
         self, dataset: Dataset, sums: Sums, *, source: LocalOrSshFolder | None = None, leaving: str = ""
-    ) -> DatasetCommandOutcome:
+    ) -> DatasetAndRefusedAreas:
         """Make replicas until enough replicas are whole outside the storage area `leaving`."""
         barred = self._drained | ({leaving: "the area is being drained"} if leaving else {})
         with ThreadPoolExecutor(AT_ONCE) as pool:  # a hanging area delays no other area
@@ -147,17 +147,17 @@ class OwnerReplicaManager:
         while len(set(dataset.areas_with_whole_replica) - {leaving}) < dataset.wished:
             target, refused = choose_next_replica_area(dataset, measured, self._rules, barred | failed)
             if not target:
-                return DatasetCommandOutcome(
+                return DatasetAndRefusedAreas(
                     dataset=self.remove_abandoned_copies(dataset, is_met=False), refused=refused, is_done=False
                 )
             dataset, why = self._make_and_record_replica(dataset, sums, self._areas[target], source)
             failed |= {target: why} if why else {}
         reasons = tuple(RefusedAreaOrDataset(what=name, reason=why) for name, why in failed.items())
-        return DatasetCommandOutcome(
+        return DatasetAndRefusedAreas(
             dataset=self.remove_abandoned_copies(dataset, is_met=True), refused=reasons, is_done=True
         )
 
-    def make_replica_in_area(self, dataset: Dataset, sums: Sums, to: str) -> DatasetCommandOutcome:
+    def make_replica_in_area(self, dataset: Dataset, sums: Sums, to: str) -> DatasetAndRefusedAreas:
         """Make or repair the replica in one storage area, even beyond the wanted number."""
         measured = [_measure_area_for_dataset(dataset, self._areas[to])]
         target, refused = choose_next_replica_area(dataset, measured, self._rules, self._drained)
@@ -168,7 +168,7 @@ class OwnerReplicaManager:
         dataset = self.remove_abandoned_copies(
             dataset, is_met=len(dataset.areas_with_whole_replica) >= dataset.wished, but=to
         )
-        return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=is_done)
+        return DatasetAndRefusedAreas(dataset=dataset, refused=refused, is_done=is_done)
 
     def _make_and_record_replica(
         self, dataset: Dataset, sums: Sums, area: StorageAreaForAccount, source: LocalOrSshFolder | None

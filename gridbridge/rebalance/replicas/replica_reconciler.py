@@ -28,7 +28,7 @@ from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     check_target_and_plan_moves,
     why_not_rebalanced_now,
 )
-from gridbridge.rebalance.replica_act_and_move_tables import RebalanceNoteRows, ReplicaActRows
+from gridbridge.rebalance.replica_act_and_move_tables import MoveAndVerificationTimeRows, ReplicaActRows
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets, storage_area_shell_scripts
 from gridbridge.rebalance.replicas.owner_fair_replica_queue import OwnerFairReplicaActQueue, owner_of_replica_act
 from gridbridge.shell import safe_files
@@ -38,7 +38,7 @@ from gridbridge.state import drains
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 
-KEPT = timedelta(days=30)  # how long records of actions are kept; a longer configured pause counts instead
+KEPT = timedelta(days=30)  # records of actions are kept this long, or for a longer configured pause
 LONGEST = timedelta(days=2)  # longest time of a recorded action: a copy and a removal, at most a day each
 BEGINS_S = 3600.0  # after this time a round begins no more actions, and the next round may begin
 LOOK_S = 5.0  # pause between two checks of the round's time limit
@@ -66,14 +66,14 @@ class ReplicaReconciler:
         carrying: str = CARRYING_LOCK,
         let_go: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Open the state file, or raise StateError; copies hold lock `carrying`; `let_go` frees the round's."""
+        """Open the state file or raise StateError; copies lock `carrying`; `let_go` frees the round's lock."""
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._policy = policy
         self._rules = policy.rebalance
         self._asked = replace(question, is_of_data=True)
         self._clock = clock
-        self._notes = RebalanceNoteRows(self.database)
+        self._notes = MoveAndVerificationTimeRows(self.database)
         self._carried = ReplicaActRows(self.database)
         self._carrying, self._let_go = carrying, let_go
         self.checked = ValidAndDroppedMoves()
@@ -98,7 +98,6 @@ class ReplicaReconciler:
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
     def entry(self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs) -> DecisionJournalEntry | None:
-        """Return a plan's journal entry; None for a plan without actions."""
         del situation
         return rebalance_decision_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 

@@ -22,15 +22,15 @@ from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import remote_stage_folder, ssh
 from gridbridge.shell.program_runs import LIST_BYTES
 
-LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # minimal time limit of a check; bytes read per second, at least
+LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # shortest time limit of a check; slowest expected reading in bytes/s
 A_FILE_S = 0.02  # time to open one file on a distant, busy file server
 REMOVAL_S = COUNT_S = 600.0  # time limits for a folder with very many files
 MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses of the scripts
 A_CALL = 100  # maximal number of files in one remote command
 AREA_MARK = ".gridbridge.area"  # file with the area's name, in each account's folder
 WORD = "????????-????-????-????-????????????"  # pattern of a UUID from /proc/sys/kernel/random/uuid
-# If two copies of one account start at the same time, each may make a folder for the account. Then both copies use the
-# folder with the oldest mark file, because both find this folder.
+# If two copies of one account start at the same time, each may make a folder for the account.
+# Then both copies use the folder with the oldest mark file, because both find this folder.
 OWN = f"""place=$1
 {remote_stage_folder.JUDGE}
 is_own() {{ [ -d "$own" ] && [ -O "$own" ] && [ ! -L "$own" ]; }}
@@ -53,10 +53,10 @@ KNOWN = f"""[ -e "$own" ] || [ -L "$own" ] || exit {UNMOUNTED}
 [ -s "$mark" ] || exit {UNMOUNTED}
 [ "$(cat -- "$mark")" = "$3" ] || exit {SHARED}
 """
-# A folder belongs to the dataset if the owner's record lists the folder, or if the folder's mark file has the dataset's
-# name and content (old mark files: only the name). A folder whose mark file has other content never belongs to the
-# dataset. A hidden empty folder belongs to the dataset, because a kill may come before the mark file is written or
-# after its removal.
+# A folder belongs to the dataset if the owner's record lists the folder, or if the folder's mark file has the
+# dataset's name and content (old mark files: only the name).
+# A folder whose mark file has other content never belongs to the dataset.
+# A hidden empty folder belongs to the dataset: a kill may come before the mark file's writing or after its removal.
 MAY_GO = f"""name=$4 content=$5 held=$6
 judged() {{
     case $([ -L "$1" ] || cat -- "$1/{REPLICA_MARK}" 2>/dev/null) in
@@ -179,8 +179,8 @@ done
 """
 
 
-# A lock for each area, so that copies of a round create the account's folder one after the other: if two mark files
-# were made at the same moment, neither would be the oldest.
+# Each area has a lock, so that copies of a round create the account's folder one after the other:
+# if two mark files were made at the same moment, neither would be the oldest.
 _FIRST: dict[str, Lock] = {}
 
 
@@ -189,18 +189,17 @@ class StorageAreaForAccount:
     name: str
     cluster: str
     path: str
-    account: str  # the account's name at the cluster
+    account: str
     login: SshLogin | None  # None: the area is mounted on this host
     timeout_s: float
     max_bytes: int = 0
     bwlimit_kib_per_s: int = 0
     copies_at_once: int = 1
-    is_drained: bool = False  # the area or its cluster is drained, and gets no new replicas
+    is_drained: bool = False  # whether the area or its cluster is drained, and so gets no new replicas
     word: str = ""  # suffix of the account's folder: empty, or a dot and a UUID
 
     @property
     def account_folder_path(self) -> str:
-        """The path of the account's folder in the storage area."""
         return f"{self.path}/{self.account}{self.word}"
 
 
@@ -240,7 +239,7 @@ def measure_area_and_begun_copy(area: StorageAreaForAccount, name: str) -> Measu
 
 
 def measure_whole_area(area: StorageAreaForAccount) -> MeasuredStorageArea:
-    """Measure the size and free space of a whole area, without regard to one account's folder or limit."""
+    """Measure a whole area's size and free space; ignore accounts' folders and limits."""
     return _run_measuring_script(area, MEASURE_ALL)
 
 
@@ -341,7 +340,7 @@ def convert_storage_script_errors(area: StorageAreaForAccount) -> Iterator[None]
             UNMOUNTED: f"{folder}: the folder is gone; is the filesystem mounted?",
             MISSING: "the replica is gone",
             STRANGE: "the replica contains something that is neither a file nor a folder",
-            OCCUPIED: f"{folder}: a file or folder of the dataset's name is no replica of the dataset; move"
+            OCCUPIED: f"{folder}: a file or folder here has the dataset's name, but is no replica; move"
             " this file or folder, or give the dataset another name",
             SHARED: f"{folder}: the folder belongs to another storage area, as {mark} says;"
             f" expected one area in each place. If the area was renamed to {area.name}, run:"

@@ -64,7 +64,7 @@ from gridbridge.site.transfer_queue_setup import (
 )
 from gridbridge.state import published_json
 
-AT_ONCE = 12  # how many queries to clusters may run at the same time
+AT_ONCE = 12
 NO_ROOT = CheckFinding.warning_finding(
     "user", "not root", hint="run the check as root: other users can't see every file, nor correct faults"
 )
@@ -112,7 +112,7 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
 
 def collect_check_findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     """Yield the findings of all checks, those about this host first; `sha256` is the digest of gridbridge.toml."""
-    with site_inspection.cache_program_results():  # because several queues need the same queries
+    with site_inspection.cache_program_results():  # cached, because several queues need the same queries
         yield from (_check_embedded_site if policy.is_single_user_site else _check_non_embedded_site)(
             policy, sha256, clock
         )
@@ -238,7 +238,7 @@ def _check_transfer_queue(
         yield from unreported_load_value_findings(situation, poller) if poller else ()
     except GridbridgeError as error:
         yield storage_provider_and_runner_checks.unchecked_part_finding(
-            f"queue {queue}", error, FindingSeverity.BROKEN, "restore the qmasters' answers first"
+            f"queue {queue}", error, FindingSeverity.BROKEN, "first make sure that the qmasters answer"
         )
 
 

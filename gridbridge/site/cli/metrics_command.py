@@ -119,8 +119,8 @@ def _print_metrics_url(host: str, port: int) -> None:
     output_and_errors.flush_output()
 
 
-IDLE_CLIENT_S = 10.0  # time limit for a client that connects and sends nothing
-REQUEST_LIMIT_S = 30.0  # time limit for a request and its response
+IDLE_CLIENT_S = 10.0
+REQUEST_LIMIT_S = 30.0
 MAX_CONNECTIONS = 64  # limit of open connections; each connection has two threads
 
 

@@ -16,14 +16,13 @@ from gridbridge.config import configuration_file
 from gridbridge.elastic.balancer import balance_journal
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
-from gridbridge.model.published_status_and_reports import JournalledProgramDecision, replace_control_characters
+from gridbridge.model.published_status_and_reports import JournalledDecisionWithInputs, replace_control_characters
 from gridbridge.rebalance.mover import rebalance_decision_journal
 from gridbridge.shell.program_startup import switch_process_to_account
 from gridbridge.state.decision_journal import DecisionJournal, InputsNotJournalled, ProgramDecisionReplay
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_decision_journal
 
-# programs that write their decisions into the journal
 PROGRAMS: Mapping[str, ProgramDecisionReplay] = {
     program.name: program
     for program in (
@@ -52,7 +51,7 @@ class JournalDecisionNotFound(GridbridgeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionReplay:
-    decision: JournalledProgramDecision
+    decision: JournalledDecisionWithInputs
     kept: tuple[str, ...]  # the actions recorded in the journal, one sentence each
     now: tuple[str, ...]
 
@@ -142,7 +141,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
     raise SystemExit(0 if result.is_decision_unchanged else DIFFERS)
 
 
-def print_decision_list(decisions: tuple[JournalledProgramDecision, ...], is_json: bool) -> None:
+def print_decision_list(decisions: tuple[JournalledDecisionWithInputs, ...], is_json: bool) -> None:
     if is_json:
         output_and_errors.print_json([_decision_as_json(decision) for decision in decisions])
         return
@@ -168,7 +167,7 @@ def print_replayed_decision(result: DecisionReplay) -> None:
             output_and_errors.print_line(replace_control_characters(sign + action))
 
 
-def _decision_as_json(decision: JournalledProgramDecision) -> dict[str, object]:
+def _decision_as_json(decision: JournalledDecisionWithInputs) -> dict[str, object]:
     return {
         "decision": decision.number,
         "at": decision.at.isoformat(),

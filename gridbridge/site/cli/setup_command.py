@@ -96,7 +96,7 @@ def setup_host(is_applied: bool) -> None:
 @click.option(
     "--short-jobs",
     is_flag=True,
-    help="For many short jobs: no pending limit, and a tenth of the remote slots as --slots.",
+    help="Set up for many short jobs: no pending limit, and --slots a tenth of the remote slots.",
 )
 @APPLY
 @click.option("--remove", "is_removed", is_flag=True, help="Remove the queue and its set-up.")
@@ -150,7 +150,7 @@ def transfer(
     "most",
     type=click.IntRange(1, 64),
     metavar="N",
-    help="Limit of best-effort queues, among which a host's slots are divided [the present number, else 8].",
+    help="Largest number of best-effort queues that divide a host's slots [the present number, else 8].",
 )
 @APPLY
 @click.option("--remove", "is_removed", is_flag=True, help="Remove the best-effort queues.")

@@ -50,11 +50,11 @@ class TransferQueueVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UntransferredHomeJob:
-    job: str  # JOB or JOB.TASK
+    job: str
     owner: str
     submitted_at: datetime | None
     sentences: tuple[str, ...]
-    queues: tuple[TransferQueueVerdict, ...] = ()  # answers about a waiting job; empty: does not wait
+    queues: tuple[TransferQueueVerdict, ...] = ()  # verdicts about a waiting job; empty: the job does not wait
     was_sent: bool = False  # whether an earlier transfer of the job has ended
 
 
@@ -119,7 +119,7 @@ def _transfer_queue_verdicts(job: str, policy: Policy, now: datetime, folder: st
 
 UNKNOWN = 1
 OLD = datetime.min.replace(tzinfo=UTC)
-LATE = timedelta(minutes=3)  # after this time a campaign cycle is missing; cron starts a cycle each minute
+LATE = timedelta(minutes=3)  # a campaign cycle counts as missing after this time; cron starts one each minute
 IS_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?").fullmatch  # JOB, CAMPAIGN or JOB.TASK
 
 
@@ -176,7 +176,7 @@ class JobNumberMatches:
     alarm: str = ""
     tasks: tuple[LocalTaskExplanation, ...] = ()
     home: UntransferredHomeJob | None = None
-    trouble: str = ""  # why the home cluster gave no answer about the job; empty: it answered
+    trouble: str = ""  # why the home cluster gave no answer about the job; empty: the cluster answered
     campaign: CampaignExplanation | None = None
 
     def printers_newest_first(self) -> list[Callable[[datetime], None]]:

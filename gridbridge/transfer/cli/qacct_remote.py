@@ -32,8 +32,8 @@ class HomeAndRemoteAccounting:
     """The accounting records of a local job or task, at home and at remote clusters, earliest end first."""
 
     job: str  # local id, such as 12, or 12.3 for a task of an array
-    cluster: str  # name of the home cluster
-    local: tuple[JobRunAccounting, ...] = ()  # local accounting records
+    cluster: str
+    local: tuple[JobRunAccounting, ...] = ()
     transfers: tuple[PublishedTransfer, ...] = ()
     remote: tuple[RemoteJobRunAccounting, ...] = ()
 
@@ -178,7 +178,7 @@ def _read_job_records_in_file(
             step = appended_file_lines.read_appended_lines(cluster.accounting, position, 0.0)
         except StateError:
             return  # the caller may not read the accounting file
-        lines, _ = accounts.parse_lines_with_account_prefix(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
+        lines, _ = accounts.parse_records_by_account_prefix(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
         yield from (record for record in remote_job_usage_records(lines, name, cluster) if record.owner in owners)
         if not step.is_more:
             return

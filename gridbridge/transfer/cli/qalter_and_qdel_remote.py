@@ -1,7 +1,7 @@
 """Change waiting remote jobs for qalter_remote, and delete jobs for qdel_remote, as their owner.
 
-qdel_remote deletes the local job, whose end deletes the remote job. In the other order the local job might wait
-forever for an accounting record, because the remote job did not start.
+qdel_remote deletes the local job, whose end deletes the remote job. If a remote job
+were deleted before it started, it would leave no accounting record, and the local job might wait forever.
 """
 
 import os
@@ -90,7 +90,6 @@ def job_alterer_of_cluster(where: Away, cluster: str) -> "UserJobQueriesAndChang
 
 
 def why_remote_job_unalterable(transfer: PublishedTransfer, change: RemoteJobRequestChange) -> str:
-    """Return why a remote job can't be changed now; empty if the job can be changed."""
     local = parse_transfer_name(transfer.transfer).local_job_or_task_id
     if transfer.desired == DesiredLocalJobState.DEAD:
         return "the local job was deleted"
@@ -139,7 +138,7 @@ def _translate_changed_resources(
         raise RemoteJobActNotDone(str(error)) from error
     hard = tuple(pair for pair in spec.request.hard if not is_home_only_resource(pair[0]))
     if not hard:
-        raise RemoteJobActNotDone(f"no such resource is requested at {transfer.remote}")
+        raise RemoteJobActNotDone(f"none of these resources is requested at {transfer.remote}")
     remote_request = exclude_forwarding_queues(spec, transfer.remote, folder).request
     return hard, remote_request.soft, remote_request.stays
 

@@ -11,7 +11,7 @@ SUPPORTED_OPTIONS = (
     *("-p", "-l", "-h", "--hold", "--release", "--dry-run"),
     *("--config", "--published", "--json", "--version"),
 )
-HINT_BY_QALTER_OPTION = {  # hint for each option of qalter that qalter_remote does not have
+HINT_BY_QALTER_OPTION = {
     "-N": "the remote job's name is a copy: qalter -N changes the local job's name",
     "-P": "the mapping sets the remote project ([map.CLUSTER.project.NAME])",
     "-q": "the mapping sets the remote queues ([map.CLUSTER.queue.NAME])",
@@ -36,7 +36,7 @@ class QalterRemoteCommand(click.Command):
         for word in args:
             name = word.partition("=")[0] if word.startswith("--") else word
             if word.startswith("-") and name not in (*SUPPORTED_OPTIONS, "--help", "-help") and not word[1:].isdigit():
-                hint = "expected -p, -l or -h, for a remote job that waits"
+                hint = "expected -p, -l or -h, which change a waiting remote job"
                 raise click.UsageError(f"no {word}: {HINT_BY_QALTER_OPTION.get(word, hint)}")
         return super().parse_args(ctx, args)
 
@@ -57,7 +57,7 @@ def _parse_resource_requests(_: click.Context, __: click.Parameter, value: tuple
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=_parse_resource_requests,
-    help="Replace all hard resource requests, by their names at home.",
+    help="Replace all hard resource requests; NAME is a resource at home.",
 )
 @click.option(*("-h", "hold"), type=click.Choice(["u", "U", "n"]), help="u: hold; U or n: release.")
 @click.option("--hold", "hold", flag_value="u", help="Same as -h u.")

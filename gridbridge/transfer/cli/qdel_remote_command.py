@@ -12,7 +12,7 @@ PATTERN = frozenset("*?[")  # characters that turn a user name into a pattern (s
 @click.command(context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.argument("jobs", metavar="JOB[.TASK]...", nargs=-1)
 @click.option(
-    "-u", "owner", metavar="USER", help="Delete all jobs of USER, your own name, that are at another cluster."
+    "-u", "owner", metavar="USER", help="Delete all your jobs that are at other clusters; USER is your own name."
 )
 @click.option("--dry-run", "is_dry", is_flag=True, help="Only show the jobs to delete.")
 @CONFIG_FILE

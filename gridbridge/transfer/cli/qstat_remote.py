@@ -21,7 +21,7 @@ from gridbridge.transfer.cli.owner_remote_job_access import cluster_address_for_
 
 ALL_STATES = "a"
 NO_MESSAGES_TEXT = "There are no messages available"
-MOST_QUERIED_JOBS = 20  # one command queries at most this many remote jobs
+MOST_QUERIED_JOBS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +33,6 @@ class TransferFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskWithRemoteMessages:
-    """A local task that is at another cluster, with that cluster's messages about the remote job."""
-
     attempt: TransferAttemptExplanation
     messages: tuple[str, ...] = ()  # errors of the remote job, and reasons why the remote job waits
     asked: str = ""  # why the cluster did not answer; empty after an answer
@@ -86,7 +84,7 @@ class SingleRemoteJobQueries:
     def query_job_messages(self, transfer: PublishedTransfer) -> tuple[tuple[str, ...], str]:
         """Query a cluster's messages about a remote job; return the messages, or the reason for the failure."""
         if self._left == 0:
-            return (), f"not queried: at most {MOST_QUERIED_JOBS} jobs a command; name a task"
+            return (), f"not queried: one command queries {MOST_QUERIED_JOBS} jobs at most; name a task"
         if transfer.remote in self._silent:
             return (), self._silent[transfer.remote]
         self._left -= 1
@@ -100,7 +98,7 @@ class SingleRemoteJobQueries:
         ours = [job for job in jobs if job.account == transfer.transfer]
         if not ours:
             return (), "does not list the job any more"
-        # other messages are ignored, because qstat -j shows messages about other jobs, too (qstat(1))
+        # Messages about a job that does not wait are ignored: qstat -j shows messages about other jobs, too (qstat(1)).
         waits = matches_qstat_state_letters(transfer.remote_job_state, "p")
         words = dict.fromkeys((*ours[0].errors, *(ours[0].messages if waits else ())))
         return tuple(replace_control_characters(message) for message in words if message != NO_MESSAGES_TEXT), ""

@@ -108,14 +108,14 @@ def _print_details_of_named_jobs(jobs: tuple[str, ...], now: datetime, path: str
     if is_json:
         output_and_errors.print_json({"notes": [alarm] if alarm else [], "tasks": to_json_types(tuple(tasks))})
     else:
-        _print_details_of_all_tasks(tasks, alarm, now)
+        _print_transferred_task_details(tasks, alarm, now)
     for problem in unknown:
         output_and_errors.print_error(f"qstat_remote: {problem}")
     if unknown:
         raise SystemExit(UNKNOWN)
 
 
-def _print_details_of_all_tasks(tasks: Sequence[TaskWithRemoteMessages], alarm: str, now: datetime) -> None:
+def _print_transferred_task_details(tasks: Sequence[TaskWithRemoteMessages], alarm: str, now: datetime) -> None:
     if alarm:
         output_and_errors.print_line(f"{alarm}\n")
     for count, task in enumerate(tasks):

@@ -91,7 +91,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
         published_file_formats.remove_unfetched_published_files(open_transfers, until, self._folder)
 
 
-RECENT = timedelta(hours=1)  # within this time a qmaster declares a silent execd as lost
+RECENT = timedelta(hours=1)  # a qmaster declares a silent execd lost within this time
 
 
 class UndeliveredTaskEndTracker:

@@ -82,7 +82,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
                 self._record_missing_guard(transfer, HomeStartGuard.HOLD)
         self._unheld = unheld
         if reply := self._look.take_query_result():
-            self._record_guards_missing_in_requests(reply[1])
+            self._mark_transfers_lacking_guard(reply[1])
         if self._look.is_query_due():
             transfers = self._ledger.open_transfers()
             self._query_start_times_of_jobs(home_and_remote_mismatches.jobs_needing_start_time_query(transfers, local))
@@ -95,7 +95,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
             self._after = batch[-1]
             self._look.start_query(batch)
 
-    def _record_guards_missing_in_requests(self, requests: dict[int, JobRequest]) -> None:
+    def _mark_transfers_lacking_guard(self, requests: dict[int, JobRequest]) -> None:
         queues = self.policy.queues
         for transfer in tuple(self._ledger.open_transfers()):
             request = requests.get(parse_transfer_name(transfer.name).job)
@@ -157,7 +157,7 @@ class StaleGuardRemover:
             self._ledger.record_guard_removal(transfer)
 
 
-class CopiedGuardRemover:
+class ResubmittedJobGuardRemover:
     """Removes far start times that qresub has copied from jobs that are away."""
 
     def __init__(
@@ -169,7 +169,7 @@ class CopiedGuardRemover:
         clock: Callable[[], float],
     ) -> None:
         self._home, self._ledger, self._tasks = policy.site.cluster, ledger, tasks
-        self._others: frozenset[int] = frozenset()  # waiting jobs that are no copies
+        self._others: frozenset[int] = frozenset()  # deferred jobs without a start time copied by qresub
         self._look = RepeatedBackgroundQuery(
             workers, self._home, "look_for_copies", self._remove_copied_guards, clock, COPIED_GUARD_QUERY_INTERVAL_S
         )
@@ -195,13 +195,13 @@ class CopiedGuardRemover:
             except (GridbridgeError, OSError) as error:  # the next check tries again
                 _log.warning("event=failed act=free_copy job=%d why=%r", job, describe_error(error))
             else:
-                why = f"qresub has copied the guard of job {requests[job].job_number_if_deferred}, which is away"
+                why = f"qresub has copied the guard of transferred job {requests[job].job_number_if_deferred}"
                 _log.info("event=freed job=%d why=%r", job, why)
         return waiting & self._others.union(new).difference(copies)
 
 
-FIRST_SUSPENSION_REQUEST_PAUSE_S = 60.0  # first pause between two requests to a starter
-LONGEST_SUSPENSION_REQUEST_PAUSE_S = 3600.0  # longest pause between two requests to a starter
+FIRST_SUSPENSION_REQUEST_PAUSE_S = 60.0
+LONGEST_SUSPENSION_REQUEST_PAUSE_S = 3600.0
 REQUESTS_BEFORE_WARNING = 3  # after so many requests the transfer's history tells that the starter does not act
 UNHEEDED_SUSPENSION_WARNING = (
     "the starter does not act on suspension requests; later requests come less often, at most hourly;"

@@ -66,7 +66,7 @@ class OrphanRemoteJobCleaner:
                 of = f"cluster={transfer.remote} owner={transfer.owner}"
                 if folder := self._inbox.staged_folder_of_record(transfer.record):
                     held = home_and_remote_mismatches.may_remote_folder_have_outputs(transfer)
-                    why = "the outputs may not be home" if held else "the folder could not be removed"
+                    why = "the outputs may be missing at home" if held else "the folder could not be removed"
                     _log.error("event=left_behind %s folder=%s why=%r", of, folder, why)
                 if transfer.claimed:
                     why = "the remote job may still start"
@@ -87,7 +87,7 @@ class OrphanRemoteJobCleaner:
         if not (folder := self._inbox.staged_folder_of_record(ended.record)):
             return True
         if home_and_remote_mismatches.may_remote_folder_have_outputs(ended):
-            self._ledger.add_history_line(ended, f"the output files may not be home: kept at {ended.remote}, {folder}")
+            self._ledger.add_history_line(ended, f"outputs may be missing at home: kept at {ended.remote}, {folder}")
             return False
         if self._backoff.may_try(name):
             self._unstaging[name] = self._workers.run_call_in_thread(
@@ -114,8 +114,8 @@ class OrphanRemoteJobCleaner:
 
 
 SWEEP_S = 3600.0
-FOLDER_SWEEP_PAUSE_S = 5.0  # pause between two parts of the clean-up of a large folder
-UNREAD_RESULT_AGE_S = 86400.0  # age at which the service removes results that no starter has read
+FOLDER_SWEEP_PAUSE_S = 5.0
+UNREAD_RESULT_AGE_S = 86400.0
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
     usage_records: RemoteUsageService
     claims: RemoteJobClaimService
     late_guards: StaleGuardRemover
-    asked: Container[str]  # clusters that the poller queries
+    asked: Container[str]
     over: Callable[[Transfer], None]  # is called with each closed transfer
     clock: Clock
 

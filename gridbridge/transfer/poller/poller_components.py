@@ -86,7 +86,7 @@ class PollerComponents:
         ledger, acts, workers, steady_s = self.ledger, at.acts, at.workers, at.clock.steady_s
         do_act = self.actions.do_or_begin_act
         self.guards = repair.MissingGuardRestorer(policy, ledger, acts.tasks, workers, do_act, steady_s)
-        self.copies = repair.CopiedGuardRemover(policy, ledger, acts.tasks, workers, steady_s)
+        self.copies = repair.ResubmittedJobGuardRemover(policy, ledger, acts.tasks, workers, steady_s)
         self.suspensions = repair.SuspensionReconciler(policy, ledger, acts.verdicts, steady_s)
         self.cleaner = OrphanRemoteJobCleaner(ledger, at.inbox, acts.remote, workers, self.claims, do_act, steady_s)
         self.recalls = WaitingTaskRecallService(

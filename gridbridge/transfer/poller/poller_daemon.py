@@ -31,7 +31,7 @@ from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.transfer_rows import TransferRows
 
-ANOTHER_RUNS = 1  # exit status if another poller runs
+ANOTHER_RUNS = 1
 
 _log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class PollerDaemon:
 
 
 _USUAL = ClusterSection()
-CLUSTER_KEYS_WITHOUT_EFFECT_ON_QUERIES = {  # keys of a [cluster] section that no status query depends on
+CLUSTER_KEYS_WITHOUT_EFFECT_ON_QUERIES = {
     key: getattr(_USUAL, key)
     for key in (
         *("shell", "spool_shared", "remote_spool_dir", "stage_dir", "accounting"),

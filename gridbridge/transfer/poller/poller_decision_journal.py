@@ -19,7 +19,7 @@ from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
 from gridbridge.state.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry, make_journal_entry
 
 PLAN_PROGRAM = "poller"
-MOST_NAMED_TRANSFERS = 3  # a sentence names at most this many transfers
+MOST_NAMED_TRANSFERS = 3
 STORED_ACT_SENTENCE = re.compile(f"({'|'.join(act.value for act in TransferActKind)}) (gb[^ ]+): (.*)", re.DOTALL)
 
 
@@ -143,7 +143,7 @@ def _describe_task_recall(recall: TaskRecall) -> str:
 
 
 REFUSAL_PROGRAM = "poller refusal"
-MOST_REJECTIONS_AN_HOUR = 20  # largest number of stored rejections an hour for one person
+MOST_REJECTIONS_AN_HOUR = 20
 
 
 class RefusedStarterMessageJournal:

@@ -22,7 +22,7 @@ def main() -> None:
         print(f"gridbridge-poller: {words[0]!r}: unexpected argument; expected none", file=sys.stderr)  # noqa: T201 - as below
         sys.exit(2)
     signals = StopAndReloadSignals()  # before slow imports: an unhandled SIGHUP ends the process
-    from gridbridge.transfer.poller import poller_daemon  # a slow import, after the signals
+    from gridbridge.transfer.poller import poller_daemon
 
     try:
         poller_daemon.run_poller(signals)

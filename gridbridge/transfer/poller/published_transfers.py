@@ -100,7 +100,7 @@ def published_cluster_row(
 
 LOAD_VALUE_REWRITE_INTERVAL_S = 2.0  # load values are written again after this time, as the poller's sign of life
 
-UNLISTED = timedelta(minutes=1)  # time for the home job list to show the task of a new transfer
+UNLISTED = timedelta(minutes=1)  # the home job list shows a new transfer's task within this time
 
 
 class TransferStatePublisher(ReloadablePollerComponent):
@@ -121,7 +121,6 @@ class TransferStatePublisher(ReloadablePollerComponent):
         self._full = ""
 
     def publish_configuration_status(self, configuration: reports.PublishedConfigurationStatus) -> None:
-        """Publish which gridbridge.toml is in force, and why a newer file is rejected."""
         self._configuration = configuration
         self._publish_service_status_file()
 

@@ -96,7 +96,7 @@ def remove_claim_file(name: str, spool: str = SPOOL) -> None:
 def remove_claim_files_without_transfer(
     claimed: Container[str], now_s: float, spool: str = SPOOL, names: ResumableFolderScan | None = None
 ) -> None:
-    """Remove a portion of old claims without a transfer, but not home's: a late remote job must find it."""
+    """Remove some old claims without a transfer, but not home's: a late remote job must find them."""
     try:
         _require_own_claims_folder(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
         entries = (names or ResumableFolderScan()).list_next_folder_portion(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
@@ -133,7 +133,6 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
 
     @property
     def is_claim_file_sweep_unfinished(self) -> bool:
-        """Whether the clean-up of the folder of claim files is unfinished."""
         return self._names.is_folder_scan_unfinished
 
     def claim_transfer_for_home(self, transfer: Transfer) -> bool:
@@ -295,7 +294,6 @@ class RemoteJobClaimService(ReloadablePollerComponent):
 
     @property
     def is_claim_file_sweep_unfinished(self) -> bool:
-        """Whether the clean-up of the folder of claim files is unfinished."""
         return self._files.is_claim_file_sweep_unfinished
 
     def sweep_claim_files(self) -> None:

@@ -43,8 +43,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountingFileReadResult:
-    """The result of reading an accounting file: usage records, the position reached, and any error."""
-
     cursor: ClusterAccountingProgress
     records: tuple[RemoteJobRunAccounting, ...] = ()
     is_more: bool = False
@@ -84,7 +82,7 @@ class RemoteAccountingFileReader:
         self._due = self._clock.steady_s()
 
     def take_read_result(self) -> AccountingFileReadResult | None:
-        """Return the result of a finished reading, only once; None without a new result."""
+        """Return the result of a finished reading once; then None until the next result."""
         if self._open is None or not self._open.done():
             return None
         try:
@@ -102,7 +100,7 @@ class RemoteAccountingFileReader:
         before = self.cursor
         try:
             step = appended_file_lines.read_appended_lines(before.path, before.place, self._clock.now_s())
-            records, skipped = self.accounts.parse_lines_with_account_prefix(step.lines, self._prefix)
+            records, skipped = self.accounts.parse_records_by_account_prefix(step.lines, self._prefix)
             return AccountingFileReadResult(
                 cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
                 records=tuple(remote_job_usage_records(records, before.cluster, self._cluster)),
@@ -119,7 +117,7 @@ class RemoteAccountingFileReader:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-COPIED_KEYS = (  # fields that a usage record copies from an accounting record
+COPIED_KEYS = (
     *("job_id", "queue", "host", "pe_task", "submitted_at", "started_at", "ended_at"),
     *("failed", "exit_status", "wallclock_s", "user_s", "system_s", "max_rss_kb"),
 )
@@ -143,7 +141,7 @@ def remote_job_usage_records(
 # the ends of at most this many jobs of one person are stored if no home job list has shown the jobs
 MOST_UNPROVED_ENDS_AN_HOUR = 1000
 LONGEST_ANSWER_INTERVAL = timedelta(minutes=1)  # two answers of a cluster are usually closer than this
-POSITION_REPUBLISH_INTERVAL = timedelta(seconds=20)  # unchanged positions are published again after this time
+POSITION_REPUBLISH_INTERVAL = timedelta(seconds=20)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -159,7 +157,7 @@ class RemoteUsageService:
     readings: dict[str, PublishedAccountingProgress] = field(default_factory=dict)
     cursors: dict[str, ClusterAccountingProgress] = field(default_factory=dict)
     accounting: RemoteUsageRows = field(init=False)
-    told: dict[int, int] = field(default_factory=dict)  # by uid: number of job ends without a proved owner
+    told: dict[int, int] = field(default_factory=dict)  # number of job ends without a proved owner, by uid
 
     def __post_init__(self) -> None:
         self.accounting = RemoteUsageRows(self.database)

@@ -48,14 +48,11 @@ SWEEP_S = 600.0
 
 
 class _TransferWaitingForHomeList(NamedTuple):
-    """A new transfer whose messages wait in the spool for the home job list."""
-
     transfer: Transfer
     since: datetime
     others: tuple[str, ...] = ()  # paths of the transfer's further messages
 
     def shift_time(self, step: timedelta) -> "_TransferWaitingForHomeList":
-        """Return the waiting transfer with its time shifted, after the clock was set."""
         return self._replace(since=self.since + step)
 
 
@@ -76,7 +73,6 @@ class UnconfirmedTransferQuota:
         self._count = None
 
     def must_message_wait(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> bool:
-        """Return whether a message of a new transfer must wait for the home job list."""
         name = spooled.message.transfer, spooled.uid
         if spooled.message.kind != TransferMessageKind.RECORD:
             return name in self._waiting
@@ -120,7 +116,7 @@ class UnconfirmedTransferQuota:
                 refused += (entry.transfer.record, *entry.others)
                 uids[entry.transfer.uid] += 1
         for uid, count in uids.items():
-            why = f"{home.cluster} lists no such jobs of the uid; {self.most} are unproved"
+            why = f"{home.cluster} does not list these jobs of the uid; expected at most {self.most} unlisted jobs"
             _log.warning("event=unproved uid=%d refused=%d why=%r", uid, count, why)
         self._delete_transfers_without_proved_owner(home.taken_at)
         return refused
@@ -156,7 +152,7 @@ class UnconfirmedTransferQuota:
 def _where_job_lists_show_waiting_transfer(
     entry: _TransferWaitingForHomeList, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
-    """Return where job lists show a transfer: YES home, NO only remotely, '' nowhere; None: no new list."""
+    """Where job lists show a transfer: YES at home, NO only remotely, '' nowhere; None: no new list."""
     transfer = entry.transfer
     if home.taken_at <= entry.since:
         return None
@@ -203,12 +199,12 @@ class StarterMessageReader:
         self._ledger, self._inbox, self._clock = ledger, inbox, clock
         self._refusals = RefusedStarterMessageJournal(journal, clock)
         self._routes: set[Destination] = set()
-        self._quota = LogLineQuotaByPerson(clock.steady_s)  # limits the log lines about each uid
+        self._quota = LogLineQuotaByPerson(clock.steady_s)
         self.use_changed_configuration(policy)
 
     def use_changed_configuration(self, policy: Policy) -> None:
         """Use a changed configuration; queues of older configurations stay valid for running starters."""
-        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # longest wait of `closed` messages
+        self.linger_s = LINGER_S - policy.poller.spool_interval_s
         self._home = policy.site.cluster
         self.allow_routes((name, queue.cluster) for name, queue in policy.queues.items())
         self._limit = policy.poller.spool_files_per_uid

@@ -80,7 +80,7 @@ class RemoteJobActs(ReloadablePollerComponent):
         return TransferMessage(transfer=transfer.name, outcome=outcome, cause=cause, reason=reason)
 
     def look_up_remote_job_end(self, action: TransferAction) -> TransferMessage | None:
-        """Return a remote job's result according to the accounting record; None without a record."""
+        """Return a remote job's result from its accounting record."""
         transfer = action.transfer
         where = configured_cluster_address(self.policy, transfer.remote)
         end = cluster_status_reader(where).query_job_end(where, transfer.remote_id, transfer.name)
@@ -139,7 +139,7 @@ class TransferActRunner:
 
 
 AGAIN_S = 2.0  # pause before the first retry of a failed act; each retry doubles the pause
-LONGEST_S = 60.0  # longest pause before a retry
+LONGEST_S = 60.0
 
 TransferActKey = tuple[TransferActKind, str, int]
 
@@ -157,7 +157,7 @@ class TransferActDispatcher:
 
     def __post_init__(self) -> None:
         self._backoff = BackoffBySubject(self._clock)  # pauses between two look-ups of a job's end
-        self._failing: dict[TransferActKey, BackoffBySubject] = {}  # pauses before retries of failed acts
+        self._failing: dict[TransferActKey, BackoffBySubject] = {}
         self.disputed: set[TransferKey] = set()  # transfers whose accounting records show different ends
         self.not_ours: list[Transfer] = []  # transfers whose remote job id belongs to another job
         # transfers whose owner's account was removed, and why their remote job could not be deleted

@@ -111,8 +111,6 @@ PAUSE_S = 10.0  # a longer time between two rounds means that the process was st
 
 @dataclass(slots=True)
 class TransferDecisionInputGatherer(ReloadablePollerComponent):
-    """Gathers the inputs of decisions about transfers: job lists, sleeping starters and times."""
-
     policy: Policy
     ledger: TransferLedger
     answers: LastClusterSnapshots
@@ -120,7 +118,7 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
     reused_ids: ReusedRemoteJobIdDetector
     spool: str
     clock: Clock
-    since_s: float = field(init=False)  # since when the queries have had no interruption
+    since_s: float = field(init=False)  # the queries have run without interruption since this time
     looked_at_s: float = field(init=False)
     deleted_at_home: dict[str, datetime] = field(init=False)  # deletion time by transfer name
 

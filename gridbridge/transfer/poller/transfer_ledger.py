@@ -27,7 +27,7 @@ class TaskHistoryPublisher:
     def __init__(self, cluster: str, database: StateFile, views: TransferStatePublisher) -> None:
         self._cluster, self._transfers, self._views = cluster, TransferRows(database), views
         self._behind: set[str] = set()
-        self._known: dict[str, dict[TransferKey, _TransferWithEvents]] = {}  # transfers by local task
+        self._known: dict[str, dict[TransferKey, _TransferWithEvents]] = {}
 
     def mark_unpublished_histories(self) -> None:
         """Mark for publication all histories that an earlier process may not have published."""
@@ -38,7 +38,6 @@ class TaskHistoryPublisher:
             self.mark_history_for_publication(transfer)
 
     def mark_history_for_publication(self, transfer: Transfer) -> None:
-        """Mark the history of a transfer's task for the next publication."""
         name = parse_transfer_name(transfer.name)
         if name.cluster == self._cluster:
             self._behind.add(name.local_job_or_task_id)
@@ -100,8 +99,8 @@ class _TransferWithEvents:
     events: list[TransferEvent] = field(default_factory=list)
 
 
-EVENTS_AN_HOUR = 60  # largest number of events an hour in one transfer's history
-LOGGED_AN_HOUR = 4000  # largest number of log lines an hour about one person's transfers
+EVENTS_AN_HOUR = 60
+LOGGED_AN_HOUR = 4000
 
 _log = logging.getLogger(__name__)
 
@@ -136,7 +135,6 @@ class TransferLedger:
         return self.open.values()
 
     def remote_clusters(self) -> frozenset[str]:
-        """Return the remote clusters of the open transfers."""
         return frozenset(transfer.remote for transfer in self.open_transfers())
 
     def away_jobs(self) -> frozenset[AwayJob]:
@@ -147,7 +145,7 @@ class TransferLedger:
         return tuple(self.open[key] for key in set(keys) & self.open.keys())
 
     def find_transfer(self, key: TransferKey) -> Transfer | None:
-        """Return the open or closed transfer with this key; None without such a transfer."""
+        """Return the open or closed transfer with this key."""
         return self.open.get(key) or self._transfers.find_transfer(*key)
 
     def attempts_of_task(self, transfer: str, uid: int) -> tuple[Transfer, ...]:

@@ -15,7 +15,7 @@ from gridbridge.transfer.poller.poller_components import PollerComponents
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollRoundSituation:
     came: tuple[ClusterQueryResult, ...]
-    is_news: bool  # whether a cluster has answered or a transfer has changed
+    is_news: bool
     concerned: tuple[Transfer, ...]
     situation: TransferSituation | None  # None: nothing to decide
 
@@ -30,7 +30,7 @@ class PollRoundSteps:
 
     def gather(self) -> PollRoundSituation:
         """Gather a round's input; after an answer of any cluster the round decides about all open transfers."""
-        came = self._parts.answers.collect_results()  # before the messages are read, so that no answer is newer
+        came = self._parts.answers.collect_results()  # first, so that no answer is newer than the messages
         transfers = self._parts.mail.apply_new_messages(at_once=bool(came))
         for transfer in transfers:
             if transfer.is_over:
@@ -74,7 +74,6 @@ class PollRoundSteps:
         return transfer_act_decisions.update_and_plan_transfers(round_input.concerned, round_input.situation, poller)
 
     def entry(self, round_input: PollRoundSituation, plan: TransferRoundPlan) -> DecisionJournalEntry | None:
-        """Return a journal entry of the round's new decisions; None if nothing new was decided."""
         if round_input.situation is None:
             return None
         poller = self._parts.policy.poller

@@ -64,7 +64,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         self._checking: dict[TransferKey, tuple[TaskRecall, Future[None]]] = {}
         self._out: dict[TransferKey, TaskRecall] = {}
         self._wished_at_s: dict[TransferKey, float] = {}  # time of each request to a starter
-        self._free = (0, 0)  # free slots in the last two job lists of home
+        self._free = (0, 0)  # free slots of the home cluster in its last two job lists
         self._free_at: dict[str, datetime] = self._clock.make_clock_shifted_dictionary(operator.add)
 
     def withdraw_old_recall_requests(self) -> None:
@@ -178,7 +178,7 @@ def _does_remote_job_run(transfer: Transfer, situation: TransferSituation) -> bo
 
 
 ENDED_MOVE_AGE = timedelta(days=7)
-UNKNOWN_OWNER_THREAD = "moves"  # name of the thread for moves of unknown owners
+UNKNOWN_OWNER_THREAD = "moves"
 
 
 @dataclass(eq=False)
@@ -290,7 +290,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
             if other_move.transfer_key != move.transfer_key
         )
         if any(parse_transfer_name(other_move.name).job == job for other_move in other_moves):
-            self._record_task_move_end(move, stage, why)  # a later move restores the job's queue list
+            self._record_task_move_end(move, stage, why)  # another move of the job restores the queue list later
             return
         giving = self._workers.run_call_in_thread(owner, self._tasks.restore_requested_queues_of_transfer, move.name)
         self._ending[move.transfer_key] = ended, giving

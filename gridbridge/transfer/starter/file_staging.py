@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
-STDIN, STREAMS = "stdin", ("stdout", "stderr")  # file names in the remote folder
+STDIN, STREAMS = "stdin", ("stdout", "stderr")
 OUTPUTS_FETCHED_NOTE = "home"  # note that all outputs are at home
 INPUTS_COPIED_NOTE = "carried"  # note that all inputs are at the remote cluster
 STAGING_NOTE = "stage"
 RSYNC_RELATIVE_MARK = "/./"  # rsync recreates the part of a path after this mark (rsync(1), --relative)
-SHORT_BYTES = 1 << 20  # only a standard stream that is larger is fetched by rsync
+SHORT_BYTES = 1 << 20  # rsync fetches only standard streams larger than this
 LONG_S = 40.0  # timeout of a command that lists or removes a remote folder
 
 
@@ -36,7 +36,7 @@ class RemoteStagingFolder:
         self.stage_in, self.stage_out = stage_in, stage_out
 
 
-def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
+def prepare_file_staging(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
     """Note which files to copy, and create the remote folder; return the folder's path.
 
     For a job that was already submitted only writes the note. Raises UnstageablePaths before it creates the folder.
@@ -258,7 +258,7 @@ def _lock_output_file(descriptor: int) -> None:
 
 
 def _count_stream_bytes_already_written(fetched: str, path: str, begun: int) -> int:
-    """Return how many bytes of a stream follow the first `begun` bytes of the file; 0 if other bytes follow."""
+    """Count a stream's bytes that the file already has after its first `begun` bytes; 0 if it differs."""
     if not os.access(path, os.R_OK):
         return 0
     agreeing = 0

@@ -177,7 +177,7 @@ class LocalTask:
         return desired
 
     def note_observed_state(self, desired: str, order: task_notes.NoteSortKey) -> None:
-        """Note the local job's state like a method, unless the latest note of a method is as new."""
+        """Note the local job's state as a method would, unless a method's latest note is as new."""
         if task_notes.is_intent_note_older(task_notes.newest_intent_note(self.private), order):
             task_notes.note_method_intent(self.private, desired, order)
 

@@ -31,7 +31,7 @@ LOCAL_IDENTITY = (  # variables that the remote job gets with the values of the 
 HOME_JOB_ID = "GRIDBRIDGE_HOME_JOB_ID"
 SUBMIT_SIDE = "SGE_O_"  # prefix of the variables by which qsub describes the submit host
 DEVICES = "/dev/"  # prefix of paths that exist on every host and are not copied
-SERIAL = "none"  # value of `pe` for a serial job
+SERIAL = "none"
 PARALLEL = ("PE", "PE_HOSTFILE")  # variables that execd sets for a parallel job
 EXECD_OWNS = (  # variables that execd sets, whatever qsub -v says
     *("ARC", "ENVIRONMENT", "HOME", "HOSTNAME", "JOB_SCRIPT", "LOGNAME", "NHOSTS", "NQUEUES", "NSLOTS", "PWD", "QUEUE"),
@@ -131,7 +131,7 @@ def _remote_job_environment(
 
 LOGINS = 3  # after this number of rejected ssh logins the job is refused
 SHUT_OUT_S = 600  # shortest time of rejected ssh logins before the job is refused
-FIRST_REJECTED_LOGIN_NOTE = "shut_out"  # note with the time of the first rejected ssh login
+FIRST_REJECTED_LOGIN_NOTE = "shut_out"
 
 
 CAUSES = {
@@ -221,7 +221,7 @@ def make_remote_staging_folder(step: "StarterStepContext", request: JobRequest, 
         return ""
     from gridbridge.transfer.starter import file_staging
 
-    return file_staging.begin_file_staging(step, request, config)
+    return file_staging.prepare_file_staging(step, request, config)
 
 
 def _exclude_forwarding_queues(step: "StarterStepContext", spec: JobSpec) -> JobSpec:

@@ -14,11 +14,11 @@ from gridbridge.model.transfer.transfer_queue_load_values import queue_closing_l
 from gridbridge.shell import program_lock_file
 from gridbridge.state import published_file_formats
 
-START_AGAIN_S = 10  # shortest time between two starts of the poller
+START_AGAIN_S = 10
 HUNG_S = 60  # a poller without a sign of life for this time counts as hung
 PIPE_BUF = 4096  # bytes of the largest atomic write to a pipe (pipe(7))
 QUIT, REPORT, NOTHING_YET = "quit", "report", ""  # what execd may request
-LINE_MAX = 64  # bytes; requests of execd are shorter
+LINE_MAX = 64  # in bytes; execd's requests are shorter
 POLLER = (PYTHON, "-I", "-c", "from gridbridge.transfer.poller.program import main; main()")
 CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
@@ -34,10 +34,10 @@ class HostLoadSensor:
     def __init__(self, host: str, home: str = HOME, log: str = SENSOR_LOG, poller: tuple[str, ...] = POLLER) -> None:
         self._host, self._home, self._log, self._poller = host, home, log, poller
         self._told = ""
-        self._names: list[str] = []  # names of the load values in the last report
+        self._names: list[str] = []
         self._started = -1.0e9
         self._hung_s: float = HUNG_S
-        self._beat = self._looked = 0.0  # times: the poller's last sign of life, the last check
+        self._beat = self._looked = 0.0  # times of the poller's last sign of life and of the last check
         self._silent_s = 0.0  # time without a new sign of life of the poller
 
     def answer_execd_requests(self) -> None:

@@ -67,7 +67,7 @@ def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ..
                 return step.run_due_step()
             except errors.UnstageablePaths as error:
                 if step.record.phase == StarterPhase.RELEASED:
-                    raise  # without a deletion, because the remote job may have run
+                    raise  # the remote job is not deleted, because it may have run
                 delete_remote_job(step.away, step.record)
                 outcome, cause = TransferOutcome.ERROR, TransferFailureCause.FILES
                 end = TransferMessage(outcome=outcome, cause=cause, reason=str(error))

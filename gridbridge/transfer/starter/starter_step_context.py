@@ -34,7 +34,6 @@ class StarterStepContext:
         self.home = load_home_job_control(self.route.home_cluster_access)
 
     def use_route(self, route: TransferRoute) -> None:
-        """Use the remote cluster and settings of a queue's published route."""
         self.route = route
         self.away = self.task.remote_address(route)
         self.far = load_submit_adapter(self.away)
@@ -46,7 +45,7 @@ class StarterStepContext:
     def require_same_cluster(self, record: TransferMessage) -> None:
         """Raise GridbridgeError if the transfer's queue leads to another cluster by now."""
         if record.remote and self.route.remote != record.remote:
-            leads = f"queue {record.queue} leads to {self.route.remote} by now"
+            leads = f"queue {record.queue} now leads to {self.route.remote}"
             raise errors.GridbridgeError(f"{leads}; expected {record.remote}")
 
     @property
@@ -80,7 +79,7 @@ def end_or_retry_after_error(task: LocalTask, error: errors.GridbridgeError) -> 
     if isinstance(error, errors.CommandFailed) and not task.is_step_noted_done(GUARDED):
         is_unable = (error.status or 0) < 0 or LIBRARY_NOT_LOADED in error.stderr
         if is_unable and task.count_starter_act_try("unable") >= MOST_CLIENT_PROGRAM_FAILURES:
-            reason = f"{error.program_and_failure}: can't run within h_vmem, h_data or h_cpu of this job?"
+            reason = f"{error.program_and_failure}: the job's h_vmem, h_data or h_cpu may be too small"
             return put_job_in_error_state(task, reason)
     return retry_step_later(task, task.report_retry_reason(str(error), failure_cause_of_step_error(error)))
 

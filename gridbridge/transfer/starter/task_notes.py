@@ -45,10 +45,10 @@ def tmpdir_full_error_of(error: BaseException | None, path: str) -> JobTmpdirFul
     return JobTmpdirFull(f"no room in $TMPDIR: {path}: {error.strerror}")
 
 
-NEW_INTENT_PREFIX, REPORTED_INTENT_PREFIX = "asked", "told"  # notes of methods: new, reported to the service
+NEW_INTENT_PREFIX, REPORTED_INTENT_PREFIX = "asked", "told"  # note prefixes: new intents, and intents already reported
 TERMINATION_CHECK_PREFIX = "doubt"  # prefix of the note of a method that checks whether the job is to end
 START = 19  # index of starttime after the process name in /proc/PID/stat
-TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks in a second
+TICKS = os.sysconf("SC_CLK_TCK")
 
 NoteSortKey = tuple[int, int]  # sort key of a note: clock ticks since the host's boot, and a pid
 
@@ -79,7 +79,6 @@ def note_termination_check(folder: str) -> str:
 
 
 def is_termination_check_running(folder: str) -> bool:
-    """Say whether a living process still checks whether the local job is to end."""
     names = (name.split(".") for name in os.listdir(folder) if name.startswith(f"{TERMINATION_CHECK_PREFIX}."))
     return any(_is_process_alive((int(start), int(pid))) for _, start, pid in names)
 

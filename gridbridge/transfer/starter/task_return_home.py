@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SETTLE_S = 2  # a started job is listed as running within this time
 CONFIRM_S = 1  # pause between two queries for a deleted job
 DELETING = "deleting"  # the remote job's deletion was sent and is not confirmed
-GONE = "gone"  # the remote job was deleted
+GONE = "gone"
 # a waiting job may be RESTARTED: a transfer queue at the remote cluster may have requeued the job
 WAITING = {JobStateFact.WAITING, JobStateFact.HELD, JobStateFact.RESTARTED}
 KILLS = ("9", "12", "15")  # a deletion sends KILL, USR2 (-notify) or TERM
@@ -82,7 +82,7 @@ def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> T
     is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
     if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == TransferOutcome.ERROR):
         return None
-    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason already says so
+    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason already tells of the deletion
     reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
     return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=reason)
 

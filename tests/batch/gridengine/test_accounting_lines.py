@@ -11,7 +11,7 @@ from gridbridge.batch.gridengine.accounting_record_parser import (
     parse_accounting_line,
     parse_accounting_records,
     parse_array_task_records,
-    parse_lines_with_account_prefix,
+    parse_records_by_account_prefix,
     parse_task_end_times,
 )
 from gridbridge.elastic.simulation.replay_workload import parse_accounting_tasks
@@ -73,7 +73,7 @@ def test_every_reader_parses_accounting_lines_of_every_version(line: str) -> Non
     data = f"{line}\n".encode()
     ((_, ran),) = parse_accounting_tasks([data])
     ((end, owner, name),) = parse_task_end_times(data)
-    ((_, usage),), skipped = parse_lines_with_account_prefix(data, "gb.")
+    ((_, usage),), skipped = parse_records_by_account_prefix(data, "gb.")
     (record,) = parse_accounting_records(data)
 
     assert isinstance(ran, RecordedReplayTask)
@@ -136,14 +136,14 @@ def test_a_forged_line_of_another_format_is_ignored() -> None:
         smuggled = f"{FRONT}:{SECONDS}:{USED}:-l a=x\n{inner}\nz{BEHIND}:0:0\n"
         at_the_end = f"{FRONT}:{SECONDS}:{USED}:-l a=x\n{inner}\n"
 
-        assert parse_lines_with_account_prefix(smuggled.encode(), "gb.")[0] == ()
-        assert parse_lines_with_account_prefix(at_the_end.encode(), "gb.")[0] == ()
+        assert parse_records_by_account_prefix(smuggled.encode(), "gb.")[0] == ()
+        assert parse_records_by_account_prefix(at_the_end.encode(), "gb.")[0] == ()
 
 
 def test_adjacent_json_records_are_all_parsed() -> None:
     object_ = FORMS["OCS"][0]
 
-    assert len(parse_lines_with_account_prefix(f"{object_}\n{object_}\n--\n{object_}\n".encode(), "gb.")[0]) == 3
+    assert len(parse_records_by_account_prefix(f"{object_}\n{object_}\n--\n{object_}\n".encode(), "gb.")[0]) == 3
 
 
 @pytest.mark.parametrize("name", ["accounting", "accounting.jsonl"])

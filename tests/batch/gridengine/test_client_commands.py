@@ -130,7 +130,7 @@ def test_the_last_request_for_a_resource_name_or_shortcut_counts() -> None:
         (JobRequest(hard=(("mem", "2G"), ("mem", "3G"))), "one value of a resource, not mem=2G and mem=3G"),
         (JobRequest(hard=(("vf", "1G"), ("virtual_free", "2G"))), "not vf=1G and virtual_free=2G"),
         (JobRequest(hard=(("a", "1"), ("a~", "1%"), ("a", "2"))), "not a=1 and a=2"),
-        (JobRequest(either=((("a", "1"), ("b", "2")),)), "no alternatives of resources, such as a=1 or b=2"),
+        (JobRequest(either=((("a", "1"), ("b", "2")),)), "no choice between resources, such as a=1 or b=2"),
     ],
 )
 def test_a_request_that_qsub_cannot_express_is_refused(asked: JobRequest, reason: str) -> None:

@@ -11,7 +11,7 @@ from gridbridge.batch.gridengine.accounting_record_parser import (
     job_end_of_accounting_record,
     parse_accounting_records,
     parse_array_task_records,
-    parse_lines_with_account_prefix,
+    parse_records_by_account_prefix,
 )
 from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end
 from gridbridge.errors import ParseError
@@ -188,11 +188,11 @@ def test_output_that_is_no_accounting_record_is_refused_in_one_line(data: bytes)
 def test_only_accounting_lines_with_the_account_prefix_are_parsed() -> None:
     data = (CAPTURED / "accounting.txt").read_bytes()
 
-    ((line, record),), skipped = parse_lines_with_account_prefix(data, "gb.alpha.")
+    ((line, record),), skipped = parse_records_by_account_prefix(data, "gb.alpha.")
 
     assert (record.job_id, record.account, skipped) == (2, "gb.alpha.7.0.1", 0)
     assert line.encode() in data.splitlines()
-    assert parse_lines_with_account_prefix(data, "gb.beta.") == ((), 0)
+    assert parse_records_by_account_prefix(data, "gb.beta.") == ((), 0)
 
 
 def test_a_malformed_accounting_line_is_skipped_and_counted() -> None:
@@ -204,7 +204,7 @@ def test_a_malformed_accounting_line_is_skipped_and_counted() -> None:
         b"half:a:gb.alpha.1.0.1:line\n",
     ]
 
-    found, skipped = parse_lines_with_account_prefix(b"".join([*bad, b"# gb:gb.alpha.2.0.1\n", good]), "gb.alpha.")
+    found, skipped = parse_records_by_account_prefix(b"".join([*bad, b"# gb:gb.alpha.2.0.1\n", good]), "gb.alpha.")
 
     assert [record.job_id for _, record in found] == [2, 2]
     assert skipped == 2
@@ -214,7 +214,7 @@ def test_a_job_name_that_looks_like_an_account_is_ignored() -> None:
     good = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[0]
     named = good.replace(b":failed:", b":gb.alpha.1.0.1:", 1)
 
-    assert parse_lines_with_account_prefix(named, "gb.alpha.") == ((), 0)
+    assert parse_records_by_account_prefix(named, "gb.alpha.") == ((), 0)
 
 
 def smuggled(inner: bytes, asked: bytes = b"-l arch=x", rest: bytes = b"z") -> bytes:
@@ -241,7 +241,7 @@ OURS = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[2]
 )
 def test_a_line_inside_another_jobs_record_is_ignored(data: bytes) -> None:
     """Grid Engine writes a line feed of a request unchanged into the record's category."""
-    found, skipped = parse_lines_with_account_prefix(data, "gb.alpha.")
+    found, skipped = parse_records_by_account_prefix(data, "gb.alpha.")
 
     assert (found, skipped) == ((), data.count(b":gb.alpha."))
 
@@ -249,7 +249,7 @@ def test_a_line_inside_another_jobs_record_is_ignored(data: bytes) -> None:
 def test_no_job_can_put_another_users_record_inside_its_own() -> None:
     before, after = smuggled(b"", rest=b"a:b"), smuggled(b"", asked=b"-l a=:0.0:NONE:0.0:0:0")
 
-    ((line, _),), skipped = parse_lines_with_account_prefix(before + OURS + after, "gb.alpha.")
+    ((line, _),), skipped = parse_records_by_account_prefix(before + OURS + after, "gb.alpha.")
 
     assert (line.encode() + b"\n", skipped) == (OURS, 0)
 

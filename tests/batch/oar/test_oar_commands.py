@@ -113,7 +113,7 @@ def test_a_server_with_a_listener_gets_option_notify() -> None:
         *[(request(arch=value), f"arch={value}") for value in ("a\\' OR 1=1 -- ", "a\nb")],
         (JobRequest(either=((("a", "1"), ("1 OR 1", "x")),)), "1 OR 1"),
         (JobRequest(either=((("a", "x\\"), ("b", "y")),)), "a=x\\"),
-        (JobRequest(targets="a,b"), "-q a,b (only one queue)"),
+        (JobRequest(targets="a,b"), "choice of queues (-q a,b)"),
     ],
 )
 def test_a_request_that_could_inject_options_or_sql_is_refused(asked: JobRequest, reason: str) -> None:

@@ -253,7 +253,7 @@ def test_root_gets_the_owners_name_instead_of_the_outputs(tmp_path: Path, monkey
     monkeypatch.setattr(campaign_files_of_owners, "uid_of_campaign_owner", lambda *_: 1)
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
-    with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: daemon owns the outputs: sudo -u daemon"):
+    with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: owned by daemon; expected sudo -u daemon"):
         own_campaign_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
 

@@ -94,8 +94,8 @@ def test_gridstat_shows_the_accuracy_of_earlier_forecasts(tmp_path: Path) -> Non
     errors = PublishedForecastErrors(forecasts=12, p90_held=11, median_error=0.08)
     publish_campaigns(tmp_path, *listed, errors=errors)
     told = (
-        "earlier forecasts: 11 of 12 campaigns ended by their P90, "
-        "half of them missed the P50 by at most 8% of the time then left"
+        "earlier forecasts: 11 of 12 campaigns ended by their P90; "
+        "half missed their P50 by at most 8% of the time left at the forecast"
     )
 
     assert told in stat(str(tmp_path), "1", "-f").output.splitlines()
@@ -148,11 +148,11 @@ def test_gridstat_shows_only_the_header_without_campaigns(tmp_path: Path) -> Non
         (["-j", "{}", "-N", "name"], 2, "exclude a JDL"),
         (["/nonexistent.sh"], 2, "No such file"),
         (["-c", "99999", "-F", "lines"], 1, "no campaign 99999"),
-        (["-c", "1"], 2, "-c ID goes with -F FILE or -J JSON"),
-        (["-c", "1", "-F", "a", "-J", "[]"], 2, "-c ID goes with -F FILE or -J JSON"),
-        (["-c", "1", "-J", "[]", "-f", "x"], 2, "-c ID goes with -F FILE or -J JSON"),
-        (["-c", "1", "-J", "[]", "-N", "x"], 2, "-c ID goes with -F FILE or -J JSON"),
-        (["-F", "lines"], 2, "-c ID goes with -F FILE or -J JSON"),
+        (["-c", "1"], 2, "give -c ID with -F FILE or -J JSON"),
+        (["-c", "1", "-F", "a", "-J", "[]"], 2, "give -c ID with -F FILE or -J JSON"),
+        (["-c", "1", "-J", "[]", "-f", "x"], 2, "give -c ID with -F FILE or -J JSON"),
+        (["-c", "1", "-J", "[]", "-N", "x"], 2, "give -c ID with -F FILE or -J JSON"),
+        (["-F", "lines"], 2, "give -c ID with -F FILE or -J JSON"),
         (["--retry-failed", "99999"], 1, "no campaign 99999"),
         (["-f", "/nonexistent"], 2, "No such file"),
         (["-t", "batch", "-j", "{}"], 2, "not one of"),
@@ -332,13 +332,13 @@ def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ([], "no id of a campaign"),
-        (["a"], "no id of a campaign"),
-        (["a.7"], "no id of a campaign"),
-        (["1,2"], "no id of a campaign"),
-        (["-c", ","], "no id of a campaign"),
-        (["-p", "-r", "1"], "-p, -r, --purge, --abandon, -j JOB: several are given"),
-        (["-j", "1.2", "1"], "-p, -r, --purge, --abandon, -j JOB: several are given"),
+        ([], "no campaign id"),
+        (["a"], "no campaign id"),
+        (["a.7"], "no campaign id"),
+        (["1,2"], "no campaign id"),
+        (["-c", ","], "no campaign id"),
+        (["-p", "-r", "1"], "several of -p, -r, --purge, --abandon and -j JOB"),
+        (["-j", "1.2", "1"], "several of -p, -r, --purge, --abandon and -j JOB"),
         (["-j", "1"], "-j '1'"),
         (["1.7"], "1.7 is a task; expected griddel -j 1.7"),
         (["1", "2.0"], "2.0 is a task; expected griddel -j 2.0"),

@@ -271,7 +271,7 @@ def test_gridevents_shows_what_the_owner_can_do_about_an_event(published: str) -
 
     retry = "gridevents -c 12 -r retries the failed tasks, gridevents -e 3 -f only closes the event"
     assert failed == f"after the cause is fixed: {retry}"
-    assert refused == "the event closes when this works again; gridevents -e 4 -f tries at once"
+    assert refused == "the event closes when the next try succeeds; gridevents -e 4 -f tries at once"
 
 
 def test_gridclusters_shows_more_values_on_request(published: str) -> None:

@@ -50,7 +50,7 @@ def test_a_jdl_without_the_option_f_is_refused(run: Run, name: str, text: str) -
 
     assert run("--clusters", "beta", name) == (
         2,
-        [f"gridsub: {name}: a JDL and no job script; expected gridsub -f {name}"],
+        [f"gridsub: {name}: a JDL, not a job script; expected gridsub -f {name}"],
     )
 
 

@@ -201,7 +201,7 @@ SSH = """#!/bin/sh
 exit 255
 """
 NOT_REACHED = "alpha-master was not reached; nothing is changed there"
-LOST = "the connection to alpha-master was lost, and the request may be executed there; look at gridstat"
+LOST = "lost the connection to alpha-master, which may have taken the request; look at gridstat"
 EITHER = "alpha-master was not reached, or the connection was lost"
 
 

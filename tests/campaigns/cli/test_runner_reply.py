@@ -12,7 +12,7 @@ from gridbridge.cli import output_and_errors
     ("after_s", "taken_s", "line"),
     [
         (0.0, 3600.0, "waiting for gridbridge-runner, 90 s at most (cron starts the runner once a minute)"),
-        (3600.0, 0.0, "gridbridge-runner took the request and has not answered; waiting on, 600 s at most"),
+        (3600.0, 0.0, "gridbridge-runner took the request and has not answered; waiting at most 600 s more"),
     ],
     ids=["late answer", "request was read"],
 )

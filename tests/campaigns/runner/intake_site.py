@@ -12,7 +12,7 @@ from sqlalchemy import update
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_file_verification import NAME, CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_file_verification import NAME, CampaignFileRegister
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection
 from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, campaign_file_name
@@ -72,7 +72,7 @@ class Site:
         """Write a registered campaign file that the state file does not know."""
         (self.brought / campaign_file_name(number, part)).write_bytes(data)
         digest = hashlib.sha256(data).hexdigest()
-        CampaignNumberRegister(str(self.brought)).register_campaign_file(number, os.getuid(), digest, part)
+        CampaignFileRegister(str(self.brought)).register_campaign_file(number, os.getuid(), digest, part)
 
     def files(self) -> list[str]:
         """Return the names of all files in the campaign folder, except the service's register."""

@@ -14,7 +14,7 @@ from gridbridge.campaigns.runner import campaign_intake
 from gridbridge.campaigns.runner.campaign_runner import TAKING_S, process_inbox_before_cycle
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
-from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTES, CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTES, CampaignFileRegister
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
@@ -109,7 +109,7 @@ def test_a_retry_missing_in_a_restored_state_file_opens_an_event(
     site.taken("a")
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC) - timedelta(days=days)
-    CampaignNumberRegister(str(site.brought)).record_retry_request(1, TOKEN, int(at.timestamp()))
+    CampaignFileRegister(str(site.brought)).record_retry_request(1, TOKEN, int(at.timestamp()))
     if is_known:
         site.campaigns.record_executed_request(TOKEN, 1, at)
 
@@ -130,7 +130,7 @@ def test_a_lost_retry_opens_no_second_event_after_its_owner_closed_the_first(sit
     site.taken("a")
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC).timestamp()
-    CampaignNumberRegister(str(site.brought)).record_retry_request(1, TOKEN, int(at))
+    CampaignFileRegister(str(site.brought)).record_retry_request(1, TOKEN, int(at))
     site.restarted().intake.restore_lost_campaigns()
     (event,) = EventAndSuccessRecordRows(site.database).query_open_events()
 
@@ -166,35 +166,35 @@ def test_a_register_file_of_another_user_is_ignored_and_moved_aside(tmp_path: Pa
     (tmp_path / "given").symlink_to(tmp_path / "other")
     (tmp_path / "other").write_text(f"c.7 1 {TOKEN}\n")
 
-    given = CampaignNumberRegister(str(tmp_path))
+    given = CampaignFileRegister(str(tmp_path))
 
     assert given.highest_campaign_number() == 0
     given.register_campaign_file(3, 1, TOKEN)
-    assert CampaignNumberRegister(str(tmp_path)).has_campaign_file(3, 1, TOKEN)
+    assert CampaignFileRegister(str(tmp_path)).has_campaign_file(3, 1, TOKEN)
     assert (tmp_path / "other").read_text() == f"c.7 1 {TOKEN}\n"
 
 
 def test_a_pipe_created_in_place_of_the_register_is_ignored(tmp_path: Path) -> None:
-    given = CampaignNumberRegister(str(tmp_path))
+    given = CampaignFileRegister(str(tmp_path))
     os.mkfifo(tmp_path / "given")
 
     given.register_campaign_file(3, 1, TOKEN)
 
-    assert CampaignNumberRegister(str(tmp_path)).has_campaign_file(3, 1, TOKEN)
+    assert CampaignFileRegister(str(tmp_path)).has_campaign_file(3, 1, TOKEN)
     given.register_campaign_file(4, 1, TOKEN)
-    assert CampaignNumberRegister(str(tmp_path)).highest_campaign_number() == 4
+    assert CampaignFileRegister(str(tmp_path)).highest_campaign_number() == 4
 
 
 def test_a_register_line_cut_by_a_crash_is_written_again(tmp_path: Path) -> None:
-    CampaignNumberRegister(str(tmp_path)).register_campaign_file(1, 7, TOKEN)
+    CampaignFileRegister(str(tmp_path)).register_campaign_file(1, 7, TOKEN)
     with open(tmp_path / "given", "a", encoding="ascii") as file:
         file.write("c.2 7 0123")
 
-    cut = CampaignNumberRegister(str(tmp_path))
+    cut = CampaignFileRegister(str(tmp_path))
     cut.register_campaign_file(2, 7, TOKEN)
 
-    assert (cut.highest_campaign_number(), [*CampaignNumberRegister(str(tmp_path)).campaign_numbers()]) == (2, [1, 2])
-    assert CampaignNumberRegister(str(tmp_path)).has_campaign_file(2, 7, TOKEN)
+    assert (cut.highest_campaign_number(), [*CampaignFileRegister(str(tmp_path)).campaign_numbers()]) == (2, [1, 2])
+    assert CampaignFileRegister(str(tmp_path)).has_campaign_file(2, 7, TOKEN)
 
 
 def test_a_file_with_the_token_of_a_campaign_is_refused(site: Site) -> None:
@@ -433,7 +433,7 @@ def test_a_first_line_longer_than_4_mib_is_refused(site: Site) -> None:
     token = site.bring(asdict(SWEEP) | {"odd": "x" * MAX_FIRST_BYTES}, "a")
 
     assert site.intake.process_inbox_files() == 0
-    assert "no first line of at most 4194304 bytes" in site.answer(token)["refused"]
+    assert "the first line is missing or longer than 4194304 bytes" in site.answer(token)["refused"]
     assert site.files() == []
 
 

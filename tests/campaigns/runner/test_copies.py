@@ -35,10 +35,10 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.speculative_attempts import (
-    CampaignLateTasks,
     PublishedCompetingAttempt,
     RunningTaskAttempt,
     SpeculativeAttemptsAtCluster,
+    TasksRunningNearCampaignEnd,
 )
 from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.job_and_queue_states import JobState
@@ -278,7 +278,7 @@ def late_attempts(site: Site, *rows: ClusterJobListRow, waiting: bool = False) -
 
 def late_tasks(
     site: Site, jobs: dict[int, tuple[ClusterJobListRow, ...]], *, waiting: bool = False
-) -> tuple[CampaignLateTasks, ...]:
+) -> tuple[TasksRunningNearCampaignEnd, ...]:
     answers = {
         name: made_snapshot(cluster=name, taken_at=NOON + 2 * MINUTE, jobs=jobs if name == "beta" else {}, free_slots=9)
         for name in ("beta", "gamma")

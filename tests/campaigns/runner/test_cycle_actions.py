@@ -390,7 +390,7 @@ def test_arrays_of_roots_ledger_are_imported_into_an_older_state_file(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     site.grid.ledger = (RootLedgerArray(number=1, cluster="gamma", tasks=((1, 1),), job_id=44),)
-    site.grid.failing["submit"] = errors.ArrayTasksAlreadyInLedger("array 1 has other tasks")
+    site.grid.failing["submit"] = errors.ArrayTasksAlreadyInLedger("array 1 is recorded with other tasks")
 
     site.do(SEND)
 
@@ -418,7 +418,7 @@ def test_a_task_queued_again_by_the_import_avoids_its_overrun_cluster(site: Site
         RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
         RootLedgerArray(number=2, cluster="gamma", tasks=((2, 1),), job_id=44),
     )
-    site.grid.failing["submit"] = errors.ArrayTasksAlreadyInLedger("array 2 has other tasks")
+    site.grid.failing["submit"] = errors.ArrayTasksAlreadyInLedger("array 2 is recorded with other tasks")
 
     kinds = (TaskCountByExclusions(tasks=1, **off_beta),)
     site.do(send("gamma", 1, kept_off=kinds))
@@ -439,7 +439,7 @@ def reasons_of_open_events(campaigns: CampaignRows) -> set[str]:
     ("said", "why"),
     [
         ("no such\nqueue", "no such queue"),
-        ("gridbridge-as-user: c.1: nothing is done as uid 0", "nothing is done as uid 0"),
+        ("gridbridge-as-user: c.1: uid 0 is not an ordinary account", "uid 0 is not an ordinary account"),
         ("\x1b[1mno", "\N{REPLACEMENT CHARACTER}[1mno"),
         (f"no{'x' * 300}", f"no{'x' * 195}..."),
     ],

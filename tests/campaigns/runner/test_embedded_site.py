@@ -133,7 +133,7 @@ def test_no_attempt_is_submitted_while_an_earlier_attempt_is_alive(site: Campaig
 
     assert late.startswith("8 0 ")
     assert "the campaign has ended" in late
-    assert early.startswith("75 0 an earlier attempt of a task is at alpha, in array 1")
+    assert early.startswith("75 0 an earlier attempt of a task is still at alpha, in array 1")
     assert twice.startswith("75 0 ")
 
 

@@ -193,7 +193,7 @@ def test_a_stored_preemption_decision_is_replayed(site: Site) -> None:
 
     entry = task_deletion_cycle.nikita_journal_entry(seen, site.nikita.decide(seen), NOON)
 
-    assert entry.sentence == "ended: 2 tasks of campaign 1 at beta, for job 5, which lacked mem"
+    assert entry.sentence == "ended for job 5, which lacked mem: 2 tasks of campaign 1 at beta"
     assert task_deletion_cycle.replay_nikita_deletions(entry.inputs) == entry.inputs["actions"]
 
 

@@ -14,7 +14,7 @@ from gridbridge.campaigns.runner.array_commands_as_owner import RootCampaignRefu
 from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
 from gridbridge.campaigns.runner.owner_requests import OF_EVENTS, TAKEN_UP_AT_ONCE, CampaignOwnerRequestHandler
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_file_verification import CampaignFileRegister
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
@@ -205,7 +205,7 @@ def test_a_retry_request_repeated_after_a_kill_is_executed_once(site: Site) -> N
 
     assert answers == [Reply.DONE, Reply.DONE, Reply.CLOSED]
     assert len(site.campaigns.list_unsent_tasks(1)) == 2
-    assert [*CampaignNumberRegister(site.folder).retry_requests_since(0)] == [(1, "t")]
+    assert [*CampaignFileRegister(site.folder).retry_requests_since(0)] == [(1, "t")]
     assert site.campaigns.has_executed_request("t", 1)
 
 

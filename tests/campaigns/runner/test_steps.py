@@ -124,7 +124,7 @@ def test_a_prologue_in_roots_ledger_is_imported_as_a_prologue(site: Site) -> Non
 
 
 def test_an_array_with_other_tasks_in_the_ledger_gets_no_job_id(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = ArraySubmissionResult(job_id=71, error=ArrayTasksAlreadyInLedger("array 1 has other tasks"))
+    told = ArraySubmissionResult(job_id=71, error=ArrayTasksAlreadyInLedger("array 1 is recorded with other tasks"))
     monkeypatch.setattr(site.grid, "submit_arrays", lambda arrays: (told,) * len(arrays))
 
     def ledger_arrays(_: int) -> None:

@@ -104,7 +104,7 @@ def test_an_empty_file_and_tasks_for_a_test_campaign_are_refused(site: Site) -> 
     token = add_tasks_file(site, "c", to=2)
     site.intake.process_inbox_files()
 
-    assert site.answer(empty)["refused"] == "campaign 1 has 2 tasks; expected 1 to 10000000 in all"
+    assert site.answer(empty)["refused"] == "campaign 1 has 2 tasks; expected more, 10000000 in all at most"
     assert "is a test campaign, which sends one task" in site.answer(token)["refused"]
 
 

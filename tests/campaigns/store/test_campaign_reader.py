@@ -96,7 +96,7 @@ def test_a_file_of_added_tasks_that_changed_after_its_first_use_is_refused(files
 
 
 def test_a_first_file_that_differs_from_the_register_is_refused(files: Files) -> None:
-    given = campaign_file_verification.CampaignNumberRegister(str(files.folder))
+    given = campaign_file_verification.CampaignFileRegister(str(files.folder))
     given.register_campaign_file(12, os.geteuid(), "0" * 64)
 
     with pytest.raises(CampaignFileChanged, match=r"c\.12: the file has changed since the service accepted it"):
@@ -106,7 +106,7 @@ def test_a_first_file_that_differs_from_the_register_is_refused(files: Files) ->
 
 def test_a_file_of_added_tasks_that_differs_from_the_register_is_refused(files: Files) -> None:
     whole = (files.folder / "c.12").read_bytes()
-    given = campaign_file_verification.CampaignNumberRegister(str(files.folder))
+    given = campaign_file_verification.CampaignFileRegister(str(files.folder))
     given.register_campaign_file(12, os.geteuid(), hashlib.sha256(whole).hexdigest())
     given.register_campaign_file(12, os.geteuid(), "0" * 64, part=2)
 
@@ -117,7 +117,7 @@ def test_a_file_of_added_tasks_that_differs_from_the_register_is_refused(files: 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
 def test_a_register_of_another_user_is_ignored(files: Files) -> None:
-    campaign_file_verification.CampaignNumberRegister(str(files.folder)).register_campaign_file(
+    campaign_file_verification.CampaignFileRegister(str(files.folder)).register_campaign_file(
         12, os.geteuid(), "0" * 64
     )
     os.chown(files.folder / campaign_file_verification.NAME, 12345, -1)
@@ -139,7 +139,7 @@ def test_reading_few_task_lines_needs_little_memory() -> None:
 def test_a_too_long_first_line_is_not_parsed(files: Files) -> None:
     files.put("c.12", "x" * campaign_file_verification.MAX_FIRST_BYTES, "a")
 
-    with pytest.raises(ValueError, match="no first line of at most"):
+    with pytest.raises(ValueError, match="the first line is missing or longer than"):
         campaign_file_verification.RootVerifiedCampaignFiles(12, str(files.folder)).header_line()
 
 

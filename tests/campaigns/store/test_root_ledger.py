@@ -49,7 +49,7 @@ def test_an_interrupted_submission_may_be_repeated_with_the_same_tasks(folder: s
 
     with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0-9:1")
-        with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="array 1 has other tasks"):
+        with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="array 1 is recorded with other tasks"):
             ledger.record_array(1, "beta", "0-8:1")
 
 
@@ -289,7 +289,7 @@ def test_no_array_has_a_task_twice(folder: str) -> None:
 def test_a_submitted_task_gets_at_most_two_speculative_attempts(folder: str) -> None:
     with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0-9:1")
-        with pytest.raises(errors.SpeculativeCopyRefusal, match="task 10 was not submitted before"):
+        with pytest.raises(errors.SpeculativeCopyRefusal, match="task 10 was never submitted"):
             ledger.record_array(2, "gamma", "9:2,10:2", is_of_copies=True)
         ledger.record_array(2, "gamma", "8-9:2", is_of_copies=True)
         ledger.record_job_id_of_array(2, "44")
@@ -314,7 +314,7 @@ def test_an_array_of_speculative_attempts_is_repeated_only_as_such(folder: str) 
 
     with ledger_with_file(folder) as ledger:
         ledger.record_array(2, "gamma", "0:2", is_of_copies=True)
-        with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="array 2 has other tasks"):
+        with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="array 2 is recorded with other tasks"):
             ledger.record_array(2, "gamma", "0:2")
 
 

@@ -191,7 +191,7 @@ def test_a_resource_name_similar_to_an_oarsub_word_causes_a_warning(asked: str, 
     """A cluster reports an unknown resource only much later."""
     said = number_campaign(KNOWN, (asked,))
 
-    told = f"-l {asked}: read as a resource of Grid Engine; expected {meant}?"
+    told = f"-l {asked}: read as a resource of Grid Engine; did you mean {meant}?"
     assert (f"the command line: {told}" in said.warnings) is bool(meant)
     assert sum("read as a resource" in one for one in said.warnings) == bool(meant)
 

@@ -29,7 +29,7 @@ from tests.campaigns.submission.jdl_builder import jdl_text, mistakes_of_jdl, re
         ("checkpointing_period", 600, "n:1: checkpointing_period = 600: not supported yet"),
         ("type", "nightly", 'n:1: type = "nightly": not supported yet'),
         ("type", "semi-best-effort", 'n:1: type = "semi-best-effort": not supported yet'),
-        ("test_mode", "true", 'n:1: test_mode = "true": no key of a JDL'),
+        ("test_mode", "true", 'n:1: test_mode = "true": not a key of a JDL'),
         ("jobs_type", "desktop_computing", 'n:1: jobs_type = "desktop_computing": not supported'),
         ("exec_directory", "{HOME}/{CAMPAIGN_ID}", 'n:1: exec_directory = "{HOME}/{CAMPAIGN_ID}": {CAMPAIGN_ID} is not expanded in a folder\'s path'),  # noqa: E501
     ],
@@ -130,7 +130,9 @@ def test_an_unclosed_quotation_mark_causes_a_warning() -> None:
     said = read_jdl(without="nb_jobs", params=["it's 5", "it's", "'a b' c", 'say "a b'])
 
     (note,) = (each for each in said.warnings if "mark" in each)
-    assert note.startswith("n:1: params: 2 tasks with an unclosed quotation mark: ")
+    assert note.startswith(
+        "n:1: params: 2 tasks with an unclosed quotation mark, which is kept; each blank separates words: "
+    )
 
 
 def test_empty_lists_and_blank_texts_give_the_default_value() -> None:

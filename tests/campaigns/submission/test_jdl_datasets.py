@@ -58,12 +58,12 @@ def test_an_invalid_dataset_is_refused_with_the_expected_form(value: object) -> 
 def test_a_dataset_for_a_single_cluster_is_refused() -> None:
     own = {"datasets": {"a": {"path": "a"}}}
 
-    with pytest.raises(ConfigError, match="outside of clusters, for the whole campaign"):
+    with pytest.raises(ConfigError, match="for the whole campaign, outside of clusters"):
         load({"clusters": {"beta": own}})
 
 
 def test_the_key_inputs_is_refused_as_not_supported_yet() -> None:
-    with pytest.raises(ConfigError, match=r"inputs = .*: not supported yet; expected a JDL without it"):
+    with pytest.raises(ConfigError, match=r"inputs = .*: not supported yet; expected a JDL without this key"):
         load({"inputs": ["reads"]})
 
 

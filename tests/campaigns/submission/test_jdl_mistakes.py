@@ -16,7 +16,7 @@ from gridbridge.campaigns.submission.campaigns_without_jdl import (
 from gridbridge.errors import CommandLineMistake, ConfigError
 from tests.campaigns.submission.jdl_builder import PLAIN, jdl_text, mistakes_of_jdl
 
-YEAR = 'expected "H", "H:M" or "H:M:S", from "0:0:1" to "8760:0:0", a year'
+YEAR = 'expected "H", "H:M" or "H:M:S", from "0:0:1" to "8760:0:0" (a year)'
 COMMAND = "expected a command line"
 LAYOUT = (
     "expected /nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M, as oarsub -l takes it, with 1 to 100000 slots in all"
@@ -72,7 +72,7 @@ def test_empty_entries_of_params_are_reported_with_their_positions(entries: list
             {"name": "n", "nb_jobs": 1},
             (),
             [
-                'n: clusters: no cluster named; expected at least one, {"NAME": {...}}',
+                'n: clusters: no cluster named; expected at least one cluster, {"NAME": {...}}',
                 f"n: exec_file: missing; {COMMAND}",
             ],
         ),
@@ -141,7 +141,8 @@ def test_a_repeated_key_is_reported() -> None:
         ("#$ -j maybe", "job.sh:1: -j maybe: neither yes nor no; expected y or n"),
         (
             "#$ -l h_rt=0",
-            "job.sh:1: -l h_rt=0: the time is less than a second; expected h_rt=H:M:S or seconds, from 1 second",
+            "job.sh:1: -l h_rt=0: the time is less than a second;"
+            " expected h_rt=H:M:S or h_rt=SECONDS, at least 1 second",
         ),
         (" \n\n", "job.sh: the script is empty; expected a script with a command"),
         (

@@ -127,8 +127,8 @@ def test_resources_are_parsed_into_slots_and_nodes(value: str, slots: int, nodes
         ("/host=2/cpu=1", "the number of slots is unknown without /core=M"),
         ("/gpu=1/core=2", "unknown level gpu"),
         ("/core=2/nodes=2", "the number of slots is unknown without /core=M"),
-        ("/cpu=2/nodes=2/core=1", "levels in a wrong order"),
-        ("/nodes=2/host=2/core=1", "levels in a wrong order"),
+        ("/cpu=2/nodes=2/core=1", "the levels are in the wrong order"),
+        ("/nodes=2/host=2/core=1", "the levels are in the wrong order"),
         ("/nodes=0/core=1", "out of range"),
         ("/nodes=9999/core=9999", "out of range"),
     ],
@@ -290,14 +290,14 @@ def test_the_keys_idempotent_and_rebalance_are_booleans(value: bool) -> None:
         ({"idempotent": 1}, "idempotent = 1: not a boolean; expected true or false"),
         (
             {"clusters": {"beta": {"idempotent": True}}},
-            "beta.idempotent: set for one cluster; expected outside of clusters, for the whole campaign",
+            "beta.idempotent: set for one cluster; expected for the whole campaign, outside of clusters",
         ),
         ({"outputs": "result"}, 'outputs = "result": no list of files; expected ["'),
         ({"outputs": ["../x"]}, 'outputs = ["../x"]: wrong form; expected ["FILE"'),
         ({"outputs": ["/x"]}, 'outputs = ["/x"]: wrong form'),
         (
             {"outputs": ["a"], "idempotent": False},
-            "idempotent = false: contradiction to the key outputs; expected one of the two",
+            "idempotent = false: contradicts the key outputs; expected true, or no outputs",
         ),
     ],
 )

@@ -109,7 +109,7 @@ def test_an_infinite_time_limit_gives_the_longest_walltime(name: str, word: str)
     said = script_campaign(f"#$ -l {name}={word}")
 
     assert said.jdl.clusters["beta"].walltime_s == YEAR_S
-    note = f"job.sh:2: -l {name}={word}: each task gets a year, the longest walltime"
+    note = f"job.sh:2: -l {name}={word}: each task gets the longest walltime, a year"
     assert said.warnings == (note,)
 
 

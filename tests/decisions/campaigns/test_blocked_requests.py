@@ -56,7 +56,7 @@ def test_tasks_are_preempted_for_the_first_request_that_can_start_then() -> None
     found = way(replace(CELL, asked=(asked(6, 9), *CELL.asked)))
 
     assert (found.job, found.lacked) == (7, ("mem",))
-    assert describe_preemption(found) == "ended: 1 task of campaign 5 at beta, for job 7, which lacked mem"
+    assert describe_preemption(found) == "ended for job 7, which lacked mem: 1 task of campaign 5 at beta"
     assert "for job 7.4, which" in describe_preemption(replace(found, task=4))
     (deletion,) = preemption_deletions_by_array(found)
     assert (deletion.campaign, deletion.array, deletion.places) == (5, 2, (range(3, 4),))

@@ -314,7 +314,7 @@ def test_a_campaign_whose_clusters_are_all_closed_waits_and_opens_an_event() -> 
     assert told(look)[CampaignEventCode.NO_CLUSTER].closed_at is None
     assert (plan_campaign_cycle(look).finished, plan_campaign_cycle(look).sends) == ((), ())
     (told_once,) = describe_campaign_cycle_plan(plan_campaign_cycle(look))
-    assert told_once.startswith("campaign 1: no cluster may take some waiting tasks: each cluster")
+    assert told_once.startswith("campaign 1: some waiting tasks have no cluster left: each cluster")
     stuck = event(CampaignEventCode.NO_CLUSTER, "")
     assert told(seen(events=(*both, stuck), arrays=())) == {}
     assert told(seen(events=(both[0], stuck)))[CampaignEventCode.NO_CLUSTER].closed_at == NOON

@@ -248,7 +248,8 @@ def test_an_unsubmitted_prologue_is_given_up_when_no_task_remains(state: Campaig
     away = plan(one, waiting=0, **known, room={})
 
     assert (found.unsent, found.resumed, found.deleted) == ((begun_one,), (), ())
-    assert [each for each in describe_campaign_cycle_plan(found) if each.startswith("not sent: the prologue")]
+    unsent = "not sent, because no task is left: the prologue"
+    assert [each for each in describe_campaign_cycle_plan(found) if each.startswith(unsent)]
     assert (away.unsent, away.resumed) == ((), ())
 
 

@@ -31,11 +31,11 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.speculative_attempts import (
-    CampaignLateTasks,
     CompetingAttempt,
     RunningTaskAttempt,
     SpeculativeAttemptsAtCluster,
     SupersededAttempts,
+    TasksRunningNearCampaignEnd,
 )
 from gridbridge.model.campaigns.task_index_and_attempt_texts import PROLOGUE
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
@@ -189,7 +189,7 @@ def test_the_last_failed_attempt_of_a_task_causes_a_retry() -> None:
     assert (plan.again, plan.finished) == ((again,), ())
 
 
-TAIL = CampaignLateTasks(
+TAIL = TasksRunningNearCampaignEnd(
     campaign=1,
     sent_s=100,
     durations_s=(10.0, 11.0, 12.0),

@@ -314,16 +314,16 @@ def test_a_host_name_with_a_domain_means_the_node_of_that_name() -> None:
     [
         (
             cluster(ONE, FULL, [waiting(18, tasks=2, jobs=(1, 2))]),
-            "2 jobs wait 18 min > 15, 2 slots wanted and 0 free, 2 of 10 nodes: add 1",
+            "2 jobs wait 18 min, over 15 min, 2 slots wanted and 0 free, 2 of 10 nodes: add 1",
         ),
         (
             cluster(ONE, FULL, [waiting(3)]),
-            "1 job waits 3 min, not over 15 yet, 1 slot wanted and 0 free: nothing is done",
+            "1 job waits 3 min, not yet over 15 min, 1 slot wanted and 0 free: nothing is done",
         ),
         (cluster(ONE, wait=[waiting(18, tasks=2)]), "1 job waits, 2 slots wanted and 8 free: nothing is done"),
         (
             replace(cluster(ONE, FULL, [waiting(18)]), nodes=(node("n1"), node("n2", 0, "booting"))),
-            "1 job waits 18 min > 15, 1 slot wanted and 0 free and 1 node on its way: nothing is done",
+            "1 job waits 18 min, over 15 min, 1 slot wanted and 0 free and 1 node on its way: nothing is done",
         ),
         (cluster(ONE), "no job waits, 1 node idle past minute 45 of the hour, 2 of 10 nodes: remove n1"),
         (cluster(ONE, changed=1), "the last change was 60 s ago, less than 180 s: nothing is done"),

@@ -58,7 +58,7 @@ def test_balancing_waits_for_a_drained_host_whose_tasks_find_no_room() -> None:
     advice = plan_automatic_round(snapshot([DRAINED, *low], [large, *tasks({"c": 9}, name="two")]), RULES)
 
     assert () == advice.moves
-    assert advice.sentence.endswith("b is drained: `gridbridge rebalance fail b` comes first")
+    assert advice.sentence.endswith("b is drained: run `gridbridge rebalance fail b` first")
     assert "900 GB are more than 75% of what is free at c" == reasons(advice)[1, "c"]
 
 

@@ -44,7 +44,7 @@ TASK = PlacementTask(job="one", number=1, live="full", size_bytes=100 * GB)
         (replace(TASK, state=PlacementTaskState.RUNNING), "the task is running"),
         (replace(TASK, state=PlacementTaskState.UNKNOWN), "the task is in an unknown state"),
         (replace(TASK, replicas=("low",)), "low has a copy of the task"),
-        (replace(TASK, size_bytes=GB // 20 - 1), "the copy has less than 0.05 GB"),
+        (replace(TASK, size_bytes=GB // 20 - 1), "the copy is smaller than 0.05 GB"),
         (replace(TASK, size_bytes=GB // 20), ""),
         (replace(TASK, size_bytes=300 * GB), ""),
         (replace(TASK, size_bytes=301 * GB), "the move would exceed this round's limit of bytes"),
@@ -58,7 +58,7 @@ def test_state_copies_and_size_of_a_task_decide_whether_the_task_is_moved(task: 
     ("of", "reason"),
     [
         (job(is_autobalanced=False), "the owner wants the job to stay"),
-        (job(max_per_host=0), "low has its share of the job, 0"),
+        (job(max_per_host=0), "low already has its share of the job's copies, 0"),
     ],
 )
 def test_settings_of_the_job_forbid_a_move(of: PlacementJobOrDataset, reason: str) -> None:
@@ -183,7 +183,7 @@ def test_a_move_keeps_the_copies_of_a_task_in_different_zones() -> None:
 
     assert 1 == len(plan_host_balance(snapshot(places, [copy], [job(replicas=1)]), "a", RULES).moves)
     told = reasons(plan_host_balance(snapshot(near, [copy], [job(replicas=1)]), "a", RULES))
-    assert "the task's copies would not be in different zones with a copy at b" == told[1, "b"]
+    assert "with a copy at b, two copies of the task would be in one zone" == told[1, "b"]
 
 
 def test_no_task_is_moved_from_a_host_that_is_down() -> None:

@@ -229,7 +229,7 @@ def test_a_round_reports_the_datasets_that_are_lost_with_an_area() -> None:
         dataset("never there"),
     )
     lost = stored(*kept, areas=areas, drained=frozenset("c"))
-    told = "2 datasets without another whole replica; originals may exist"
+    told = "2 datasets have no other whole replica; originals may exist"
     by_hand = plan_host_evacuation(datasets_as_placement_snapshot(lost, RULES), "c", RULES).sentence
 
     assert f"c is lost: {told}" in advice(lost).sentence

@@ -36,7 +36,7 @@ def test_a_waiting_job_is_described_with_the_first_scheduler_messages() -> None:
 def test_a_held_job_is_described_with_the_command_that_releases_it() -> None:
     assert told(row(JobStateFact.WAITING, JobStateFact.HELD, text="hqw")) == [
         "the job waits, held for 5 min (hqw)",
-        "qrls 12 ends a user's hold; qstat -j 12 names jobs to wait for",
+        "qrls 12 ends a user's hold; qstat -j 12 names the jobs that this job waits for",
     ]
 
 

@@ -110,7 +110,7 @@ def test_the_queue_order_is_described_with_its_numbers() -> None:
     cheap = transfer_queue_order.describe_queue_order((replace(BETA, cost=0.5), DELTA), QueueOrder.COST)
 
     assert told == (
-        "tried in this order, the least expected wait first: transfer-delta (0 waiting, 2 of 2"
+        "tried in this order, the shortest expected wait first: transfer-delta (0 waiting, 2 of 2"
         " slots free), then transfer-beta (7 waiting, 0 of 4 slots free); the queues' seq_no"
         " follow another order until `gridbridge setup order --apply`"
     )

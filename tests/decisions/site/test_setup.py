@@ -372,7 +372,7 @@ def test_the_gid_range_covers_the_slots_of_all_queues_of_the_host() -> None:
 
     (found,) = lacking(situation)
     assert (found.item, found.mend[0].value) == ("gid_range", "20000-20119")
-    assert found.found == "gid_range 20000-20100, 101 free for 100 slots of all queues on the host"
+    assert found.found == "gid_range 20000-20100: 101 free ids for 100 slots of all queues on the host"
 
 
 @pytest.mark.parametrize(

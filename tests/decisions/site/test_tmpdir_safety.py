@@ -33,7 +33,7 @@ def test_a_tmpdir_that_users_may_write_is_noted_with_its_commands() -> None:
         "tmpdir /scratch": FindingSeverity.OK,
         "tmpdir /var/tmp/sge": FindingSeverity.OK,
     }
-    assert found[0].found == "all users may write; tmpdir of all.q, transfer-beta"
+    assert found[0].found == "all users may write to this tmpdir of all.q, transfer-beta"
     assert [setup_edit_shell_line(edit) for edit in found[0].mend] == [
         MAKE_SAFE_TMPDIR,
         "qconf -rattr queue tmpdir /var/tmp/sge all.q",

@@ -146,7 +146,7 @@ def a_held(**values: object) -> TransferSituation:
     [
         ([a_transfer()], a_held(), ""),
         ([a_transfer(remote_id=0)], a_held(), ""),
-        ([a_transfer(remote_id=39)], a_held(), "the transfer has recorded another job"),
+        ([a_transfer(remote_id=39)], a_held(), "another job is recorded for the transfer"),
         ([], a_held(since=second(0)), "no transfer with the job's name is open"),
         ([], a_held(since=second(1)), ""),
         ([], a_held(since=None), ""),

@@ -64,7 +64,7 @@ def test_a_task_that_waited_too_long_is_recalled_with_wait_and_slots_in_the_reas
     assert due(waiting(), free=3) == [
         (
             7,
-            "recalled from beta: the task waited there for 12 min, 10 min is the limit, the task needs 1 slot"
+            "recalled from beta: the task waited there for 12 min; the limit is 10 min, the task needs 1 slot"
             " and 3 are free here (40 waiting and 0 free there)",
         )
     ]
@@ -149,7 +149,7 @@ def due_from_silent_cluster(
 
 def test_a_task_with_a_claim_is_recalled_from_a_silent_cluster() -> None:
     assert due_from_silent_cluster(claimed(), free=3) == [
-        "recalled from beta: beta has not answered for 5 min, 5 min is the limit,"
+        "recalled from beta: beta has not answered for 5 min; the limit is 5 min,"
         " the task needs 1 slot and 3 are free here"
     ]
 
@@ -251,11 +251,11 @@ def listed_situation(there: str = "qw", here: str = "", queue: str = "", age_s: 
     [
         ({}, "qw", ""),
         ({}, "", ""),
-        ({}, "r", "the task has started there"),
-        ({"closed_at": NOW}, "", "the task has ended there"),
-        ({"verdict": TransferMessage(outcome=TransferOutcome.EXIT)}, "", "the task has ended there"),
-        ({"desired": DesiredLocalJobState.DEAD}, "qw", "the task is to be dead"),
-        ({"desired": DesiredLocalJobState.SUSPENDED}, "qw", "the task is to be suspended"),
+        ({}, "r", "the task has started at the remote cluster"),
+        ({"closed_at": NOW}, "", "the task has ended at the remote cluster"),
+        ({"verdict": TransferMessage(outcome=TransferOutcome.EXIT)}, "", "the task has ended at the remote cluster"),
+        ({"desired": DesiredLocalJobState.DEAD}, "qw", "the intended state of the task is dead"),
+        ({"desired": DesiredLocalJobState.SUSPENDED}, "qw", "the intended state of the task is suspended"),
     ],
     ids=["it waits", "an answer without it", "it runs", "over", "ended", "deleted", "suspended"],
 )
@@ -290,7 +290,7 @@ def test_a_task_is_recallable_while_a_fresh_job_list_shows_it_waiting(
         (1, "r", "all.q@n1", "the task runs at home"),
         (1, "r", "transfer-delta@n1", ""),
         (1, "", "", "the task has ended at home"),
-        (11, "qw", "", "no start within 600 s: the task may go back"),
+        (11, "qw", "", "not started at home within 600 s: the task may be sent again"),
     ],
     ids=[
         *("home has not answered since", "it waits at home", "it runs at home", "it is about to be sent on", "gone"),

@@ -65,7 +65,7 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
         (
             transfer(remote_state="s", desired="suspended"),
             shown(),
-            "a resume (qmod -usj 12): the job is suspended at beta by your suspend",
+            "a resume (qmod -usj 12): your suspend also suspended the job at beta",
         ),
         (transfer(remote_state="s"), shown(), "a resume: the job is suspended at beta by hand"),
         (transfer(remote_state="S"), shown(), "a resume: the job is suspended at beta with its queue"),
@@ -85,7 +85,11 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
             "beta, which has not answered for 4 s: qstat: no answer in time;"
             " until the cluster answers, the job counts as alive",
         ),
-        (transfer(missing_since=ago(12)), shown(), "the accounting of job 34, which beta has not listed for 12 s"),
+        (
+            transfer(missing_since=ago(12)),
+            shown(),
+            "the accounting record of job 34; beta has not listed the job for 12 s",
+        ),
         (
             transfer(remote_state="Eqw"),
             shown(),
@@ -156,7 +160,7 @@ def test_the_breaker_reason_says_when_the_queues_accept_jobs_again(left_min: int
 
     told = why_breaker_closed_queues("beta", shown(breakers={"beta": known}), NOW)
 
-    assert told == f"5 jobs in a row failed at beta: nobody at beta saw the jobs' ends. {then}"
+    assert told == f"5 jobs in a row failed at beta: beta did not see how these jobs ended. {then}"
 
 
 def at_home(state: str, used: int = 1) -> PublishedFilesSnapshot:
@@ -172,7 +176,7 @@ def at_home(state: str, used: int = 1) -> PublishedFilesSnapshot:
         (at_home("d"), "disabled"),
         (at_home("aE"), "in error state: after the repair, qmod -cq clears the state"),
         (at_home("a"), "the load values are fine: the queue opens at the next load report"),
-        (shown(load=load({**OPEN, "gb_beta_pending": "10"})), "10 jobs wait at beta, 10 is the limit"),
+        (shown(load=load({**OPEN, "gb_beta_pending": "10"})), "10 jobs wait at beta; the limit is 10"),
         (
             shown(
                 load=load({"gb_beta_up": "0"}),
@@ -210,7 +214,7 @@ def test_load_values_that_are_missing_or_older_than_the_limit_raise_the_silence_
     assert poller_silence_alarm(PublishedFilesSnapshot(), NOW) == NEVER_PUBLISHED
     assert poller_silence_alarm(shown(load=load(age_s=30)), NOW) == ""
     assert poller_silence_alarm(shown(load=load(age_s=95)), NOW) == (
-        "gridbridge-poller is silent for 95 s (30 s is the limit): the report below is as old, "
+        "gridbridge-poller is silent for 95 s (the limit is 30 s): the report below has the same age, "
         "and the transfer queues are closed"
     )
 
@@ -227,11 +231,11 @@ def a_service_that_refuses(*problems: str) -> PublishedFilesSnapshot:
         (a_service_that_refuses(), ""),
         (
             a_service_that_refuses("FILE: one"),
-            "the service has an older gridbridge.toml, because it refuses the new file: FILE: one",
+            "the service uses an older gridbridge.toml, because it refuses the new file: FILE: one",
         ),
         (
             a_service_that_refuses("FILE: one", "FILE: two"),
-            "the service has an older gridbridge.toml, because it refuses the new file: FILE: one"
+            "the service uses an older gridbridge.toml, because it refuses the new file: FILE: one"
             " (and 1 more, see gridbridge check)",
         ),
     ],

@@ -209,9 +209,9 @@ def test_without_any_provider_the_remaining_nodes_are_reported(
     _, *left = found.value.problems
 
     assert [
-        "alpha-n8: standby, and no round continues; `qmod -e '*@alpha-n8'` opens the host once the host is on",
-        "alpha-n9: ready, and no round continues;"
-        " with [pool.usual] and its provider configured again, the node is removed",
+        "alpha-n8: standby, and no round manages the node; `qmod -e '*@alpha-n8'` opens the host once the host is on",
+        "alpha-n9: ready, and no round manages the node;"
+        " the node is removed when [pool.usual] and its provider are configured again",
     ] == left
 
 

@@ -370,7 +370,7 @@ def add_running_machine(world: World, name: str, pool: str) -> None:
 
 @pytest.mark.parametrize(
     ("address", "advice"),
-    [("10.9.9.9", ""), ("", "have fixed lead to 10.0.0.7 here if the machine is that host, else ")],
+    [("10.9.9.9", ""), ("", "if the machine is that host, make fixed resolve to 10.0.0.7 here, else ")],
     ids=["another address", "no address, as after a move of the qmaster"],
 )
 def test_a_site_host_is_not_drained_for_a_machine_of_its_name(

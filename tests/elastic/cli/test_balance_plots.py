@@ -207,7 +207,7 @@ def test_plan_says_that_a_squeeze_is_left_out_for_this_account(
 
     assert len(done.stderr.splitlines()) == lines
     assert json.loads(done.stdout)["unseen"] == done.stderr.splitlines()
-    assert ("this plan has no squeeze" in done.stderr) == (enabled == "true")
+    assert ("this plan lacks the squeeze" in done.stderr) == (enabled == "true")
 
 
 def site(folder: Path) -> str:

@@ -131,7 +131,7 @@ def test_a_request_that_cannot_be_carried_out_is_reported_once(rack: Rack) -> No
     told = {one["host"]: one["why"] for one in json.loads(done.output)}
 
     assert done.exit_code == 1
-    assert told["n7"] == "no provider switches the host; expected a section [power.n7]"
+    assert told["n7"] == "no provider can switch the host on or off; expected a section [power.n7]"
     assert "exit status 1" in told["n9"]
     assert rack.notes() == []
 

@@ -90,13 +90,13 @@ def test_the_version_is_printed() -> None:
 @pytest.mark.parametrize(
     ("words", "keys", "line"),
     [
-        (["beta"], "", "beta: [site] cluster is alpha"),
-        (["-K"], "", "--kill-master: [balance] kill_master is not true"),
+        (["beta"], "", "beta: not the home cluster; [site] cluster is alpha"),
+        (["-K"], "", "--kill-master: not allowed; expected kill_master = true in [balance]"),
         (["--loop"], "", "--loop needs --apply, or apply = true in [balance]"),
         (["--interval", "1"], "", "Invalid value for '-i'"),
         (["--max-nodes", "many"], "", "'many' is not a valid integer"),
         (["--no-such"], "", "No such option"),
-        (["--kill_cluster"], "", "--kill-master: [balance] kill_master is not true"),
+        (["--kill_cluster"], "", "--kill-master: not allowed; expected kill_master = true in [balance]"),
     ],
     ids=["another cluster", "master", "loop", "interval", "number", "option", "old name"],
 )

@@ -99,8 +99,8 @@ def test_failures_of_a_removed_pool_are_forgotten(world: World) -> None:
 @pytest.mark.parametrize(
     ("state", "step", "why"),
     [
-        (ElasticNodeState.JOINING, HostJoinStep.NONE, "is not an execution host yet"),
-        (ElasticNodeState.JOINING, HostJoinStep.ADMITTED, "execution daemon has not reported yet"),
+        (ElasticNodeState.JOINING, HostJoinStep.NONE, "the node is not an execution host yet"),
+        (ElasticNodeState.JOINING, HostJoinStep.ADMITTED, "the execution daemon has not reported yet"),
         (ElasticNodeState.READY, HostJoinStep.CLOSED, "a queue that somebody disabled stays disabled on the node"),
     ],
 )
@@ -117,7 +117,7 @@ def test_status_says_why_a_node_accepts_no_tasks(
 def test_status_says_that_there_are_no_nodes(world: World) -> None:
     BalancerStateRows(world.database()).nodes.replace_all_nodes(())
 
-    assert run("status").stdout.splitlines()[0] == "the balancer has no node"
+    assert run("status").stdout.splitlines()[0] == "the balancer manages no node"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_drain_says_that_an_arriving_node_joins_first(world: World, state: Elast
     (owned,) = memory.nodes.load_all_nodes()
     memory.nodes.replace_all_nodes([replace(owned, state=state)])
 
-    assert run("drain", NODE).stdout == f"{NODE} still joins; a round drains the node when ready\n"
+    assert run("drain", NODE).stdout == f"{NODE} still joins the cluster, and is drained when ready\n"
 
 
 @pytest.mark.parametrize("words", [("drain",), ("keep",), ("keep", "--free")])

@@ -55,7 +55,7 @@ def test_explain_says_that_a_job_is_held(folder: Path) -> None:
     ("what", "status", "reason"),
     [
         ("alpha-n2", 0, "a host that is no node of the balancer is never removed"),
-        ("alpha-n1", 0, "no act is due for the host"),
+        ("alpha-n1", 0, "nothing is planned for the host"),
         ("alpha-n77", 1, "no such host"),
         ("999999", 1, "the job does not wait: the job runs, has ended, or never existed"),
     ],

@@ -83,8 +83,8 @@ def test_invalid_lines_are_reported_and_skipped(tmp_path: Path) -> None:
     ("content", "kind", "right"),
     [
         (None, StateError, "No such file or directory; each round of `gridbridge-balance --dump"),
-        ("", ParseError, "no row of statistics; each has 8 columns"),
-        ("a,b\n", ParseError, "no row of statistics; each has 8 columns"),
+        ("", ParseError, "no row of statistics; expected rows of 8 columns"),
+        ("a,b\n", ParseError, "no row of statistics; expected rows of 8 columns"),
     ],
     ids=["none", "empty", "another"],
 )

@@ -161,7 +161,7 @@ def test_a_damaged_compressed_file_is_a_one_line_error(tmp_path: Path, content: 
             SWF.read_bytes().replace(b"  8 ", b" 80 "),
             ("--from", "2026-01-01T00:03", "--max-nodes", "1"),
             ParseError,
-            "no task fits into 1 node of 8 slots",
+            "no task fits into 1 node of 8 slots each",
         ),
     ],
     ids=["none", "empty", "another", "never started", "another time", "too wide"],
@@ -207,7 +207,7 @@ def test_a_synthetic_workload_without_tasks_is_an_error() -> None:
     done = simulate("--synthetic", "ash", "--days", "0.01", "--tasks-a-day", "1")
 
     assert isinstance(done.exception, ParseError)
-    assert str(done.exception) == "ash: no task in 0.01 days of 1 tasks a day"
+    assert str(done.exception) == "ash: no task in 0.01 days with 1 tasks a day"
 
 
 @pytest.mark.parametrize("sweep", [(), ("--sweep",)], ids=["over time", "sweep"])

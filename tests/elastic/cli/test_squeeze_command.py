@@ -159,7 +159,7 @@ def test_an_endless_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(Path("/dev/zero"))
 
     assert isinstance(done.exception, ParseError)
-    assert str(done.exception) == "/dev/zero: more than 1 MiB; no cluster is so large"
+    assert str(done.exception) == "/dev/zero: too large; expected at most 1 MiB"
 
 
 DOUBLE = """default|uuid|preferred|

@@ -35,8 +35,8 @@ def test_a_credentials_file_that_others_can_read_is_refused(path: Path, mode: in
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (f"key = {SECRET}\n", "a line .default., and lines NAME = VALUE below it"),
-        (f"[default]\n{SECRET}\n", "a line .default., and lines NAME = VALUE below it"),
+        (f"key = {SECRET}\n", "lines NAME = VALUE below a line .default."),
+        (f"[default]\n{SECRET}\n", "lines NAME = VALUE below a line .default."),
         (f"[default]\nkey = a\nkey = {SECRET}\n", "a line .default., and lines"),
         (f"[other]\nkey = {SECRET}\n", "a line .default., and lines"),
         ("\udcff", "no UTF-8"),

@@ -99,7 +99,7 @@ def test_metadata_items_of_gce_are_read_as_tags(labelled: LibcloudMachineProvide
 def test_an_unknown_image_or_size_is_refused(labelled: LibcloudMachineProvider) -> None:
     for key, wanted in (("image", "Plan 9"), ("size", "77")):
         section = replace(labelled.section, **{key: wanted})  # type: ignore[arg-type]
-        with pytest.raises(ProviderPermanentFailure, match=f"{key} {wanted}: the driver has no such name"):
+        with pytest.raises(ProviderPermanentFailure, match=f"{key} {wanted}: the driver does not list this name"):
             replace(labelled, section=section).create_machine("alpha-n7", TAGS)
 
 

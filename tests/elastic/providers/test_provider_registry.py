@@ -55,7 +55,7 @@ def test_a_provider_program_that_others_can_write_is_not_run(tmp_path: Path) -> 
     make_provider_of_pool(policy, "small")
     program.chmod(0o775)
 
-    with pytest.raises(ProviderPermanentFailure, match=f"others could have written {program}, for .*chmod"):
+    with pytest.raises(ProviderPermanentFailure, match=f"others could have written {program}: .*chmod"):
         make_provider_of_pool(policy, "small")
 
 
@@ -75,7 +75,7 @@ def test_a_user_gets_no_advice_to_change_files_of_the_site(monkeypatch: pytest.M
     with pytest.raises(ProviderPermanentFailure) as told:
         make_provider_of_pool(POLICY, "small")
 
-    assert str(told.value) == "others could have written /opt/rent, for it is not right"
+    assert str(told.value) == "others could have written /opt/rent: it is not right"
 
 
 def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:

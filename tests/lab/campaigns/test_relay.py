@@ -94,7 +94,7 @@ def test_a_dry_run_changes_nothing_and_runs_beside_the_runner(site: Grid) -> Non
 
     said = grid.sh(HOST, f"runuser -u gridbridge -- {PROGRAM} --dry-run", timeout_s=120)
 
-    assert "inbox files would be processed first" in said
+    assert "inbox files, which a dry run ignores" in said
     assert grid.sh(HOST, LEFT).splitlines() == before.splitlines()
     start(grid)
     done = f"runuser -u gridbridge -- {PROGRAM} --dry-run"

@@ -152,7 +152,7 @@ def test_nobody_can_read_or_change_another_persons_dataset(grid: Grid) -> None:
     records = data(grid, "drop", "tree", "--records", f"{home}/.gridbridge/data", user="bob")
     as_root = data(grid, "list", user="root")
 
-    told = "gridbridge: tree: no dataset of yours; yours: none\n"
+    told = "gridbridge: tree: no dataset of yours; your datasets: none\n"
     assert (2, told) == (verified.status, verified.err)
     assert (2, 1) == (added.status, len(added.err.splitlines()))
     assert "Permission denied" in added.err

@@ -61,7 +61,7 @@ def test_a_full_cluster_comes_last(grid: Grid) -> None:
         done = order(grid)
         after, where = told(grid), goes_to(grid)
 
-    assert "the least expected wait first: transfer-delta" in before
+    assert "the shortest expected wait first: transfer-delta" in before
     assert "the queues' seq_no follow another order" in before
     assert "queue transfer-delta: seq_no 200 -> seq_no 100" in done
     assert "the queues' seq_no follow another order" not in after

@@ -12,7 +12,7 @@ from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
-OLDER = "the service has an older gridbridge.toml"
+OLDER = "the service uses an older gridbridge.toml"
 ITEM = "poller: gridbridge.toml"
 LOG = "/var/lib/gridbridge/poller.log"
 LOAD = "/var/lib/gridbridge/published/load"

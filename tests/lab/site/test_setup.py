@@ -206,11 +206,11 @@ def test_an_ordinary_queue_is_neither_changed_nor_removed(option: str, site: Gri
     done = site.on(MASTER, "sh", "-c", f"{SETUP} --queue all.q{option}")
 
     assert (done.status, done.out) == (2, "")
-    assert done.err == "gridbridge: queue all.q: no transfer queue; expected another --queue\n"
+    assert done.err == "gridbridge: queue all.q: not a transfer queue; expected another --queue\n"
 
 
 def test_an_unknown_cluster_is_an_error_of_one_line(site: Grid) -> None:
     done = site.on(MASTER, "gridbridge", "setup", "transfer", "nowhere")
 
     assert (done.status, done.out) == (2, "")
-    assert done.err == f"gridbridge: {TOML}: no [cluster.nowhere]; there are alpha, beta, delta, gamma\n"
+    assert done.err == f"gridbridge: {TOML}: no [cluster.nowhere]; expected one of: alpha, beta, delta, gamma\n"

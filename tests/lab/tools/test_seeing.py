@@ -78,7 +78,7 @@ def test_a_job_is_explained_while_it_runs_while_suspended_and_when_it_is_over(
 
     grid.cell("alpha", "qmod", "-sj", job)
     assert grid.until(
-        lambda: f"a resume (qmod -usj {job}): the job is suspended at beta by your" in why(grid, job),
+        lambda: f"a resume (qmod -usj {job}): your suspend also suspended the job at" in why(grid, job),
         "why to tell of the suspension",
     )
 

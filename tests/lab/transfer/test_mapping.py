@@ -157,9 +157,9 @@ def test_a_soft_request_that_can_not_be_met_is_left_out_and_told(came: Outcomes)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("x", "--to", "beta"), "neither a job id nor valid words for qsub: Unable to read script"),
+        (("x", "--to", "beta"), "neither a job id nor a valid command line of qsub: Unable to read script"),
         (("--to", "beta", "--", "-clear", "-b", "y", "true"), "-clear: not allowed with -verify"),
-        (("--to", "beta", "--", "-pe", "smp"), "neither a job id nor valid words for qsub"),
+        (("--to", "beta", "--", "-pe", "smp"), "neither a job id nor a valid command line of qsub"),
         (("999999", "--to", "beta"), "the job does not exist"),
         (("1", "--to", "alpha"), "no transfer queue leads to 'alpha'; expected one of: beta"),
         (("1",), "no --to; expected --to with beta or delta or gamma"),

@@ -178,21 +178,21 @@ def test_add_later_warns_if_the_service_will_not_make_the_replicas(
         )
     status, _, err = shell.data("add", "ref", usual, "--later", usual=is_usual)
 
-    mend = "gridbridge data replicate ref makes the replicas"
-    told = f"gridbridge: nobody makes the replicas of ref later: {why}; {mend}\n"
+    mend = "run gridbridge data replicate ref"
+    told = f"gridbridge: nobody will make the replicas of ref: {why}; {mend}\n"
     assert (0, told if why else "") == (status, err)
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("add", "../x", "ref.fa"), "'../x': no name of a dataset; expected letters, digits, _ . + and -"),
+        (("add", "../x", "ref.fa"), "'../x': invalid name of a dataset; expected at most 100 letters, digits, _ . +"),
         (("add", "x", "/nowhere"), "/nowhere: No such file or directory; expected a readable file"),
         (("add", "x", "/dev/null"), "/dev/null: neither a file nor a folder; expected a readable"),
         (("add", "x", "/x", "--replicas", "0"), "0 replicas; expected 1 to 100"),
         (("add", "x", "/x", "--replicas", "many"), "'many' is not a valid integer"),
         (("add", "x"), "Missing argument 'PATH'"),
-        (("verify", "x"), "x: no dataset of yours; yours: none"),
+        (("verify", "x"), "x: no dataset of yours; your datasets: none"),
         (("replicate", "x", "--to", "y"), "y: no storage area; expected one or two"),
         (("drop", "x\n"), r"'x\n': no name of a dataset"),
         (("drain", "y"), "y: no storage area; expected one or two"),

@@ -8,7 +8,7 @@ import pytest
 from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, RefusedAreaOrDataset
 from gridbridge.rebalance.cli import dataset_report
 from gridbridge.rebalance.cli.dataset_report import DatasetReport
-from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetAndRefusedAreas
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ODD = "a\x1b[2J\nb"
@@ -17,7 +17,7 @@ REPLICAS = (
     DatasetReplica(storage=f"{ODD}b", size_bytes=0, is_whole=False, checked_at=NOW, why=ODD),
 )
 DATASET = Dataset(name="reads", path=ODD, is_tree=True, files=1, size_bytes=1, sha256="", wished=1, replicas=REPLICAS)
-OUTCOME = DatasetCommandOutcome(dataset=DATASET, refused=(RefusedAreaOrDataset(what=ODD, reason=ODD),), is_done=False)
+OUTCOME = DatasetAndRefusedAreas(dataset=DATASET, refused=(RefusedAreaOrDataset(what=ODD, reason=ODD),), is_done=False)
 TELLS: dict[str, Callable[[], int]] = {
     "why": lambda: dataset_report.print_dataset_report(
         DatasetReport(dataset=DATASET, name="bob/reads", done=()), NOW, is_json=False

@@ -10,7 +10,7 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import (
-    DatasetCommandOutcome,
+    DatasetAndRefusedAreas,
     LocalOrSshFolder,
     ReplicaCopier,
 )
@@ -57,7 +57,7 @@ class Carrier:
                 there.write_bytes(b"spoilt")
 
 
-def reasons(outcome: DatasetCommandOutcome) -> dict[str, str]:
+def reasons(outcome: DatasetAndRefusedAreas) -> dict[str, str]:
     return {refused.what: refused.reason for refused in outcome.refused}
 
 

@@ -106,7 +106,7 @@ def test_the_rules_in_the_snapshot_file_replace_the_defaults(tmp_path: Path) -> 
     advice = plan_from_snapshot_file(path, RebalanceTargetKind.HOST, "alpha").advice
 
     assert () == advice.moves
-    assert ["the copy has less than 70 GB"] == [one.reason for one in advice.rejected]
+    assert ["the copy is smaller than 70 GB"] == [one.reason for one in advice.rejected]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_number_out_of_range_is_reported_with_its_key(tmp_path: Path, number: 
     ("policy", "words"),
     [
         ({"tasks": 3}, "tasks: unknown key"),
-        ({"disk_share": 2}, "policy: [rebalance] disk_share = 2: out of range; a number, 0.01 to 1"),
+        ({"disk_share": 2}, "policy: [rebalance] disk_share = 2: out of range; expected a number, 0.01 to 1"),
         ({"recentlyBalancedHosts": 10**400}, "[rebalance] host_rest_s = 1000"),
         ([], "policy: []; expected a table"),
     ],

@@ -13,7 +13,7 @@ from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.rebalance.replicas import owner_replica_copies_and_checks, storage_area_shell_scripts
-from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome, LocalOrSshFolder
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetAndRefusedAreas, LocalOrSshFolder
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import AREA_MARK
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 from tests.rebalance.mover.areas import NAMES, Carrier, Killed, Site, reasons
@@ -47,7 +47,7 @@ def test_a_file_or_folder_of_the_owner_with_the_dataset_name_is_kept(site: Site,
     done = site.datasets.add_dataset("reads", site.tree(), 3)
 
     assert {"alpha-disk", "gamma-disk"} == set(done.dataset.areas_with_whole_replica)
-    assert "a file or folder of the dataset's name is no replica" in reasons(done)["beta-disk"]
+    assert "a file or folder here has the dataset's name, but is no replica" in reasons(done)["beta-disk"]
     assert [] == list(site.datasets.drain_area("beta-disk"))
     assert site.datasets.drop_dataset_or_replica("reads").is_done
     assert ([name], "mine") == (site.entries("beta-disk"), file.read_text())
@@ -105,7 +105,7 @@ def test_a_replica_of_another_record_with_the_same_name_is_kept(lone: Site, name
 
     done = other.datasets.add_dataset("reads", f"{other.folder}/reads", 1)
 
-    assert "a file or folder of the dataset's name is no replica of the dataset" in reasons(done)["beta-disk"]
+    assert "a file or folder here has the dataset's name, but is no replica" in reasons(done)["beta-disk"]
     assert other.datasets.drop_dataset_or_replica("reads").is_done
     assert ([name], was) == (lone.entries("beta-disk"), os.listdir(own / name))
     assert lone.datasets.replicate_dataset("reads").is_done
@@ -285,7 +285,7 @@ def failing(site: Site, *names: str) -> None:
     site.carrier = die  # type: ignore[assignment]
 
 
-def half_copied(lone: Site) -> DatasetCommandOutcome:
+def half_copied(lone: Site) -> DatasetAndRefusedAreas:
     failing(lone, "beta-disk")
     return lone.datasets.add_dataset("reads", lone.tree(), 1)
 
@@ -374,7 +374,7 @@ def test_draining_an_area_removes_an_unfinished_copy(site: Site) -> None:
 
     (done,) = site.datasets.drain_area("beta-disk")
 
-    assert isinstance(done, DatasetCommandOutcome)
+    assert isinstance(done, DatasetAndRefusedAreas)
     assert ([".reads.part"], [], True) == (was, site.entries("beta-disk"), done.is_done)
 
 
@@ -429,8 +429,8 @@ def test_a_locked_or_faulty_dataset_does_not_stop_the_drain_of_other_datasets(si
     with site.datasets.records.lock_dataset("busy"):
         told = list(site.datasets.drain_area("beta-disk"))
 
-    refused = {one.what: one.reason for one in told if not isinstance(one, DatasetCommandOutcome)}
-    (done,) = (one for one in told if isinstance(one, DatasetCommandOutcome))
+    refused = {one.what: one.reason for one in told if not isinstance(one, DatasetAndRefusedAreas)}
+    (done,) = (one for one in told if isinstance(one, DatasetAndRefusedAreas))
     assert ("reads", True) == (done.dataset.name, done.is_done)
     assert ["a-wrong", "busy"] == sorted(refused)
     assert "wait for it" in refused["busy"]

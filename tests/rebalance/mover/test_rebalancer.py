@@ -43,7 +43,7 @@ from gridbridge.rebalance.mover import rebalance_decision_journal, rebalance_tas
 from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalanceTarget, RebalanceTargetKind
 from gridbridge.rebalance.mover.rebalance_task_observer import TransferredTaskReader
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
-from gridbridge.rebalance.replica_act_and_move_tables import HOST, RebalanceNoteRows
+from gridbridge.rebalance.replica_act_and_move_tables import HOST, MoveAndVerificationTimeRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, InputsNotJournalled
 from gridbridge.state.state_file import StateFile
@@ -73,7 +73,7 @@ class Site:
         self._looks = 0
         self.starts_when_asked = 0  # number of the query in which task 1 has started
         self.database = StateFile.open(self.policy.site.state)
-        self.notes, self.marks = RebalanceNoteRows(self.database), TaskDeletionMarkRows(self.database)
+        self.notes, self.marks = MoveAndVerificationTimeRows(self.database), TaskDeletionMarkRows(self.database)
         campaigns = CampaignRows(self.database)
         campaigns.insert_campaign(made_campaign("beta", "gamma", tasks=TASKS), "token")
         array = campaigns.create_array(1, "beta", TASKS, NOON)
@@ -658,13 +658,13 @@ def test_other_clusters_are_not_balanced_before_a_drained_cluster_is_empty(
     planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.HOST, name="gamma"))
     by_itself, _ = sent_site.rebalance(RebalanceTarget())
 
-    assert planned.advice.sentence == "beta is drained: `gridbridge rebalance fail beta` comes first"
+    assert planned.advice.sentence == "beta is drained: run `gridbridge rebalance fail beta` first"
     assert len(by_itself.advice.moves) == 2
 
 
 @pytest.mark.parametrize("what", ["host", "job", "fail"])
 def test_an_unknown_host_or_job_is_refused_with_the_known_names(site: Site, what: str) -> None:
-    with pytest.raises(ConfigError, match="no delta; there are"):
+    with pytest.raises(ConfigError, match="no delta; expected one of"):
         site.rebalance(RebalanceTarget(what=RebalanceTargetKind(what), name="delta"))
 
 

@@ -17,7 +17,7 @@ from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import dataset_records_and_originals as recorded
 from gridbridge.rebalance.replicas import owner_datasets, owner_replica_copies_and_checks, storage_area_shell_scripts
-from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetCommandOutcome
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetAndRefusedAreas
 from tests.rebalance.mover.areas import DIED, NAMES, Site, reasons
 
 TREE = {"a.txt", "deep/b\nc", "deep/link"}
@@ -29,7 +29,7 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def whole(outcome: DatasetCommandOutcome) -> set[str]:
+def whole(outcome: DatasetAndRefusedAreas) -> set[str]:
     return set(outcome.dataset.areas_with_whole_replica)
 
 
@@ -382,7 +382,7 @@ def test_a_replica_can_be_dropped_unless_it_is_the_last_whole_replica(site: Site
 
     assert {last} == whole(site.datasets.drop_dataset_or_replica("reads", one))
     assert not site.replica(one, "reads").exists()
-    with pytest.raises(GridbridgeError, match=f"{last}: the last whole replica of reads"):
+    with pytest.raises(GridbridgeError, match=f"{last}: this area has the last whole replica of reads"):
         site.datasets.drop_dataset_or_replica("reads", last)
     assert {last} == whole(site.datasets.verify_dataset("reads"))
 
@@ -401,7 +401,7 @@ def test_a_replica_that_may_be_the_last_whole_replica_is_kept_while_it_is_unread
         assert site.datasets.drop_dataset_or_replica("reads", gone, is_lost=True).is_done
 
     assert {last} == whole(site.datasets.verify_dataset("reads"))
-    with pytest.raises(GridbridgeError, match=f"{last}: the last whole replica of reads;"):
+    with pytest.raises(GridbridgeError, match=f"{last}: this area has the last whole replica of reads;"):
         site.datasets.drop_dataset_or_replica("reads", last, is_lost=True)
     (site.replica(last, "reads") / "a.txt").write_text("x")
     assert site.datasets.drop_dataset_or_replica("reads", last).is_done
@@ -471,7 +471,7 @@ def test_an_area_that_the_configuration_drains_gets_no_replica(site: Site) -> No
     asked = site.datasets.replicate_dataset("reads", "beta-disk")
     (left,) = site.datasets.drain_area("gamma-disk")
 
-    assert isinstance(left, DatasetCommandOutcome)
+    assert isinstance(left, DatasetAndRefusedAreas)
     for one in (done, asked, left):
         assert (False, {"gamma-disk"}) == (one.is_done, whole(one))
         assert owner_replica_copies_and_checks.DRAINED == reasons(one)["beta-disk"]
@@ -606,10 +606,10 @@ def test_a_dataset_with_a_wrong_or_foreign_record_is_refused(site: Site, spoil: 
 
 
 def test_unknown_datasets_and_areas_are_refused_with_the_known_names(site: Site) -> None:
-    with pytest.raises(GridbridgeError, match="nothing: no dataset of yours; yours: none"):
+    with pytest.raises(GridbridgeError, match="nothing: no dataset of yours; your datasets: none"):
         site.datasets.verify_dataset("nothing")
     site.datasets.add_dataset("reads", site.tree(), 1)
-    with pytest.raises(GridbridgeError, match="nothing: no dataset of yours; yours: reads"):
+    with pytest.raises(GridbridgeError, match="nothing: no dataset of yours; your datasets: reads"):
         site.datasets.drop_dataset_or_replica("nothing")
     with pytest.raises(GridbridgeError, match="x: no storage area; expected alpha-disk or beta-disk or"):
         site.datasets.replicate_dataset("reads", "x")

@@ -13,7 +13,7 @@ from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct, ServiceReplicaActInOwnerFile
 from gridbridge.rebalance.mover import rebalance_decision_journal
 from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalanceTarget, RebalanceTargetKind
-from gridbridge.rebalance.replica_act_and_move_tables import READ, RebalanceNoteRows, ReplicaActRows
+from gridbridge.rebalance.replica_act_and_move_tables import READ, MoveAndVerificationTimeRows, ReplicaActRows
 from gridbridge.rebalance.replicas import delegated_datasets as letters
 from gridbridge.rebalance.replicas import replica_reconciler
 from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
@@ -338,7 +338,7 @@ def test_a_pending_removal_is_recorded_as_long_as_its_dataset_exists(desk: Desk)
     """Records about removed datasets would otherwise fill the state file."""
     (left,) = added(desk, 1)
     with closing(StateFile.open(desk.policy.site.state)) as database:
-        notes, now = RebalanceNoteRows(database), desk.clock.now()
+        notes, now = MoveAndVerificationTimeRows(database), desk.clock.now()
         for dataset in ("al/reads", "al/gone"):
             notes.record_replica_to_remove(dataset, left, now - timedelta(days=31))
         desk.round()
@@ -400,7 +400,7 @@ def test_no_further_action_begins_after_a_pause_in_the_middle_of_a_round(desk: D
 
 def quiesce(desk: Desk) -> None:
     with closing(StateFile.open(desk.policy.site.state)) as database:
-        RebalanceNoteRows(database).record_pause_of_moves(desk.clock.now())
+        MoveAndVerificationTimeRows(database).record_pause_of_moves(desk.clock.now())
 
 
 def test_a_round_begins_no_action_after_an_hour_and_the_next_round_continues(desk: Desk) -> None:
@@ -518,7 +518,7 @@ def test_a_verification_time_in_the_future_does_not_delay_the_next_verification(
     desk.rules = replace(desk.rules, verify_every_s=86400.0)
     year_ago_s = time.time() - 365 * 86400
     with closing(StateFile.open(desk.policy.site.state)) as database:
-        RebalanceNoteRows(database).record_note_times(READ, ["al/reads"], Clock().now())
+        MoveAndVerificationTimeRows(database).record_note_times(READ, ["al/reads"], Clock().now())
     desk.clock = Clock(lambda: year_ago_s)
     desk.round()
 
@@ -541,7 +541,7 @@ def test_no_area_and_no_dataset_is_balanced_before_a_drained_area_is_empty(desk:
     desk.drained = {left}
     planned, _ = desk.round(RebalanceTarget(what=RebalanceTargetKind(asked[0]), name=asked[1]))
 
-    expected = f"{left} is drained: `gridbridge rebalance fail {left}` comes first"
+    expected = f"{left} is drained: run `gridbridge rebalance fail {left}` first"
     assert planned.advice.sentence == expected
     assert desk.did("copy") == desk.did("drop") == []
 

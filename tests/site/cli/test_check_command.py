@@ -240,7 +240,7 @@ def test_properties_that_grid_engine_cannot_request_are_refused(check: list[str]
         1,
         [
             f"{JDL}: alpha.properties: Grid Engine accepts only requests NAME=VALUE, not mem>2",
-            f"{JDL}: beta.properties: Grid Engine accepts no alternatives of resources, such as a=1 or b=2",
+            f"{JDL}: beta.properties: Grid Engine accepts no choice between resources, such as a=1 or b=2",
         ],
     )
 
@@ -403,7 +403,7 @@ def test_a_number_or_boolean_is_requested_by_equality_only(
     status, lines = sub(*check, "-j", jdl(properties=f"arch <> 'x' AND {wanted}"))
     fine, _ = sub("--check", "-j", jdl(properties="mem = 3, gpu = TRUE AND mem = 3"))
 
-    start = f"{JDL}: beta.properties: not a string at this cluster, so only NAME = VALUE is supported: "
+    start = f"{JDL}: beta.properties: expected NAME = VALUE for resources that are no strings at this cluster: "
     assert (status, lines[-1], fine) == (1, f"{start}{told}", 0)
 
 
@@ -411,7 +411,7 @@ def test_a_number_or_boolean_is_requested_by_equality_only(
 def test_two_values_of_one_resource_are_refused_without_a_vocabulary() -> None:
     status, lines = sub("-j", jdl(properties="mem = 2G AND mem = 3G"))
 
-    why = "Grid Engine accepts one value of a resource, not mem=2G and mem=3G"
+    why = "Grid Engine accepts only one value of a resource, not mem=2G and mem=3G"
     assert (status, lines) == (1, [f"gridsub: the JDL of -j:1: beta.properties: {why}"])
 
 

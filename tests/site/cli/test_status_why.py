@@ -48,7 +48,7 @@ def test_status_begins_with_the_alarm_of_a_silent_poller(tmp_path: Path, capsys:
     status_command.print_status_report(status_and_why_reports.build_site_status_report(NOW, folder), NOW)
 
     first, empty, *_ = capsys.readouterr().out.splitlines()
-    assert first.startswith("gridbridge-poller is silent for 95 s (30 s is the limit)")
+    assert first.startswith("gridbridge-poller is silent for 95 s (the limit is 30 s)")
     assert empty == ""
 
 

@@ -57,7 +57,8 @@ EXIT_ERROR = CampaignEvent(
     last_at=NOON,
 )
 WAITS = [
-    "  beta: 1 slot was free, and a task needs 2; a job must end first (0 tasks of campaigns wait there, 0 more may)",
+    "  beta: 1 slot was free, and a task needs 2; a job must end first"
+    " (0 tasks of campaigns wait there, and 0 more may wait)",
     "  gamma: the cluster did not answer; tasks are sent after the cluster answers",
 ]
 
@@ -253,12 +254,12 @@ SILENT = replace(
         ({"cause": TaskSentOrUnsentCause.STRESSED, "stress_limit": 0.8}, "prints no number"),
         (
             {"cause": TaskSentOrUnsentCause.JOB_RATIO, "free_slots": 4, "job_ratio": 0.25, "waiting": 1},
-            "4 slots were free, and its job ratio is 0.25, so 1 task that waits there is enough",
+            "4 slots were free, and the job ratio is 0.25, so 1 task that waits there is enough",
         ),
         (
             {"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 4, "order": CampaignPrecedenceReason.PRIORITY}
             | {"before": (3, 4), "own": 1, "theirs": 5},
-            "4 slots were free, which went to campaigns 3, 4, of priority 5 against 1; this campaign gets",
+            "4 slots were free, which went to campaigns 3, 4, with priority 5 above 1; this campaign gets",
         ),
         (
             {
@@ -311,7 +312,7 @@ def test_why_of_a_task_shows_competing_attempts_and_their_reason(published: Path
     )
     assert [line.strip() for line in why(published, "7.1").output.splitlines()[-2:]] == [
         "this attempt is a copy, made after the task had run longer than 95 s",
-        "another attempt of the task was at beta, and did not count (attempt 1)",
+        "another attempt of the task was at beta, and its result did not count (attempt 1)",
     ]
 
 

@@ -14,8 +14,8 @@ from gridbridge.program.threads_and_backoff import AT_ONCE
 from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import (
     COPIED_GUARD_QUERY_INTERVAL_S,
     RESTORE_AFTER_S,
-    CopiedGuardRemover,
     MissingGuardRestorer,
+    ResubmittedJobGuardRemover,
 )
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
 
@@ -148,7 +148,7 @@ class HomeWithCopies:
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"))
         ledger = SimpleNamespace(open_transfers=lambda: (a_transfer(name="gb.alpha.7.0.1"),))
         workers = SimpleNamespace(run_call_in_thread=self._do)
-        self.copies = CopiedGuardRemover(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+        self.copies = ResubmittedJobGuardRemover(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def query_deferred_jobs(self) -> frozenset[int]:
         return frozenset(self.waiting)
@@ -184,7 +184,7 @@ def test_a_qresub_copy_is_freed_of_the_copied_guard(caplog: pytest.LogCaptureFix
     home.answers()
 
     assert home.freed == [8]
-    assert "event=freed job=8 why='qresub has copied the guard of job 7" in caplog.text
+    assert "event=freed job=8 why='qresub has copied the guard of transferred job 7" in caplog.text
 
 
 def test_a_waiting_job_is_queried_once_and_new_jobs_are_queried_each_minute() -> None:

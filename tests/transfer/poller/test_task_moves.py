@@ -54,9 +54,9 @@ def test_the_move_of_a_started_task_is_dropped_and_noted_in_its_history(machine:
     machine.send(RECORD)
     ask(machine)
 
-    assert ended(machine, "r") == [("dropped", "the task has started there")]
+    assert ended(machine, "r") == [("dropped", "the task has started at the remote cluster")]
     events = TransferRows(machine.service.resources.database).events_of_transfer(NAME, os.getuid())
-    assert "not moved: the task has started there" in [one.text for one in events]
+    assert "not moved: the task has started at the remote cluster" in [one.text for one in events]
 
 
 @pytest.mark.parametrize(

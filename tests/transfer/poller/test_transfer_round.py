@@ -255,7 +255,7 @@ def test_a_remote_folder_that_may_hold_outputs_is_kept_and_noted_once(machine: M
 
     assert machine.records() == 1
     assert [text for text in told if "kept" in text] == [
-        f"the output files may not be home: kept at beta, .gridbridge/stage/{NAME}"
+        f"outputs may be missing at home: kept at beta, .gridbridge/stage/{NAME}"
     ]
     assert history.stat().st_mtime_ns == shown_at
 

@@ -249,7 +249,7 @@ def test_a_job_in_a_queue_without_route_ends_in_error_state(place: Place) -> Non
 
     assert answer == "exit 100"
     told = (place.folder / "active/error").read_text()
-    assert told == "gridbridge: queue transfer-beta leads to no cluster; expected a [queue.transfer-beta]\n"
+    assert told == "gridbridge: queue transfer-beta leads to no cluster; expected a section [queue.transfer-beta]\n"
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_a_job_is_submitted_only_to_the_cluster_in_its_record(place: Place) -> N
     with pytest.raises(GridbridgeError) as told:
         place.step()
 
-    assert str(told.value) == "queue transfer-beta leads to delta by now; expected beta"
+    assert str(told.value) == "queue transfer-beta now leads to delta; expected beta"
     assert place.away() is None
 
 

@@ -176,7 +176,7 @@ def _plan_new_nodes(
 def _drop_tasks_that_need_no_new_node(
     plan: BalancePlan, facts: DemandPolicySituation, ripe: DemandWithTaskCounts, shapes: StartableDemand
 ) -> tuple[BalancePlan, DemandWithTaskCounts]:
-    """Drop those `ripe` tasks that finish soon without new nodes or start soon through a transfer queue."""
+    """Drop `ripe` tasks that end soon without new nodes, or start soon through a transfer queue."""
     figures, target_s = plan.figures, facts.demand.target_wait_s
     slots = figures.slots + sum(len(names) * room.free_slots for room, names in facts.arriving)
     widest = max((instance.total for instance in facts.situation.cell.instances if instance.is_usable), default=0)
@@ -239,7 +239,7 @@ def _choose_nodes_of_one_pool_or_standby(
 def _add_nodes_up_to_minimum(
     plan: BalancePlan, facts: DemandPolicySituation, limits: scale_up.NewNodeLimits, short: int
 ) -> BalancePlan:
-    """Add as many nodes to a plan as the minimum lacks, or record why no node is added."""
+    """Add the nodes that the minimum lacks to a plan, or record why no node is added."""
     plan = replace(plan, verdict=BalancePlanReason.BELOW_MINIMUM)
     for offer in facts.offers:
         number = min(short, offer.most, limits.nodes_at_price(offer.price)[0])

@@ -65,7 +65,6 @@ def collect_demand_round_facts(
 
 
 def _queue_instances_by_node(cell: CellPlacementRules) -> dict[str, list[CellQueueInstance]]:
-    """Return the queue instances of each node whose tasks the cell reports."""
     listed = hosts_with_known_tasks(cell.situation)
     short = {short_host_name(name): name for name in cell.queues_by_host}
     by_node = dict[str, list[CellQueueInstance]]()

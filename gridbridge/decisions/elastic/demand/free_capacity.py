@@ -129,12 +129,11 @@ def _count_hosts_by_closed_queue(situation: BalanceSituation, facts: frozenset[s
 
 
 def has_running_or_reserved_slots(instances: Iterable[CellQueueInstance]) -> bool:
-    """Say whether the queue instances have running tasks, starting tasks or reserved slots."""
     return any(instance.has_tasks_or_reserved_slots for instance in instances)
 
 
 def free_capacity_of_open_hosts(cell: CellPlacementRules, keep: Sequence[str]) -> HostBlocks:
-    """Return the free capacity of open hosts: busy hosts, idle hosts, then idle nodes as in `keep`."""
+    """Return the free capacity of open hosts, ordered: busy hosts, idle hosts, idle nodes as in `keep`."""
     own, ranks = NodesByHostName(cell.situation.nodes), {name: rank for rank, name in enumerate(keep)}
     ranked = list[tuple[int, HostBlock]]()
     for name, instances in cell.queues_by_host.items():
@@ -189,7 +188,6 @@ def _capacity_of_host(
 def queue_free_slots_on_host(
     queue: str, free: int, cell: CellPlacementRules, groups: frozenset[str], host: str = ""
 ) -> QueueFreeSlotsOnHost:
-    """Return a queue's free slots and attributes on a host, which is in the given host groups."""
     cell_queue = cell.cell_configuration.queues.get(queue)
     if cell_queue is None:
         return QueueFreeSlotsOnHost(queue=queue, free=free, is_told=False)

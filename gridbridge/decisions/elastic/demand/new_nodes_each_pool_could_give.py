@@ -31,7 +31,7 @@ class NewNodesOfPoolOrStandbyHosts:
     room: task_packing.FreeHostCapacity
     most: int  # number of nodes that the pool may still add
     hindrance: BalancePlanReason | None = None  # why `most` is 0
-    groups: Mapping[str, int] = field(default_factory=dict)  # number of the pool's present nodes, by node group
+    groups: Mapping[str, int] = field(default_factory=dict)  # {node group: number of the pool's present nodes}
     hosts: tuple[str, ...] = ()  # powered-off hosts to wake, in place of new nodes
 
     @property
@@ -150,7 +150,7 @@ def why_no_new_node_could_run_task(
     offers: Sequence[NewNodesOfPoolOrStandbyHosts],
     rooms: Sequence[tuple[str, task_packing.FreeHostCapacity]],
 ) -> NodeAddOrRemoveRefusal | None:
-    """Return why no new node could run a task; None if one could. `rooms` has present hosts as if empty."""
+    """Return why no new node could run a task; None if one could. `rooms`: present hosts as if empty."""
     if need.is_on_all:
         return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.ALL_HOSTS)
     if need.also:

@@ -22,7 +22,7 @@ from gridbridge.model.elastic.balance_plan import (
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
-BRIEF_S = 60.0  # the end of a billing unit of at most this length is not awaited
+BRIEF_S = 60.0  # a node is removed without regard to a billing unit of at most this length
 
 
 def _would_removal_waste_paid_time(node: ElasticNode, facts: DemandPolicySituation) -> bool:

@@ -21,7 +21,7 @@ class NewNodeLimits:
     booting: int
     hour: float | None  # unused part of the hourly budget; None: no budget
     month: float | None
-    hours: float  # hours of each new node that the month's budget must pay: a billing unit, at least one hour
+    hours: float  # the month's budget must pay each new node for these hours: a billing unit, at least one hour
 
     def nodes_at_price(self, price: float) -> tuple[int, BalancePlanReason]:
         """Return how many nodes may be added at a given hourly price, and which limit decides."""
@@ -40,7 +40,6 @@ class NewNodeLimits:
 
     @property
     def exhausted_limit(self) -> BalancePlanReason | None:
-        """The limit that forbids new nodes in all pools; None if new nodes are allowed."""
         number, cause = self.nodes_at_price(0.0)
         return None if number else cause
 
@@ -56,7 +55,7 @@ class NewNodeLimits:
 
 
 def new_node_limits_by_budgets(facts: DemandPolicySituation, nodes: int) -> NewNodeLimits:
-    """Return the limits on new nodes, given max_nodes and what present nodes leave of the budgets."""
+    """Return the limits on new nodes from max_nodes and from what present nodes leave of the budgets."""
     situation, demand, room = facts.situation, facts.demand, facts.most - nodes
     pools_of_nodes = (node.pool for node in situation.nodes if node.counts_towards_limits)
     paid = hourly_cost_of_nodes(pools_of_nodes, facts.pools, situation.local_now)
@@ -77,8 +76,8 @@ class ChosenNewNodes:
     limits: NewNodeLimits
     blocks: task_packing.HostBlocks
     offers: Sequence[NewNodesOfPoolOrStandbyHosts]
-    woken: tuple[str, ...] = ()  # powered-off hosts to wake
-    # node groups of the chosen new nodes, one for each node, by pool
+    woken: tuple[str, ...] = ()
+    # {pool: node group of each chosen new node}
     bought: dict[str, list[str]] = field(default_factory=dict)
     hindrances: list[BalancePlanReason] = field(default_factory=list)
 
@@ -109,7 +108,6 @@ def _idle_slot_share(need: DemandTaskRequirement, tasks: int, offer: NewNodesOfP
 def refuse_task_that_needs_too_many_nodes(
     need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> NodeAddOrRemoveRefusal | None:
-    """Return a refusal if a parallel task needs more nodes at once than may be added now."""
     if need.pieces == 1:
         return None
     shortages = list[tuple[int, int]]()
@@ -151,7 +149,7 @@ def _requirement_by_parallel_environment(
 
 
 def _wake_standby_hosts(need: DemandTaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
-    """Plan to wake as few powered-off hosts for tasks as possible; return how many tasks fit."""
+    """Plan to wake the fewest powered-off hosts that tasks need; return how many tasks fit."""
     asleep = _wakeable_standby_hosts_for_task(need, progress)
     if not asleep:
         return 0

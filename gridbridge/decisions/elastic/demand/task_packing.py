@@ -29,7 +29,7 @@ class QueueFreeSlotsOnHost:
     free: int
     environments: tuple[str, ...] = ()
     values: tuple[tuple[str, str], ...] = ()  # resource values and limits of the queue
-    amounts: tuple[tuple[str, float], ...] = ()  # amounts of the queue's consumables
+    amounts: tuple[tuple[str, float], ...] = ()
     is_batch: bool = True
     is_told: bool = True  # whether the queue's configuration is known
     access: grid_engine_cell.QueueAccessLists = grid_engine_cell.TO_ALL
@@ -41,9 +41,9 @@ class CellPlacementRules:
     queue: str  # the queue of tasks without a queue request, if the cell's configuration is unknown
     patterns: frozenset[str]  # host patterns that tasks request
     hosts: Mapping[str, grid_engine_cell.CellExecutionHost]
-    queues_by_host: Mapping[str, list[grid_engine_cell.CellQueueInstance]]  # all but best-effort and transfer queues
+    queues_by_host: Mapping[str, list[grid_engine_cell.CellQueueInstance]]  # without best-effort and transfer queues
     common: frozenset[str]  # names of resources of the present hosts that new nodes resemble
-    told: Mapping[str, frozenset[str]]  # values on hosts that new nodes resemble, by resource
+    told: Mapping[str, frozenset[str]]  # {resource: its values on the hosts that new nodes resemble}
     offered: frozenset[str]  # names of resources that some host or queue has; empty: unknown
     is_told: bool  # whether hosts report their resource values
     is_reported: bool  # whether at least one host reports load values such as `arch`
@@ -61,7 +61,7 @@ class CellPlacementRules:
 class FreeHostCapacity:
     cell: CellPlacementRules = field(compare=False, repr=False)
     parts: tuple[QueueFreeSlotsOnHost, ...]
-    amounts: tuple[tuple[str, float], ...] = ()  # free amounts of consumables, by name
+    amounts: tuple[tuple[str, float], ...] = ()
     values: tuple[tuple[str, str], ...] = ()
     tags: frozenset[str] = frozenset()  # requested host patterns that match the host: @@big, hostname=n1|n2
     group: str = ""  # node group; all parts of a parallel task run in one node group
@@ -69,11 +69,10 @@ class FreeHostCapacity:
     is_told: bool = False  # True: the host has no consumables other than `amounts`
     is_silent: bool = False  # True: neither the host nor a similar host reports load values
     is_new: bool = False
-    is_used: bool = False  # whether waiting tasks were already placed on the host
+    is_used: bool = False
 
     @property
     def free_slots(self) -> int:
-        """The number of free slots in all queues of the host."""
         return sum(part.free for part in self.parts)
 
     @property
@@ -367,13 +366,13 @@ def _choose_hosts_of_exclusive_task(pieces: int, unused: Mapping[int, int]) -> M
     largest = sizes[-1]
     smaller_hosts = {**unused, largest: unused[largest] - 1}
     pieces_left = max(0, pieces - largest)
-    sums = [1]  # sums[k]: bit n is set if some hosts of the first k sizes can together hold n pieces
+    sums = [1]  # bit n of sums[k] is set if some hosts of the first k sizes can together hold n pieces
     for size in sizes:
         sums.append(_bit_set_of_possible_piece_sums(sums[-1], size, smaller_hosts[size], pieces_left + largest))
     enough = sums.pop() >> pieces_left
     if not enough:
         return {}
-    pieces_left += (enough & -enough).bit_length() - 1  # the lowest bit
+    pieces_left += (enough & -enough).bit_length() - 1  # number of the lowest set bit
     hosts = Counter((largest,))
     for size, smaller in zip(reversed(sizes), reversed(sums), strict=True):
         numbers = range(min(smaller_hosts[size], pieces_left // size), -1, -1)

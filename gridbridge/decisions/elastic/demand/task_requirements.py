@@ -87,13 +87,11 @@ class RequiredHostValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandTaskRequirement:
-    """The slots, resources and queues that each task of a group with equal requests needs."""
-
     slots: int = 1  # slots of one piece, which is the part of a task on one host
-    pieces: int = 1  # number of pieces of a task
+    pieces: int = 1
     is_apart: bool = False  # whether each piece of a task needs a different host
     is_exclusive: bool = False
-    is_on_all: bool = False  # whether a task requests all hosts of the cluster
+    is_on_all: bool = False
     amounts: tuple[tuple[str, float], ...] = ()  # requested consumables per piece
     # default amounts of consumables per piece, on hosts that have the consumable
     usual: tuple[tuple[str, float], ...] = ()
@@ -101,7 +99,7 @@ class DemandTaskRequirement:
     queues: tuple[str, ...] = ()  # allowed queues; empty: every queue
     pe: str = ""  # requested parallel environment, maybe with wildcards
     environments: frozenset[str] = frozenset()  # allowed parallel environments
-    asked: frozenset[str] = frozenset()  # names of requested resources
+    asked: frozenset[str] = frozenset()
     identity: JobAccessIdentity = ANYBODY
     # further parts of the task, which start at the same time
     also: tuple["DemandTaskRequirement", ...] = ()
@@ -113,7 +111,6 @@ class DemandTaskRequirement:
 
     @property
     def total_task_pieces(self) -> int:
-        """The number of pieces in all parts of a task."""
         return self.pieces + sum(part.pieces for part in self.also)
 
     @property
@@ -134,7 +131,7 @@ def requirement_of_task_requests(
     If the allocation rule is unknown, a task that fits on one host is placed on one host. Without -r, qstat shows
     a job's slots, but no parallel environment.
     """
-    if shape.groups:  # exclusive parts first, then parts with many slots
+    if shape.groups:  # exclusive parts come first, then parts with many slots
         parts = [requirement_of_task_requests(group, layout, widest) for group in shape.groups]
         first, *others = sorted(parts, key=lambda need: (not need.is_exclusive, -need.slots))
         return replace(first, is_on_all=any(need.is_on_all for need in parts), also=tuple(others))

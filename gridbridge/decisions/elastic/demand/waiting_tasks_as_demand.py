@@ -30,8 +30,8 @@ from gridbridge.model.elastic.balance_plan import (
 from gridbridge.model.elastic.grid_engine_cell import WaitingJobGroup
 from gridbridge.model.grid_engine_amounts import MINUTE_S
 
-GAP_S = 3600.0  # after a longer gap between rounds, the time with free slots is counted anew
-AGAIN = 10  # after stuck_after_s times this number, nodes may be added again for a job that ignored free slots
+GAP_S = 3600.0  # after a longer gap between rounds the count of the time with free slots restarts
+AGAIN = 10  # a job that ignored free slots may get new nodes again after stuck_after_s times this number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,6 @@ class StartableTasksOfEqualRequests:
 
     @property
     def lowest_job_number(self) -> int:
-        """The lowest job number of the tasks."""
         return min(self.jobs)
 
     @property
@@ -59,8 +58,6 @@ class StartableTasksOfEqualRequests:
 
 
 class CellWideFreeResources:
-    """The free licences of the whole cell, and the free slots of parallel environments."""
-
     def __init__(self, situation: BalanceSituation) -> None:
         on_hosts = {name for host in situation.cell.hosts for name, _ in host.left}
         licences = ((name, text) for name, text in situation.cell.left if name not in on_hosts)
@@ -132,7 +129,6 @@ def startable_demand_and_refusals(
 def repeat_refusal_for_jobs(
     refusal: NodeAddOrRemoveRefusal | None, jobs: Iterable[int]
 ) -> Iterator[NodeAddOrRemoveRefusal]:
-    """Yield a copy of a refusal for each job; without a refusal, yield nothing."""
     if refusal is not None:
         yield from (replace(refusal, job=job) for job in jobs)
 
@@ -230,7 +226,7 @@ def _update_waiting_job_histories(
     situation, rows = facts.situation, defaultdict[int, list[StartableTasksOfEqualRequests]](list)
     for pending_shape in pending_shapes:
         rows[pending_shape.lowest_job_number].append(pending_shape)
-    before = {  # jobs that already waited in the last round, and of which no task started since
+    before = {  # jobs that waited in the last round already, and of which no task started since
         job: history
         for job, history in situation.watched.items()
         if job in rows
@@ -282,7 +278,7 @@ def slot_seconds_of_all_tasks(
         facts.situation.now,
     )
     if any(instance.used > sum(tasks.slots for tasks in instance.begun) for instance in usable):
-        return None  # the owners of the running tasks are unknown
+        return None  # the owners of some running tasks are unknown
     running = [(tasks.owner, tasks.name, tasks) for instance in usable for tasks in instance.begun]
     waiting = [
         (owner, name, tasks * shape.need.slots_of_all_parts)

@@ -273,7 +273,7 @@ def test_at_max_nodes_an_idle_node_is_removed_to_make_room_for_a_node_that_waiti
         (
             cell(*full(MASTER), wait=[waiting(1)]),
             {"wait_s": 90},
-            "1 task waits 60 s, not 90 s yet, 0 fit in 0 free slots: nothing is done",
+            "1 task waits 60 s, less than 90 s, 0 fit in 0 free slots: nothing is done",
         ),
         (
             cell(*full(MASTER), FAR, wait=[waiting(1)], elsewhere={"far": 60.0}),
@@ -285,7 +285,7 @@ def test_at_max_nodes_an_idle_node_is_removed_to_make_room_for_a_node_that_waiti
             cell(instance(MASTER, (4,), begun=[begun(20)]), wait=[waiting(9)], runtimes={("alice", "job"): 1200.0}),
             {"target_wait_s": 60},
             "1 task waits 9 min, without a new node all tasks end in 5 min,"
-            " at most 60 s plus a boot time of 5 min: nothing is done",
+            " within 60 s plus a boot time of 5 min: nothing is done",
         ),
         (cell(instance(MASTER)), {"schedule": "12-13 3-9"}, "1 of at least 3 nodes: add 2 of pool p at 2 an hour each"),
         (cell(*full(MASTER), wait=[waiting(9)]), {"schedule": "12-13 0-1"}, "1 of at most 1 node: nothing is done"),

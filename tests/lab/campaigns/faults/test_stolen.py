@@ -134,7 +134,7 @@ def test_no_task_runs_from_a_campaign_file_changed_before_its_first_use(site: Gr
 def test_no_attempt_is_sent_twice_or_beside_a_living_attempt(site: Grid, there: There, cluster: str) -> None:
     """The earlier and the new attempt may be at any cluster."""
     before, living = seen(site, there), place_of(site, there, cluster)
-    lives = f"an earlier attempt of a task is at {cluster}"
+    lives = f"an earlier attempt of a task is still at {cluster}"
 
     for target, asked, expected, words in (
         (cluster, f"{ENDED}:1", SUBMITTED_BEFORE, f"an attempt of {ENDED}:1 was submitted before"),
@@ -177,7 +177,7 @@ def test_an_array_renamed_by_an_operator_is_recognised(site: Grid, there: There)
         site.cell("beta", "qalter", *name, job, user="gridbridge")
 
     assert [(NOT_NOW, True)] * 2 == [
-        (status, "an earlier attempt of a task is at beta" in why) for status, why in (by_id, by_mark)
+        (status, "an earlier attempt of a task is still at beta" in why) for status, why in (by_id, by_mark)
     ]
     assert f"{NOT_OURS} {job} job {job} of alice has account 'evil'" in again.out, again
     assert ["job", number, job] in ledger(site, there.living)

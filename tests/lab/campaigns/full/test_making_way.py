@@ -109,7 +109,7 @@ def test_the_newest_task_on_a_host_ends_for_a_job_that_lacks_memory(site: Grid, 
     job = local(site, "-l", "mem=2G")
     site.sh(HOST, f"griddel -p {crowd.memory}")
 
-    words = f"ended: 1 task of campaign {crowd.memory} at beta, for job {job}, which lacked mem"
+    words = f"ended for job {job}, which lacked mem: 1 task of campaign {crowd.memory} at beta"
     dry = f"{NIKITA} --dry-run"  # an answer of before the job may still count
     site.until(lambda: words in site.sh(HOST, dry, timeout_s=120), "a dry run to say so")
     kept = running(site, crowd.memory)

@@ -44,7 +44,7 @@ def test_a_rebalance_command_reports_why_a_task_can_not_be_moved(site: Grid, wai
     done = site.on(HOST, "gridbridge", "rebalance", "job", "99")
     bob = site.on(HOST, "gridbridge", "rebalance", "plan", user="bob")
 
-    assert (done.status, done.err) == (2, "gridbridge: tasks at clusters: jobs: no 99; there are none\n")
+    assert (done.status, done.err) == (2, "gridbridge: tasks at clusters: jobs: no 99; expected one of: none\n")
     assert bob.status == 2
     assert "Traceback" not in bob.err
 

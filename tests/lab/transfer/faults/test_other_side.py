@@ -206,7 +206,7 @@ def another(grid: Grid) -> Steps[tuple[str, bool, str]]:
     yield "beta is closed"
     grid.cell("alpha", "qdel", job)
     grid.until_gone(job)
-    grid.until(lambda: "no remote job lives at beta" in why(grid, job), "its transfer to be over")
+    grid.until(lambda: "no remote job exists at beta" in why(grid, job), "its transfer to be over")
     lives = grid.states("beta").get(remote) == "r"
     grid.cell("beta", "qdel", remote, user="root")
     return remote, lives, why(grid, job)

@@ -117,7 +117,7 @@ def test_nobody_else_can_take_a_claim(grid: Grid) -> None:
 def test_a_task_comes_home_from_a_silent_cluster_and_nothing_is_left_there(grid: Grid, silence: Silence) -> None:
     for told in silence.told.values():
         assert "claimed by home: recalled from beta: beta has not answered for" in told
-        assert "12 s is the limit, the task needs 1 slot and" in told
+        assert "the limit is 12 s, the task needs 1 slot and" in told
     assert hosts(grid, "silent") == ["alpha"]
 
 

@@ -118,7 +118,7 @@ def test_a_task_that_waits_long_comes_home_to_a_free_slot(waited: Mapping[str, W
 
     assert [line.partition("-n")[0] for line in job.ran] == ["start alpha", "end"]
     assert "recalled from beta: the task waited there for" in job.why
-    assert "10 s is the limit, the task needs 1 slot and" in job.why
+    assert "the limit is 10 s, the task needs 1 slot and" in job.why
     assert job.state_there == ""
 
 

@@ -229,7 +229,7 @@ def test_a_copy_that_qresub_makes_does_not_wait_behind_the_guard(came: Outcomes)
 
     assert not is_guarded
     assert [line.partition(" ")[0] for line in ran] == ["start", "start", "end", "end"]
-    assert "qresub has copied the guard of job" in logged
+    assert "qresub has copied the guard of transferred job" in logged
 
 
 def twice(grid: Grid) -> Steps[Again]:

@@ -169,7 +169,7 @@ def test_nothing_is_done_as_root_or_a_system_account(grid: Grid, user: str, uid:
     done = as_user(grid, "delete", record)
 
     if int(uid) < int(low or 1000):
-        assert (done.status, done.err) == (2, f"gridbridge-as-user: {record}: nothing is done as uid {uid}\n")
+        assert (done.status, done.err) == (2, f"gridbridge-as-user: {record}: uid {uid} is not an ordinary account\n")
     else:
         assert done.status == 2
 

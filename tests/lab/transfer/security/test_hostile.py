@@ -490,8 +490,8 @@ def test_root_uses_no_configuration_that_another_user_could_have_written(grid: G
         grid.sh(HOST, BACK)
 
     assert (done.status, done.out, done.err.count("\n"), ran) == (2, "", 1, "")
-    assert f"others could have written {TOML}, for " in done.err
-    assert re.search(r"Read it, then run: (chown( -h)? root|chmod go-w) /[a-z/.]+$", done.err)
+    assert f"others could have written {TOML}: " in done.err
+    assert re.search(r"Check the file, then run: (chown( -h)? root|chmod go-w) /[a-z/.]+$", done.err)
 
 
 SCRATCH = "/scratch/gridbridge"  # of delta's hosts: one filesystem there

@@ -232,9 +232,9 @@ def unknown(ready: Grid) -> Iterator[Unknown]:
         know_another_key(ready)
         bobs = delta.submit(ready, delta.RAN, name="bobs", user="bob")
         changed = delta.submit(ready, delta.RAN)
-        told = f"bob does not know {delta.FAR}'s host key; if it is right: {adds}"
+        told = f"bob does not know {delta.FAR}'s host key; if the key is right, run: {adds}"
         delta.until_told(ready, bobs, told, "bob")
-        told = f"{delta.FAR} has another host key than alice knows; if that is right: {mends}"
+        told = f"{delta.FAR} has another host key than alice knows; if the new key is right, run: {mends}"
         delta.until_told(ready, changed, told)
         sent = (*delta.far_jobs_of(ready, bobs), *delta.far_jobs_of(ready, changed))
         ready.sh(delta.HOME, adds, user="bob")

@@ -87,7 +87,7 @@ def cut(ready: Grid) -> Cut:
         assert set(before) < set(delta.connections(ready))
         ready.lab("net", delta.FAR, "cut")
         watch = Since()
-        delta.until_told(ready, submitted, f"no whole answer from {delta.FAR}, where the command may have run")
+        delta.until_told(ready, submitted, f"no complete answer from {delta.FAR}, and the command may have run")
         delta.until_told(ready, running, "delta, which has not answered")
         ready.until(lambda: not delta.connections(ready), "the connection to be given up", watch.left(SILENT_S))
         ready.sh(delta.FAR, "touch go", user=delta.ACCOUNT)

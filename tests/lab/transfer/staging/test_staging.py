@@ -125,7 +125,7 @@ WRONG = {
     "stage_in=pipe": "stage_in: /home/alice/staged/wrong/pipe: neither a file nor a folder",
     "stage_in=up": "symlink /home/alice/staged/wrong/up/to leads to its parent folder",
     "stage_in=me": "symlink /home/alice/staged/wrong/me/me leads to its parent folder",
-    "stage_in=../x": "stage_in: '../x' leads out with ..; expected a path below the working directory",
+    "stage_in=../x": "stage_in: '../x' contains ..; expected a path below the working directory",
     "stage_in=a%zz": "stage_in=a%zz: expected two hexadecimal digits after %",
     "stage_out=/etc": "stage_out: '/etc' is absolute; expected a path below the working directory",
     "stage_in=/tmp/x:x": "stage_in: two paths have the same remote name 'x'",
