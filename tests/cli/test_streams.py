@@ -92,7 +92,7 @@ def test_a_missing_published_folder_prints_one_line(command: tuple[str, ...], wh
 @pytest.mark.parametrize(
     ("module", "argv", "stored"),
     [
-        ("campaigns.submit_campaign = lambda _: 7", ["--array", "1-3", "--", "true"], "campaign 7 is"),
+        ("campaigns.submit_campaign = lambda _: 7", ["--array", "1-3", "--", "true"], "campaign 7 is stored"),
         (
             "campaigns.add_tasks_to_campaign = lambda *_: None;"
             " campaign_tasks.find_published_campaign = lambda _: None;"
@@ -134,4 +134,4 @@ def test_gridsub_reports_a_stored_campaign_whose_id_cannot_be_printed(
     (told,) = done.stderr.splitlines()
     assert done.returncode == 76
     assert told.startswith("gridsub: standard output: ")
-    assert told.endswith(f"; {stored} stored")
+    assert told.endswith(f"; {stored}")

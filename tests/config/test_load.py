@@ -404,14 +404,14 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
             + '[map.beta.pe.mpi]\nspread = "fill_up"\n',
             [
                 '[queue.to-gamma] oar_queue = "a b": wrong form;'
-                " letters, digits, _ . + and -, a letter or digit first;"
+                " expected letters, digits, _ . + and -, a letter or digit first;"
                 " empty: OAR's default",
                 '[queue.to-gamma] oar_type = "besteffort idempotent": wrong form;'
-                " OAR job types such as besteffort, with blanks between; not idempotent",
+                " expected OAR job types such as besteffort, with blanks between; not idempotent",
                 '[map.gamma.pe.mpi] spread = "$fill_up": wrong form;'
-                " pe_slots, round_robin, fill_up, or slots per node; empty for pe_slots",
+                " expected pe_slots, round_robin, fill_up, or slots per node; empty for pe_slots",
                 '[map.gamma.pe.smp] spread = "0": wrong form;'
-                " pe_slots, round_robin, fill_up, or slots per node; empty for pe_slots",
+                " expected pe_slots, round_robin, fill_up, or slots per node; empty for pe_slots",
                 '[map.beta.pe.mpi] spread = "fill_up": not an OAR cluster;'
                 " expected empty, because the remote allocation_rule applies",
                 '[queue.transfer-beta] oar_queue = "long": the cluster is not OAR; expected empty',

@@ -92,7 +92,7 @@ def test_provider_sections_survive_writing_and_reading(sections: str) -> None:
         (
             EC2 + 'endpoint = "https://me:secret@cloud/"\n',
             '[provider.cloud] endpoint = "https://***": wrong form;'
-            " https://HOST/ without a name and password, or empty",
+            " expected https://HOST/ without a name and password, or empty",
         ),
         (
             LIBCLOUD + "arguments = { ex_project = 5 }\n",

@@ -201,7 +201,7 @@ def test_the_error_about_a_lost_host_names_only_the_tasks_on_the_host(monkeypatc
     tasks = ("61", "62.3", "61")  # a parallel job has a row for each queue
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=3, is_used=True, is_disabled=True, tasks=tasks))
 
-    with pytest.raises(TasksOnLostHost, match=r"^n1 is gone with 61 62\.3: `qdel -f 61 62\.3` ends"):
+    with pytest.raises(TasksOnLostHost, match=r"^n1 is gone with tasks 61 62\.3: `qdel -f 61 62\.3` ends"):
         site(hosts, monkeypatch).remove_host("n1", is_dead=True)
     assert hosts.done == ["put back all.q@n1"]
 

@@ -229,7 +229,7 @@ def test_root_uses_only_keys_that_the_account_can_read(tmp_path: Path) -> None:
 
 def test_too_much_output_fails_one_request_and_keeps_the_connection(server: Server) -> None:
     far = SshLogin(host="127.0.0.1", port=str(server.port))
-    with pytest.raises(ProgramOutputTooLong, match=r"it printed more at 127\.0\.0\.1 than the 1 MiB"):
+    with pytest.raises(ProgramOutputTooLong, match=r"its output at 127\.0\.0\.1 is larger than 1 MiB"):
         ssh.run_over_ssh(far, ("head", "-c", "3000000", "/dev/zero"), {}, LIMIT_S, most_bytes=1 << 20)
 
     assert ssh.run_over_ssh(far, ("echo", "on"), {}, LIMIT_S).stdout == b"on\n"

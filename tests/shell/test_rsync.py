@@ -112,7 +112,7 @@ def test_endless_output_of_a_remote_shell_ends_the_copy(
     play("exec yes >&2")  # as it passes on what the far shell says
     tracemalloc.start()
     try:
-        with pytest.raises(ProgramOutputTooLong, match="rsync: it printed more than the 16 MiB"):
+        with pytest.raises(ProgramOutputTooLong, match="rsync: its output is larger than 16 MiB"):
             rsync.rsync_files_to_host(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False, pace)
         _, peak = tracemalloc.get_traced_memory()
     finally:

@@ -63,7 +63,7 @@ def test_the_time_limit_kills_a_program_with_its_children(tmp_path: Path) -> Non
 
 def test_a_program_with_too_much_output_is_killed(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    with pytest.raises(CommandFailed, match="sh: it printed more than the 976 KiB that") as raised:
+    with pytest.raises(CommandFailed, match="sh: its output is larger than 976 KiB") as raised:
         run_program(("/bin/sh", "-c", f"echo $$ >{pid}; exec yes"), ENV, 30, most_bytes=MOST_BYTES)
 
     assert (raised.value.status, raised.value.transient) == (None, False)

@@ -307,7 +307,7 @@ def test_endless_output_of_a_remote_account_is_too_long_output(
     for module in (ssh, ssh_session):
         monkeypatch.setattr(module, "remote_shell_ssh_command", lambda _: ("/bin/sh", "-c", f"cat & {output}"))
 
-    with pytest.raises(ProgramOutputTooLong, match="it printed more at far than the 1 MiB") as raised:
+    with pytest.raises(ProgramOutputTooLong, match="its output at far is larger than 1 MiB") as raised:
         ssh.run_over_ssh(FAR, ("true",), {}, LIMIT_S, carrier=carrier(), most_bytes=1 << 20)
     assert (raised.value.status, raised.value.host) == (None, "far")
 

@@ -181,7 +181,7 @@ class NodePoolSection:
     spot: bool = setting(False, "whether the provider may take nodes back")
     boot_s: float = setting(300.0, "the time from a node's creation until the node runs tasks", "s", 0, 86400)
     span: int = setting(0, "the most nodes that one parallel task can use; 0: all nodes", "nodes", 0, 100000)
-    spans: int = setting(0, "the most groups of `span` nodes in the pool; 0: no limit", "groups", 0, 100000)
+    spans: int = setting(0, "the most groups of span nodes in the pool; 0: no limit", "groups", 0, 100000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

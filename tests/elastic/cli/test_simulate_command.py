@@ -182,13 +182,13 @@ def test_a_workload_without_tasks_is_a_one_line_error(
 @pytest.mark.parametrize(
     ("words", "right"),
     [
-        ((), "expected --accounting FILE or --synthetic SEED"),
+        ((), "expected one workload, --accounting FILE or --synthetic SEED"),
         (("--accounting", str(SWF), "--days", "30"), "--days needs --synthetic"),
         (("--accounting", str(SWF), "--tasks-a-day", "9"), "--tasks-a-day needs --synthetic"),
         (("--accounting", str(SWF), "--load", "0.5"), "--load needs --synthetic"),
         (("--synthetic", "y", "--from", "2026-11-01"), "--from needs --accounting"),
         (("--synthetic", "y", "--to", "2026-11-01"), "--to needs --accounting"),
-        (("--accounting", "x", "--synthetic", "y"), "expected --accounting FILE"),
+        (("--accounting", "x", "--synthetic", "y"), "expected one workload"),
         (("--synthetic", "y", "--policy", "none"), "'none' is not one of"),
         (("--synthetic", "y", "--min-nodes", "9", "--max-nodes", "3"), "--min-nodes 9 is more"),
         (("--synthetic", "y", "--slots", "0"), "--slots"),

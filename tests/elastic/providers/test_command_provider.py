@@ -194,7 +194,7 @@ def test_a_timeout_of_the_program_is_an_unknown_outcome(by: Make) -> None:
 
 def test_a_program_that_prints_without_end_is_stopped(by: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site_program_provider, "MOST_BYTES", 1 << 20)
-    with pytest.raises(ProviderPermanentFailure, match="it printed more than the 1 MiB"):
+    with pytest.raises(ProviderPermanentFailure, match="its output is larger than 1 MiB"):
         by("yes").list_machines()
 
 

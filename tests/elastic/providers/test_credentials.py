@@ -37,8 +37,8 @@ def test_a_credentials_file_that_others_can_read_is_refused(path: Path, mode: in
     [
         (f"key = {SECRET}\n", "lines NAME = VALUE below a line .default."),
         (f"[default]\n{SECRET}\n", "lines NAME = VALUE below a line .default."),
-        (f"[default]\nkey = a\nkey = {SECRET}\n", "a line .default., and lines"),
-        (f"[other]\nkey = {SECRET}\n", "a line .default., and lines"),
+        (f"[default]\nkey = a\nkey = {SECRET}\n", "lines NAME = VALUE below a line .default."),
+        (f"[other]\nkey = {SECRET}\n", "lines NAME = VALUE below a line .default."),
         ("\udcff", "no UTF-8"),
         ("x" * 70_000, "larger than 65536 bytes"),
     ],

@@ -77,7 +77,7 @@ def test_the_error_about_an_untagged_machine_that_cannot_be_removed_has_its_id(
     labelled.driver.does = False
 
     with pytest.raises(
-        ProviderPermanentFailure, match=r"machine node-1: .*; end alpha-n7, machine node-1 with the cloud"
+        ProviderPermanentFailure, match=r"machine node-1: .*; destroy machine node-1 \(alpha-n7\) with the cloud"
     ):
         labelled.create_machine("alpha-n7", TAGS)
     assert "event=untagged machine='node-1' name='alpha-n7' why='libcloud destroy: the cloud did" in caplog.text

@@ -98,7 +98,7 @@ def test_a_power_provider_creates_no_machines_for_a_pool() -> None:
     power = MachineProviderSection(kind=ProviderKind.POWER)
     policy = replace(POLICY, providers={"rental": power})
 
-    with pytest.raises(ProviderPermanentFailure, match=r"\[provider.rental\] kind = power: creates no"):
+    with pytest.raises(ProviderPermanentFailure, match=r"\[provider.rental\] kind = power: this kind creates no"):
         make_provider_of_pool(policy, "small")
 
 

@@ -194,9 +194,9 @@ def test_add_later_warns_if_the_service_will_not_make_the_replicas(
         (("add", "x"), "Missing argument 'PATH'"),
         (("verify", "x"), "x: no dataset of yours; your datasets: none"),
         (("replicate", "x", "--to", "y"), "y: no storage area; expected one or two"),
-        (("drop", "x\n"), r"'x\n': no name of a dataset"),
+        (("drop", "x\n"), r"'x\n': invalid name of a dataset"),
         (("drain", "y"), "y: no storage area; expected one or two"),
-        (("list",), "/records: no such folder; expected one of"),
+        (("list",), "/records: no such folder; `gridbridge data add --records` makes"),
     ],
 )
 def test_invalid_input_ends_with_2_and_one_line_of_error(shell: Shell, words: tuple[str, ...], told: str) -> None:

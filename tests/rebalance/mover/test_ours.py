@@ -66,7 +66,7 @@ def test_a_folder_that_appears_during_a_copy_is_not_replaced(lone: Site) -> None
     done = lone.datasets.add_dataset("reads", lone.tree(), 1)
     lone.datasets.drop_dataset_or_replica("reads")
 
-    assert "is no replica of the dataset" in reasons(done)["beta-disk"]
+    assert "has the dataset's name, but is no replica" in reasons(done)["beta-disk"]
     assert ["reads"] == lone.entries("beta-disk")
     assert ["mine"] == os.listdir(mine)
 
@@ -123,7 +123,7 @@ def test_a_replica_listed_in_two_records_belongs_to_the_record_with_its_checksum
     done = other.datasets.replicate_dataset("reads")
 
     assert (False, ()) == (done.is_done, done.dataset.areas_with_whole_replica)
-    assert "is no replica of the dataset" in reasons(done)["beta-disk"]
+    assert "has the dataset's name, but is no replica" in reasons(done)["beta-disk"]
     assert other.datasets.drop_dataset_or_replica("reads").is_done
     assert ("beta-disk",) == lone.datasets.verify_dataset("reads").dataset.areas_with_whole_replica
 
@@ -149,7 +149,7 @@ def test_a_copied_folder_with_another_datasets_mark_is_no_replica(lone: Site) ->
 
     done = lone.datasets.add_dataset("runs", f"{lone.folder}/reads", 1)
 
-    assert "is no replica of the dataset" in reasons(done)["beta-disk"]
+    assert "has the dataset's name, but is no replica" in reasons(done)["beta-disk"]
 
 
 @pytest.mark.parametrize("what", ["drop_dataset_or_replica", "replicate_dataset"])

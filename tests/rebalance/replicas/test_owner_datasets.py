@@ -396,7 +396,7 @@ def test_a_replica_that_may_be_the_last_whole_replica_is_kept_while_it_is_unread
     with pytest.MonkeyPatch.context() as during:
         during.setattr(storage_area_shell_scripts, "checksum_replica", _unanswered)
         for name in (last, gone):
-            with pytest.raises(GridbridgeError, match=f"{name}: the last whole .*no answer"):
+            with pytest.raises(GridbridgeError, match=f"{name}: this area has the last whole .*no answer"):
                 site.datasets.drop_dataset_or_replica("reads", name)
         assert site.datasets.drop_dataset_or_replica("reads", gone, is_lost=True).is_done
 
@@ -537,9 +537,9 @@ def test_a_second_command_on_a_locked_dataset_is_refused(site: Site) -> None:
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".x", "-x", "a b", "a\nb", "ä", "x" * 101])
 def test_invalid_dataset_names_and_numbers_of_replicas_are_refused(site: Site, name: str) -> None:
     for act in (site.datasets.verify_dataset, site.datasets.replicate_dataset, site.datasets.drop_dataset_or_replica):
-        with pytest.raises(GridbridgeError, match="no name of a dataset; expected letters, digits"):
+        with pytest.raises(GridbridgeError, match="invalid name of a dataset; expected at most 100 letters, digits"):
             act(name)
-    with pytest.raises(GridbridgeError, match="no name of a dataset; expected letters, digits"):
+    with pytest.raises(GridbridgeError, match="invalid name of a dataset; expected at most 100 letters, digits"):
         site.datasets.add_dataset(name, site.tree(), 1)
     for wished in (0, -1, 101):
         with pytest.raises(GridbridgeError, match="expected 1 to 100"):

@@ -50,7 +50,10 @@ def submitting(grid: Grid) -> Iterator[None]:
 def came(grid: Grid, submitting: None) -> Came:
     del submitting
     grid.sh("alpha-master", f"rm -f own.* && printf '{NEXT}' >next.sh", user="alice")
-    grid.submit("-b", "y", "-o", "/dev/null", "-j", "y", "true")  # else a new lab's are the same
+    empty = ("-b", "y", "-o", "/dev/null", "-j", "y", "true")
+    at_beta = grid.submit(*empty, cluster="beta")
+    while grid.submit(*empty) == at_beta:
+        """The next job numbers of alpha and beta must differ."""
     job = grid.transfer("-N", "own", *QUIET, script=SCRIPT)
     record = grid.accounting(job)
     grid.until(lambda: len(lines(grid, "own.ran")) > 1, "the next one to run", 30)
