@@ -119,8 +119,8 @@ def run_cycles_forever(
 ) -> None:
     """Run cycles until a signal comes; after a failed cycle, pause and load the state again.
 
-    Each failure in a row doubles the pause. A failure is logged again at its end, because a full disk may have lost
-    the first log line.
+    Each further failure in a row doubles the pause. The first successful cycle logs the failure again, because a full
+    disk may have lost the first log line.
     """
     trouble: Exception | None = None
     pause_s = 0.0

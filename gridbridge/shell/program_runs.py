@@ -59,7 +59,7 @@ _program_answerer: "ProgramAnswerer | None" = None
 
 
 def replace_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
-    """Let `answerer` return the results of programs without input; with None run programs again."""
+    """Take results of programs that get no input from `answerer`, without running them; None ends this."""
     global _program_answerer
     _program_answerer = answerer
 

@@ -1,6 +1,6 @@
 """Reads and writes published JSON files, such as a task's history `jobs/12.json` or `jobs/12.3.json`.
 
-Until the owner is verified, `told/UID/12.json` is the history, made only from this user's messages.
+Until a job's owner is verified, its history is `told/UID/12.json`, made only from messages of user UID.
 """
 
 import os

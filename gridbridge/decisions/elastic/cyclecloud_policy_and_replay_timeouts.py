@@ -201,7 +201,7 @@ def drop_waits_unexplained_by_slots(workload: RecordedWorkload) -> RecordedWorkl
 
 
 def _periods_with_constant_slot_use(tasks: Iterable[RecordedReplayTask]) -> Iterator[MinutesWithConstantSlotUse]:
-    """Yield the largest slot use of each minute with a change, and of each period between changes."""
+    """Yield the largest slot use: once for each minute in which it changes, once for each period without a change."""
     changes = dict[float, int]()
     for task in tasks:
         start_s = task.submitted_s + task.waited_s

@@ -228,8 +228,8 @@ def _areas_resting_after_failures(
 ) -> Mapping[str, frozenset[str]]:
     """Return each dataset's areas in which an action failed a short time ago.
 
-    The dataset avoids the area for a pause after the action's end, because a copy may take hours. Each further
-    failure in a row doubles the pause.
+    The dataset avoids the area for a pause, which each further failure in a row doubles. The pause begins at the
+    action's end, because a copy may take hours.
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
     acts = [(carried.ended_at or carried.began_at, carried.token, carried) for carried in storage_state.carried]

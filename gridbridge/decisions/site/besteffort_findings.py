@@ -275,7 +275,7 @@ def _besteffort_queue_slots_finding(
 def besteffort_consumable_findings(
     cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout
 ) -> Iterator[CheckFinding]:
-    """Warn of consumables that best-effort tasks may use up, because a local job then can't preempt them."""
+    """Warn of consumables that best-effort tasks may use up: local jobs that request these preempt no task."""
     for name, hosts in cell.taken.items():
         touched = [host for host in hosts if host in blocks.slots or host == "global"]
         if touched:

@@ -29,7 +29,7 @@ from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_tran
 
 NO_GRACE = timedelta()  # no grace, because a job that waits after its recorded end would run a second time
 RESTARTED_GRACE = timedelta(seconds=10)  # a qmaster learns within about two seconds that a job has ended
-EPILOG_GRACE = timedelta(minutes=10)  # the epilog of a job's first run may copy results for this time
+EPILOG_GRACE = timedelta(minutes=10)  # how long the epilog of a job's first run may copy results
 ORPHAN_AGE = timedelta(seconds=60)  # no starter is still submitting a held job of this age
 
 

@@ -25,7 +25,7 @@ MISSING = "boto3 is not installed; pip install 'gridbridge[ec2]' in gridbridge's
 PAGE = 500  # limit of machines in one answer
 CONSOLES = 20  # limit of consoles that are read for one machine list
 TELLS = timedelta(hours=2)  # the console may show the host key this long after the start
-GENERATIONS = 50  # limit of creations of the same machine while EC2 remembers its client tokens
+GENERATIONS = 50  # how many times a machine may be created while EC2 remembers its client tokens
 STATES = {
     "pending": ProviderMachineState.PENDING,
     "running": ProviderMachineState.RUNNING,

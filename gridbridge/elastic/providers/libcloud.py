@@ -180,7 +180,7 @@ def translate_libcloud_errors(
 
 
 def _require_driver_success(verb: str, is_done: object) -> None:
-    """Raise ProviderOutcomeUnknown if a driver reports that nothing was done."""
+    """Raise ProviderOutcomeUnknown if a driver reports no success: the cloud may still have acted."""
     if is_done is False:
         raise errors.ProviderOutcomeUnknown(f"libcloud {verb}: the cloud did nothing")
 

@@ -160,7 +160,7 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
         return self.ledger.remote_clusters() - self.policy.clusters.keys()
 
     def record_home_deletions(self, transfers: Iterable[Transfer], situation: TransferSituation) -> None:
-        """Record for each transfer since when home deletes its task, or does not list its task."""
+        """Record for each transfer when home began to delete its task, or stopped listing it."""
         for transfer in transfers:
             if transfer_act_decisions.is_home_task_deleted(transfer, situation):
                 self.deleted_at_home.setdefault(transfer.name, situation.now)

@@ -39,7 +39,7 @@ class RemoteStagingFolder:
 def prepare_file_staging(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
     """Note which files to copy, and create the remote folder; return the folder's path.
 
-    For a job that was already submitted only writes the note. Raises UnstageablePaths before it creates the folder.
+    If the job was already submitted, only the note is written. UnstageablePaths is raised before the folder is made.
     """
     stage = _staging_folder_of_job(step, request, config)
     step.record = step.record.with_changes(stage=stage.folder)

@@ -179,7 +179,7 @@ def parallel_environment_unable_to_split(
 
 
 def parallel_environment_refusing_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
-    """Return a parallel environment and why it refuses the job; empty texts if any admits the job."""
+    """Return an environment that refuses the job, and why; empty texts if one environment admits the job."""
     named = _requested_parallel_environments(shape.pe, layout)
     if not named or _parallel_environments_admitting_task(shape, layout):
         return "", ""
