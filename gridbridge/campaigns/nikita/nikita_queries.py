@@ -1,6 +1,5 @@
 """Gathers the input of nikita's decisions: campaign tasks, blocked local jobs, and clock jumps."""
 
-import json
 import logging
 from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
@@ -13,21 +12,16 @@ from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandl
 from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox
 from gridbridge.campaigns.store.campaign_task_rows import DeletionMarksByArray, LocalJobPreemptionRows
 from gridbridge.decisions.campaigns import preemption_for_local_jobs
-from gridbridge.errors import GridbridgeError, StateError, describe_error
+from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
-from gridbridge.model.fixed_paths import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
-from gridbridge.model.host_clocks import (
-    ClockJump,
-    HostClockReadings,
-    record_clock_jumps,
-    shift_past_time_by_clock_jumps,
-)
+from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, RUNNER_LOCK
+from gridbridge.model.host_clocks import ClockJump, shift_past_time_by_clock_jumps
 from gridbridge.model.site_configuration import Policy
-from gridbridge.shell import program_lock_file, safe_files
+from gridbridge.shell import program_lock_file
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
@@ -192,30 +186,6 @@ class BlockedLocalJobFinder:
         return deletions.CellRequestsAndResources()
 
 
-class HostClockJumpDetector:
-    """Detects jumps of this host's clock between two cycles, which may run in different processes."""
-
-    def __init__(self, clock: Clock, path: str = NIKITA_CLOCKS) -> None:
-        self._clock = clock
-        self._path = path
-        self._seen: HostClockReadings | None = None
-
-    def detect_clock_jumps(self) -> tuple[ClockJump, ...]:
-        before = read_nikita_host_clocks(self._path)
-        self._seen = record_clock_jumps(before, self._clock.read_host_clocks())
-        for jump in self._seen.leaps[len(before.leaps) if before else 0 :]:
-            _log.warning("event=clock_set by_s=%+.0f", jump.by_s)
-        return self._seen.leaps
-
-    def save_clock_readings(self) -> None:
-        """Save the clock readings, so that the next cycle detects only new jumps."""
-        try:
-            if self._seen:
-                save_nikita_host_clocks(self._seen, self._path)
-        except StateError as error:
-            _log.warning("event=not_kept why=%r", str(error))
-
-
 def execute_cancel_requests(
     database: StateFile, clock: Clock, folder: str = CAMPAIGNS, published: str = PUBLISHED, runners: str = RUNNER_LOCK
 ) -> int:
@@ -235,31 +205,3 @@ def execute_cancel_requests(
             except Exception as error:
                 _log.warning("event=not_taken_now token=%s why=%r", request.token, describe_error(error))
     return done
-
-
-MAX_BYTES = 1 << 20
-
-
-def save_nikita_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS) -> None:
-    """Save the readings of this host's clocks; raises StateError if the disk is full."""
-    table = {
-        "boot": clocks.boot,
-        "wall": clocks.wall.isoformat(),
-        "steady_s": clocks.steady_s,
-        "leaps": [[jump.at.isoformat(), jump.by_s] for jump in clocks.leaps],
-    }
-    safe_files.replace_file_atomically(path, json.dumps(table).encode())
-
-
-def read_nikita_host_clocks(path: str = NIKITA_CLOCKS) -> HostClockReadings | None:
-    try:
-        table = json.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0])
-        leaps = [(datetime.fromisoformat(at), float(by_s)) for at, by_s in table["leaps"]]
-        return HostClockReadings(
-            boot=str(table["boot"]),
-            wall=datetime.fromisoformat(table["wall"]),
-            steady_s=float(table["steady_s"]),
-            leaps=tuple(ClockJump(at=at, by_s=by_s) for at, by_s in leaps),
-        )
-    except (OSError, StateError, ValueError, KeyError, TypeError):
-        return None

@@ -14,7 +14,6 @@ from gridbridge.batch.configured_cluster_addresses import keep_ssh_connections_o
 from gridbridge.campaigns.nikita.nikita_queries import (
     TO_GO,
     BlockedLocalJobFinder,
-    HostClockJumpDetector,
     campaign_tasks_in_snapshots,
     execute_cancel_requests,
 )
@@ -27,6 +26,7 @@ from gridbridge.campaigns.runner.array_submitter import (
 from gridbridge.campaigns.runner.cluster_queries_and_capacities import ClusterSnapshotFetcher, count_usable_slots
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.host_clock_jumps import HostClockJumpDetector
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns import nikita_deletion_planning
 from gridbridge.decisions.campaigns.preemption_for_local_jobs import (

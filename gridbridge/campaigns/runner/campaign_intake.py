@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.campaigns.nikita.nikita_queries import HostClockJumpDetector
 from gridbridge.campaigns.runner.added_tasks_intake import ANOTHER, AddedTasksIntake
 from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
 from gridbridge.campaigns.runner.owner_requests import Begin, CampaignOwnerRequestHandler, Do, execute_owner_request
@@ -15,6 +14,7 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignFileRegister
 from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.host_clock_jumps import HostClockJumpDetector
 from gridbridge.campaigns.submission import site_admission_rules
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.campaigns.submission.site_admission_rules import campaign_file_jdl_mismatch, jdl_limit_violation

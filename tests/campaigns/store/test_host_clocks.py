@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.nikita import nikita_queries
+from gridbridge.campaigns.store import host_clock_jumps
 from gridbridge.model.host_clocks import ClockJump, HostClockReadings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -14,9 +14,9 @@ KNOWN = HostClockReadings(boot="b", wall=NOON, steady_s=7.5, leaps=(ClockJump(at
 
 def test_stored_clock_readings_are_read_back(tmp_path: Path) -> None:
     path = f"{tmp_path}/nikita.clocks"
-    nikita_queries.save_nikita_host_clocks(KNOWN, path)
+    host_clock_jumps.save_host_clock_readings(KNOWN, path)
 
-    assert nikita_queries.read_nikita_host_clocks(path) == KNOWN
+    assert host_clock_jumps.read_host_clock_readings(path) == KNOWN
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", '{"leaps": 1}', '{"leaps": [], "wall": "noon"}'])
@@ -25,4 +25,4 @@ def test_unreadable_clock_readings_are_ignored(tmp_path: Path, text: str | None)
     if text is not None:
         path.write_text(text)
 
-    assert nikita_queries.read_nikita_host_clocks(str(path)) is None
+    assert host_clock_jumps.read_host_clock_readings(str(path)) is None
