@@ -57,6 +57,25 @@ def test_where_no_namespace_may_be_made_it_says_so_and_does_nothing(apart: tuple
     assert re.fullmatch(r"lab/apart: .* no user namespace .*; nothing was done\n", done.stderr)
 
 
+@pytest.mark.apart
+@pytest.mark.parametrize(
+    ("become", "command", "status", "words"),
+    [
+        ((), ("true",), 2, "lab/apart: run as root, for whom no poller starts; expected an ordinary user\n"),
+        (("setpriv", "--reuid=65534"), ("--help",), 0, "usage: lab/apart COMMAND ..., for example lab/apart bash\n"),
+    ],
+    ids=["root", "help"],
+)
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+def test_lab_apart_refuses_root_and_shows_its_usage(
+    become: tuple[str, ...], command: tuple[str, ...], status: int, words: str
+) -> None:
+    argv = (*become, str(ROOT / "lab/apart"), *command)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout + done.stderr) == (status, words)
+
+
 def test_the_labs_part_without_root_explains_and_ends_with_2(
     demo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
