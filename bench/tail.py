@@ -16,7 +16,7 @@ from bench.bag import NOON, campaign
 from bench.simulated import CYCLE_S, Cluster
 from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
+from gridbridge.model.campaigns.campaign_configuration_sections import LateSpeculationSection
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
@@ -59,7 +59,7 @@ class Straggling:
         self._places = {one.name: Place(one) for one in clusters}
         self._lengths = lengths
         self._seed = seed
-        self._limits = FinalizeSpeculationSection(copies=copies)
+        self._limits = LateSpeculationSection(copies=copies)
         self._left = deque(range(len(lengths)))
         self._attempts: dict[int, dict[int, str]] = {}  # clusters, by task and attempt
         self._won: dict[int, int] = {}

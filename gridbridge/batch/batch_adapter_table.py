@@ -124,11 +124,11 @@ class StarterHomeTaskControl(JobHoldControl[Where], Protocol[Where]):
 
     HAS_START_TIMES: bool  # whether a start time in the future can keep a job from restarting
 
-    def defer_restart(self, where: Where, job: str, request: JobRequest, /) -> None:
+    def prevent_job_restart(self, where: Where, job: str, request: JobRequest, /) -> None:
         """Set a running job's start time far in the future, so that the job does not start again."""
 
     def restore_start_time(self, where: Where, job: str, /) -> str | None:
-        """Restore the start time that `defer_restart` saved; return the saved text if it is no time."""
+        """Restore the start time that `prevent_job_restart` saved; return the saved text if it is no time."""
 
     def query_job_request(self, where: Where, job: str, /) -> JobRequest:
         """Return a job's request, with the submission time if the batch system reuses job ids."""
@@ -212,7 +212,7 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
     keeps_tags: "optional.HostTagStore[ClusterAddress] | None" = None
     shows_crowd: "optional.BlockedJobReader[ClusterAddress] | None" = None
     # builds the command line of a program that runs on the transfer host and reports job ends
-    end_watcher_command: Callable[[ClusterAddress], tuple[str, ...]] | None = None
+    end_watcher_argv: Callable[[ClusterAddress], tuple[str, ...]] | None = None
     # yields the ids of ended jobs over a permanent ssh connection; yields an empty list about once a second
     listen_for_job_ends: Callable[[ClusterAddress], Iterator[list[int]]] | None = None
     # returns {job id: account string} of the existing jobs; the account string shows whether a job id was reused
@@ -232,7 +232,7 @@ GRIDENGINE: BatchSystemAdapter[GridEngineCellAccess] = BatchSystemAdapter(
     status=gridengine_status,
     query_cluster_facts=cell_object_queries.query_cluster_facts,
     explain_request_refusal=client_commands.explain_request_refusal,
-    build_submission_command=client_commands.submit_held_job_command,
+    build_submission_command=client_commands.submit_held_job_argv,
     at_home=gridengine_submit,
     guards_tasks=gridengine_tasks,
     sets_up=cell_object_queries,
@@ -243,7 +243,7 @@ GRIDENGINE: BatchSystemAdapter[GridEngineCellAccess] = BatchSystemAdapter(
     makes_queues=cell_object_queries,
     keeps_tags=gridengine_tags,
     shows_crowd=gridengine_crowd,
-    end_watcher_command=client_commands.end_watcher_command,
+    end_watcher_argv=client_commands.end_watcher_argv,
     query_job_accounts=gridengine_submit.query_job_accounts,
     query_demand_outputs=gridengine_demand.query_demand_outputs,
     shell_environment_line=qconf_parser_and_edits.cell_environment_shell_line,
@@ -254,7 +254,7 @@ OAR: BatchSystemAdapter[OarServerAccess] = BatchSystemAdapter(
     status=oar_status,
     query_cluster_facts=oar_status.query_cluster_facts,
     explain_request_refusal=oar_commands.explain_request_refusal,
-    build_submission_command=oar_commands.oarsub_command,
+    build_submission_command=oar_commands.oarsub_argv,
     sets_up=oar_status,
     array_ends=oar_status,
     keeps_tags=oar_nodes,
@@ -267,7 +267,7 @@ EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccess] = BatchSystemAdapter(
     status=embedded_status,
     query_cluster_facts=embedded_status.query_cluster_facts,
     explain_request_refusal=embedded_client.explain_request_refusal,
-    build_submission_command=embedded_client.submit_held_job_command,
+    build_submission_command=embedded_client.submit_held_job_argv,
     at_home=embedded_submit,
     guards_tasks=embedded_tasks,
     array_ends=embedded_status,

@@ -17,7 +17,7 @@ GROUPS: tuple[section_parsing.SectionGroupOfOneName, ...] = (
     ),
     section_parsing.UnnamedSection(name="nikita", kind=campaign_configuration_sections.NikitaSection),
     section_parsing.UnnamedSection(name="failures", kind=campaign_configuration_sections.CampaignFailuresSection),
-    section_parsing.UnnamedSection(name="finalize", kind=campaign_configuration_sections.FinalizeSpeculationSection),
+    section_parsing.UnnamedSection(name="finalize", kind=campaign_configuration_sections.LateSpeculationSection),
     section_parsing.UnnamedSection(name="notifications", kind=campaign_configuration_sections.NotificationsSection),
 )
 

@@ -10,7 +10,7 @@ from gridbridge.batch.configured_cluster_addresses import configured_cluster_add
 from gridbridge.batch.gridengine import cell_configuration_reader
 from gridbridge.batch.gridengine.accounting_record_parser import parse_task_end_times
 from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand
-from gridbridge.batch.oar.oar_demand_reader import parse_oar_demand
+from gridbridge.batch.oar.oar_demand_reader import parse_oar_cell
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError, ParseError, StateError
 from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
 from gridbridge.model.elastic.balancer_config_sections import BalanceSection
@@ -66,7 +66,7 @@ def _parse_cell_snapshot_and_configuration(
     documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, queue: str
 ) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     if documents.oar:
-        return parse_oar_demand(documents.oar, queue)
+        return parse_oar_cell(documents.oar, queue)
     try:
         layout = cell_configuration_reader.parse_cell_configuration(documents.qconf)
     except ParseError as error:

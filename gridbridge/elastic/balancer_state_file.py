@@ -114,7 +114,7 @@ class BalancerStateRows:
 
     def _change_all_stored_times(self, change: clock_step_correction.TimeChange) -> None:
         self.nodes.replace_all_nodes(
-            [clock_step_correction.change_stored_times(node, change) for node in self.nodes.load_all_nodes()]
+            [clock_step_correction.map_record_times(node, change) for node in self.nodes.load_all_nodes()]
         )
         self.store_pool_failure_records(self._pool_records_with_changed_times(change))
         for key in (UNLISTED, SILENT, WAITING):
@@ -140,7 +140,7 @@ class BalancerStateRows:
         self, change: clock_step_correction.TimeChange
     ) -> Mapping[str, elastic_nodes.PoolFailureRecord]:
         records = self.pool_failure_records().items()
-        return {pool: clock_step_correction.change_stored_times(record, change) for pool, record in records}
+        return {pool: clock_step_correction.map_record_times(record, change) for pool, record in records}
 
     def store_pool_failure_records(self, records: Mapping[str, elastic_nodes.PoolFailureRecord]) -> None:
         """Store the failures of some pools, and delete the failures of all other pools."""
@@ -233,7 +233,7 @@ class BalancerStateRows:
             int(job): model_value_from_json(row, WaitingJobsHistory)
             for job, row in self._read_balancer_fact(WATCHED).items()
         }
-        return {job: clock_step_correction.change_stored_times(row, change) for job, row in rows.items()}
+        return {job: clock_step_correction.map_record_times(row, change) for job, row in rows.items()}
 
     def store_job_histories(self, watched: Mapping[int, WaitingJobsHistory]) -> None:
         self._store_balancer_fact(

@@ -85,7 +85,7 @@ def _strip_blanks_and_parentheses(text: str) -> str:
     return text
 
 
-def read_ganeti_file(path: str) -> ganeti_cluster.GanetiCluster:
+def read_ganeti_cluster_file(path: str) -> ganeti_cluster.GanetiCluster:
     """Read a Ganeti cluster from a file; raises ParseError for an invalid file."""
     try:
         with open(path, "rb") as file:

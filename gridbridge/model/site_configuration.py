@@ -8,7 +8,7 @@ from gridbridge.model.campaigns.campaign_configuration_sections import (
     CampaignFailuresSection,
     CampaignRunnerSection,
     ClusterCampaignsSection,
-    FinalizeSpeculationSection,
+    LateSpeculationSection,
     MetaschedulerSection,
     NikitaSection,
     NotificationsSection,
@@ -128,7 +128,7 @@ class Policy:
     campaigns: Mapping[str, ClusterCampaignsSection] = field(default_factory=dict)
     nikita: NikitaSection = field(default_factory=NikitaSection)
     failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
-    finalize: FinalizeSpeculationSection = field(default_factory=FinalizeSpeculationSection)
+    finalize: LateSpeculationSection = field(default_factory=LateSpeculationSection)
     notifications: NotificationsSection = field(default_factory=NotificationsSection)
     balance: BalanceSection = field(default_factory=BalanceSection)
     bootstrap: MachineBootstrapSection = field(default_factory=MachineBootstrapSection)

@@ -58,10 +58,10 @@ class IdleSshSessions(OpenSshClient):
         return ended
 
     def _idle_ssh_sessions_of_login(self, login: SshLogin) -> "LifoQueue[SshSessionsOfProgram]":
-        return self._idle.setdefault(login.shared_connection_key, _queue_with_one_ssh_session())
+        return self._idle.setdefault(login.shared_connection_key, _new_idle_session_stack())
 
 
-def _queue_with_one_ssh_session() -> "LifoQueue[SshSessionsOfProgram]":
+def _new_idle_session_stack() -> "LifoQueue[SshSessionsOfProgram]":
     sessions: LifoQueue[SshSessionsOfProgram] = LifoQueue()
     sessions.put(SshSessionsOfProgram())
     return sessions

@@ -17,7 +17,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
 from gridbridge.state import spool_reader
 from gridbridge.state.spool import MARK, WAKE
-from gridbridge.state.spool_reader import MessageWithAuthorUid, ResumableFolderScan, SpoolFile, SpoolReader
+from gridbridge.state.spool_reader import MessageWithAuthorUid, ResumableFolderScan, SpoolFile, SpoolMessageReader
 
 MESSAGES_A_SCAN = 200  # a scan reads at most this many messages of a uid, so that no user delays others
 UIDS_TOLD = 5
@@ -36,7 +36,7 @@ class StarterMessageInbox:
         self.limit_per_uid = limit_per_uid
         self._clock = clock
         self._quota = LogLineQuotaByPerson(clock.steady_s)
-        self._reader = SpoolReader(folder, clock.now_s)
+        self._reader = SpoolMessageReader(folder, clock.now_s)
         self._names = ResumableFolderScan(NAMES_A_SCAN)
         self._kept: Counter[int] = Counter()  # number of accepted files of each uid in the present pass over the folder
         self._waking = ResumableFolderScan()

@@ -60,7 +60,7 @@ class SpoolFile(NamedTuple):
         return self.name.startswith(safe_files.TEMPORARY)
 
 
-class SpoolReader:
+class SpoolMessageReader:
     """Reads the messages of a spool, each file once."""
 
     def __init__(self, folder: str, clock: Callable[[], float]) -> None:

@@ -96,7 +96,7 @@ def test_services_and_starters_use_the_same_submit_module(where: Away) -> None:
             CELL,
             {
                 *("at_home", "guards_tasks", "sets_up", "makes_queues", "keeps_tags", "shows_crowd", "recalls"),
-                *("accounts", "array_ends", "user_jobs", "end_watcher_command", "query_job_accounts"),
+                *("accounts", "array_ends", "user_jobs", "end_watcher_argv", "query_job_accounts"),
                 *("query_demand_outputs", "shell_environment_line"),
             },
         ),

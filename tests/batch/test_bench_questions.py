@@ -8,7 +8,7 @@ import pytest
 from bench.questions import QUESTIONS
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
-from gridbridge.batch.oar.oar_server_queries import oar_status_query_command
+from gridbridge.batch.oar.oar_server_queries import oar_status_query_argv
 from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess
 
 CELL = GridEngineCellAccess(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/usr/bin", timeout_s=9)
@@ -24,9 +24,9 @@ def kinds_of(cluster: str, called: str) -> set[str]:
 @pytest.mark.parametrize(
     ("cluster", "what", "argv"),
     [
-        ("beta", "living", gridengine.show_job_detail_command(CELL, "7,8")),
-        ("gamma", "living", oar.show_live_array_tasks_command(SERVER, "7", "8")),
-        ("gamma", "ends", oar.show_ended_array_tasks_command(SERVER, [(7, (1, 2))])),
+        ("beta", "living", gridengine.show_job_detail_argv(CELL, "7,8")),
+        ("gamma", "living", oar.show_live_array_tasks_argv(SERVER, "7", "8")),
+        ("gamma", "ends", oar.show_ended_array_tasks_argv(SERVER, [(7, (1, 2))])),
     ],
 )
 def test_the_benchmark_recognizes_queries_about_arrays(cluster: str, what: str, argv: tuple[str, ...]) -> None:
@@ -37,7 +37,7 @@ def test_the_benchmark_recognizes_queries_about_arrays(cluster: str, what: str, 
 
 
 def test_the_benchmark_counts_each_status_query_of_oar_once() -> None:
-    programs = shlex.split(oar_status_query_command(SERVER, (7, 8), (9,))[2].replace("&&", "\n"), posix=True)
+    programs = shlex.split(oar_status_query_argv(SERVER, (7, 8), (9,))[2].replace("&&", "\n"), posix=True)
     starts = [index for index, word in enumerate(programs) if word.endswith("/oarstat")]
     ends = [*starts[1:], len(programs)]
     calls = [" ".join(programs[a:b]).removeprefix("/usr/bin/") for a, b in zip(starts, ends, strict=True)]

@@ -80,7 +80,7 @@ def jdl_of(text: dict[str, str]) -> dict[str, Any]:
 def test_oar_gets_the_slots_with_their_nodes(tmp_path: Path, kept: dict[str, Any], expected: str) -> None:
     specs = read(tmp_path, "990000000:2", "0:1", **kept | STEPS)
 
-    prologue, tasks = (oar.oarsub_command(SERVER, one) for one in specs)
+    prologue, tasks = (oar.oarsub_argv(SERVER, one) for one in specs)
 
     asked = tasks[tasks.index("-l") + 1]
     assert asked.partition(",")[0] == expected
@@ -100,7 +100,7 @@ def test_grid_engine_gets_all_slots_and_alternative_values(tmp_path: Path) -> No
     asked["properties"] = "arch=lx-amd64, os=deb12 OR os=deb13"
     (spec,) = read(tmp_path, "0:1", **jdl_of(asked))
 
-    words = gridengine.submit_held_job_command(CELL, spec)
+    words = gridengine.submit_held_job_argv(CELL, spec)
 
     assert gridengine.explain_request_refusal(spec.request) == ""
     assert words[words.index("-pe") :][:3] == ("-pe", "mpi", "8")

@@ -28,7 +28,7 @@ def clock() -> SimpleNamespace:
 @pytest.fixture
 def push(tmp_path: Path, clock: SimpleNamespace, fp: FakeProcess) -> Iterator[QeventJobEndReceiver]:
     fp.keep_last_process(True)
-    argv = client_commands.end_watcher_command(CELL)
+    argv = client_commands.end_watcher_argv(CELL)
     one = QeventJobEndReceiver(argv, CELL.command_environment(), LIMIT_PER_S, str(tmp_path), lambda: clock.now_s)
     yield one
     one.stop_receiving_job_ends()

@@ -21,7 +21,7 @@ OWN = "embedded"  # name of the queue whose jobs run in this cluster
 WALLTIME = "h_rt"
 
 
-def submit_held_job_command(folder: EmbeddedClusterAccess, spec: JobSpec) -> Argv:
+def submit_held_job_argv(folder: EmbeddedClusterAccess, spec: JobSpec) -> Argv:
     """Build the command that submits a held job (script on stdin); arrays enter no transfer queue."""
     names = (f"--name={spec.transfer}", f"--account={spec.transfer}", "--held")
     options = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")

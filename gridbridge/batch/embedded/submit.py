@@ -32,7 +32,7 @@ def submit_held_job(folder: EmbeddedClusterAccess, spec: JobSpec) -> JobSubmissi
     """Submit a held job; failures are returned, never raised."""
     if reason := embedded_program_calls.explain_request_refusal(spec.request, is_array=spec.tasks > 0):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
-    argv = embedded_program_calls.submit_held_job_command(folder, spec)
+    argv = embedded_program_calls.submit_held_job_argv(folder, spec)
     try:
         answer = run_program(argv, folder.command_environment(), folder.timeout_s, spec.script)
     except CommandFailed as error:
@@ -142,7 +142,7 @@ def release_job(folder: EmbeddedClusterAccess, job: str) -> None:
     run_embedded_program(folder, "release", job).require_success()
 
 
-def defer_restart(folder: EmbeddedClusterAccess, job: str, request: JobRequest) -> None:
+def prevent_job_restart(folder: EmbeddedClusterAccess, job: str, request: JobRequest) -> None:
     """Raise ParseError: an embedded job has no start time."""
     raise ParseError(f"job {job}: embedded clusters support no start times")
 

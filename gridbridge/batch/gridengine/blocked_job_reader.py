@@ -39,7 +39,7 @@ WILD = frozenset("*?[")  # wildcard characters in names of parallel environments
 def query_blocked_jobs(cell: GridEngineCellAccess) -> CellRequestsAndResources:
     table = ConsumableTable(qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc")).values())
     shown = ",".join((*table.names, "remote", BEST_EFFORT))
-    argv = client_commands.list_jobs_command(cell, "-F", shown, "-r", "-u", "*", "-xml")
+    argv = client_commands.list_jobs_argv(cell, "-F", shown, "-r", "-u", "*", "-xml")
     return parse_blocked_jobs(run_client_in_utc(cell, argv).require_success().stdout, table)
 
 

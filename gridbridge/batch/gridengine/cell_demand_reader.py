@@ -41,7 +41,7 @@ UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qho
 def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramOutputs, str]:
     """Return the outputs of qstat, qhost and qconf, with times in UTC, and the qmaster's host name."""
     qstat = (
-        run_client_in_utc(cell, client_commands.list_jobs_command(cell, "-u", "*", "-xml", "-f", "-r"))
+        run_client_in_utc(cell, client_commands.list_jobs_argv(cell, "-u", "*", "-xml", "-f", "-r"))
         .require_success()
         .stdout
     )

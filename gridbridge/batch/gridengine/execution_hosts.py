@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.batch.gridengine.cell_demand_reader import parse_qhost
-from gridbridge.batch.gridengine.client_commands import host_queue_instances_command
+from gridbridge.batch.gridengine.client_commands import host_queue_instances_argv
 from gridbridge.batch.gridengine.qstat_xml_parser import TRUE, Element, parse_short_xml
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
@@ -82,7 +82,7 @@ def has_execd_reported_load(data: bytes, host: str) -> bool:
 
 
 def query_host_queue_instances(cell: GridEngineCellAccess, host: str) -> tuple[HostQueueInstance, ...]:
-    answer = run_client(cell, host_queue_instances_command(cell, [host]))
+    answer = run_client(cell, host_queue_instances_argv(cell, [host]))
     if answer.status == NONE_LEFT and not (answer.stdout + answer.stderr).strip():
         return ()
     return parse_host_queue_instances(answer.require_success().stdout)

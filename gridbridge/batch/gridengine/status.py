@@ -56,7 +56,7 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot, dated before the query, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = run_client_in_utc(cell, client_commands.show_cell_status_command(cell)).require_success()
+    answer = run_client_in_utc(cell, client_commands.show_cell_status_argv(cell)).require_success()
     took_s = time.monotonic() - began
     snapshot = parse_cluster_snapshot(
         answer.stdout,
@@ -111,7 +111,7 @@ def _job_ends_by_task(records: Iterable[JobRunAccounting]) -> Ends:
 def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of each array's running tasks; `qstat -j` shows no waiting tasks."""
     answer = run_client_in_utc(
-        cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))
+        cell, client_commands.show_job_detail_argv(cell, ",".join(map(str, arrays)))
     ).require_success()
     return {
         detail.job_id: frozenset(detail.begun)
@@ -144,7 +144,7 @@ def _parse_accounting_flush_s(reporting: str) -> float:
 
 
 def query_job_details(cell: GridEngineCellAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    answer = run_client_in_utc(cell, client_commands.show_job_detail_command(cell, str(job_id)))
+    answer = run_client_in_utc(cell, client_commands.show_job_detail_argv(cell, str(job_id)))
     return parse_job_accounts_and_errors(answer.require_success().stdout)
 
 
@@ -261,8 +261,8 @@ def _search_accounting_files(cell: GridEngineCellAccess, arrays: Sequence[ArrayE
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):
         try:
-            argv = client_commands.search_rotated_accounting_command(cell, accounts, int(since.timestamp()))
+            argv = client_commands.search_rotated_accounting_argv(cell, accounts, int(since.timestamp()))
             return run_client(cell, argv, most_bytes=LIST_BYTES)
         except CommandFailed as error:
             _log.warning("event=not_all_accounting_read cell=%s why=%r", cell.cell, str(error))
-    return run_client(cell, client_commands.search_accounting_command(cell, accounts), most_bytes=LIST_BYTES)
+    return run_client(cell, client_commands.search_accounting_argv(cell, accounts), most_bytes=LIST_BYTES)

@@ -65,10 +65,10 @@ def submit_held_job(cell: GridEngineCellAccess, spec: JobSpec) -> JobSubmissionR
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
     try:
         mark = spec.transfer if spec.tasks else ""
-        answer = run_client(cell, client_commands.submit_held_job_command(cell, spec), spec.script, mark=mark)
+        answer = run_client(cell, client_commands.submit_held_job_argv(cell, spec), spec.script, mark=mark)
         if answer.status and NO_BEST_EFFORT in answer.stderr + answer.stdout:
             ordinary = client_commands.replace_preemptible_by_lowest_priority(spec)
-            answer = run_client(cell, client_commands.submit_held_job_command(cell, ordinary), spec.script, mark=mark)
+            answer = run_client(cell, client_commands.submit_held_job_argv(cell, ordinary), spec.script, mark=mark)
     except CommandFailed as error:
         return failed_submission_result(error)
     return _parse_qsub_answer(answer)
@@ -116,7 +116,7 @@ def _find_jobs_by_submission_name(cell: GridEngineCellAccess, transfer: str, own
     Only the user's jobs are queried: other users' jobs could make the output of `qstat -j NAME` too large.
     A renamed array is found by a variable SGE_O_*, which qalter can't remove (measured: 8.1.9).
     """
-    listed = run_client(cell, client_commands.list_jobs_command(cell, "-u", owner, "-xml")).require_success().stdout
+    listed = run_client(cell, client_commands.list_jobs_argv(cell, "-u", owner, "-xml")).require_success().stdout
     shown = query_job_details_xml(cell, job_request_parser.parse_job_ids_by_name(listed, transfer, owner))
     jobs = {number for number, job in shown if job_request_parser.parse_owner_and_account(job) == (owner, transfer)}
     if transfer.startswith(OF_ARRAY):
@@ -189,7 +189,7 @@ def query_job_details_xml(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> 
 
 
 def query_job_xml(cell: GridEngineCellAccess, job: str) -> bytes:
-    return run_client(cell, client_commands.show_job_detail_command(cell, job)).require_success().stdout
+    return run_client(cell, client_commands.show_job_detail_argv(cell, job)).require_success().stdout
 
 
 def query_deferred_jobs(cell: GridEngineCellAccess) -> frozenset[int]:
@@ -209,9 +209,9 @@ def release_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False
     _run_client_or_raise(cell, "qalter", "-h", "U", job, gone_is_fine=gone_is_fine)
 
 
-def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> None:
+def prevent_job_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> None:
     run_client(
-        cell, client_commands.defer_restart_command(cell, job, request.owner_requested_start), zone=UTC
+        cell, client_commands.defer_restart_argv(cell, job, request.owner_requested_start), zone=UTC
     ).require_success()
 
 
@@ -220,7 +220,7 @@ def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
     request = query_job_request(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
         run_client(
-            cell, client_commands.restore_start_time_command(cell, job, request.owner_requested_start), zone=UTC
+            cell, client_commands.restore_start_time_argv(cell, job, request.owner_requested_start), zone=UTC
         ).require_success()
     return request.invalid_start_time
 
@@ -248,14 +248,14 @@ def pin_job_to_queue(
     cell: GridEngineCellAccess, job: str, queue: str, remember: str, hard: Pairs | None = None
 ) -> None:
     """Restrict a whole job to one queue; Grid Engine can't restrict a single task."""
-    run_client(cell, client_commands.pin_to_queue_command(cell, job, queue, remember, hard)).require_success()
+    run_client(cell, client_commands.pin_to_queue_argv(cell, job, queue, remember, hard)).require_success()
 
 
 def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> str:
     """Restore a job's queue list; if a queue of it is gone, allow any queue and return the list."""
-    answer = run_client(cell, client_commands.restore_queue_list_command(cell, job, queues, hard))
+    answer = run_client(cell, client_commands.restore_queue_list_argv(cell, job, queues, hard))
     if answer.status and any(sign in answer.stdout + answer.stderr for sign in NO_QUEUES):
-        run_client(cell, client_commands.restore_queue_list_command(cell, job, ANY_QUEUE, hard)).require_success()
+        run_client(cell, client_commands.restore_queue_list_argv(cell, job, ANY_QUEUE, hard)).require_success()
         return queues
     answer.require_success()
     return ""
@@ -332,7 +332,7 @@ def query_queue_limit(cell: GridEngineCellAccess, queue: str, name: str, host: s
 
 
 def _query_own_jobs_xml(cell: GridEngineCellAccess) -> bytes:
-    return run_client(cell, client_commands.list_jobs_command(cell, "-xml")).require_success().stdout
+    return run_client(cell, client_commands.list_jobs_argv(cell, "-xml")).require_success().stdout
 
 
 def _run_client_or_raise(cell: GridEngineCellAccess, program: str, *words: str, gone_is_fine: bool = False) -> None:

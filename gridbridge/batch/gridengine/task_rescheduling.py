@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.gridengine.client_commands import host_queue_instances_command
+from gridbridge.batch.gridengine.client_commands import host_queue_instances_argv
 from gridbridge.batch.gridengine.job_request_parser import INTERACTIVE
 from gridbridge.batch.gridengine.qstat_xml_parser import TRUE, Element, parse_short_xml
 from gridbridge.batch.gridengine.submit import run_client
@@ -127,7 +127,7 @@ def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -
 def query_tasks_on_hosts(cell: GridEngineCellAccess, hosts: list[str]) -> Mapping[str, tuple[RunningHostTask, ...]]:
     by_host = dict[str, tuple[RunningHostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):
-        answer = run_client(cell, host_queue_instances_command(cell, hosts[at : at + AT_ONCE]))
+        answer = run_client(cell, host_queue_instances_argv(cell, hosts[at : at + AT_ONCE]))
         by_host |= parse_tasks_on_hosts(answer.require_success().stdout)
     return by_host
 

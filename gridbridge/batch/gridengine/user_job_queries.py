@@ -35,11 +35,11 @@ def query_job_states_and_wait_reasons(cell: GridEngineCellAccess, job: int) -> L
 
     Without schedd_job_info (sched_conf(5)) only the job's owner and operators get reasons (`qalter -w p`).
     """
-    answer = run_client(cell, client_commands.show_job_detail_command(cell, str(job)))
+    answer = run_client(cell, client_commands.show_job_detail_argv(cell, str(job)))
     if UNKNOWN_JOB in answer.stdout:  # some versions of qstat also exit with status 1
         return None
     detail = parse_job_accounts_and_errors(answer.require_success().stdout)[0]
-    argv = client_commands.list_jobs_command(cell, "-u", detail.owner, "-xml")
+    argv = client_commands.list_jobs_argv(cell, "-u", detail.owner, "-xml")
     listed = run_client(cell, argv, zone="UTC").require_success().stdout
     taken_at = datetime.now(UTC)
     snapshot = parse_cluster_snapshot(listed, cluster="", taken_at=taken_at, job_ids=(job,), zone=UTC)
@@ -87,7 +87,7 @@ def _value_on_single_host(hosts: tuple[str, ...], value: QconfValuesByHost) -> s
 
 
 def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -> JobRequestAndSubmitOptions:
-    answer = run_client(cell, client_commands.preview_submission_command(cell, argv))
+    answer = run_client(cell, client_commands.preview_submission_argv(cell, argv))
     if answer.status:
         lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
         why = next(iter(lines), f"qsub printed no reason and ended with exit status {answer.status}")

@@ -36,15 +36,15 @@ OVER = "('Terminated', 'Error')"  # states of ended jobs, as an SQL list
 LIVE_COPY = f"resubmit_job_id <> 0 AND state NOT IN {OVER}"  # SQL condition for live jobs that replace an ended job
 
 
-def submit_held_job_command(server: OarServerAccess, spec: JobSpec, size: int) -> Argv:
+def submit_held_job_argv(server: OarServerAccess, spec: JobSpec, size: int) -> Argv:
     """Build the command that submits a held job; the script on standard input has `size` bytes."""
-    program, *words = oarsub_command(server, spec)
-    argv = time_limited_oar_command(server, program.rpartition("/")[2], *words)
+    program, *words = oarsub_argv(server, spec)
+    argv = time_limited_oar_argv(server, program.rpartition("/")[2], *words)
     verb = "submit_array" if spec.tasks else "submit"
-    return oar_frontend_script_command(server, verb, str(size), *argv, ends=server.ends)
+    return oar_frontend_script_argv(server, verb, str(size), *argv, ends=server.ends)
 
 
-def oarsub_command(server: OarServerAccess, spec: JobSpec) -> Argv:
+def oarsub_argv(server: OarServerAccess, spec: JobSpec) -> Argv:
     """Build the command line of oarsub.
 
     OAR pastes name and directory unquoted into Perl and SQL: the name is a transfer's, the script does the cd.
@@ -144,42 +144,42 @@ def quote_for_sql(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def show_nodes_command(server: OarServerAccess) -> Argv:
-    return time_limited_oar_command(server, "oarnodes", "-J")
+def show_nodes_argv(server: OarServerAccess) -> Argv:
+    return time_limited_oar_argv(server, "oarnodes", "-J")
 
 
-def show_job_command(server: OarServerAccess, job: str) -> Argv:
+def show_job_argv(server: OarServerAccess, job: str) -> Argv:
     """Build the command that shows one job, even an ended job."""
-    return time_limited_oar_command(server, "oarstat", "-f", "-J", "-j", job)
+    return time_limited_oar_argv(server, "oarstat", "-f", "-J", "-j", job)
 
 
-def show_job_end_and_usage_command(server: OarServerAccess, job: str) -> Argv:
-    show, folder = (" ".join(map(quote_for_sh, show_job_command(server, job))), server.ends.rpartition("/")[0])
+def show_job_end_and_usage_argv(server: OarServerAccess, job: str) -> Argv:
+    show, folder = (" ".join(map(quote_for_sh, show_job_argv(server, job))), server.ends.rpartition("/")[0])
     with open(USED, encoding="ascii") as program:
         used = " ".join(map(quote_for_sh, ("/usr/bin/perl", "-e", program.read(), f"{folder}/used", job)))
     return ("/bin/sh", "-c", f"{show} && printf %s {quote_for_sh(BREAK.decode())} && {{ {used} || :; }}")
 
 
-def show_named_jobs_command(server: OarServerAccess, name: str, owner: str, condition: str) -> Argv:
+def show_named_jobs_argv(server: OarServerAccess, name: str, owner: str, condition: str) -> Argv:
     """Build the command that shows a user's jobs that have a given name and meet an SQL condition."""
     own_jobs = f"job_name = {quote_for_sql(name)} AND job_user = {quote_for_sql(owner)}"
-    return show_jobs_by_sql_command(server, f"{own_jobs} AND {condition}")
+    return show_jobs_by_sql_argv(server, f"{own_jobs} AND {condition}")
 
 
-def show_jobs_by_sql_command(server: OarServerAccess, condition: str) -> Argv:
-    return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
+def show_jobs_by_sql_argv(server: OarServerAccess, condition: str) -> Argv:
+    return time_limited_oar_argv(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_live_array_tasks_command(server: OarServerAccess, *arrays: str) -> Argv:
+def show_live_array_tasks_argv(server: OarServerAccess, *arrays: str) -> Argv:
     numbers = ", ".join(str(int(array)) for array in arrays)
-    return show_jobs_by_sql_command(server, f"array_id IN ({numbers}) AND state NOT IN {OVER}")
+    return show_jobs_by_sql_argv(server, f"array_id IN ({numbers}) AND state NOT IN {OVER}")
 
 
-def show_ended_array_tasks_command(server: OarServerAccess, arrays: list[tuple[int, tuple[int, ...]]]) -> Argv:
+def show_ended_array_tasks_argv(server: OarServerAccess, arrays: list[tuple[int, tuple[int, ...]]]) -> Argv:
     condition = " OR ".join(
         f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})" for array, indices in arrays
     )
-    return show_jobs_by_sql_command(server, f"({condition}) AND state IN {OVER}")
+    return show_jobs_by_sql_argv(server, f"({condition}) AND state IN {OVER}")
 
 
 def _requests_for_oar(request: JobRequest) -> list[tuple[str, str]]:
@@ -191,14 +191,14 @@ def _is_property_name(name: str) -> bool:
     return bare.isascii() and bare.replace("_", "a").isalnum() and not bare[:1].isdigit()
 
 
-def oar_frontend_script_command(server: OarServerAccess, verb: str, about: str, *words: str, ends: str = "") -> Argv:
+def oar_frontend_script_argv(server: OarServerAccess, verb: str, about: str, *words: str, ends: str = "") -> Argv:
     """Build the command that runs a verb of far.sh on OAR's frontend, with a command line of OAR."""
     oarstat = f"{server.binaries}/oarstat"
     with open(FAR, encoding="ascii") as body:
         return ("/bin/sh", "-c", body.read(), "sh", verb, about, oarstat, ends, *words)
 
 
-def time_limited_oar_command(server: OarServerAccess, program: str, *words: str) -> Argv:
+def time_limited_oar_argv(server: OarServerAccess, program: str, *words: str) -> Argv:
     """Build the command line of an OAR program; alarm(2) ends the program before the server's time limit."""
     limit_s = max(1, int(server.timeout_s) - ANSWER_S)
     return (*LIMITED, str(limit_s), f"{server.binaries}/{program}", *words)

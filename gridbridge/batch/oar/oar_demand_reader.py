@@ -50,7 +50,7 @@ HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
 def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutputs, str]:
     """Return the outputs of oarnodes and oarstat, the reachable halted nodes, and this server's name."""
     answer = (
-        run_client(server, oar_server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES)
+        run_client(server, oar_server_queries.oar_demand_query_argv(server), most_bytes=LIST_BYTES)
         .require_success()
         .stdout
     )
@@ -78,7 +78,7 @@ def _does_node_accept_connections(host: str) -> bool:
     return False
 
 
-def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
+def parse_oar_cell(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     """Parse OAR's outputs, with `queue` as the ordinary jobs' queue; raise ParseError if incomplete."""
     answer, whole, up = document.rpartition(WHOLE)
     nodes, shown, *more = oar_output_parser.split_combined_oar_answer(answer + whole)

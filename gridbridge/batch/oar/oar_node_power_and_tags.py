@@ -72,7 +72,7 @@ def run_oar_node_verb_as_root(*words: str) -> None:
 def query_oar_node_state(server: OarServerAccess, host: str) -> OarNodeState:
     """Query a node's state; a node with only best-effort jobs is idle."""
     return parse_oar_node_state(
-        run_client(server, oar_server_queries.oar_busy_nodes_query_command(server)).require_success().stdout, host
+        run_client(server, oar_server_queries.oar_busy_nodes_query_argv(server)).require_success().stdout, host
     )
 
 
@@ -95,13 +95,11 @@ def parse_oar_node_state(document: bytes, host: str) -> OarNodeState:
 
 def query_host_tags(server: OarServerAccess) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all tagged nodes, without nodes in maintenance."""
-    return parse_oar_node_tags(run_client(server, oar_commands.show_nodes_command(server)).require_success().stdout)
+    return parse_oar_node_tags(run_client(server, oar_commands.show_nodes_argv(server)).require_success().stdout)
 
 
 def list_execution_hosts(server: OarServerAccess) -> tuple[str, ...]:
-    resources = parse_oar_resources(
-        run_client(server, oar_commands.show_nodes_command(server)).require_success().stdout
-    )
+    resources = parse_oar_resources(run_client(server, oar_commands.show_nodes_argv(server)).require_success().stdout)
     return tuple(dict.fromkeys(resource.host for resource in resources))
 
 

@@ -44,33 +44,33 @@ LINES = (
 )
 
 
-def oar_status_query_command(
+def oar_status_query_argv(
     server: OarServerAccess, job_ids: Iterable[int], uncounted: Iterable[int]
 ) -> oar_commands.Argv:
     """Build the query for nodes and jobs; waiting jobs come first, so that no starting job is missed."""
     ours = f"array_id IN ({_sql_number_list(job_ids)})"
     begun = f"{ours} AND ({ACTIVE} OR {IDLE} AND {DELETED})"
     return _join_query_commands(
-        oar_commands.show_nodes_command(server),
-        _list_jobs_command(server, f"{ours} AND {IDLE} AND NOT {DELETED}", "-J"),
-        _list_jobs_command(server, f"{begun} OR {OURS}", "-f", "-J"),
-        _list_jobs_command(server, _counted_jobs_condition(uncounted), "--format", "1"),
+        oar_commands.show_nodes_argv(server),
+        _list_jobs_argv(server, f"{ours} AND {IDLE} AND NOT {DELETED}", "-J"),
+        _list_jobs_argv(server, f"{begun} OR {OURS}", "-f", "-J"),
+        _list_jobs_argv(server, _counted_jobs_condition(uncounted), "--format", "1"),
     )
 
 
-def oar_demand_query_command(server: OarServerAccess) -> oar_commands.Argv:
+def oar_demand_query_argv(server: OarServerAccess) -> oar_commands.Argv:
     """Build the query for nodes, running jobs, waiting jobs in short lines, and some waiting jobs in full."""
     return _join_query_commands(
-        oar_commands.show_nodes_command(server),
-        _list_jobs_command(server, f"{ACTIVE} OR {RESERVED} OR {REQUESTS}", "-f", "-J"),
-        _list_jobs_command(server, LINES, "--array", "--format", "1"),
+        oar_commands.show_nodes_argv(server),
+        _list_jobs_argv(server, f"{ACTIVE} OR {RESERVED} OR {REQUESTS}", "-f", "-J"),
+        _list_jobs_argv(server, LINES, "--array", "--format", "1"),
     )
 
 
-def oar_busy_nodes_query_command(server: OarServerAccess) -> oar_commands.Argv:
+def oar_busy_nodes_query_argv(server: OarServerAccess) -> oar_commands.Argv:
     """Build the query for nodes, and for jobs that have or reserve slots."""
-    jobs = _list_jobs_command(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
-    return _join_query_commands(oar_commands.show_nodes_command(server), jobs)
+    jobs = _list_jobs_argv(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
+    return _join_query_commands(oar_commands.show_nodes_argv(server), jobs)
 
 
 def _counted_jobs_condition(uncounted: Iterable[int]) -> str:
@@ -84,8 +84,8 @@ def _sql_number_list(ids: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(ids))) or "-1"
 
 
-def _list_jobs_command(server: OarServerAccess, condition: str, *how: str) -> oar_commands.Argv:
-    return oar_commands.time_limited_oar_command(server, "oarstat", *how, "--sql", condition)
+def _list_jobs_argv(server: OarServerAccess, condition: str, *how: str) -> oar_commands.Argv:
+    return oar_commands.time_limited_oar_argv(server, "oarstat", *how, "--sql", condition)
 
 
 def _join_query_commands(*questions: oar_commands.Argv) -> oar_commands.Argv:

@@ -74,7 +74,7 @@ def query_cluster_snapshot(
     It includes never released jobs with a transfer's name. At most MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _run_oar_query_for_output(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
+    answer = _run_oar_query_for_output(server, oar_server_queries.oar_status_query_argv(server, job_ids, uncounted))
     took_s = time.monotonic() - began
     nodes, waiting, active, counted = split_combined_oar_answer(answer, oar_server_queries.PARTS_OF_STATUS)
     resources, listed = parse_oar_resources(nodes), parse_oar_jobs_without_details(waiting) + parse_oarstat_jobs(active)
@@ -131,7 +131,7 @@ def _host_of_oar_clients(server: OarServerAccess) -> str:
 
 def _oar_version(server: OarServerAccess) -> str:
     """Return the version of OAR's client programs, for example `OAR 2.5.9`; the query needs no database."""
-    argv = oar_commands.time_limited_oar_command(server, "oarstat", "-V")
+    argv = oar_commands.time_limited_oar_argv(server, "oarstat", "-V")
     text = run_client(server, argv).require_success().stdout.decode("utf-8", "replace")
     return f"OAR {text.partition(':')[2].split('(')[0].strip()}" if ":" in text else text.strip()
 
@@ -146,13 +146,13 @@ def _query_client_host_clock_s(server: OarServerAccess) -> float:
 
 def count_batch_slots(server: OarServerAccess) -> int:
     """Return the number of slots of all nodes, without a query about jobs."""
-    resources = parse_oar_resources(_run_oar_query_for_output(server, oar_commands.show_nodes_command(server)))
+    resources = parse_oar_resources(_run_oar_query_for_output(server, oar_commands.show_nodes_argv(server)))
     return sum(queue.slots_total for queue in _queue_instances_of_nodes(resources, (), time.time()))
 
 
 def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd | None:
     """Return how the job with this id and account string ended; None if unknown or deleted before start."""
-    show = oar_commands.show_job_end_and_usage_command if server.ends else oar_commands.show_job_command
+    show = oar_commands.show_job_end_and_usage_argv if server.ends else oar_commands.show_job_argv
     jobs, used = parse_oar_job_end_and_usage(_run_oar_query_for_output(server, show(server, str(job_id))))
     if not jobs or not jobs[0].has_ended or jobs[0].account != account:
         return None
@@ -162,7 +162,7 @@ def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd 
 def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
     """Return how array tasks ended: {account string of the array: {task index: end}}."""
     answers = (
-        _run_oar_query_for_output(server, oar_commands.show_ended_array_tasks_command(server, question))
+        _run_oar_query_for_output(server, oar_commands.show_ended_array_tasks_argv(server, question))
         for question in _portions_of_array_tasks(arrays)
     )
     jobs = [job for answer in answers for job in parse_oarstat_jobs(answer)]
@@ -187,7 +187,7 @@ def query_begun_indices(server: OarServerAccess, arrays: Mapping[int, str]) -> d
     """Return the indices of each array's waiting and running tasks; ended arrays are left out."""
     living: dict[int, list[int]] = {}
     for job in parse_oarstat_jobs(
-        _run_oar_query_for_output(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))
+        _run_oar_query_for_output(server, oar_commands.show_live_array_tasks_argv(server, *map(str, arrays)))
     ):
         if arrays.get(int(job.array)) == job.account and not job.has_ended:
             living.setdefault(int(job.array), []).append(job.place)
@@ -201,7 +201,7 @@ def query_array_limits(_: OarServerAccess) -> ClusterArrayLimits:
 
 def query_job_details(server: OarServerAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the account string and message of a waiting or running job; empty for any other job."""
-    jobs = parse_oarstat_jobs(_run_oar_query_for_output(server, oar_commands.show_job_command(server, str(job_id))))
+    jobs = parse_oarstat_jobs(_run_oar_query_for_output(server, oar_commands.show_job_argv(server, str(job_id))))
     return tuple(
         JobAccountAndErrors(
             job_id=int(job.id),
@@ -329,7 +329,7 @@ def query_requestable_names(server: OarServerAccess) -> NamesOfferedByCluster:
 
     Suspected nodes are included, because OAR accepts requests for them and most return soon.
     """
-    answer, now = _run_oar_query_for_output(server, oar_commands.show_nodes_command(server)), time.time()
+    answer, now = _run_oar_query_for_output(server, oar_commands.show_nodes_argv(server)), time.time()
     slots = [resource for resource in parse_oar_resources(answer) if resource.is_slot and not resource.is_drained]
     everything = frozenset({ANY})
     return NamesOfferedByCluster(

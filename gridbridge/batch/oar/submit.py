@@ -41,7 +41,7 @@ def submit_held_job(server: OarServerAccess, spec: JobSpec) -> JobSubmissionResu
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
     whole = oar_job_file_contents(spec, tells=bool(server.ends))
     try:
-        answer = run_client(server, oar_commands.submit_held_job_command(server, spec, len(whole)), whole)
+        answer = run_client(server, oar_commands.submit_held_job_argv(server, spec, len(whole)), whole)
     except CommandFailed as error:
         return failed_submission_result(error)
     return _parse_oarsub_answer(answer)
@@ -85,7 +85,7 @@ def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
     held = _find_held_jobs_and_scripts(server, transfer, owner)
     if not held:
         return ""
-    answer = run_client(server, oar_commands.oar_frontend_script_command(server, "ls", "."))
+    answer = run_client(server, oar_commands.oar_frontend_script_argv(server, "ls", "."))
     scripts = answer.require_success().stdout.decode().split()
     return next((job for job, script in held.items() if script in scripts), "")
 
@@ -96,7 +96,7 @@ def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, ar
 
 
 def _find_held_jobs_and_scripts(server: OarServerAccess, transfer: str, owner: str) -> dict[str, str]:
-    jobs = _query_oar_jobs(server, oar_commands.show_named_jobs_command(server, transfer, owner, "state = 'Hold'"))
+    jobs = _query_oar_jobs(server, oar_commands.show_named_jobs_argv(server, transfer, owner, "state = 'Hold'"))
     return {
         job.array if job.is_array_task else job.id: job.script_file_name for job in jobs if job.is_held_since_submission
     }
@@ -168,7 +168,7 @@ def release_array_tasks(server: OarServerAccess, array: str, indices: tuple[rang
 
 
 def _query_live_array_tasks(server: OarServerAccess, *arrays: str) -> "list[OarJob]":
-    jobs = _query_oar_jobs(server, oar_commands.show_live_array_tasks_command(server, *arrays))
+    jobs = _query_oar_jobs(server, oar_commands.show_live_array_tasks_argv(server, *arrays))
     return [job for job in jobs if not job.has_ended]
 
 
@@ -185,8 +185,8 @@ def _run_oardel(server: OarServerAccess, verb: str, about: str, *words: str) -> 
 
 def _oardel_command(server: OarServerAccess, verb: str, about: str, *words: str) -> oar_commands.Argv:
     """Return the command by which a verb of far.sh runs oardel; far.sh also deletes stored scripts."""
-    oardel = oar_commands.time_limited_oar_command(server, "oardel", *words)
-    return oar_commands.oar_frontend_script_command(server, verb, about, *oardel)
+    oardel = oar_commands.time_limited_oar_argv(server, "oardel", *words)
+    return oar_commands.oar_frontend_script_argv(server, verb, about, *oardel)
 
 
 def hold_job(server: OarServerAccess, job: str) -> None:
@@ -242,7 +242,7 @@ def delete_job(server: OarServerAccess, job: str) -> None:
 
 
 def _signal_job(server: OarServerAccess, job: str, signal: str) -> None:
-    _run_unless_job_ended(server, job, oar_commands.time_limited_oar_command(server, "oardel", "-s", signal, job))
+    _run_unless_job_ended(server, job, oar_commands.time_limited_oar_argv(server, "oardel", "-s", signal, job))
 
 
 def _run_unless_job_ended(server: OarServerAccess, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
@@ -254,15 +254,15 @@ def _run_unless_job_ended(server: OarServerAccess, job: str, argv: oar_commands.
 
 
 def _find_resubmitted_jobs(server: OarServerAccess, job: str) -> "list[OarJob]":
-    jobs = _query_oar_jobs(server, oar_commands.show_job_command(server, job))
+    jobs = _query_oar_jobs(server, oar_commands.show_job_argv(server, job))
     if not jobs or not jobs[0].has_ended:
         return []
-    argv = oar_commands.show_named_jobs_command(server, jobs[0].name, jobs[0].owner, oar_commands.LIVE_COPY)
+    argv = oar_commands.show_named_jobs_argv(server, jobs[0].name, jobs[0].owner, oar_commands.LIVE_COPY)
     return _query_oar_jobs(server, argv)
 
 
 def _find_live_array_task(server: OarServerAccess, array: str) -> "OarJob | None":
-    first = _query_oar_jobs(server, oar_commands.show_job_command(server, array))
+    first = _query_oar_jobs(server, oar_commands.show_job_argv(server, array))
     return next(iter(_query_live_array_tasks(server, array)), None) if first and first[0].is_array_task else None
 
 
@@ -278,7 +278,7 @@ def _wait_for_job_state(server: OarServerAccess, job: str, is_settled: "Callable
 
 
 def _query_live_job(server: OarServerAccess, job: str) -> "OarJob | None":
-    jobs = _query_oar_jobs(server, oar_commands.show_job_command(server, job))
+    jobs = _query_oar_jobs(server, oar_commands.show_job_argv(server, job))
     return jobs[0] if jobs and not jobs[0].has_ended else None
 
 
@@ -289,7 +289,7 @@ def _query_oar_jobs(server: OarServerAccess, argv: oar_commands.Argv) -> "list[O
 
 
 def _run_oar_program(server: OarServerAccess, program: str, *words: str) -> CompletedProgram:
-    return run_client(server, oar_commands.time_limited_oar_command(server, program, *words))
+    return run_client(server, oar_commands.time_limited_oar_argv(server, program, *words))
 
 
 def run_client(

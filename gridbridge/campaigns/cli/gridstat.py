@@ -321,7 +321,7 @@ def _find_conflict_of_gridstat_options(options: Mapping[str, Any]) -> str:
     return next((message for is_wrong, message in wrong if is_wrong), "")
 
 
-def _relayed_plot_file(
+def _relayed_plot_request(
     options: Mapping[str, Any], words: Sequence[str]
 ) -> command_relay_and_runner_wait.RelayedCommandOutputFiles | None:
     folder, name = os.path.split(options["picture"] or "")
@@ -334,7 +334,7 @@ def _relayed_plot_file(
 
 
 def main() -> None:
-    command_relay_and_runner_wait.run_here_or_on_transfer_host(gridstat, "gridstat", writes=_relayed_plot_file)
+    command_relay_and_runner_wait.run_here_or_on_transfer_host(gridstat, "gridstat", writes=_relayed_plot_request)
 
 
 def parse_campaign_dot_task(text: str) -> tuple[int, int]:

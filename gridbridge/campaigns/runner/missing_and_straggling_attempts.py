@@ -25,7 +25,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
+from gridbridge.model.campaigns.campaign_configuration_sections import LateSpeculationSection
 from gridbridge.model.campaigns.speculative_attempts import (
     CompetingAttempt,
     RunningTaskAttempt,
@@ -163,7 +163,7 @@ Answers = Mapping[str, ClusterSnapshot]
 
 
 class CampaignStragglerFinder:
-    def __init__(self, campaigns: CampaignRows, limits: FinalizeSpeculationSection) -> None:
+    def __init__(self, campaigns: CampaignRows, limits: LateSpeculationSection) -> None:
         self._campaigns = campaigns
         self._tries = TaskAttemptRows(campaigns.database, campaigns)
         self._limits = limits

@@ -16,7 +16,7 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
 )
 from gridbridge.decisions.campaigns.task_retries_and_copies import AttemptsByTask
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
+from gridbridge.model.campaigns.campaign_configuration_sections import LateSpeculationSection
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, PlannedCampaignTaskSend, TaskRetry
 from gridbridge.model.campaigns.speculative_attempts import (
     RunningTaskAttempt,
@@ -38,7 +38,7 @@ class CampaignNearEnd:
     durations_s: Sequence[float]
     live: Sequence[RunningTaskAttempt]  # all live attempts of a task, or none
     made: Mapping[int, int]  # {task: number of its speculative attempts so far}
-    limits: FinalizeSpeculationSection
+    limits: LateSpeculationSection
     failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # {task: clusters where it failed}
 
 
@@ -64,7 +64,7 @@ def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemp
 
 
 def is_campaign_near_end(
-    unfinished: int, unsent: int, free: int, sent_s: float, limits: FinalizeSpeculationSection
+    unfinished: int, unsent: int, free: int, sent_s: float, limits: LateSpeculationSection
 ) -> bool:
     """Say whether free slots could start more tasks than are left, or all tasks were sent long ago."""
     return unfinished < free or (not unsent and sent_s >= limits.limit_s)
@@ -154,7 +154,7 @@ def _make_campaign_near_end(
     counted: _TaskCountsForSpeculation,
     free: Mapping[str, int],
     over: Mapping[int, int],
-    limits: FinalizeSpeculationSection,
+    limits: LateSpeculationSection,
 ) -> CampaignNearEnd:
     number = campaign.number
     ended = {(attempt.task, attempt.attempt) for attempt in counted.ended[number]}

@@ -33,7 +33,7 @@ def limit_time_to_now(at: datetime | None, now: datetime) -> datetime | None:
     return None if at is None else min(at, now)
 
 
-def change_stored_times(record: Record, change: TimeChange) -> Record:
+def map_record_times(record: Record, change: TimeChange) -> Record:
     """Apply a function to all times of a node, a pool's failure record or a history of waiting jobs."""
     values = {field.name: getattr(record, field.name) for field in fields(record)}
     values |= {name: change(at) for name, at in values.items() if isinstance(at, datetime)}

@@ -193,7 +193,7 @@ def drop_waits_unexplained_by_slots(workload: RecordedWorkload) -> RecordedWorkl
         free = [period for period in stretches if period.used <= peak - slots]
         lasts = [period.last for period in free]
         for index in indices:
-            tasks[index] = _drop_unexplained_wait_of_task(tasks[index], free, lasts)
+            tasks[index] = _remove_needless_wait(tasks[index], free, lasts)
     count = sum(not task.is_explained for task in tasks)
     tasks.sort(key=lambda task: task.submitted_s)
     left_out = {**workload.left_out, **({ReplayExclusionReason.UNEXPLAINED: count} if count else {})}
@@ -220,7 +220,7 @@ def _periods_with_constant_slot_use(tasks: Iterable[RecordedReplayTask]) -> Iter
             yield MinutesWithConstantSlotUse(minute + 1, last - 1, level)
 
 
-def _drop_unexplained_wait_of_task(
+def _remove_needless_wait(
     task: RecordedReplayTask, free: Sequence[MinutesWithConstantSlotUse], lasts: Sequence[int]
 ) -> RecordedReplayTask:
     start_s = task.submitted_s + task.waited_s

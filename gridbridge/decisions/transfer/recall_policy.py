@@ -74,7 +74,7 @@ def _recall_slots_and_reason(
 ) -> tuple[int, str, str]:
     """Return slots, reason and load text of a task's recall; 0 slots or no reason mean no recall."""
     if why := _why_cluster_is_silent_too_long(transfer, situation, queue):
-        home_row, state = situation.home_task_row(transfer), ""
+        home_row, state = situation.find_home_task_row(transfer), ""
         slots = home_row.slots if home_row else 0
     elif row := _waiting_remote_job_row(transfer, situation):
         remote = situation.snapshots[transfer.remote]

@@ -41,7 +41,7 @@ def update_and_plan_transfers(
     """Return all transfers as the newest job lists show them, and the acts due for each transfer."""
     observed, actions = [], []
     for transfer in transfers:
-        row = situation.home_task_row(transfer)
+        row = situation.find_home_task_row(transfer)
         now_known = update_transfer_from_snapshots(transfer, situation, row)
         observed.append(now_known)
         actions += decide_transfer_actions(now_known, situation, policy, row)
@@ -66,7 +66,7 @@ def update_transfer_from_snapshots(
     if transfer.remote in situation.dropped and not transfer.verdict:
         return transfer.with_changes(
             cause=TransferFailureCause.DROPPED,
-            reason=transfer_status_explanation.unconfigured_cluster_reason(transfer.remote),
+            reason=transfer_status_explanation.describe_unconfigured_cluster(transfer.remote),
         )
     return transfer if transfer.cause != TransferFailureCause.DROPPED else transfer.with_changes(cause="")
 

@@ -154,7 +154,7 @@ def _why_load_values_close_queue(
     return ""
 
 
-def unconfigured_cluster_reason(cluster: str) -> str:
+def describe_unconfigured_cluster(cluster: str) -> str:
     return f"{CONFIG} has no [cluster.{cluster}], so nobody queries the job's state"
 
 

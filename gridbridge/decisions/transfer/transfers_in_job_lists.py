@@ -34,7 +34,7 @@ class TransferSituation:
     deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # deletion time by transfer name
     reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote job id now belongs to another job
 
-    def home_task_row(self, transfer: Transfer) -> ClusterJobListRow | None:
+    def find_home_task_row(self, transfer: Transfer) -> ClusterJobListRow | None:
         local = self.snapshots.get(self.home)
         return find_home_task_of_transfer(transfer, local) if local else None
 

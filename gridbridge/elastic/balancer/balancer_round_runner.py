@@ -139,7 +139,7 @@ class BalancerRoundRunner:
             now=cell.now,
             cluster=self._site.cluster,
             kept=tuple(
-                clock_step_correction.change_stored_times(node, clock_step_correction.future_time_limiter(cell.now))
+                clock_step_correction.map_record_times(node, clock_step_correction.future_time_limiter(cell.now))
                 for node in self._memory.nodes.load_all_nodes()
                 if node.pool not in self._site.released or is_host_changing_power_state(node)
             ),

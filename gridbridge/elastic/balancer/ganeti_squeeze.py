@@ -46,7 +46,7 @@ class GanetiSqueezeDecisionAndScript:
 
 def decide_squeeze_of_ganeti_file(path: str, minimal: float, target: float) -> GanetiSqueezeDecisionAndScript:
     """Read a Ganeti cluster file, and decide its squeeze; raises ParseError for an invalid file."""
-    cluster = ganeti_text_file.read_ganeti_file(path)
+    cluster = ganeti_text_file.read_ganeti_cluster_file(path)
     plan = plan_ganeti_power_changes(cluster, minimal, target)
     return GanetiSqueezeDecisionAndScript(
         way=plan.way,

@@ -114,7 +114,9 @@ def squeeze(
         from gridbridge.elastic.balancer import ganeti_squeeze
 
         factors = (DEFAULT_FACTOR if factor is None else factor for factor in (minimal, target))
-        _run_ganeti_squeeze(ganeti_squeeze.decide_squeeze_of_ganeti_file(model, *factors), answering, is_json=is_json)
+        _report_ganeti_squeeze(
+            ganeti_squeeze.decide_squeeze_of_ganeti_file(model, *factors), answering, is_json=is_json
+        )
         return
     from gridbridge.elastic.balancer import squeeze_preview
 
@@ -125,7 +127,7 @@ def squeeze(
     _print_home_cluster_squeeze(decision, is_json=is_json)
 
 
-def _run_ganeti_squeeze(
+def _report_ganeti_squeeze(
     model: "GanetiSqueezeDecisionAndScript", answering: GanetiSqueezeOutputOptions, *, is_json: bool
 ) -> None:
     if answering.prefix:

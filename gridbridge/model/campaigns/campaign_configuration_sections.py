@@ -117,7 +117,7 @@ class CampaignFailuresSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FinalizeSpeculationSection:
+class LateSpeculationSection:
     """[finalize]: speculative attempts at the end of a campaign."""
 
     copies: int = setting(2, "the largest number of speculative (extra) attempts of a task; 0: none", "copies", 0, 2)

@@ -16,8 +16,8 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_configuration_sections import (
     CampaignFailuresSection,
     FairShareUnit,
-    FinalizeSpeculationSection,
     JobRatioRule,
+    LateSpeculationSection,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignSuccessAtCluster, EventsChangedInCycle
 from gridbridge.model.campaigns.jdl import CampaignType
@@ -226,7 +226,7 @@ class CampaignCycleSituation:
     failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
     rivals: tuple[CompetingAttempt, ...] = ()  # all attempts of unfinished tasks that have a speculative attempt
     tails: tuple[TasksRunningNearCampaignEnd, ...] = ()  # campaigns near their ends that may get speculative attempts
-    finalize: FinalizeSpeculationSection = field(default_factory=FinalizeSpeculationSection)
+    finalize: LateSpeculationSection = field(default_factory=LateSpeculationSection)
     arrays_at_once: int = 1  # number of arrays that a campaign may send to a cluster in a cycle
     steps: tuple[LastPrologueOrEpilogueAttempt, ...] = ()  # prologues and epilogues before this cycle
     stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues whose end this cycle has found

@@ -39,7 +39,7 @@ class HomeAndRemoteAccounting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteUsageTotal:
+class RemoteUsageAtCluster:
     owner: str
     cluster: str
     jobs: int
@@ -98,7 +98,7 @@ def read_home_remote_accounting(
 
 def sum_remote_usage(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
-) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
+) -> tuple[tuple[RemoteUsageAtCluster, ...], tuple[str, ...]]:
     """Sum usage by owner (`*`: everybody) and cluster of jobs ended in the last `days` days (None: all)."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     shown = published_json.read_all_published_files(folder)
@@ -116,8 +116,8 @@ def sum_remote_usage(
     )
 
 
-def _sum_owner_cluster_usage(owner: str, cluster: str, records: list[RemoteJobRunAccounting]) -> RemoteUsageTotal:
-    return RemoteUsageTotal(
+def _sum_owner_cluster_usage(owner: str, cluster: str, records: list[RemoteJobRunAccounting]) -> RemoteUsageAtCluster:
+    return RemoteUsageAtCluster(
         owner=owner,
         cluster=cluster,
         jobs=len({record.job_id for record in records}),

@@ -17,7 +17,7 @@ from gridbridge.cli.command_groups_and_options import (
 from gridbridge.model.jobs_and_accounting import JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.cli import qacct_remote as service
-from gridbridge.transfer.cli.qacct_remote import ANYBODY, HomeAndRemoteAccounting, RemoteUsageTotal
+from gridbridge.transfer.cli.qacct_remote import ANYBODY, HomeAndRemoteAccounting, RemoteUsageAtCluster
 
 UNKNOWN = 1
 ACCOUNTING_COLUMNS = (
@@ -139,7 +139,7 @@ def _accounting_row(
     )
 
 
-def _usage_total_row(total: RemoteUsageTotal) -> tuple[str, ...]:
+def _usage_total_row(total: RemoteUsageAtCluster) -> tuple[str, ...]:
     user_s, system_s = total.user_s, total.system_s
     return (
         *(total.owner, total.cluster, str(total.jobs), _format_seconds(total.wallclock_s)),

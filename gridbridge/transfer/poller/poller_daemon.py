@@ -221,8 +221,8 @@ def _make_job_end_receiver(policy: Policy, name: str, clock: Clock) -> QeventJob
     adapter, limit_per_s = batch_adapter_of_cluster(far), cluster.push_limit_per_s
     if adapter.listen_for_job_ends:
         return OarJobEndListener(name, partial(adapter.listen_for_job_ends, far), limit_per_s, clock.steady_s)
-    assert adapter.end_watcher_command  # the configuration allows no other kind of push
-    argv = adapter.end_watcher_command(far)
+    assert adapter.end_watcher_argv  # the configuration allows no other kind of push
+    argv = adapter.end_watcher_argv(far)
     folder = f"{HOME}/push/{name}"
     return QeventJobEndReceiver(argv, far.command_environment(), limit_per_s, folder, clock.steady_s)
 

@@ -69,7 +69,7 @@ class UnconfirmedTransferQuota:
         self._count: Counter[int] | None = None
         self._swept_s = 0.0
 
-    def restart_transfer_count(self) -> None:
+    def discard_transfer_count(self) -> None:
         self._count = None
 
     def must_message_wait(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> bool:
@@ -221,7 +221,7 @@ class StarterMessageReader:
         if not at_once and self._may_closing_messages_wait(new):
             return ()
         self._lingering = ()
-        self.unproved.restart_transfer_count()
+        self.unproved.discard_transfer_count()
         messages = [*(spooled for _, spooled in self.premature.values()), *new]
         # messages are sorted by kind, not by time, because the hosts' clocks differ; unknown kinds come last
         messages.sort(key=lambda spooled: (*KIND_ORDER, spooled.message.kind).index(spooled.message.kind))

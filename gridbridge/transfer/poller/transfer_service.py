@@ -41,7 +41,7 @@ class TransferService(PollerComponents):
         self.resources.views.publish_routes(frozenset(queue for queue, _ in used))
         published_json.remove_unlisted_cluster_files(self.resources.observers, self.resources.views.folder)
         for cluster in sorted(self.situations.unconfigured_clusters()):
-            why = transfer_status_explanation.unconfigured_cluster_reason(cluster)
+            why = transfer_status_explanation.describe_unconfigured_cluster(cluster)
             _log.warning("event=dropped cluster=%s why=%r", cluster, why)
 
     def run_poller_round(self) -> None:

@@ -299,7 +299,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
             move, giving = self._ending.pop(key)
             error, transfer = giving.exception(), self._ledger.find_transfer(key)
-            if error and transfer and situation.home_task_row(transfer):
+            if error and transfer and situation.find_home_task_row(transfer):
                 _log.warning("event=queues_kept name=%s why=%r", move.name, str(error))
                 self._restore_queue_list(move, transfer.owner, move.stage, move.reason)
             else:

@@ -73,7 +73,7 @@ def test_an_unsupported_request_is_refused_by_name(request_: JobRequest, lacks: 
 
 def test_a_job_name_that_begins_with_a_dash_is_no_option() -> None:
     spec = JobSpec(transfer="-gb", request=JobRequest(), shell="--held")
-    argv = embedded_program_calls.submit_held_job_command(FOLDER, spec)
+    argv = embedded_program_calls.submit_held_job_argv(FOLDER, spec)
 
     assert {"--name=-gb", "--shell=--held", "--cwd="} <= set(argv)
 
@@ -81,4 +81,4 @@ def test_a_job_name_that_begins_with_a_dash_is_no_option() -> None:
 def test_a_job_is_submitted_with_its_granted_slots() -> None:
     spec = JobSpec(transfer="gb", request=JobRequest(), pe="smp", slots=4)
 
-    assert "--slots=4" in embedded_program_calls.submit_held_job_command(FOLDER, spec)
+    assert "--slots=4" in embedded_program_calls.submit_held_job_argv(FOLDER, spec)

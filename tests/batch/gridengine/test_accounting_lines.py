@@ -155,8 +155,8 @@ def test_accounting_search_reads_the_file_format_that_the_cell_has(tmp_path: Pat
     (common / name).write_text(f"{FORMS[form][0]}\n")
 
     for argv in (
-        client_commands.search_accounting_command(cell, [ACCOUNT]),
-        client_commands.search_rotated_accounting_command(cell, [ACCOUNT], 0),
+        client_commands.search_accounting_argv(cell, [ACCOUNT]),
+        client_commands.search_rotated_accounting_argv(cell, [ACCOUNT], 0),
     ):
         done = subprocess.run(argv, capture_output=True, check=False)
 

@@ -62,7 +62,7 @@ def read(data: bytes, *uncounted: int) -> ClusterSnapshot:
 
 
 def test_a_preemptible_task_requests_only_best_effort_queues(cell: GridEngineCellAccess) -> None:
-    words = client_commands.submit_held_job_command(cell, SPEC)
+    words = client_commands.submit_held_job_argv(cell, SPEC)
 
     assert "-hard -l gb_besteffort=true" in " ".join(words)
     assert "-q" not in words

@@ -19,7 +19,7 @@ YIELDING = SPEC.with_changes(request=JobRequest(types=("besteffort",), stays=Tru
 
 
 def submit(asked: JobRequest) -> tuple[str, ...]:
-    return client_commands.submit_held_job_command(CELL, SPEC.with_changes(request=asked))
+    return client_commands.submit_held_job_argv(CELL, SPEC.with_changes(request=asked))
 
 
 def test_a_plain_job_is_submitted_held_without_output_mail_and_rerun() -> None:
@@ -67,10 +67,10 @@ def test_each_part_of_a_request_becomes_qsub_options(asked: JobRequest, words: t
 )
 def test_a_job_is_submitted_with_its_shell_and_slots(spec: JobSpec, options: tuple[str, ...]) -> None:
     """A preemptible job in a cell without best-effort queues is kept out of transfer queues like an ordinary job."""
-    words = client_commands.submit_held_job_command(CELL, spec)
+    words = client_commands.submit_held_job_argv(CELL, spec)
 
     assert options in [words[at : at + len(options)] for at in range(len(words))]
-    assert "-pe" not in client_commands.submit_held_job_command(CELL, SPEC)
+    assert "-pe" not in client_commands.submit_held_job_argv(CELL, SPEC)
 
 
 @given(
@@ -95,12 +95,12 @@ def test_a_context_value_is_one_argument_whatever_its_characters(name: str, valu
 def test_options_that_cancel_verify_are_refused(words: tuple[str, ...]) -> None:
     """`-clear` cancels the preceding options, so that qsub would submit the job (qsub(1))."""
     with pytest.raises(ParseError, match=r"^-(clear|@): not allowed with -verify"):
-        client_commands.preview_submission_command(CELL, words)
+        client_commands.preview_submission_argv(CELL, words)
 
 
 def test_an_sge_qstat_file_hides_no_job() -> None:
     """Option `-s r` in an sge_qstat file would hide waiting jobs."""
-    assert client_commands.show_cell_status_command(CELL)[1:3] == ("-s", "a")
+    assert client_commands.show_cell_status_argv(CELL)[1:3] == ("-s", "a")
 
 
 def test_a_start_time_is_deferred_and_restored_in_utc() -> None:
@@ -108,9 +108,9 @@ def test_a_start_time_is_deferred_and_restored_in_utc() -> None:
     far += ("-ac", "gridbridge_job=7", "7")
     back = ("/b/qalter", "-a", "202601010000.00", "-dc", "gridbridge_start,gridbridge_job", "7")
 
-    assert client_commands.defer_restart_command(CELL, "7", "1767225600") == far
-    assert client_commands.restore_start_time_command(CELL, "7", 1767225600) == back
-    assert client_commands.restore_start_time_command(CELL, "7", 0)[2] == "197001020000.00"
+    assert client_commands.defer_restart_argv(CELL, "7", "1767225600") == far
+    assert client_commands.restore_start_time_argv(CELL, "7", 1767225600) == back
+    assert client_commands.restore_start_time_argv(CELL, "7", 0)[2] == "197001020000.00"
 
 
 def test_the_last_request_for_a_resource_name_or_shortcut_counts() -> None:
@@ -221,8 +221,8 @@ def test_a_refusal_reason_is_stored_as_one_context_value() -> None:
 def test_a_job_that_requests_home_can_be_pinned_and_unpinned(
     rest: tuple[tuple[str, str], ...], words: tuple[str, ...]
 ) -> None:
-    pinned = client_commands.pin_to_queue_command(CELL_AT_HOME, "7", "transfer-beta", "*", rest)
-    unpinned = client_commands.restore_queue_list_command(CELL_AT_HOME, "7", "*", HARD)
+    pinned = client_commands.pin_to_queue_argv(CELL_AT_HOME, "7", "transfer-beta", "*", rest)
+    unpinned = client_commands.restore_queue_list_argv(CELL_AT_HOME, "7", "*", HARD)
 
     assert pinned[-6:] == (*words, "-ac", "gridbridge_stays=1", "7")[-6:]
     assert unpinned == (

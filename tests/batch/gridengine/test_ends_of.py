@@ -169,7 +169,7 @@ def write_lines(file: Path, *accounts: str, days_old: float = 0) -> None:
 def accounts_found(common: Path, *accounts: str) -> tuple[int, list[str]]:
     root = str(common.parents[1])
     cell = GridEngineCellAccess(root=root, cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
-    argv = client_commands.search_accounting_command(cell, list(accounts))
+    argv = client_commands.search_accounting_argv(cell, list(accounts))
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return done.returncode, [line.split(":")[2] for line in done.stdout.splitlines() if ":" in line]
 

@@ -153,14 +153,14 @@ def test_only_resubmitted_jobs_of_an_ended_job_are_deleted(
 
 
 def test_resubmitted_jobs_are_queried_by_name_and_owner() -> None:
-    assert oar_commands.show_named_jobs_command(SERVER, "gb.alpha.12.0.1", "o'x", oar_commands.LIVE_COPY)[-1] == (
+    assert oar_commands.show_named_jobs_argv(SERVER, "gb.alpha.12.0.1", "o'x", oar_commands.LIVE_COPY)[-1] == (
         "job_name = 'gb.alpha.12.0.1' AND job_user = 'o''x' AND resubmit_job_id <> 0"
         " AND state NOT IN ('Terminated', 'Error')"
     )
 
 
 def test_live_tasks_of_several_arrays_are_one_query() -> None:
-    assert oar_commands.show_live_array_tasks_command(SERVER, "7", "12")[-1] == (
+    assert oar_commands.show_live_array_tasks_argv(SERVER, "7", "12")[-1] == (
         "array_id IN (7, 12) AND state NOT IN ('Terminated', 'Error')"
     )
 

@@ -29,7 +29,7 @@ class Frontend:
     def submit(self, says: str, script: bytes, size: int = -1, verb: str = "submit") -> tuple[int, str, list[str]]:
         self.tell(self.oarsub, says)
         count = str(len(script) if size < 0 else size)
-        argv = oar_commands.oar_frontend_script_command(self.server, verb, count, str(self.oarsub))
+        argv = oar_commands.oar_frontend_script_argv(self.server, verb, count, str(self.oarsub))
         done = subprocess.run(argv, input=script, env=self.env, capture_output=True, check=False)
         return done.returncode, done.stdout.decode(), self.scripts()
 
@@ -76,7 +76,7 @@ def test_a_truncated_script_is_not_submitted(frontend: Frontend) -> None:
 @pytest.mark.parametrize(("status", "left"), [(0, []), (6, []), (2, ["job.12"])])
 def test_a_deleted_jobs_script_is_removed_if_oardel_succeeded(frontend: Frontend, status: int, left: list[str]) -> None:
     frontend.submit("echo OAR_JOB_ID=12", b"exit 0\n")
-    argv = oar_commands.oar_frontend_script_command(frontend.server, "delete", "12", "/bin/sh", "-c", f"exit {status}")
+    argv = oar_commands.oar_frontend_script_argv(frontend.server, "delete", "12", "/bin/sh", "-c", f"exit {status}")
     done = subprocess.run(argv, env=frontend.env, check=False)
 
     assert (done.returncode, frontend.scripts()) == (status, left)
@@ -139,9 +139,7 @@ def test_a_deleted_task_is_marked_as_ended_if_oardel_succeeded(frontend: Fronten
     begun = frontend.home / ".gridbridge" / "array.12.begun"
     (begun / "2").mkdir(parents=True)
     words = ("delete_tasks", "12 2 3", "/bin/sh", "-c", f"exit {status}")
-    done = subprocess.run(
-        oar_commands.oar_frontend_script_command(frontend.server, *words), env=frontend.env, check=False
-    )
+    done = subprocess.run(oar_commands.oar_frontend_script_argv(frontend.server, *words), env=frontend.env, check=False)
 
     marks = ["2", "2.ended", "3", "3.ended"] if counted else ["2"]
     assert (done.returncode, sorted(path.name for path in begun.iterdir())) == (status, marks)

@@ -69,9 +69,7 @@ def submitted(tmp_path: Path, path: Path, home: str = "home") -> tuple[str, ...]
     server = OarServerAccess(timeout_s=5, binaries=str(tmp_path), ends=str(path))
     oarsub = (oar_commands.ENDED, "command")
     argv = list(
-        oar_commands.oar_frontend_script_command(
-            server, "submit", "0", "/bin/sh", "-c", PRETEND, *oarsub, ends=str(path)
-        )
+        oar_commands.oar_frontend_script_argv(server, "submit", "0", "/bin/sh", "-c", PRETEND, *oarsub, ends=str(path))
     )
     argv[2] = argv[2].replace('"$(getent passwd "$(id -u)" | cut -d: -f6)"', '"$HOME"')
     env = {"PATH": "/usr/bin:/bin", "HOME": str(place)}
@@ -101,7 +99,7 @@ def used(path: Path) -> dict[str, tuple[float, float]]:
     oarstat = path.parent.parent / "oarstat"
     oarstat.symlink_to("/bin/true")
     server = OarServerAccess(timeout_s=5, binaries=str(oarstat.parent), ends=str(path))
-    argv = oar_commands.show_job_end_and_usage_command(server, "12")
+    argv = oar_commands.show_job_end_and_usage_argv(server, "12")
     return parse_oar_job_end_and_usage(subprocess.run(argv, check=True, capture_output=True).stdout)[1]
 
 

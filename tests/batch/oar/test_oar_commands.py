@@ -33,7 +33,7 @@ def program(argv: Argv, name: str) -> Argv:
 
 
 def test_a_job_is_submitted_held_under_the_transfers_name() -> None:
-    argv = oar_commands.submit_held_job_command(SERVER, spec(request()), 1234)
+    argv = oar_commands.submit_held_job_argv(SERVER, spec(request()), 1234)
 
     assert argv[3:8] == ("sh", "submit", "1234", "/usr/bin/oarstat", "")
     assert program(argv, "oarsub") == (
@@ -93,12 +93,12 @@ def test_other_resources_become_quoted_sql_conditions(asked: JobRequest, expecte
     ],
 )
 def test_queue_project_and_each_type_are_options(asked: JobRequest, options: Argv) -> None:
-    assert oar_commands.oarsub_command(SERVER, spec(asked))[-5:-1] == options
+    assert oar_commands.oarsub_argv(SERVER, spec(asked))[-5:-1] == options
 
 
 def test_a_server_with_a_listener_gets_option_notify() -> None:
     listening = OarServerAccess(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
-    argv = oar_commands.submit_held_job_command(listening, spec(request()), 1234)
+    argv = oar_commands.submit_held_job_argv(listening, spec(request()), 1234)
 
     assert argv[7] == "/tmp/gridbridge.gb/ends"
     assert argv[-2] == "--notify=exec:.gridbridge/ended"
@@ -121,7 +121,7 @@ def test_a_request_that_could_inject_options_or_sql_is_refused(asked: JobRequest
 
 
 def test_each_oar_program_has_an_alarm_before_the_time_limit() -> None:
-    argv = oar_commands.show_job_command(SERVER, "12")
+    argv = oar_commands.show_job_argv(SERVER, "12")
 
     assert argv[:2] == ("/usr/bin/perl", "-e")
     assert argv[3:] == ("14", "/usr/bin/oarstat", "-f", "-J", "-j", "12")

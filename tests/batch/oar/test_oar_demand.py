@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
-from gridbridge.batch.oar.oar_demand_reader import encode_reachable_hosts, parse_oar_demand
+from gridbridge.batch.oar.oar_demand_reader import encode_reachable_hosts, parse_oar_cell
 from gridbridge.batch.oar.oar_output_parser import MAY_REST
 from gridbridge.batch.oar.oar_request_slot_parser import WAYS, OarNodeSlotCounts, oar_slot_distributions
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
@@ -173,7 +173,7 @@ def test_a_resource_shared_by_several_jobs_counts_once() -> None:
         shown(Job_Id=1, assigned_resources=[1, 2], queue="default", types=["container"]),
         shown(Job_Id=2, assigned_resources=[2], queue="default", types=["inner=1"]),
     ]
-    cell, _ = parse_oar_demand(document(TWO, *runs), QUEUE)
+    cell, _ = parse_oar_cell(document(TWO, *runs), QUEUE)
 
     assert [one.used for one in cell.instances if one.queue == QUEUE] == [2, 0]
 
@@ -198,7 +198,7 @@ def _fits(told: bytes) -> int:
 
 
 def _plan(told: bytes, standby: tuple[str, ...] = ()) -> BalancePlan:
-    cell, layout = parse_oar_demand(told, QUEUE)
+    cell, layout = parse_oar_cell(told, QUEUE)
     now = datetime(2026, 11, 28, tzinfo=UTC)
     situation = BalanceSituation(now=now, cell=cell, layout=layout, master="m", standby=standby)
     return plan_balance_by_demand(situation, BalanceSection(max_nodes=9), DemandPolicySection(), {})
@@ -211,7 +211,7 @@ def _waiting(wanted: str, **values: object) -> dict[str, object]:
 
 def test_a_node_with_a_dead_resource_has_only_its_living_slots() -> None:
     dead = resource(2, "n1", state="Dead")
-    cell, _ = parse_oar_demand(document([resource(1, "n1"), dead, resource(3, "n1")]), QUEUE)
+    cell, _ = parse_oar_cell(document([resource(1, "n1"), dead, resource(3, "n1")]), QUEUE)
 
     assert [(one.total, one.state.facts) for one in cell.instances if one.queue == QUEUE] == [(2, set())]
     assert cell.hosts[0].load == 0.0
@@ -274,7 +274,7 @@ def test_nodes_are_added_for_the_smallest_alternative_if_no_alternative_fits(
 
 def test_only_the_smallest_of_many_alternatives_are_kept() -> None:
     wanted = "".join(f'-l "/core={number},walltime=1:0:0" ' for number in range(1000, 0, -1))
-    cell, _ = parse_oar_demand(document(TWO, _waiting("", wanted_resources=wanted)), QUEUE)
+    cell, _ = parse_oar_cell(document(TWO, _waiting("", wanted_resources=wanted)), QUEUE)
 
     shape = cell.waiting[0].shape
     assert [shape.slots, *(other.slots for other in shape.others)] == list(range(1, WAYS + 1))
@@ -291,7 +291,7 @@ def test_two_jobs_that_fit_by_an_alternative_share_no_slot() -> None:
 def test_slots_of_ordinary_and_best_effort_jobs_are_counted_apart() -> None:
     run = shown(Job_Id=1, assigned_resources=[1], owner="alice", name="solve", startTime=86400)
     best = shown(Job_Id=2, assigned_resources=[2, 3], queue="besteffort")
-    cell, layout = parse_oar_demand(document(TWO, run, best), QUEUE)
+    cell, layout = parse_oar_cell(document(TWO, run, best), QUEUE)
 
     usual = {one.host: one for one in cell.instances if one.queue == QUEUE}
     assert (usual["n1"].running, usual["n1"].free_slots) == ((1,), 1)
@@ -303,7 +303,7 @@ def test_slots_of_ordinary_and_best_effort_jobs_are_counted_apart() -> None:
 
 
 def test_a_launching_job_uses_its_slots() -> None:
-    cell, _ = parse_oar_demand(document(TWO, shown(state="toLaunch", assigned_resources=[3])), QUEUE)
+    cell, _ = parse_oar_cell(document(TWO, shown(state="toLaunch", assigned_resources=[3])), QUEUE)
 
     assert [one.used for one in cell.instances if one.queue == QUEUE] == [0, 1]
 
@@ -315,7 +315,7 @@ def test_equal_jobs_are_one_group_and_held_jobs_cannot_start() -> None:
     held = shown(Job_Id=3, state="Hold", **usual)
     after = shown(Job_Id=4, state="Waiting", dependencies=[1], **usual)
     booked = shown(Job_Id=5, state="Waiting", reservation="Scheduled", **usual)
-    cell, layout = parse_oar_demand(document(TWO, *waits, held, after, booked), QUEUE)
+    cell, layout = parse_oar_cell(document(TWO, *waits, held, after, booked), QUEUE)
 
     rows = {one.jobs: one for one in cell.waiting}
     assert rows[1, 2].shape == TaskResourceRequests(slots=2, pe="each-1")
@@ -327,7 +327,7 @@ def test_equal_jobs_are_one_group_and_held_jobs_cannot_start() -> None:
 def test_campaign_tasks_are_one_group_apart_from_other_jobs() -> None:
     names = ("a", "gc.alpha.12.1", "campaign.12", "gc.alpha")
     jobs = [shown(Job_Id=n, name=name, state="Waiting") for n, name in enumerate(names, start=1)]
-    cell, _ = parse_oar_demand(document(TWO, *jobs), QUEUE)
+    cell, _ = parse_oar_cell(document(TWO, *jobs), QUEUE)
 
     told = [(one.jobs, one.is_campaign, one.uses_only_spare_slots) for one in cell.waiting]
     assert told == [((1, 4), False, False), ((2, 3), True, True)]
@@ -341,7 +341,7 @@ def test_an_advance_reservation_reserves_its_slots() -> None:
         reserved_resources={"3": {"network_address": "n2"}},
     )
     told = document(TWO, booked)
-    cell, _ = parse_oar_demand(told, QUEUE)
+    cell, _ = parse_oar_cell(told, QUEUE)
 
     assert [one.reserved for one in cell.instances if one.queue == QUEUE] == [0, 1]
     plain = told[: told.index(WHOLE) + len(WHOLE)]
@@ -368,7 +368,7 @@ def test_a_node_accepts_jobs_if_alive_and_not_drained(
     values: dict[str, object], up: tuple[str, ...], expected: set[str]
 ) -> None:
     """A halted node counts as alive if it accepts connections."""
-    cell, _ = parse_oar_demand(document([resource(1, "n1", **values)], up=up), QUEUE)
+    cell, _ = parse_oar_cell(document([resource(1, "n1", **values)], up=up), QUEUE)
 
     assert cell.instances[0].state.facts == expected
     assert (cell.hosts[0].load is None) == (QueueStartBlocker.UNREACHABLE in expected)
@@ -377,7 +377,7 @@ def test_a_node_accepts_jobs_if_alive_and_not_drained(
 @pytest.mark.parametrize("told", [b"", document([]), document(TWO)[:-3], b"{}"])
 def test_an_incomplete_oar_answer_is_no_idle_cluster(told: bytes) -> None:
     with pytest.raises(ParseError):
-        parse_oar_demand(told, QUEUE)
+        parse_oar_cell(told, QUEUE)
 
 
 def test_a_node_in_maintenance_has_no_tags() -> None:

@@ -25,7 +25,7 @@ from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempt
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState as ArrayState
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
+from gridbridge.model.campaigns.campaign_configuration_sections import LateSpeculationSection
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     ClusterCapacityForCampaigns,
@@ -286,7 +286,7 @@ def late_tasks(
     if waiting:
         del answers["beta"]
     arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.query_open_arrays())
-    return CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).find_long_running_attempts(
+    return CampaignStragglerFinder(site.campaigns, LateSpeculationSection()).find_long_running_attempts(
         [site.campaign], arrays, answers, group_attempts_by_task(site.copies.competing_attempts([1])), NOON + 2 * MINUTE
     )
 
@@ -334,7 +334,7 @@ def test_tasks_at_a_silent_cluster_count_as_running(site: Site) -> None:
 
 def test_paused_or_not_idempotent_campaigns_have_no_late_tasks(site: Site) -> None:
     one = site.campaign
-    look = CampaignStragglerFinder(site.campaigns, FinalizeSpeculationSection()).find_long_running_attempts
+    look = CampaignStragglerFinder(site.campaigns, LateSpeculationSection()).find_long_running_attempts
     plain = replace(one, jdl=replace(one.jdl, is_idempotent=False))
     paused = replace(one, state=CampaignState.PAUSED)
 

@@ -27,10 +27,7 @@ from gridbridge.model.campaigns.campaign import (
     WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
-from gridbridge.model.campaigns.campaign_configuration_sections import (
-    CampaignFailuresSection,
-    FinalizeSpeculationSection,
-)
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection, LateSpeculationSection
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignPrologueOrEpilogueStart,
     JobRatio,
@@ -248,7 +245,7 @@ def test_a_situation_has_the_contents_of_the_state_file(site: Site) -> None:
     record = CampaignSuccessAtCluster(campaign=1, cluster="beta", successes=9)
     EventAndSuccessRecordRows(database).store_events([event])
     EventAndSuccessRecordRows(database).store_success_records([record])
-    failures, finalize = CampaignFailuresSection(site_fault=7), FinalizeSpeculationSection(copies=1)
+    failures, finalize = CampaignFailuresSection(site_fault=7), LateSpeculationSection(copies=1)
     policy = made_policy(failures=failures, finalize=finalize)
 
     seen = CampaignSituationGatherer(policy, database, Clock()).gather_situation()

@@ -12,7 +12,7 @@ from gridbridge.decisions.campaigns.speculative_attempt_planning import (
     is_campaign_near_end,
     run_time_percentile_95_s,
 )
-from gridbridge.model.campaigns.campaign_configuration_sections import FinalizeSpeculationSection
+from gridbridge.model.campaigns.campaign_configuration_sections import LateSpeculationSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.speculative_attempts import RunningTaskAttempt, SpeculativeAttemptsAtCluster
 
@@ -33,7 +33,7 @@ def end(*tasks: RunningTaskAttempt, **known: Any) -> CampaignNearEnd:
         "free": {"gamma": 2, "delta": 9, "beta": 4},
         "durations_s": tuple(range(1, 101)),
         "made": {},
-        "limits": FinalizeSpeculationSection(),
+        "limits": LateSpeculationSection(),
     }
     return CampaignNearEnd(live=tasks, **usual | known)
 
@@ -70,10 +70,8 @@ def chosen(one: CampaignNearEnd) -> dict[str, tuple[int, ...]]:
             end(live(7, 300), live(7, 20, "gamma", 2), made={7: 1}), {}, id="no second copy beside a young copy"
         ),
         pytest.param(end(live(7, 300, "gamma", 3), made={7: 2}), {}, id="two copies are enough"),
-        pytest.param(end(live(7, 300), limits=FinalizeSpeculationSection(copies=0)), {}, id="copies disabled"),
-        pytest.param(
-            end(live(7, 300), limits=FinalizeSpeculationSection(least_s=400)), {}, id="below the least run time"
-        ),
+        pytest.param(end(live(7, 300), limits=LateSpeculationSection(copies=0)), {}, id="copies disabled"),
+        pytest.param(end(live(7, 300), limits=LateSpeculationSection(least_s=400)), {}, id="below the least run time"),
         pytest.param(end(live(7, 300), durations_s=(1, 2)), {}, id="few ended tasks"),
         pytest.param(end(live(7, 300), left=15), {}, id="as many unfinished tasks as slots"),
         pytest.param(end(live(7, 300), left=15, sent_s=3600), {"gamma": (7,)}, id="all tasks sent long ago"),
@@ -116,7 +114,7 @@ def test_the_95th_percentile_of_run_times_needs_three_ended_tasks(
 def test_a_campaign_is_near_its_end_with_few_unfinished_tasks_or_an_old_last_send(
     left: int, unsent: int, free: int, sent_s: float, expected: bool
 ) -> None:
-    assert is_campaign_near_end(left, unsent, free, sent_s, FinalizeSpeculationSection()) is expected
+    assert is_campaign_near_end(left, unsent, free, sent_s, LateSpeculationSection()) is expected
 
 
 @pytest.mark.parametrize(

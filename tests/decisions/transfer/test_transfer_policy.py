@@ -66,7 +66,7 @@ def a_transfer(**values: object) -> Transfer:
 
 
 def observed(transfer: Transfer, situation: TransferSituation) -> Transfer:
-    return update_transfer_from_snapshots(transfer, situation, situation.home_task_row(transfer))
+    return update_transfer_from_snapshots(transfer, situation, situation.find_home_task_row(transfer))
 
 
 def a_row(job: int, state: str, **values: object) -> ClusterJobListRow:

@@ -452,7 +452,7 @@ def test_transfers_to_an_unconfigured_cluster_wait_with_a_logged_reason(
 
     assert "event=dropped cluster=beta" in caplog.text
     [known] = machine.service.ledger.open_transfers()
-    assert known.reason == transfer_status_explanation.unconfigured_cluster_reason("beta")
+    assert known.reason == transfer_status_explanation.describe_unconfigured_cluster("beta")
     machine.send(RECORD.with_changes(wake="f1"), CLOSED.with_changes(wake="f1"))
     assert not machine.service.ledger.open
 

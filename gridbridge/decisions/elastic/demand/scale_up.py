@@ -84,7 +84,7 @@ class ChosenNewNodes:
 
 def plan_nodes_for_tasks_without_room(need: DemandTaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
     """Wake hosts, then plan new nodes of the best pools; return the number of tasks without a node."""
-    tasks -= _wake_standby_hosts(need, tasks, progress)
+    tasks -= _plan_host_wakes(need, tasks, progress)
 
     def rank(offer: NewNodesOfPoolOrStandbyHosts) -> tuple[object, ...]:
         return -offer.pool.priority, offer.slot_price, offer.pool.spot, _idle_slot_share(need, tasks, offer), offer.name
@@ -148,7 +148,7 @@ def _requirement_by_parallel_environment(
     return sorted(usable, key=lambda choice: -_count_task_pieces_fitting_blocks(choice, progress.blocks)) or [need]
 
 
-def _wake_standby_hosts(need: DemandTaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
+def _plan_host_wakes(need: DemandTaskRequirement, tasks: int, progress: ChosenNewNodes) -> int:
     """Plan to wake the fewest powered-off hosts that tasks need; return how many tasks fit."""
     asleep = _wakeable_standby_hosts_for_task(need, progress)
     if not asleep:

@@ -47,8 +47,8 @@ def _once_s(gamma: Gamma, question: tuple[str, ...]) -> float:
 def test_six_thousand_held_jobs_of_one_person_s_close_no_queue(gamma: Gamma) -> None:
     server = OarServerAccess(timeout_s=LIMIT_S)
     asked = (
-        oar_server_queries.oar_status_query_command(server, (), ()),
-        oar_server_queries.oar_demand_query_command(server),
+        oar_server_queries.oar_status_query_argv(server, (), ()),
+        oar_server_queries.oar_demand_query_argv(server),
     )
     before = [took_s(gamma, each) for each in asked]
     gamma.grid.sh(FAR, f"oarsub --hold --array {HELD} -n gb.alpha.1.0.1 'sleep 1'", user=BOB)
