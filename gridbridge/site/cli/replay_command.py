@@ -32,7 +32,7 @@ PROGRAMS: Mapping[str, ProgramDecisionReplay] = {
             poller_decision_journal.summarize_transfer_actions,
         ),
         ProgramDecisionReplay(poller_decision_journal.RECALL_PROGRAM, poller_decision_journal.replay_recalls),
-        ProgramDecisionReplay(poller_decision_journal.REFUSAL_PROGRAM, poller_decision_journal.repeat_message_decision),
+        ProgramDecisionReplay(poller_decision_journal.REFUSAL_PROGRAM, poller_decision_journal.replay_message_decision),
         ProgramDecisionReplay(campaign_runner.RUNNER_PROGRAM, campaign_runner.replay_campaign_cycle_decision),
         ProgramDecisionReplay(task_deletion_cycle.NIKITA_PROGRAM, task_deletion_cycle.replay_nikita_deletions),
         ProgramDecisionReplay(balance_journal.PROGRAM, balance_journal.replay_balancer_round_decision),

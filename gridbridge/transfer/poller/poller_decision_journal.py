@@ -166,7 +166,7 @@ class RefusedStarterMessageJournal:
         )
 
 
-def repeat_message_decision(row: Mapping[str, Any]) -> list[str]:
+def replay_message_decision(row: Mapping[str, Any]) -> list[str]:
     """Repeat the decision about a stored message; return the result as a sentence."""
     verdict = accept_or_reject_message(model_value_from_json(row["received"], ReceivedStarterMessage))
     if isinstance(verdict, transfers_and_actions.RejectedStarterMessage):

@@ -128,7 +128,7 @@ def test_a_refused_message_is_journalled_and_replays_to_the_same_refusal(service
     (kept,) = DecisionJournal(service.resources.database).last_decisions(9)
     assert kept.program == poller_decision_journal.REFUSAL_PROGRAM
     assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
-    assert poller_decision_journal.repeat_message_decision(kept.inputs) == kept.inputs["actions"]
+    assert poller_decision_journal.replay_message_decision(kept.inputs) == kept.inputs["actions"]
 
 
 @pytest.mark.parametrize(

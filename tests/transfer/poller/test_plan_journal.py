@@ -262,7 +262,7 @@ def test_a_journalled_refusal_replays_to_the_same_refusal(
 
     (kept,) = DecisionJournal(database).last_decisions(9)
     assert (kept.program, kept.inputs["actions"]) == (refusals.REFUSAL_PROGRAM, [told])
-    assert refusals.repeat_message_decision(kept.inputs) == [told]
+    assert refusals.replay_message_decision(kept.inputs) == [told]
 
 
 def test_the_replay_of_a_refusal_reports_that_the_message_is_acceptable_by_now(database: StateFile) -> None:
@@ -276,7 +276,7 @@ def test_the_replay_of_a_refusal_reports_that_the_message_is_acceptable_by_now(d
 
     (kept,) = DecisionJournal(database).last_decisions(9)
     known = model_value_to_json(replace(early, known=a_transfer()))
-    assert refusals.repeat_message_decision({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
+    assert refusals.replay_message_decision({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
 
 
 def test_journalled_refusals_per_person_and_hour_are_limited(database: StateFile) -> None:
