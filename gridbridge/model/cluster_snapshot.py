@@ -63,7 +63,7 @@ class QueueInstanceStatus:
     state: QueueInstanceState = OPEN
     takes_batch: bool = True
     sends_away: bool = False  # whether the queue sends its jobs to another cluster
-    says_stay: bool = False  # whether the queue offers remote=FALSE: it sends no job away
+    says_stay: bool = False  # whether the queue sends no job away (remote=FALSE)
     is_besteffort: bool = False
     slots_yielding: int = 0  # used slots that preemptible jobs would yield to ordinary jobs
 

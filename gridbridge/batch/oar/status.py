@@ -71,7 +71,8 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot with the jobs in `job_ids`, and the query's duration in seconds.
 
-    It includes never released jobs with a transfer's name. At most MOST_LINES waiting jobs are counted.
+    The snapshot also has jobs with a transfer's name that were never released. At most MOST_LINES waiting jobs are
+    counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _run_oar_query_for_output(server, oar_server_queries.oar_status_query_argv(server, job_ids, uncounted))

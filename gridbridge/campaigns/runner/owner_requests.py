@@ -51,7 +51,7 @@ TRUSTING = {
 }
 ROOT = 0
 TAKEN_UP_AT_ONCE = 20  # a request reopens at most this many ended campaigns, because each needs a call of root's helper
-AT_ONCE = 200  # at most this many campaigns or events in a transaction, which then takes 1/6 s
+AT_ONCE = 200  # at most this many campaigns or events in a transaction; 200 take 1/6 s
 AGAIN_S = 10.0  # time limit of retries in a cycle: retries of a million tasks take minutes
 
 _log = logging.getLogger(__name__)
@@ -124,9 +124,10 @@ class CampaignOwnerRequestHandler:
         self._until_s = self._clock.steady_s() + AGAIN_S
 
     def execute_request(self, request: CampaignOwnerRequest) -> Mapping[int, CampaignOwnerRequestReply]:
-        """Execute a request for each campaign or event, up to 200 in one transaction.
+        """Execute a request for its campaigns or events, at most 200 of these in one transaction.
 
-        A purge is slow and final, so each is separate. A retry request is executed again after a kill.
+        A purge is slow and final, so each campaign's purge has its own transaction. A retry request is executed again
+        after a kill.
         """
         act = self._execute_request_for_event if request.verb in OF_EVENTS else self._execute_request_for_campaign
         is_retry = request.verb is CampaignOwnerRequestVerb.RESUBMIT

@@ -222,7 +222,7 @@ class RootLedgerOfSubmittedTasks:
         return self._jobs.get(str(array), "")
 
     def record_array(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
-        """Record an array before its submission; a second record means a possible second submission.
+        """Record an array before its submission; an array recorded twice may have been submitted twice.
 
         Raises ArrayTasksAlreadyInLedger, SpeculativeCopyRefusal or CampaignEndInRootLedger.
         """

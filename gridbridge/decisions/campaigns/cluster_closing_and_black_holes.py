@@ -151,7 +151,7 @@ def may_retry_array_submission(
     return array.state is not ArraySubmissionState.INTENDED or not any(pauses)
 
 
-MIN_SUCCESSES = 5  # a cluster counts as a black hole only after this many successes of a campaign
+MIN_SUCCESSES = 5  # before this many successes of the campaign no cluster counts as a black hole
 MIN_SUCCESSES_ELSEWHERE = 3  # a comparison needs this many successes at the campaign's other clusters together
 MAX_SHARE_OF_MEDIAN = 0.1  # a black hole's median run time is below this share of the median at other clusters
 MAX_BLACK_HOLE_S = 5.0
@@ -186,7 +186,7 @@ def _is_black_hole(record: CampaignSuccessAtCluster, of_campaign: Iterable[Campa
 
 
 def count_starved_tasks_by_cluster(situation: CampaignCycleSituation) -> Mapping[CampaignCluster, int]:
-    """Count the tasks that waited in vain at each cluster where no task of the campaign runs."""
+    """For each cluster where no task of the campaign runs, count the tasks that waited there in vain."""
     running = {view.campaign_and_cluster for view in situation.there if view.listed > view.waiting}
     waited = {(record.campaign, record.cluster): record.wiped_in_row for record in situation.records}
     return {pair: tasks for pair, tasks in waited.items() if tasks and pair not in running}

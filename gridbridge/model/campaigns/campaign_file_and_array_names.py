@@ -1,7 +1,7 @@
 """Names of campaign files and arrays, and how a line of task parameters is split into words.
 
-A held array has the job name `gc.<site>.<campaign>.<array>`; a released array keeps it as account (`qsub -A`).
-Keep imports few: programs that start often load this module.
+A held array has the job name `gc.<site>.<campaign>.<array>`; a released array keeps this name as its account
+string (`qsub -A`). Keep imports few, because hot programs load this module.
 """
 
 from gridbridge.errors import ParseError

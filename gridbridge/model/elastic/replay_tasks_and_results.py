@@ -8,7 +8,7 @@ from gridbridge.model.elastic.balancer_config_sections import BalanceSection, De
 
 
 class ComparedReplayRules(StrEnum):
-    """The rules that replays of recorded tasks compare: when nodes are added and removed."""
+    """Rules for adding and removing nodes, which are compared by replaying recorded tasks."""
 
     DEMAND = "demand"
     STARCLUSTER = "starcluster"

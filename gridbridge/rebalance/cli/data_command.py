@@ -45,9 +45,9 @@ def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, r
     """Record a file or a folder as a dataset, and make its replicas.
 
     The replicas go to the clusters with the most free space, to different clusters if possible. The command lists
-    missing replicas with the reasons. `replicate` makes missing replicas later, as do the service's rounds, which
-    ignore datasets of other --records. If no round makes the replicas of a dataset with --later, a line on standard
-    error warns. Exit status: 0 done, also with --later; 1 fewer replicas than wanted; 2 an error.
+    missing replicas with the reasons. `replicate` and the service's rounds make missing replicas later; the rounds
+    ignore datasets that were recorded with another --records. With --later, the command warns on standard error if
+    no round will make the replicas. Exit status: 0 done, also with --later; 1 fewer replicas than wanted; 2 an error.
 
     \b
     Example:
