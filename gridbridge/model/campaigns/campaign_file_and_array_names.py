@@ -7,15 +7,17 @@ string (`qsub -A`). Keep imports few, because hot programs load this module.
 from gridbridge.errors import ParseError
 from gridbridge.model.transfer_name import is_valid_cluster_name
 
-TYPE_CHECKING = False  # importing the module typing would be slow
-if TYPE_CHECKING:
-    from re import Pattern
-
 PREFIX = "gc"
 RELEASED = "campaign"
 ADDS_TO = "adds_to"  # JSON key in a campaign file: number of the campaign to which the file adds tasks
 UNIQUE = "token"  # JSON key in a campaign file: a random word that makes each file unique
 SPECIAL = frozenset("'\"\\")  # quoting characters of sh
+# Patterns of lines with quoting characters, as shlex.split reads such lines; shlex itself takes 3 to 10 times as long.
+# Module re, which few campaigns need, is slow to import; re keeps the compiled patterns.
+QUOTED_WORD = r"""(?s:[^ \t\r\n'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+"""
+CLOSED_LINE = rf"[ \t\r\n]*(?:{QUOTED_WORD}(?:[ \t\r\n]+|\Z))*\Z"
+WORD_PART = r"""(?s:\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)"|([^'"\\]+))"""  # \x, '...', "..." or plain text
+ESCAPED_IN_QUOTES = r"""\\(["\\])"""
 BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")  # sh splits words only at blanks, tabs and line ends
 
 
@@ -73,11 +75,17 @@ def split_task_parameters(line: str) -> tuple[str, ...]:
         return tuple(word for word in line.translate(BLANKS).split(" ") if word)
     if not has_closed_quotes(line):
         return tuple(line.split())
-    return tuple(map(_word_without_quotes, QuotedWordPatterns.load().word.findall(line)))
+    import re
+
+    return tuple(map(_word_without_quotes, re.findall(QUOTED_WORD, line)))
 
 
 def has_closed_quotes(line: str) -> bool:
-    return SPECIAL.isdisjoint(line) or QuotedWordPatterns.load().line.match(line) is not None
+    if SPECIAL.isdisjoint(line):
+        return True
+    import re
+
+    return re.match(CLOSED_LINE, line) is not None
 
 
 def first_task_parameter(line: str) -> tuple[str, int]:
@@ -85,43 +93,20 @@ def first_task_parameter(line: str) -> tuple[str, int]:
     if SPECIAL.isdisjoint(line):
         first = line.translate(BLANKS).partition(" ")[0]
         return first, len(first)
-    if has_closed_quotes(line) and (word := QuotedWordPatterns.load().word.search(line)):
+    import re
+
+    if has_closed_quotes(line) and (word := re.search(QUOTED_WORD, line)):
         return _word_without_quotes(word[0]), word.end()
     first = line.split()[0]
     return first, line.index(first) + len(first)
 
 
-class QuotedWordPatterns:
-    """Patterns of words with sh's quoting characters, compiled at their first use: most campaigns use no quotes.
-
-    The patterns agree with shlex.split, which takes 30 times as long.
-    """
-
-    word: "Pattern[str]"  # a word with its quoting characters
-    line: "Pattern[str]"  # a line without an unclosed quotation mark or a last backslash
-    part: "Pattern[str]"  # a part of a word: an escaped character, '...', "..." or plain text
-    escape: "Pattern[str]"  # a backslash that escapes a character within "..."
-    _loaded: "QuotedWordPatterns | None" = None
-
-    @classmethod
-    def load(cls) -> "QuotedWordPatterns":
-        if cls._loaded is None:
-            import re
-
-            cls._loaded = patterns = cls()
-            word = r"""(?:[^ \t\r\n'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+"""
-            patterns.word = re.compile(word, re.DOTALL)
-            patterns.line = re.compile(rf"[ \t\r\n]*(?:{word}(?:[ \t\r\n]+|\Z))*\Z", re.DOTALL)
-            patterns.part = re.compile(r"""\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)"|([^'"\\]+)""", re.DOTALL)
-            patterns.escape = re.compile(r"""\\(["\\])""")
-        return cls._loaded
-
-
 def _word_without_quotes(word: str) -> str:
     if SPECIAL.isdisjoint(word):
         return word
-    patterns = QuotedWordPatterns.load()
-    parts = patterns.part.findall(word)
+    import re
+
     return "".join(
-        escaped or single or patterns.escape.sub(r"\1", double) or plain for escaped, single, double, plain in parts
+        escaped or single or re.sub(ESCAPED_IN_QUOTES, r"\1", double) or plain
+        for escaped, single, double, plain in re.findall(WORD_PART, word)
     )
