@@ -38,7 +38,7 @@ class NewMachineBootstrap:
             self._run_bootstrap_step(node, {step: TEXTS[step](self, node, hosts) for step in steps if step != START})
 
     def start_execution_daemon(self, node: MachineToJoinCell) -> None:
-        """Start the execution daemon if the site configures this step; raises the errors of `prepare`."""
+        """Start the execution daemon if the site configures this step; raises the errors of `run_bootstrap_steps`."""
         if START in self.settings.steps.split():
             self._run_bootstrap_step(node, {START: ""})
 

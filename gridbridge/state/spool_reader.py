@@ -208,7 +208,7 @@ class ResumableFolderScan:
 
     @property
     def is_folder_scan_unfinished(self) -> bool:
-        """Whether the next call of `next_portion` continues the present pass over the folder."""
+        """Whether the next call of `list_next_folder_portion` continues the present pass over the folder."""
         return self._entries is not None
 
     def list_next_folder_portion(self, folder: str) -> list[os.DirEntry[str]]:

@@ -85,7 +85,9 @@ def test_a_resubmitted_array_is_also_looked_up_by_name(asked: Ask, ledger: Ledge
 @pytest.mark.parametrize("answer", ["101=1:2:1", "100=8:9:1 101=7:3000000000:2,2:3:1"])
 def test_no_attempt_is_sent_while_an_earlier_attempt_is_listed(asked: Ask, ledger: Ledger, answer: str) -> None:
     asked(answer)
-    with pytest.raises(OwnerRequestNotYetPossible, match="earlier attempt of a task is still at gamma, in array 101"):
+    with pytest.raises(
+        OwnerRequestNotYetPossible, match="an earlier attempt of a task is still at gamma, in array 101"
+    ):
         require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)
 
 

@@ -188,7 +188,7 @@ def test_a_workload_without_tasks_is_a_one_line_error(
         (("--accounting", str(SWF), "--load", "0.5"), "--load needs --synthetic"),
         (("--synthetic", "y", "--from", "2026-11-01"), "--from needs --accounting"),
         (("--synthetic", "y", "--to", "2026-11-01"), "--to needs --accounting"),
-        (("--accounting", "x", "--synthetic", "y"), "expected one workload"),
+        (("--accounting", "x", "--synthetic", "y"), "expected one workload, --accounting FILE or --synthetic SEED"),
         (("--synthetic", "y", "--policy", "none"), "'none' is not one of"),
         (("--synthetic", "y", "--min-nodes", "9", "--max-nodes", "3"), "--min-nodes 9 is more"),
         (("--synthetic", "y", "--slots", "0"), "--slots"),

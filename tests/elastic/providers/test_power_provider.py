@@ -181,7 +181,8 @@ def test_a_host_is_woken_by_a_network_packet() -> None:
     assert b"\xff" * 6 + 16 * b"\x52\x54\x00\x12\x34\x56" == packet
     assert {"n1": ProviderMachineState.UNKNOWN} == states(provider)
     with pytest.raises(
-        ProviderPermanentFailure, match="a network packet can only wake; expected a key `program` in the provider"
+        ProviderPermanentFailure,
+        match="a network packet can only wake; expected a key `program` in the provider's section",
     ):
         provider.power_off_host(named("n1"))
 
@@ -207,5 +208,5 @@ def test_a_host_of_another_provider_is_refused() -> None:
 
 
 def test_a_host_without_a_provider_is_refused() -> None:
-    with pytest.raises(ProviderPermanentFailure, match=r"^host n9: no power provider.*\[power.n9\]"):
+    with pytest.raises(ProviderPermanentFailure, match=r"^host n9: no power provider; expected a section \[power.n9\]"):
         provider_of("", "n9")

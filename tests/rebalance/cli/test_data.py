@@ -186,7 +186,10 @@ def test_add_later_warns_if_the_service_will_not_make_the_replicas(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("add", "../x", "ref.fa"), "'../x': invalid name of a dataset; expected at most 100 letters, digits, _ . +"),
+        (
+            ("add", "../x", "ref.fa"),
+            "'../x': invalid name of a dataset; expected at most 100 letters, digits, _ . + and -",
+        ),
         (("add", "x", "/nowhere"), "/nowhere: No such file or directory; expected a readable file"),
         (("add", "x", "/dev/null"), "/dev/null: neither a file nor a folder; expected a readable"),
         (("add", "x", "/x", "--replicas", "0"), "0 replicas; expected 1 to 100"),
@@ -196,7 +199,7 @@ def test_add_later_warns_if_the_service_will_not_make_the_replicas(
         (("replicate", "x", "--to", "y"), "y: no storage area; expected one or two"),
         (("drop", "x\n"), r"'x\n': invalid name of a dataset"),
         (("drain", "y"), "y: no storage area; expected one or two"),
-        (("list",), "/records: no such folder; `gridbridge data add --records` makes"),
+        (("list",), "/records: no such folder; `gridbridge data add --records` makes a folder"),
     ],
 )
 def test_invalid_input_ends_with_2_and_one_line_of_error(shell: Shell, words: tuple[str, ...], told: str) -> None:

@@ -53,7 +53,7 @@ def came(grid: Grid, submitting: None) -> Came:
     empty = ("-b", "y", "-o", "/dev/null", "-j", "y", "true")
     at_beta = grid.submit(*empty, cluster="beta")
     while grid.submit(*empty) == at_beta:
-        """The next job numbers of alpha and beta must differ."""
+        pass  # until the next job numbers of alpha and beta differ
     job = grid.transfer("-N", "own", *QUIET, script=SCRIPT)
     record = grid.accounting(job)
     grid.until(lambda: len(lines(grid, "own.ran")) > 1, "the next one to run", 30)
