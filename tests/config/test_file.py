@@ -8,14 +8,8 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError
+from tests.config.refusals import HOME
 
-GOOD = """\
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 6444
-execd_port = 6445
-"""
 COPY = "copy of /opt/gridbridge/conf/gridbridge.toml"
 
 
@@ -28,7 +22,7 @@ def problems_of(path: Path) -> list[str]:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     good = tmp_path / "grid.toml"
-    good.write_text(GOOD)
+    good.write_text(HOME)
     good.chmod(0o644)
     return good
 

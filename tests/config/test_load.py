@@ -1,20 +1,16 @@
 """A configuration is accepted as a whole, or refused with all of its problems."""
 
-from pathlib import Path
-
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.errors import ConfigError
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
+from tests.config.refusals import HOME, PORTS, SITE, problems_of
 
-SITE = '[site]\ncluster = "alpha"\n'
-PORTS = "qmaster_port = 6444\nexecd_port = 6445\n"
 CLUSTERS = f"[cluster.alpha]\n{PORTS}[cluster.beta]\n{PORTS}"
 QUEUE = '[queue.transfer-beta]\ncluster = "beta"\npending_limit = 2\nslots = 10\n'
-GOOD = SITE + CLUSTERS + QUEUE
+GOOD = f"{HOME}[cluster.beta]\n{PORTS}{QUEUE}"
 
 KEYS_OF_THE_SITE = (
     "the keys are cluster, service_account, state, min_uid, transfer_host, keep_decisions_h, queue_order, log_level"
@@ -39,21 +35,12 @@ NO_HOME = "a transfer queue needs a Grid Engine home, and"
 A_PORT = "a whole number, 1 to 65535"
 
 
-def problems_of(path: Path) -> list[str]:
-    with pytest.raises(ConfigError) as refusal:
-        configuration_file.load_configuration(str(path))
-    return [problem.replace(str(path), "FILE") for problem in refusal.value.problems]
+def parsed(text: str) -> Policy:
+    return configuration_file.parse_configuration("FILE", text.encode())
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "gridbridge.toml"
-
-
-def test_missing_keys_have_their_defaults(path: Path) -> None:
-    path.write_text(GOOD)
-
-    assert configuration_file.load_configuration(str(path)) == Policy(
+def test_missing_keys_have_their_defaults() -> None:
+    assert parsed(GOOD) == Policy(
         site=SiteSection(cluster="alpha"),
         clusters={
             "alpha": ClusterSection(qmaster_port=6444, execd_port=6445),
@@ -66,18 +53,16 @@ def test_missing_keys_have_their_defaults(path: Path) -> None:
 
 @pytest.mark.parametrize(("home", "kind"), [('[cluster.alpha]\nkind = "oar"\n', ClusterKind.OAR), ("", None)])
 def test_a_site_without_queues_may_have_a_home_of_oar_or_none(home: str, kind: ClusterKind | None) -> None:
-    policy = configuration_file.parse_configuration("FILE", f"{SITE}{home}[cluster.beta]\n{PORTS}".encode())
+    policy = parsed(f"{SITE}{home}[cluster.beta]\n{PORTS}")
 
     assert (policy.home_cluster_section.kind if policy.home_cluster_section else None) == kind
     assert policy.why_no_transfer_queues
     assert not policy.is_single_user_site
 
 
-def test_given_keys_replace_defaults(path: Path) -> None:
+def test_given_keys_replace_defaults() -> None:
     beta = 'kind = "gridengine"\ncell = "b"\npush = "qevent"\nspool_shared = true\n'
-    path.write_text(GOOD.replace(QUEUE, beta + QUEUE) + "[poller]\nlost_polls = 3\n")
-
-    policy = configuration_file.load_configuration(str(path))
+    policy = parsed(GOOD.replace(QUEUE, beta + QUEUE) + "[poller]\nlost_polls = 3\n")
 
     assert policy.poller == PollerSection(lost_polls=3)
     assert policy.clusters["beta"] == ClusterSection(
@@ -92,19 +77,15 @@ def test_given_keys_replace_defaults(path: Path) -> None:
     )
 
 
-def test_remote_account_names_are_read_from_users(path: Path) -> None:
+def test_remote_account_names_are_read_from_users() -> None:
     by_ssh = 'ssh = "far:2222"\n[cluster.beta.users]\nalice = "al"\n'
-    path.write_text(GOOD.replace(QUEUE, by_ssh + QUEUE))
-
-    beta = configuration_file.load_configuration(str(path)).clusters["beta"]
+    beta = parsed(GOOD.replace(QUEUE, by_ssh + QUEUE)).clusters["beta"]
 
     assert (beta.ssh, beta.users) == ("far:2222", {"alice": "al"})
 
 
-def test_a_whole_number_is_accepted_for_a_float_key(path: Path) -> None:
-    path.write_text(GOOD + "[poller]\ninterval_s = 6\n")
-
-    interval_s = configuration_file.load_configuration(str(path)).poller.interval_s
+def test_a_whole_number_is_accepted_for_a_float_key() -> None:
+    interval_s = parsed(GOOD + "[poller]\ninterval_s = 6\n").poller.interval_s
 
     assert (float, 6.0) == (type(interval_s), interval_s)
 
@@ -155,10 +136,8 @@ def with_keys(section: str, keys: str) -> str:
         ),
     ],
 )
-def test_a_wrong_value_is_reported_with_its_section_and_key(path: Path, section: str, keys: str, problem: str) -> None:
-    path.write_text(with_keys(section, keys))
-
-    assert problems_of(path) == [f"FILE: [{section}] {keys.splitlines()[-1]}: {problem}"]
+def test_a_wrong_value_is_reported_with_its_section_and_key(section: str, keys: str, problem: str) -> None:
+    assert problems_of(with_keys(section, keys)) == [f"[{section}] {keys.splitlines()[-1]}: {problem}"]
 
 
 @pytest.mark.parametrize(
@@ -267,10 +246,8 @@ def test_a_wrong_value_is_reported_with_its_section_and_key(path: Path, section:
         ),
     ],
 )
-def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, problem: str) -> None:
-    path.write_text(content)
-
-    assert problems_of(path) == [f"FILE: {problem}"]
+def test_a_single_problem_has_a_line_with_its_remedy(content: str, problem: str) -> None:
+    assert problems_of(content) == [problem]
 
 
 @pytest.mark.parametrize(
@@ -519,16 +496,14 @@ def test_a_single_problem_has_a_line_with_its_remedy(path: Path, content: str, p
         ),
     ],
 )
-def test_several_problems_are_reported_at_once(path: Path, content: str, expected: list[str]) -> None:
-    path.write_text(content)
-
-    assert [f"FILE: {problem}" for problem in expected] == problems_of(path)
+def test_several_problems_are_reported_at_once(content: str, expected: list[str]) -> None:
+    assert problems_of(content) == expected
 
 
-def test_a_key_in_the_wrong_section_is_reported_with_its_section(path: Path) -> None:
-    path.write_text(f"{GOOD}[balance]\nbilling_s = 3600\n[demand]\nslots = 4\nzzz = 1\n")
+def test_a_key_in_the_wrong_section_is_reported_with_its_section() -> None:
+    problems = problems_of(f"{GOOD}[balance]\nbilling_s = 3600\n[demand]\nslots = 4\nzzz = 1\n")
 
-    assert [one for one in problems_of(path) if "this is a key of" in one] == [
-        "FILE: [balance] billing_s: this is a key of [demand]",
-        "FILE: [demand] slots: this is a key of [queue.NAME] and [pool.NAME]",
+    assert [problem for problem in problems if "this is a key of" in problem] == [
+        "[balance] billing_s: this is a key of [demand]",
+        "[demand] slots: this is a key of [queue.NAME] and [pool.NAME]",
     ]

@@ -16,6 +16,7 @@ from gridbridge.model.site import site_section as site_sections
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import transfer_config_sections
 from tests.config.policy_text import format_section
+from tests.config.refusals import HOME, problems_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,5 @@ def test_a_section_is_read_and_formatted() -> None:
 
 def test_a_registered_capability_checks_its_sections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configuration_file, "CAPABILITIES", (*configuration_file.CAPABILITIES, Squeezing()))
-    good = '[site]\ncluster = "a"\n[cluster.a]\nqmaster_port = 1\nexecd_port = 2\n'
 
-    with pytest.raises(configuration_file.ConfigError, match="unlucky"):
-        configuration_file.parse_configuration("FILE", f"{good}[squeeze]\nmargin = 7\n".encode())
+    assert "[squeeze] margin = 7: unlucky; another number" in problems_of(f"{HOME}[squeeze]\nmargin = 7\n")

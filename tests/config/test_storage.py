@@ -3,25 +3,14 @@
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.errors import ConfigError
 from gridbridge.model.config_key_descriptions import ABSOLUTE_PATH, CLUSTER_NAME, OBJECT_NAME
+from tests.config.refusals import HOME, problems_of
 
-SITE = """\
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 1
-execd_port = 2
-[storage.disk]
-cluster = "alpha"
-path = "/disk"
-"""
+DISK = f'{HOME}[storage.disk]\ncluster = "alpha"\npath = "/disk"\n'
 
 
 def test_a_storage_area_needs_a_cluster_and_a_path() -> None:
-    (name,) = configuration_file.parse_configuration("f", SITE.encode()).storage
-
-    assert "disk" == name
+    assert [*configuration_file.parse_configuration("FILE", DISK.encode()).storage] == ["disk"]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +39,4 @@ def test_a_storage_area_needs_a_cluster_and_a_path() -> None:
     ],
 )
 def test_a_wrong_storage_area_is_refused_with_the_expected_value(section: str, keys: str, problem: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        configuration_file.parse_configuration("f", f"{SITE}[storage.{section}]\n{keys}\n".encode())
-
-    assert (f"f: [storage.{section}]{problem}",) == refused.value.problems
+    assert problems_of(f"{DISK}[storage.{section}]\n{keys}\n") == [f"[storage.{section}]{problem}"]
