@@ -35,6 +35,7 @@ from gridbridge.model.site_configuration import Policy
 CONF = Path(__file__).parents[3] / "conf"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KEY = f"{BALANCE_HOME}/key"
+PUBLISHED = f"{BALANCE_HOME}/published"
 UID = 990
 
 
@@ -43,29 +44,31 @@ def path(mode: int, owner: int = UID, *, is_folder: bool = False) -> PathFacts:
     return PathFacts(owner=owner, owner_name=name, mode=mode, is_folder=is_folder)
 
 
+CELL = BalancerCellFacts(
+    name="alpha",
+    master="alpha-master",
+    managers=("root", BALANCE_ACCOUNT),
+    admin_hosts=("alpha-master",),
+    queues=frozenset({"all.q"}),
+    host_groups=frozenset({"@allhosts"}),
+)
+LAST = LastPublishedBalancerRound(at=NOW - timedelta(seconds=40), is_acting=True, sentence="nothing is done")
 RIGHT = BalancerFacts(
     host="alpha-master",
     uid=UID,
     paths={
         BALANCE_HOME: path(0o711, is_folder=True),
-        f"{BALANCE_HOME}/published": path(0o755, is_folder=True),
+        PUBLISHED: path(0o755, is_folder=True),
         BALANCE_SUDOERS: path(0o440, owner=0),
         BALANCE_CRON: path(0o644, owner=0),
         KEY: path(0o600),
     },
     sudoers=f"{SUDOERS_LINE}\n",
     cron=f"{CRON_LINE}\n",
-    cell=BalancerCellFacts(
-        name="alpha",
-        master="alpha-master",
-        managers=("root", BALANCE_ACCOUNT),
-        admin_hosts=("alpha-master",),
-        queues=frozenset({"all.q"}),
-        host_groups=frozenset({"@allhosts"}),
-    ),
+    cell=CELL,
     may_be_root=True,
     service_may_too=False,
-    last=LastPublishedBalancerRound(at=NOW - timedelta(seconds=40), is_acting=True, sentence="nothing is done"),
+    last=LAST,
 )
 POLICY = Policy(
     site=SiteSection(cluster="alpha"),
@@ -82,17 +85,24 @@ def findings(facts: BalancerFacts, policy: Policy = POLICY) -> list[CheckFinding
 
 
 def wrong(facts: BalancerFacts, policy: Policy = POLICY) -> dict[str, list[str]]:
-    broken = (one for one in findings(facts, policy) if one.state == FindingSeverity.BROKEN)
-    return {one.item: [edit.value or edit.verb for edit in one.mend] for one in broken}
+    broken = (finding for finding in findings(facts, policy) if finding.state == FindingSeverity.BROKEN)
+    return {finding.item: [edit.value or edit.verb for edit in finding.mend] for finding in broken}
 
 
 def without(name: str) -> BalancerFacts:
-    paths = {one: found for one, found in RIGHT.paths.items() if one != name}
-    return replace(RIGHT, paths=paths)
+    return replace(RIGHT, paths={path: facts for path, facts in RIGHT.paths.items() if path != name})
 
 
-def test_a_complete_balancer_setup_has_only_ok_findings() -> None:
-    assert {FindingSeverity.OK} == {one.state for one in findings(RIGHT)}
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param(RIGHT, id="by cron"),
+        pytest.param(replace(without(BALANCE_CRON), has_unit=True), id="a systemd unit replaces the cron file"),
+        pytest.param(replace(without(BALANCE_SUDOERS), cell=None, sudoers=""), id="a site without a cell"),
+    ],
+)
+def test_a_complete_balancer_setup_has_only_ok_findings(facts: BalancerFacts) -> None:
+    assert {FindingSeverity.OK} == {finding.state for finding in findings(facts)}
 
 
 def test_a_bare_host_gets_every_item_and_the_cron_file_last() -> None:
@@ -106,13 +116,6 @@ def test_a_bare_host_gets_every_item_and_the_cron_file_last() -> None:
 
     assert (f"account {BALANCE_ACCOUNT}", f"file {BALANCE_CRON}") == (found[0].item, found[-1].item)
     assert {FindingSeverity.BROKEN} == {one.state for one in found}
-
-
-def test_a_root_owned_folder_is_broken_while_the_account_is_missing() -> None:
-    published = f"{BALANCE_HOME}/published"
-    paths = {**RIGHT.paths, published: path(0o755, owner=0, is_folder=True)}
-
-    assert f"folder {published}" in wrong(replace(RIGHT, uid=0, paths=paths))
 
 
 @pytest.mark.parametrize(
@@ -129,13 +132,17 @@ def test_a_root_owned_folder_is_broken_while_the_account_is_missing() -> None:
         (without(KEY), f"file {KEY}", "ssh-keygen"),
         (replace(RIGHT, paths={**RIGHT.paths, KEY: path(0o640)}), f"file {KEY}", "chmod 0600"),
         (replace(RIGHT, uid=0), f"account {BALANCE_ACCOUNT}", "useradd"),
+        (
+            replace(RIGHT, uid=0, paths={**RIGHT.paths, PUBLISHED: path(0o755, owner=0, is_folder=True)}),
+            f"folder {PUBLISHED}",
+            "",
+        ),
     ],
 )
 def test_every_missing_item_has_its_command(facts: BalancerFacts, item: str, line: str) -> None:
     assert line in " ".join(wrong(facts)[item])
 
 
-PUBLISHED = f"{BALANCE_HOME}/published"
 BY_ROOT = ("chown -h ",)  # changes the link itself
 
 
@@ -157,16 +164,6 @@ def test_root_follows_no_link_inside_the_accounts_folder(facts: BalancerFacts, i
     assert all(one.startswith((f"runuser -u {BALANCE_ACCOUNT} -- ", *BY_ROOT)) for one in steps)
 
 
-def test_a_cell_gets_the_balancer_as_manager_and_its_admin_host() -> None:
-    assert RIGHT.cell
-    facts = replace(RIGHT, cell=replace(RIGHT.cell, managers=("root",), admin_hosts=()))
-
-    assert {
-        f"alpha: manager {BALANCE_ACCOUNT}": [SetupEditVerb.ADMIT],
-        "alpha: admin host alpha-master": [SetupEditVerb.ADMIT],
-    } == wrong(facts)
-
-
 @pytest.mark.parametrize(
     ("found", "is_right"),
     [(path(0o755, owner=0), True), (path(0o644, owner=0), False), (path(0o755, is_folder=True), False), (None, False)],
@@ -182,40 +179,40 @@ def test_a_provider_without_an_executable_program_is_broken(found: PathFacts | N
 
 @pytest.mark.parametrize(("order", "expected"), [("load", {"alpha: queue order": [BY_NUMBER]}), ("seqno", {})])
 def test_fill_first_needs_queues_sorted_by_sequence_number(order: str, expected: dict[str, list[str]]) -> None:
-    assert RIGHT.cell
-    facts = replace(RIGHT, cell=replace(RIGHT.cell, queue_order=order))
+    facts = replace(RIGHT, cell=replace(CELL, queue_order=order))
     rules = replace(POLICY.balance, fill_first=True)
 
     assert expected == wrong(facts, replace(POLICY, balance=rules))
     assert {} == wrong(facts)
 
 
-def test_a_systemd_unit_replaces_the_cron_file() -> None:
-    assert {} == wrong(replace(without(BALANCE_CRON), has_unit=True))
-
-
-def test_a_site_without_a_cell_needs_no_cell_rights() -> None:
-    facts = replace(without(BALANCE_SUDOERS), cell=None, sudoers="")
-
-    assert {} == wrong(facts)
-
-
-def test_the_service_account_must_not_have_balancer_rights() -> None:
-    assert RIGHT.cell
-    managers = (*RIGHT.cell.managers, "gridbridge")
-    facts = replace(RIGHT, cell=replace(RIGHT.cell, managers=managers), service_may_too=True)
-
-    assert {"alpha: manager gridbridge": [SetupEditVerb.DISMISS], "account gridbridge": []} == wrong(facts)
-
-
-def test_an_account_that_sudo_refuses_is_broken() -> None:
-    assert [f"account {BALANCE_ACCOUNT}"] == list(wrong(replace(RIGHT, may_be_root=False)))
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (
+            replace(RIGHT, cell=replace(CELL, managers=("root",), admin_hosts=())),
+            {
+                f"alpha: manager {BALANCE_ACCOUNT}": [SetupEditVerb.ADMIT],
+                "alpha: admin host alpha-master": [SetupEditVerb.ADMIT],
+            },
+        ),
+        (
+            replace(RIGHT, cell=replace(CELL, managers=(*CELL.managers, "gridbridge")), service_may_too=True),
+            {"alpha: manager gridbridge": [SetupEditVerb.DISMISS], "account gridbridge": []},
+        ),
+        (replace(RIGHT, may_be_root=False), {f"account {BALANCE_ACCOUNT}": []}),
+    ],
+    ids=["rights missing in the cell", "rights of the service account", "refused by sudo"],
+)
+def test_only_the_balancers_account_has_the_rights_of_the_balancer(
+    facts: BalancerFacts, expected: dict[str, list[str]]
+) -> None:
+    assert expected == wrong(facts)
 
 
 def test_a_stopped_balancer_is_broken_and_an_unanswered_query_is_a_warning() -> None:
-    assert RIGHT.last
-    old = replace(RIGHT, last=replace(RIGHT.last, at=NOW - timedelta(minutes=9)))
-    blind = replace(RIGHT, last=replace(RIGHT.last, trouble="qstat: no answer"))
+    old = replace(RIGHT, last=replace(LAST, at=NOW - timedelta(minutes=9)))
+    blind = replace(RIGHT, last=replace(LAST, trouble="qstat: no answer"))
 
     assert "balancer" in wrong(old)
     last = findings(blind)[-1]
@@ -223,8 +220,7 @@ def test_a_stopped_balancer_is_broken_and_an_unanswered_query_is_a_warning() -> 
 
 
 def test_a_balancer_without_apply_is_late_only_as_a_systemd_unit() -> None:
-    assert RIGHT.last
-    old = replace(RIGHT, last=replace(RIGHT.last, at=NOW - timedelta(hours=2)))
+    old = replace(RIGHT, last=replace(LAST, at=NOW - timedelta(hours=2)))
     policy = replace(POLICY, balance=BalanceSection(max_nodes=5, apply=False))
 
     assert {} == wrong(old, policy)
@@ -249,9 +245,9 @@ def test_balancer_removal_begins_with_cron_and_keeps_the_account() -> None:
 
 
 def test_balancer_removal_on_another_host_leaves_the_cell_unchanged() -> None:
-    edits = tuple(balancer_rights_removal_edits(replace(RIGHT, host="alpha-old")))
+    edits = balancer_rights_removal_edits(replace(RIGHT, host="alpha-old"))
 
-    assert [f"rm -f {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [edit.value for edit in edits]
+    assert [f"rm -f {path}" for path in (BALANCE_CRON, BALANCE_SUDOERS)] == [edit.value for edit in edits]
 
 
 def test_balancer_removal_stops_the_systemd_unit_first() -> None:

@@ -14,7 +14,6 @@ from gridbridge.decisions.site.besteffort_findings import (
     besteffort_removal_edits,
     choose_besteffort_model_queue,
     format_queue_slots_by_host,
-    subordinate_lists_by_host,
 )
 from gridbridge.model.qconf_attribute_parser import QconfSettings
 from gridbridge.model.site.setup_findings_and_edits import (
@@ -84,10 +83,6 @@ def test_running_and_local_jobs_never_exceed_the_slots_of_a_host(largest: int, m
             assert slots - used - blocks.size < left <= slots - used
 
 
-def test_blocks_of_one_slot_are_preempted_one_by_one() -> None:
-    assert BestEffortQueueLayout(a_cell(), "all.q", 8).suspension_slots_by_queue("all.q") == {"gb-be1": 1, "gb-be2": 2}
-
-
 def test_each_of_several_local_queues_on_a_host_suspends_every_block() -> None:
     """Grid Engine does not add up the slots of two queues."""
     queues = {"long.q": LOCAL, "other.q": {"hostlist": "n9"}}
@@ -116,10 +111,6 @@ def test_best_effort_queues_get_their_slots_last() -> None:
     assert (made["rerun"], made["subordinate_list"], made["seq_no"]) == ("FALSE", "NONE", "901")
 
 
-def test_a_complete_best_effort_setup_needs_no_edit() -> None:
-    assert edits(ready()) == []
-
-
 def test_the_best_effort_resource_is_made_forced() -> None:
     """A job that does not request a forced resource never starts in the queue (complex(5))."""
     wrong = QconfComplexRow(name="gb_besteffort", shortcut="x", type="BOOL", relation="==")
@@ -130,25 +121,27 @@ def test_the_best_effort_resource_is_made_forced() -> None:
 @pytest.mark.parametrize(
     ("attribute", "value"), [("rerun", "TRUE"), ("suspend_method", "NONE"), ("hostlist", "n1"), ("user_lists", "NONE")]
 )
-def test_a_changed_attribute_of_a_best_effort_queue_is_restored(attribute: str, value: str) -> None:
+def test_only_a_changed_attribute_of_a_best_effort_queue_is_restored(attribute: str, value: str) -> None:
     (edit,) = edits(changed("gb-be1", **{attribute: value}))
 
     assert (edit.verb, edit.name, edit.attribute) == (SetupEditVerb.REPLACE, "gb-be1", attribute)
 
 
-def test_a_best_effort_queue_without_its_resource_is_the_only_edit() -> None:
-    """Without the resource the queue would accept and preempt everybody's jobs."""
-    (edit,) = edits(changed("gb-be1", complex_values="NONE"))
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [("NONE", "gb-be1"), ("gb_besteffort=TRUE,[n1=exclusive=1],[@big=gb_besteffort=TRUE]", "gb-be1@n1")],
+)
+def test_a_complex_list_without_the_resource_gets_the_resource(values: str, name: str) -> None:
+    """Without the resource the queue would accept and preempt everybody's jobs.
 
-    assert (edit.verb, edit.name, edit.value) == (SetupEditVerb.MERGE, "gb-be1", "gb_besteffort=TRUE")
+    A host-specific list replaces the whole default list. Removal still includes the queue.
+    """
+    cell = changed("gb-be1", complex_values=values)
+    (edit,) = edits(cell)
 
-
-def test_a_host_specific_complex_list_gets_the_resource_too() -> None:
-    """A host-specific list replaces the whole default list."""
-    values = "gb_besteffort=TRUE,[n1=exclusive=1],[@big=gb_besteffort=TRUE]"
-    (edit,) = edits(changed("gb-be1", complex_values=values))
-
-    assert (edit.verb, edit.name, edit.value) == (SetupEditVerb.MERGE, "gb-be1@n1", "gb_besteffort=TRUE")
+    assert (edit.verb, edit.name, edit.value) == (SetupEditVerb.MERGE, name, "gb_besteffort=TRUE")
+    removal = besteffort_removal_edits("alpha", cell)
+    assert [edit.name for edit in removal if edit.verb == SetupEditVerb.DROP_QUEUE] == ["gb-be1", "gb-be2"]
 
 
 def test_a_host_with_more_slots_gets_another_best_effort_queue() -> None:
@@ -161,32 +154,28 @@ def test_a_host_with_more_slots_gets_another_best_effort_queue() -> None:
     ]
 
 
-@pytest.mark.parametrize(("most", "right"), [(None, 4), (2, 4), (8, 1)])
-def test_blocks_keep_their_size_unless_a_number_of_queues_is_requested(most: int | None, right: int) -> None:
+@pytest.mark.parametrize(
+    ("own", "most", "right"),
+    [(8, None, 4), (8, 2, 4), (8, 8, 1), (64, None, 8)],
+    ids=["kept", "two queues", "eight queues", "more slots"],
+)
+def test_blocks_keep_their_size_unless_a_number_of_queues_is_requested(own: int, most: int | None, right: int) -> None:
     """The check does not know the requested number."""
     cell = ready()
-    slots = {name: {"n1": 4, "n2": 4} for name in ("gb-be1", "gb-be2")} | {"all.q": {"n1": 8, "n2": 8}}
+    slots = {name: {"n1": 4, "n2": 4} for name in ("gb-be1", "gb-be2")} | {"all.q": {"n1": own, "n2": 8}}
+
     assert BestEffortQueueLayout(replace(cell, slots=slots), "all.q", most).size == right
-
-
-def test_blocks_grow_rather_than_exceed_the_number_of_queues() -> None:
-    cell = ready()
-
-    assert BestEffortQueueLayout(replace(cell, slots={**cell.slots, "all.q": {"n1": 64}}), "all.q", None).size == 8
 
 
 def test_host_specific_subordinate_lists_are_merged_too() -> None:
     """A host-specific list replaces the default list."""
-    value = "low.q=1,[n1=NONE],[@big=low.q=3,mid.q=4]"
-    cell = a_cell({"all.q": LOCAL | {"subordinate_list": value}})
+    cell = a_cell({"all.q": LOCAL | {"subordinate_list": "low.q=1,[n1=NONE],[@big=low.q=3,mid.q=4]"}})
 
-    assert subordinate_lists_by_host({"subordinate_list": value}) == (
-        ("", "low.q=1"),
-        ("@n1", "NONE"),
-        ("@@big", "low.q=3,mid.q=4"),
-    )
-    names = [one.name for one in edits(cell) if one.attribute == "subordinate_list"]
-    assert names == ["all.q", "all.q@n1", "all.q@@big"]
+    assert [edit.name for edit in edits(cell) if edit.attribute == "subordinate_list"] == [
+        "all.q",
+        "all.q@n1",
+        "all.q@@big",
+    ]
 
 
 def test_a_slotwise_subordinate_list_is_left_to_the_administrator() -> None:
@@ -248,12 +237,6 @@ def test_best_effort_removal_suspends_tasks_first_and_keeps_foreign_settings() -
     assert done[3].value == "gb-be1=1,gb-be2=2"
 
 
-def test_removal_includes_a_best_effort_queue_without_its_resource() -> None:
-    done = besteffort_removal_edits("alpha", changed("gb-be1", complex_values="NONE"))
-
-    assert [one.name for one in done if one.verb == SetupEditVerb.DROP_QUEUE] == ["gb-be1", "gb-be2"]
-
-
 def test_removal_keeps_a_resource_that_another_queue_offers() -> None:
     cell = ready()
     own = {**cell.queues, "cheap.q": {"complex_values": "gb_besteffort=TRUE"}}
@@ -300,10 +283,7 @@ def test_a_host_specific_value_that_the_model_lacks_is_purged(attribute: str, va
 
 
 def test_the_order_of_names_in_a_list_does_not_matter() -> None:
+    lists = {"all.q": "a b,[n1=c d]", "gb-be1": "b,a,[n1=d c]", "gb-be2": "b,a,[n1=d c]"}
     cell = ready()
-    queues = {
-        name: {**queue, "user_lists": "a b,[n1=c d]" if name == "all.q" else "b,a,[n1=d c]"}
-        for name, queue in cell.queues.items()
-    }
 
-    assert edits(replace(cell, queues=queues)) == []
+    assert edits(replace(cell, queues={name: cell.queues[name] | {"user_lists": lists[name]} for name in lists})) == []

@@ -18,7 +18,8 @@ from gridbridge.decisions.site.running_site_findings import (
     running_site_findings,
     worst_finding_state,
 )
-from gridbridge.model.fixed_paths import CONFIG, SPOOL, SUDOERS
+from gridbridge.decisions.site.transfer_queue_findings import unconfigured_queue_findings
+from gridbridge.model.fixed_paths import CONFIG, METHODS, SPOOL, SUDOERS
 from gridbridge.model.job_and_queue_states import OPEN
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site.site_check_facts import (
@@ -100,8 +101,16 @@ def changeable(folder: str) -> TransferHostFacts:
     return replace(a_host(), trees={folder: wrong})
 
 
-def test_a_correct_site_has_no_finding() -> None:
-    assert judged(granting("   # a comment")) == []
+@pytest.mark.parametrize(
+    "facts",
+    [
+        granting("   # a comment"),
+        replace(a_host(), poller=PollerProcessFacts(is_running=None, age_s=2.0)),
+    ],
+    ids=["usual", "fresh load values and no lock of the poller"],
+)
+def test_a_correct_site_has_no_finding(facts: TransferHostFacts) -> None:
+    assert judged(facts) == []
 
 
 def test_paths_that_others_can_change_are_reported_by_one_example() -> None:
@@ -149,6 +158,11 @@ def test_paths_that_others_can_change_are_reported_by_one_example() -> None:
         pytest.param(
             replace(a_host(), closed_to_others={PROGRAMS[0]: "/opt/x"}), "chmod a+rx /opt/x", id="folder-above-closed"
         ),
+        pytest.param(
+            replace(a_host(program=None), closed_to_others={PROGRAMS[0]: "/opt/x"}),
+            "chmod a+rx /opt/x",
+            id="folder-above-closed-to-check",
+        ),
     ],
 )
 def test_every_wrong_file_has_its_correcting_command(facts: TransferHostFacts, mend: str) -> None:
@@ -170,18 +184,6 @@ def test_a_path_that_the_user_may_not_see_is_a_warning_without_a_command(facts: 
 
     assert (found.item, found.state, found.mend) == (item, FindingSeverity.WARNING, ())
     assert found.found == "not visible to this user"
-
-
-def test_a_program_in_a_closed_folder_is_broken() -> None:
-    facts = replace(a_host(program=None), closed_to_others={PROGRAMS[0]: "/opt/x"})
-
-    assert "chmod a+rx /opt/x" in command(facts)
-
-
-def test_fresh_load_values_prove_a_running_poller_without_its_lock() -> None:
-    facts = replace(a_host(), poller=PollerProcessFacts(is_running=None, age_s=2.0))
-
-    assert judged(facts) == []
 
 
 def test_a_missing_service_account_has_its_useradd() -> None:
@@ -208,35 +210,37 @@ def test_a_poller_without_fresh_load_values_is_broken_and_restarted(poller: Poll
 
 
 @pytest.mark.parametrize(
-    ("cell", "item", "state"),
+    ("cell", "item", "state", "right"),
     [
-        (replace(WELL, trouble="no answer in time"), "beta: qmaster", FindingSeverity.BROKEN),
+        (replace(WELL, trouble="no answer in time"), "qmaster", FindingSeverity.BROKEN, "an answer"),
         (
             replace(WELL, trouble='denied: host "tee" is not an admin host'),
-            "beta: admin host tee",
+            "admin host tee",
             FindingSeverity.BROKEN,
+            "",
         ),
-        (replace(WELL, trouble="refused", other_port=6454), "beta: qmaster", FindingSeverity.BROKEN),
-        (replace(WELL, version="GE 6.2u5"), "beta: version", FindingSeverity.WARNING),
-        (replace(WELL, ahead_s=None), "beta: clock", FindingSeverity.WARNING),
-        (replace(WELL, ahead_s=5.1), "beta: clock", FindingSeverity.WARNING),
-        (replace(WELL, ahead_s=-5.1), "beta: clock", FindingSeverity.WARNING),
+        (
+            replace(WELL, trouble="refused", other_port=6454),
+            "qmaster",
+            FindingSeverity.BROKEN,
+            "qmaster_port = 6454, if this qmaster belongs to the cell",
+        ),
+        (replace(WELL, version="GE 6.2u5"), "version", FindingSeverity.WARNING, ""),
+        (replace(WELL, ahead_s=None), "clock", FindingSeverity.WARNING, ""),
+        (replace(WELL, ahead_s=5.1), "clock", FindingSeverity.WARNING, ""),
+        (replace(WELL, ahead_s=-5.1), "clock", FindingSeverity.WARNING, ""),
     ],
     ids=["silent", "denied", "elsewhere", "version", "no-clock", "ahead", "behind"],
 )
 def test_a_remote_cell_is_judged_by_its_answer_version_and_clock(
-    cell: ClusterFacts, item: str, state: FindingSeverity
+    cell: ClusterFacts, item: str, state: FindingSeverity, right: str
 ) -> None:
-    (each,) = judged(replace(a_host(), cells={"beta": cell}))
+    """No qmaster is started while another port answers."""
+    (finding,) = judged(replace(a_host(), cells={"beta": cell}))
 
-    assert (each.item, each.state) == (item, state)
-
-
-def test_no_qmaster_is_started_while_another_port_answers() -> None:
-    wrong = replace(WELL, trouble="refused", other_port=6454)
-    (found,) = judged(replace(a_host(), cells={"beta": wrong}))
-
-    assert (found.mend, found.right) == ((), "qmaster_port = 6454, if this qmaster belongs to the cell")
+    assert (finding.item, finding.state) == (f"beta: {item}", state)
+    assert right in finding.right
+    assert not (cell.other_port and finding.mend)
 
 
 OAR = ClusterFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
@@ -362,3 +366,26 @@ def test_a_refused_login_is_broken_for_root_and_a_warning_for_users(is_root: boo
         (FindingSeverity.BROKEN, shut.trouble) if is_root else (FindingSeverity.WARNING, "not visible to this user")
     )
     assert (found.state, found.found) == wanted
+
+
+def a_queue(starter: str = "NONE", remote: str = "FALSE") -> dict[str, str]:
+    return {"starter_method": starter, "complex_values": f"remote={remote}"}
+
+
+@pytest.mark.parametrize(
+    ("queue", "what"),
+    [
+        (a_queue(f"{METHODS}/starter", "TRUE"), "runs gridbridge's starter"),
+        (a_queue(f"{METHODS}/starter"), "runs gridbridge's starter"),
+        (a_queue(remote="TRUE"), "offers remote=TRUE"),
+    ],
+    ids=["whole", "without its resource", "without its starter"],
+)
+def test_a_transfer_queue_without_a_section_is_broken(queue: dict[str, str], what: str) -> None:
+    queues = {"all.q": a_queue(), "transfer-beta": queue, "transfer-gamma": queue}
+    (found,) = unconfigured_queue_findings(queues, POLICY)
+
+    why = f"{what} and has no [queue.transfer-gamma]: its jobs wait or fail"
+    assert (found.item, found.state, found.found) == ("queue transfer-gamma", FindingSeverity.BROKEN, why)
+    assert "setup transfer CLUSTER --queue transfer-gamma --apply" in found.hint
+    assert "qconf -dq transfer-gamma" in found.hint

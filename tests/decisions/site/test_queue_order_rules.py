@@ -66,43 +66,34 @@ def test_transfer_queues_are_ranked_by_the_configured_order(
         assert " ".join(one.cluster for one in found) == expected
 
 
-def numbers(offers: tuple[TransferQueueWithClusterLoad, ...], order: QueueOrder) -> dict[str, int]:
-    changed = {one.queue: one.after for one in transfer_queue_order.plan_queue_seq_no_changes(offers, order)}
-    return {one.cluster: changed.get(one.queue, one.seq_no or 0) for one in offers}
+@pytest.mark.parametrize(
+    ("offers", "order", "expected"),
+    [
+        ((busy(BETA, 7), DELTA, GAMMA), QueueOrder.WAIT, {"beta": 300, "delta": 100, "gamma": 200}),
+        ((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT, {}),
+        (
+            tuple(replace(queue, seq_no=100) for queue in EVERY),
+            QueueOrder.COST,
+            {"gamma": 101, "beta": 102},
+        ),
+        ((BETA, DELTA, replace(GAMMA, seq_no=None, cost=0)), QueueOrder.COST, {"delta": 100, "beta": 200}),
+        (EVERY, QueueOrder.SEQ_NO, {}),
+    ],
+    ids=["exchanged", "in order already", "equal numbers", "numbers of hosts are kept", "no order"],
+)
+def test_queues_out_of_order_get_other_sequence_numbers(
+    offers: tuple[TransferQueueWithClusterLoad, ...], order: QueueOrder, expected: dict[str, int]
+) -> None:
+    changes = transfer_queue_order.plan_queue_seq_no_changes(offers, order)
+
+    assert {change.queue.removeprefix("transfer-"): change.after for change in changes} == expected
 
 
-def test_queues_exchange_their_sequence_numbers() -> None:
-    found = numbers((busy(BETA, 7), DELTA, GAMMA), QueueOrder.WAIT)
-
-    assert found == {"beta": 300, "delta": 100, "gamma": 200}
-
-
-def test_correctly_ordered_queues_keep_their_sequence_numbers() -> None:
-    assert (
-        transfer_queue_order.plan_queue_seq_no_changes((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT) == ()
-    )
-
-
-def test_equal_sequence_numbers_become_different() -> None:
-    same = tuple(replace(one, seq_no=100) for one in EVERY)
-
-    assert numbers(same, QueueOrder.COST) == {"delta": 100, "gamma": 101, "beta": 102}
-
-
-def test_a_queue_with_host_specific_numbers_is_not_renumbered() -> None:
-    odd = replace(GAMMA, seq_no=None, cost=0)
-
-    changed = transfer_queue_order.plan_queue_seq_no_changes((BETA, DELTA, odd), QueueOrder.COST)
-
-    assert {one.queue: one.after for one in changed} == {"transfer-delta": 100, "transfer-beta": 200}
-
-
-def test_order_seq_no_only_restores_former_numbers() -> None:
+def test_order_seq_no_restores_former_numbers() -> None:
     former = {"transfer-beta": 300, "transfer-delta": 200}
 
-    assert transfer_queue_order.plan_queue_seq_no_changes(EVERY, QueueOrder.SEQ_NO) == ()
-    found = transfer_queue_order.plan_queue_seq_no_restore(EVERY, former)
-    assert [(one.queue, one.before, one.after) for one in found] == [("transfer-beta", 100, 300)]
+    (change,) = transfer_queue_order.plan_queue_seq_no_restore(EVERY, former)
+    assert (change.queue, change.before, change.after) == ("transfer-beta", 100, 300)
 
 
 def test_the_queue_order_is_described_with_its_numbers() -> None:

@@ -1,4 +1,4 @@
-"""Findings about the queue section and the related settings of gridbridge.toml."""
+"""Findings about transfer queues, their section of gridbridge.toml, and the related settings."""
 
 import shlex
 import subprocess
@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.batch.gridengine.qconf_parser_and_edits import setup_edit_shell_line
+from gridbridge.decisions.site.running_site_findings import worst_finding_state
 from gridbridge.decisions.site.transfer_queue_findings import (
+    MAKE_SAFE_TMPDIR,
     queue_section_finding,
     queue_section_removal_edits,
     total_transfer_slots,
     user_spool_limit_finding,
+    writable_tmpdir_findings,
 )
 from gridbridge.model.config_key_descriptions import QueueDefaultRequests
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
@@ -119,3 +123,35 @@ def test_keys_that_setup_does_not_manage_need_no_edit() -> None:
 
     assert kept.state == FindingSeverity.OK
     assert mended.mend[0].value.endswith(f"put queue transfer-beta 'slots = {WANTED.slots}'")
+
+
+QUEUES = {
+    "all.q": {"tmpdir": "/tmp,[@big=/scratch],[n1=/tmp]"},
+    "transfer-beta": {"tmpdir": "/tmp"},
+    "safe.q": {"tmpdir": "/var/tmp/sge"},
+    "odd.q": {"tmpdir": "NONE"},
+}
+
+
+def test_a_tmpdir_that_users_may_write_is_noted_with_its_commands() -> None:
+    found = tuple(writable_tmpdir_findings("alpha", QUEUES, {"/tmp"}))
+
+    assert {one.item: one.state for one in found} == {
+        "tmpdir /tmp": FindingSeverity.NOTE,
+        "tmpdir /scratch": FindingSeverity.OK,
+        "tmpdir /var/tmp/sge": FindingSeverity.OK,
+    }
+    assert found[0].found == "all users may write to this tmpdir of all.q, transfer-beta"
+    assert [setup_edit_shell_line(edit) for edit in found[0].mend] == [
+        MAKE_SAFE_TMPDIR,
+        "qconf -rattr queue tmpdir /var/tmp/sge all.q",
+        "qconf -rattr queue tmpdir /var/tmp/sge transfer-beta",
+    ]
+
+
+def test_a_note_leaves_the_overall_state_ok() -> None:
+    assert worst_finding_state(tuple(writable_tmpdir_findings("alpha", QUEUES, {"/tmp"}))) == FindingSeverity.OK
+
+
+def a_queue(starter: str = "NONE", remote: str = "FALSE") -> dict[str, str]:
+    return {"starter_method": starter, "complex_values": f"remote={remote}"}

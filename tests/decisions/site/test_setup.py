@@ -24,7 +24,6 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SetupEdit,
     SetupEditVerb,
     SharedSettingUndo,
-    TransferQueuePlan,
     TransferSetupSituation,
 )
 from gridbridge.model.site.site_check_facts import PollerProcessFacts, ServiceConfigurationFacts
@@ -32,6 +31,7 @@ from tests.decisions.site.setups import SENSOR, WANTED, a_cell, a_ready_situatio
 
 PUBLISHING = PollerProcessFacts(is_running=True, pid=5, age_s=1.0, values=frozenset({"gb_beta_up"}))
 WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_args": "NONE"}
+SPREAD = WHOLE | {"allocation_rule": "$round_robin"}
 
 
 def lacking(situation: TransferSetupSituation) -> list[CheckFinding]:
@@ -47,44 +47,26 @@ def wrong(situation: TransferSetupSituation) -> dict[str, FindingSeverity]:
     return {each.item: each.state for each in lacking(situation)}
 
 
-def test_a_complete_transfer_setup_needs_no_edit() -> None:
-    assert edits(a_ready_situation()) == []
-
-
-def test_the_transfer_queue_is_created_last() -> None:
-    assert [verb for verb, *_ in edits(a_situation())][-1] == "add queue"
-
-
-def test_every_home_queue_gets_remote_false() -> None:
-    situation = a_situation(a_cell(queues={"other.q": {"complex_values": "lic=3"}}))
-
-    made = [edit for edit in edits(situation) if edit[2] == "complex_values"]
-
-    assert made == [
-        ("merge into attribute", "all.q", "complex_values", "remote=FALSE"),
-        ("merge into attribute", "other.q", "complex_values", "remote=FALSE"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("values", "names"),
     [
+        ("lic=3", ["low.q"]),
         ("NONE,[alpha-n1=exclusive=1]", ["low.q", "low.q@alpha-n1"]),
         ("remote=FALSE,[alpha-n1=exclusive=1]", ["low.q@alpha-n1"]),
         ("gpu=1,remote=FALSE,[@big=gpu=2,lic=1],[n1=NONE]", ["low.q@@big", "low.q@n1"]),
         ("remote=FALSE,[alpha-n1=exclusive=1,remote=FALSE],[@big=remote=0]", []),
     ],
 )
-def test_every_host_specific_complex_list_gets_remote_false(values: str, names: list[str]) -> None:
+def test_every_complex_list_of_a_home_queue_gets_remote_false(values: str, names: list[str]) -> None:
     """A host-specific list replaces the default list with its remote=FALSE."""
-    situation = at_home(a_ready_situation(), queues={"low.q": {"complex_values": values}})
-    (found,) = (each for each in transfer_setup_findings(situation) if each.item == "queue low.q")
+    situation = at_home(a_ready_situation(), queues={"all.q": {}, "low.q": {"complex_values": values}})
+    (queue,) = (finding for finding in transfer_setup_findings(situation) if finding.item == "queue low.q")
 
-    assert (found.state is FindingSeverity.OK, [edit.name for edit in found.mend]) == (not names, names)
-    assert [qconf_parser_and_edits.setup_edit_shell_line(edit) for edit in found.mend] == [
+    assert (queue.state is FindingSeverity.OK, [edit.name for edit in queue.mend]) == (not names, names)
+    assert [qconf_parser_and_edits.setup_edit_shell_line(edit) for edit in queue.mend] == [
         f"qconf -mattr queue complex_values remote=FALSE {name}" for name in names
     ]
-    assert all(name.partition("@")[2] in found.found for name in names if names[0] != "low.q")
+    assert all(name.partition("@")[2] in queue.found for name in names if names[0] != "low.q")
 
 
 def test_removal_drops_remote_from_host_specific_lists_too() -> None:
@@ -102,13 +84,6 @@ def test_the_transfer_queue_gets_remote_true_on_its_host() -> None:
     (edit,) = (each for each in edits(situation) if "remote=TRUE" in each)
 
     assert edit[:2] == ("merge into attribute", "transfer-beta@tee")
-
-
-def test_another_transfer_queue_keeps_its_remote_true() -> None:
-    situation = a_ready_situation()
-    other = {**situation.home.queues, "transfer-gamma": {"complex_values": "remote=1,x=2"}}
-
-    assert edits(at_home(situation, queues=other)) == []
 
 
 @pytest.mark.parametrize("host", ["global", "tee"])
@@ -151,12 +126,7 @@ def test_a_pending_complex_with_the_wrong_relation_is_broken() -> None:
 
 
 def test_a_dash_in_a_cluster_name_becomes_an_underscore_in_complex_names() -> None:
-    wanted = TransferQueuePlan(home="a", remote="big-one", queue="q", host="tee", slots=1, pending_limit=1)
-
-    assert (
-        transfer_queue_load_thresholds(wanted.remote, wanted.pending_limit)
-        == "gb_big_one_up=false,gb_big_one_pending=1"
-    )
+    assert transfer_queue_load_thresholds("big-one", 1) == "gb_big_one_up=false,gb_big_one_pending=1"
 
 
 def test_job_load_adjustments_of_every_transfer_queue_are_set_together() -> None:
@@ -175,10 +145,8 @@ def test_job_load_adjustments_of_every_transfer_queue_are_set_together() -> None
 
 
 def test_a_short_job_queue_has_no_pending_threshold() -> None:
-    short = TransferQueuePlan(home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0)
-
-    assert transfer_queue_load_thresholds(short.remote, short.pending_limit) == "gb_b_up=false"
-    assert "damping" not in wrong(a_situation(wanted=short))
+    assert transfer_queue_load_thresholds("b", 0) == "gb_b_up=false"
+    assert "damping" not in wrong(a_situation(wanted=replace(WANTED, pending_limit=0)))
 
 
 @pytest.mark.parametrize(
@@ -205,20 +173,20 @@ def test_a_time_in_another_spelling_is_equal() -> None:
     assert edits(a_ready_situation(notify="0:0:60")) == []
 
 
-def test_a_new_transfer_queue_sorts_after_every_home_queue() -> None:
-    situation = a_situation(a_cell(queues={"big.q": {"seq_no": "0,[@a=300],[@b=200]"}}))
+def test_a_new_transfer_queue_is_created_last_and_sorts_after_every_home_queue() -> None:
+    verb, _, _, value = edits(a_situation(a_cell(queues={"big.q": {"seq_no": "0,[@a=300],[@b=200]"}})))[-1]
 
-    value = next(value for verb, _, _, value in edits(situation) if verb == "add queue")
-
+    assert verb == "add queue"
     assert "seq_no 310" in value.split("\n")
 
 
 @pytest.mark.parametrize("chosen", ["70", "7", "0,[tee=7]"], ids=["last", "between", "here"])
-def test_a_seq_no_chosen_by_hand_is_kept(chosen: str) -> None:
+def test_a_seq_no_chosen_by_hand_and_another_transfer_queue_are_kept(chosen: str) -> None:
     situation = a_ready_situation(seq_no=chosen)
     slow = {"seq_no": "50", "complex_values": "remote=FALSE"}
+    others = {"slow.q": slow, "transfer-gamma": {"complex_values": "remote=1,x=2"}}
 
-    assert edits(at_home(situation, queues={**situation.home.queues, "slow.q": slow})) == []
+    assert edits(at_home(situation, queues=situation.home.queues | others)) == []
 
 
 A_LICENSE = "lic lic INT <= YES YES 0 0"
@@ -287,8 +255,8 @@ def test_an_offered_value_is_kept_and_a_string_value_is_left_to_the_administrato
     [
         (WHOLE, WHOLE, True),
         (WHOLE, None, False),
-        ({**WHOLE, "allocation_rule": "$round_robin"}, WHOLE, False),
-        (WHOLE, {**WHOLE, "allocation_rule": "$round_robin"}, False),
+        (SPREAD, WHOLE, False),
+        (WHOLE, SPREAD, False),
         ({**WHOLE, "start_proc_args": "/bin/mpi start"}, WHOLE, False),
         ({**WHOLE, "stop_proc_args": "/bin/mpi stop"}, WHOLE, False),
     ],
@@ -312,8 +280,7 @@ def test_an_environment_is_sendable_by_its_mapped_name_unless_rejected() -> None
 
 
 def test_a_job_is_spread_over_remote_hosts_only_by_an_explicit_mapping() -> None:
-    spread = {**WHOLE, "allocation_rule": "$round_robin"}
-    cells = a_cell(environments={"away": WHOLE}), a_cell(environments={"away": spread})
+    cells = a_cell(environments={"away": WHOLE}), a_cell(environments={"away": SPREAD})
 
     assert sendable_parallel_environments(a_situation(*cells)) == ()
     assert sendable_parallel_environments(a_situation(*cells, replace(WANTED, renamed={"away": "away"}))) == ("away",)
@@ -359,20 +326,12 @@ def test_a_widened_gid_range_avoids_existing_groups(gids: str, needed: int, used
     assert widen_gid_range(gids, needed, used) == right
 
 
-def test_a_gid_range_smaller_than_the_slots_is_broken() -> None:
-    wanted = TransferQueuePlan(
-        home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=90, pending_limit=4
-    )
+def test_a_gid_range_smaller_than_the_slots_of_all_queues_of_the_host_is_broken() -> None:
+    (finding,) = lacking(replace(a_ready_situation(), other_slots=90))
 
-    assert wrong(a_ready_situation(wanted)) == {"gid_range": FindingSeverity.BROKEN}
-
-
-def test_the_gid_range_covers_the_slots_of_all_queues_of_the_host() -> None:
-    situation = replace(a_ready_situation(), other_slots=90)
-
-    (found,) = lacking(situation)
-    assert (found.item, found.mend[0].value) == ("gid_range", "20000-20119")
-    assert found.found == "gid_range 20000-20100: 101 free ids for 100 slots of all queues on the host"
+    assert (finding.item, finding.state) == ("gid_range", FindingSeverity.BROKEN)
+    assert finding.mend[0].value == "20000-20119"
+    assert finding.found == "gid_range 20000-20100: 101 free ids for 100 slots of all queues on the host"
 
 
 @pytest.mark.parametrize(
@@ -463,16 +422,20 @@ def removed(situation: TransferSetupSituation) -> list[tuple[str, str]]:
 
 
 def test_removal_drops_the_queue_first_and_then_all_settings() -> None:
-    assert [each for each in removed(a_ready_situation()) if each[0] != "run"] == [
+    situation = a_ready_situation()
+    unused = QconfComplexRow(name="gb_g_up", shortcut="gb_g_up", type="BOOL", relation="==")
+    situation = at_home(situation, complexes={**situation.home.complexes, "gb_g_up": unused})
+
+    assert [edit for edit in removed(situation) if edit[0] != "run"] == [
         ("drop queue", "transfer-beta"),
         ("set host configuration", "tee"),
         ("drop host configuration", "tee"),
         ("set scheduler", "job_load_adjustments"),
         ("drop from attribute", "all.q"),
-        ("drop complex", "remote"),
-        ("drop complex", "gb_beta_up"),
-        ("drop complex", "gb_beta_pending"),
-        ("drop complex", "gb_beta_free"),
+        *(
+            ("drop complex", f"{name}")
+            for name in ("remote", "gb_beta_up", "gb_beta_pending", "gb_beta_free", "gb_g_up")
+        ),
     ]
 
 
@@ -504,17 +467,8 @@ def test_removal_keeps_load_values_until_the_last_transfer_queue() -> None:
     situation = a_ready_situation()
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": "gb_g_up=0"}
     with_other = at_home(situation, queues={**situation.home.queues, "transfer-g": other})
-    left = QconfComplexRow(name="gb_g_up", shortcut="gb_g_up", type="BOOL", relation="==")
-    alone = at_home(situation, complexes={**situation.home.complexes, "gb_g_up": left})
 
     assert removed(with_other) == [("drop queue", "transfer-beta"), ("set scheduler", "job_load_adjustments")]
-    assert {name for verb, name in removed(alone) if verb == "drop complex"} == {
-        "remote",
-        "gb_beta_up",
-        "gb_beta_pending",
-        "gb_beta_free",
-        "gb_g_up",
-    }
 
 
 @pytest.mark.parametrize(
@@ -562,8 +516,7 @@ def test_the_epilog_runs_as_root_only_for_remote_usage(is_wanted: bool, epilog: 
 )
 def test_every_host_specific_pe_list_is_corrected(pe_list: str, made: list[tuple[str, ...]]) -> None:
     """A host-specific list replaces the default list on its host."""
-    spread = {**WHOLE, "allocation_rule": "$round_robin"}
-    cells = {"smp": WHOLE, "mpi": spread}
+    cells = {"smp": WHOLE, "mpi": SPREAD}
     situation = at_home(a_ready_situation(pe_list=pe_list), environments=cells)
     situation = replace(situation, away=replace(situation.away, environments=cells))
 

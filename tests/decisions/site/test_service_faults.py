@@ -1,0 +1,195 @@
+"""Findings about the running service: its code, its configuration, and the space of its folders."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.site.service_fault_findings import (
+    CONFIGURATION_ITEM,
+    OLDER_IN_FORCE,
+    UNKNOWN,
+    RunningProgramVersion,
+    disk_space_findings,
+    first_full_folder_reason,
+    full_folder_reason,
+    is_config_reload_awaited,
+    program_version_finding,
+    stale_configuration_findings,
+    stale_configuration_reason,
+)
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
+from gridbridge.model.site.site_check_facts import FolderFreeSpace, PollerProcessFacts, ServiceConfigurationFacts
+
+OLD, NEW = "0.1.0+1111111111", "0.1.0+2222222222"
+
+
+def running(version: str, pid: int = 0) -> RunningProgramVersion:
+    return RunningProgramVersion(version=version, pid=pid)
+
+
+def test_programs_with_old_code_are_broken_with_their_restart_command() -> None:
+    told = program_version_finding(
+        {
+            "gridbridge-poller": running(NEW, 41),
+            "gridbridge-runner": running(OLD, 42),
+            "gridbridge-nikita": running("", 43),
+        },
+        NEW,
+    )
+
+    expected = f"gridbridge-runner runs {OLD}, gridbridge-nikita runs {UNKNOWN}"
+    assert (told.state, told.found, told.right) == (FindingSeverity.BROKEN, expected, NEW)
+    assert told.hint == (
+        "systemctl restart gridbridge-runner gridbridge-nikita; without systemd `kill 42 43`, "
+        "start each program as before"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pids", "without"),
+    [
+        ((41, 42), "`kill 41 42`, start each program as before, the load sensor starts the poller"),
+        ((41, None), "`kill 41`, the load sensor starts the poller"),
+        ((0, None), "end each program, the load sensor starts the poller"),
+    ],
+)
+def test_a_poller_without_systemd_is_killed_by_its_pid(pids: tuple[int, int | None], without: str) -> None:
+    programs = {
+        program: running(OLD, pid)
+        for program, pid in zip(("gridbridge-poller", "gridbridge-runner"), pids, strict=True)
+        if pid is not None
+    }
+
+    assert program_version_finding(programs, NEW).hint.endswith(f"; without systemd {without}")
+
+
+@pytest.mark.parametrize(("version", "installed"), [("0.1.0", NEW), (NEW, "0.1.0")])
+def test_a_version_without_a_commit_is_compared_by_its_number(version: str, installed: str) -> None:
+    """The commit may be unknown, as in a package built without git."""
+    assert program_version_finding({"gridbridge-poller": running(version)}, installed).state == FindingSeverity.OK
+    assert program_version_finding({"gridbridge-poller": running("0.0.9")}, installed).state == FindingSeverity.BROKEN
+
+
+ALIVE = PollerProcessFacts(is_running=True, pid=5, age_s=2.0)
+
+
+def judged(poller: PollerProcessFacts, **how: bool) -> list[tuple[FindingSeverity, str, tuple[str, ...]]]:
+    found = list(stale_configuration_findings(poller, **how))
+    assert {each.item for each in found} <= {CONFIGURATION_ITEM}
+    return [(each.state, each.found, tuple(one.value for one in each.mend)) for each in found]
+
+
+def test_a_service_with_the_present_file_is_ok() -> None:
+    known = ServiceConfigurationFacts(is_same=True)
+
+    assert judged(replace(ALIVE, configuration=known)) == [(FindingSeverity.OK, "in force", ())]
+
+
+@pytest.mark.parametrize(("pid", "mend"), [(5, ("kill -HUP 5",)), (0, ())])
+def test_a_file_not_yet_in_force_has_a_sighup_command(pid: int, mend: tuple[str]) -> None:
+    older = replace(ALIVE, pid=pid, configuration=ServiceConfigurationFacts(is_same=False))
+
+    assert judged(older) == [(FindingSeverity.WARNING, OLDER_IN_FORCE, mend)]
+
+
+def test_a_refused_file_is_broken_with_its_reasons() -> None:
+    known = ServiceConfigurationFacts(is_same=False, refused=("FILE: one", "FILE: two"))
+    found = f"{OLDER_IN_FORCE}; the service refuses the new file: FILE: one; FILE: two"
+
+    assert judged(replace(ALIVE, configuration=known)) == [(FindingSeverity.BROKEN, found, ())]
+
+
+def test_mistakes_that_check_reports_itself_are_not_repeated() -> None:
+    known = ServiceConfigurationFacts(is_same=False, refused=("FILE: one",))
+
+    found = judged(replace(ALIVE, configuration=known), is_right=False)
+
+    assert found == [(FindingSeverity.WARNING, OLDER_IN_FORCE, ())]
+
+
+@pytest.mark.parametrize(
+    ("known", "expected", "told"),
+    [
+        (None, False, ""),
+        (ServiceConfigurationFacts(is_same=True), False, ""),
+        (
+            ServiceConfigurationFacts(is_same=False),
+            True,
+            f"{OLDER_IN_FORCE}; the service reads the file within seconds",
+        ),
+        (ServiceConfigurationFacts(is_same=False, refused=("FILE: wrong",)), False, f"{OLDER_IN_FORCE}; the service"),
+    ],
+    ids=["no service", "in force", "not yet", "refused"],
+)
+def test_a_reload_is_awaited_only_of_a_service_that_has_not_refused(
+    known: ServiceConfigurationFacts | None, expected: bool, told: str
+) -> None:
+    poller = replace(ALIVE, configuration=known)
+
+    assert (is_config_reload_awaited(poller), stale_configuration_reason(poller)[: len(told) or None]) == (
+        expected,
+        told,
+    )
+
+
+SPOOL = "/var/spool/gridbridge"
+WIDE = FolderFreeSpace(free_bytes=5 << 20, free_files=9000)
+
+
+def test_user_made_folders_are_reported_by_owner() -> None:
+    room = FolderFreeSpace(free_bytes=1 << 30, folders={"bob": 100_000, "al": 2, "cy": 2, "uid 9": 1})
+    found = {one.item: (one.state, one.found) for one in disk_space_findings({SPOOL: room})}
+
+    told = (FindingSeverity.WARNING, "100000 of bob, 2 of al, 2 of cy")
+    assert found[f"folders in {SPOOL}"] == told
+
+
+@pytest.mark.parametrize(
+    ("room", "told"),
+    [
+        pytest.param(WIDE, "", id="wide"),
+        pytest.param(FolderFreeSpace(free_bytes=1 << 20, free_files=256), "", id="just enough"),
+        pytest.param(FolderFreeSpace(free_bytes=1 << 30), "", id="files are not counted"),
+        pytest.param(
+            FolderFreeSpace(free_bytes=(1 << 20) - 1, trouble="No space left on device"),
+            f"{SPOOL} is full: 1023 KiB are free, 1024 are needed",
+            id="bytes",
+        ),
+        pytest.param(
+            FolderFreeSpace(free_bytes=1 << 30, free_files=255),
+            f"{SPOOL} is full: 255 files are free, 256 are needed",
+            id="files",
+        ),
+        pytest.param(
+            FolderFreeSpace(trouble="Disk quota exceeded"),
+            f"nothing can be written to {SPOOL}: Disk quota exceeded",
+            id="tried in vain",
+        ),
+    ],
+)
+def test_a_folder_without_bytes_files_or_write_access_is_broken(room: FolderFreeSpace, told: str) -> None:
+    [finding] = disk_space_findings({SPOOL: room})
+
+    assert full_folder_reason(SPOOL, room) == first_full_folder_reason({"/wide": WIDE, SPOOL: room}) == told
+    assert finding.item == f"room in {SPOOL}"
+    assert (finding.state, finding.found) == (
+        (FindingSeverity.BROKEN, told) if told else (FindingSeverity.OK, finding.found)
+    )
+
+
+@pytest.mark.parametrize(
+    ("folder", "until"), [(SPOOL, "the queues are closed"), (f"{SPOOL}/campaigns", "no campaign can be submitted")]
+)
+def test_the_hint_of_a_full_folder_names_the_consequence(folder: str, until: str) -> None:
+    [finding] = disk_space_findings({folder: FolderFreeSpace(free_bytes=0)})
+
+    assert finding.hint == f"remove files from the folder's filesystem; {until} until then"
+
+
+def test_free_space_is_shown_in_mib_and_files() -> None:
+    [counted], [uncounted] = (
+        disk_space_findings({"/a": WIDE}),
+        disk_space_findings({"/a": FolderFreeSpace(free_bytes=3 << 20)}),
+    )
+
+    assert (counted.found, uncounted.found) == ("5 MiB, 9000 files", "3 MiB")
