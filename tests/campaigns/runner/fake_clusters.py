@@ -5,13 +5,17 @@ from typing import Any
 
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionResult,
+    Campaign,
+    CampaignArray,
+    RootLedgerArray,
+    TaskAttempt,
+)
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
+from tests.builders.campaign_site import CampaignSite
 
 
 class Grid:
@@ -24,10 +28,10 @@ class Grid:
     def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
     ) -> tuple[ArraySubmissionResult, ...]:
-        return tuple(self._send(*each) for each in arrays[: self.takes])
+        return tuple(self._send(*pair) for pair in arrays[: self.takes])
 
     def _send(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> ArraySubmissionResult:
-        tasks = ",".join(f"{one.task}:{one.attempt}" for one in attempts)
+        tasks = ",".join(f"{attempt.task}:{attempt.attempt}" for attempt in attempts)
         job_id = 0
         try:
             self._tell(f"submit {array.number} {array.cluster} {tasks}")
@@ -42,7 +46,7 @@ class Grid:
 
     def delete_array(self, array: CampaignArray) -> int:
         self._tell(f"delete {array.number} {array.job_id}")
-        return next((one.job_id for one in self.ledger if one.number == array.number), 0)
+        return next((entry.job_id for entry in self.ledger if entry.number == array.number), 0)
 
     def delete_array_tasks(self, array: CampaignArray, places: tuple[range, ...]) -> None:
         self._tell(f"delete_places {array.number} {places[0][0]}")
@@ -63,12 +67,10 @@ class Grid:
             raise trouble
 
 
-class GridSite:
-    def __init__(self, folder: Path, grid: Any = None, clock: Clock | None = None) -> None:
+class GridSite(CampaignSite):
+    def __init__(self, folder: Path, *campaigns: Campaign, grid: Any = None, clock: Clock | None = None) -> None:
+        super().__init__(folder, *campaigns)
         self.grid = grid or Grid()
-        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
-        self.campaigns = CampaignRows(self.database)
-        self.tries = TaskAttemptRows(self.database, self.campaigns)
         self.do = self.executor(clock).execute_plan
 
     def executor(self, clock: Clock | None = None, **other: Any) -> CampaignPlanExecutor:

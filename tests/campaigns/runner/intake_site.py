@@ -11,7 +11,6 @@ from sqlalchemy import update
 
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import NAME, CampaignFileRegister
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection
@@ -20,26 +19,25 @@ from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerReque
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import CAMPAIGNS
-from gridbridge.state.state_file import StateFile
+from tests.builders.campaign_site import CampaignSite
 
 SWEEP = Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run")})
 
 
-class Site:
+class IntakeSite(CampaignSite):
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.brought = folder / "campaigns"
         self.published = folder / "published"
         self.brought.mkdir()
         self.published.mkdir()
-        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
-        self.campaigns = CampaignRows(self.database)
         self.rules: tuple[CampaignAdmissionRule, ...] = ()
         self.limits = CampaignRunnerSection()
         self.clock = Clock()
         self._clocks = f"{folder}/runner.clocks"
         self.restarted()
 
-    def restarted(self) -> "Site":
+    def restarted(self) -> "IntakeSite":
         clusters = frozenset({"beta", "gamma"})
         places = (str(self.brought), str(self.published))
         rules = lambda: self.rules  # noqa: E731 - tests set them later

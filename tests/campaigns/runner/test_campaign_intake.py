@@ -16,8 +16,6 @@ from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandl
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTES, CampaignFileRegister
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
-from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.errors import StateError
@@ -36,15 +34,15 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LINES
 from gridbridge.state.campaign_tables import CAMPAIGNS, PARTS, WAITING
 from tests.builders.campaigns import site_fixture
-from tests.campaigns.runner.intake_site import SWEEP, Site
+from tests.campaigns.runner.intake_site import SWEEP, IntakeSite
 
 TOKEN = "0123456789abcdef" * 2
 
 
-_site = site_fixture(Site)
+_site = site_fixture(IntakeSite)
 
 
-def test_a_campaign_file_becomes_a_campaign_of_the_files_owner(site: Site) -> None:
+def test_a_campaign_file_becomes_a_campaign_of_the_files_owner(site: IntakeSite) -> None:
     token = site.bring(asdict(SWEEP), "a 1", "b 2")
 
     assert site.intake.process_inbox_files() == 1
@@ -55,7 +53,7 @@ def test_a_campaign_file_becomes_a_campaign_of_the_files_owner(site: Site) -> No
     assert site.files() == ["c.1"]
 
 
-def test_a_killed_cycle_accepts_no_campaign_file_twice(site: Site) -> None:
+def test_a_killed_cycle_accepts_no_campaign_file_twice(site: IntakeSite) -> None:
     token = site.taken("a 1")
     os.rename(site.brought / "c.1", site.brought / f"begun/in.{token}")
     (site.published / "taken" / token).unlink()
@@ -66,7 +64,7 @@ def test_a_killed_cycle_accepts_no_campaign_file_twice(site: Site) -> None:
     assert site.files() == ["c.1"]
 
 
-def test_a_foreign_file_named_like_a_campaign_file_is_not_overwritten(site: Site) -> None:
+def test_a_foreign_file_named_like_a_campaign_file_is_not_overwritten(site: IntakeSite) -> None:
     (site.brought / "c.1").write_text("another's")
     site.bring(asdict(SWEEP), "a 1")
 
@@ -76,7 +74,7 @@ def test_a_foreign_file_named_like_a_campaign_file_is_not_overwritten(site: Site
     assert (site.brought / "c.1").read_text() == "another's"
 
 
-def restored_without(site: Site, *numbers: int) -> Site:
+def restored_without(site: IntakeSite, *numbers: int) -> IntakeSite:
     for number in numbers:
         for table in (WAITING, PARTS):
             site.database.execute(delete(table).where(table.c.campaign == number))
@@ -84,7 +82,7 @@ def restored_without(site: Site, *numbers: int) -> Site:
     return site.restarted()
 
 
-def test_campaigns_missing_in_a_restored_state_file_are_paused(site: Site) -> None:
+def test_campaigns_missing_in_a_restored_state_file_are_paused(site: IntakeSite) -> None:
     for _ in range(4):
         site.taken("a", "b")
     (site.brought / "c.2").unlink()
@@ -104,7 +102,7 @@ def test_campaigns_missing_in_a_restored_state_file_are_paused(site: Site) -> No
     ids=["unknown", "known", "long ago"],
 )
 def test_a_retry_missing_in_a_restored_state_file_opens_an_event(
-    site: Site, days: int, is_known: bool, told: list[str]
+    site: IntakeSite, days: int, is_known: bool, told: list[str]
 ) -> None:
     site.taken("a")
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, datetime.now(UTC))
@@ -117,7 +115,7 @@ def test_a_retry_missing_in_a_restored_state_file_opens_an_event(
         site.restarted().intake.restore_lost_campaigns()
 
     found = site.campaigns.find_campaign(1)
-    events = EventAndSuccessRecordRows(site.database).query_open_events()
+    events = site.events.query_open_events()
     assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
     assert all(one.code is CampaignEventCode.RESTORED for one in events)
     assert published_campaign_files.campaigns_half_published(str(site.published)) == ({1} if told else set())
@@ -126,21 +124,21 @@ def test_a_retry_missing_in_a_restored_state_file_opens_an_event(
     ]
 
 
-def test_a_lost_retry_opens_no_second_event_after_its_owner_closed_the_first(site: Site) -> None:
+def test_a_lost_retry_opens_no_second_event_after_its_owner_closed_the_first(site: IntakeSite) -> None:
     site.taken("a")
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC).timestamp()
     CampaignFileRegister(str(site.brought)).record_retry_request(1, TOKEN, int(at))
     site.restarted().intake.restore_lost_campaigns()
-    (event,) = EventAndSuccessRecordRows(site.database).query_open_events()
+    (event,) = site.events.query_open_events()
 
     assert site.ask(Verb.FIX, event.number) is Reply.DONE
     site.restarted().intake.restore_lost_campaigns()
 
-    assert not EventAndSuccessRecordRows(site.database).query_open_events()
+    assert not site.events.query_open_events()
 
 
-def test_a_forgotten_and_purged_campaign_number_is_not_reused(site: Site) -> None:
+def test_a_forgotten_and_purged_campaign_number_is_not_reused(site: IntakeSite) -> None:
     for _ in range(2):
         site.taken("a")
     (site.brought / "c.2").unlink()
@@ -151,7 +149,7 @@ def test_a_forgotten_and_purged_campaign_number_is_not_reused(site: Site) -> Non
     assert site.answer(token) == {"campaign": 3}
 
 
-def test_only_registered_campaign_files_are_restored(site: Site) -> None:
+def test_only_registered_campaign_files_are_restored(site: IntakeSite) -> None:
     site.taken("a")
     for name in ("c.1", "c.2"):
         (site.brought / name).write_bytes(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("b",)))
@@ -197,7 +195,7 @@ def test_a_register_line_cut_by_a_crash_is_written_again(tmp_path: Path) -> None
     assert CampaignFileRegister(str(tmp_path)).has_campaign_file(2, 7, TOKEN)
 
 
-def test_a_file_with_the_token_of_a_campaign_is_refused(site: Site) -> None:
+def test_a_file_with_the_token_of_a_campaign_is_refused(site: IntakeSite) -> None:
     token = site.taken("a 1")
     before = (site.brought / "c.1").read_bytes()
     data = campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("b",))
@@ -209,7 +207,7 @@ def test_a_file_with_the_token_of_a_campaign_is_refused(site: Site) -> None:
     assert (site.brought / "c.1").read_bytes() == before
 
 
-def test_a_foreign_file_with_a_campaigns_number_is_moved_aside(site: Site) -> None:
+def test_a_foreign_file_with_a_campaigns_number_is_moved_aside(site: IntakeSite) -> None:
     token = site.taken("a 1")
     os.rename(site.brought / "c.1", site.brought / f"begun/in.{token}")
     (site.brought / "c.1").write_text("another's")
@@ -221,13 +219,13 @@ def test_a_foreign_file_with_a_campaigns_number_is_moved_aside(site: Site) -> No
     assert (own, (site.brought / own).read_bytes()[-4:]) == ("c.1", b"a 1\n")
 
 
-def test_files_and_events_of_campaigns_that_ended_long_ago_are_removed(site: Site) -> None:
+def test_files_and_events_of_campaigns_that_ended_long_ago_are_removed(site: IntakeSite) -> None:
     site.bring(asdict(SWEEP), "a 1")
     site.taken("a 1")
     long_ago = datetime.now(UTC) - timedelta(days=31)
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, long_ago)
     site.campaigns.set_campaign_state(2, CampaignState.TERMINATED, datetime.now(UTC))
-    events = EventAndSuccessRecordRows(site.campaigns.database)
+    events = site.events
     events.store_events(
         new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, one, "beta", long_ago)
         for one in (1, 2)
@@ -239,7 +237,7 @@ def test_files_and_events_of_campaigns_that_ended_long_ago_are_removed(site: Sit
     assert [one.campaign for one in events.query_open_events()] == [2]
 
 
-def test_a_forward_jump_of_the_clock_removes_no_campaign_file(site: Site) -> None:
+def test_a_forward_jump_of_the_clock_removes_no_campaign_file(site: IntakeSite) -> None:
     wall_s, steady_s = [datetime.now(UTC).timestamp()], [50.0]
     site.clock = Clock(lambda: wall_s[0], lambda: steady_s[0])
     site.restarted()
@@ -256,7 +254,7 @@ def test_a_forward_jump_of_the_clock_removes_no_campaign_file(site: Site) -> Non
 
 
 @pytest.mark.parametrize(("kept_d", "left"), [(300.0, [2, 3, 4]), (0.0, [1, 2, 3, 4])])
-def test_a_campaign_is_purged_after_keep_campaigns_d(site: Site, kept_d: float, left: list[int]) -> None:
+def test_a_campaign_is_purged_after_keep_campaigns_d(site: IntakeSite, kept_d: float, left: list[int]) -> None:
     for _ in range(4):
         site.taken("a 1")
     ends = [(CampaignState.TERMINATED, 301), (CampaignState.TERMINATED, 299)]
@@ -278,7 +276,7 @@ def test_a_campaign_is_purged_after_keep_campaigns_d(site: Site, kept_d: float, 
     assert site.ask(Verb.PAUSE, 3) is (Reply.CANCELLED if not kept_d else Reply.UNKNOWN)
 
 
-def test_campaigns_with_open_arrays_do_not_count_among_those_purged(site: Site) -> None:
+def test_campaigns_with_open_arrays_do_not_count_among_those_purged(site: IntakeSite) -> None:
     for _ in range(3):
         site.taken("a 1")
     assert site.campaigns.create_array(1, "beta", 1, datetime.now(UTC))
@@ -303,14 +301,14 @@ def test_campaigns_with_open_arrays_do_not_count_among_those_purged(site: Site) 
     ],
 )
 def test_an_event_stays_open_while_its_campaign_has_open_arrays(
-    site: Site, code: CampaignEventCode, is_deleted: bool, is_open: bool
+    site: IntakeSite, code: CampaignEventCode, is_deleted: bool, is_open: bool
 ) -> None:
     site.taken("a 1")
     long_ago = datetime.now(UTC) - timedelta(days=31)
     array = site.campaigns.create_array(1, "beta", 1, long_ago)
     site.campaigns.set_array_state(array, ArraySubmissionState.OVER if is_deleted else ArraySubmissionState.RELEASED)
     site.campaigns.set_campaign_state(1, CampaignState.CANCELLED, long_ago)
-    events = EventAndSuccessRecordRows(site.campaigns.database)
+    events = site.events
     events.store_events([new_campaign_event(CampaignEventSubject.CAMPAIGN, code, 1, "beta", long_ago)])
 
     site.intake.delete_old_files_and_events()
@@ -318,7 +316,7 @@ def test_an_event_stays_open_while_its_campaign_has_open_arrays(
     assert bool(events.query_open_events()) is is_open
 
 
-def test_answers_older_than_a_day_are_removed(site: Site) -> None:
+def test_answers_older_than_a_day_are_removed(site: IntakeSite) -> None:
     old, new = (site.bring(asdict(SWEEP), "a") for _ in range(2))
     site.intake.process_inbox_files()
     taken = site.published / "taken"
@@ -330,7 +328,7 @@ def test_answers_older_than_a_day_are_removed(site: Site) -> None:
     assert os.listdir(taken) == [new]
 
 
-def test_of_many_answers_the_newest_are_kept(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_answers_the_newest_are_kept(site: IntakeSite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign_intake, "MOST_ANSWERS", 2)
     every = [site.bring(asdict(SWEEP), "a") for _ in range(3)]
     site.intake.process_inbox_files()
@@ -343,7 +341,7 @@ def test_of_many_answers_the_newest_are_kept(site: Site, monkeypatch: pytest.Mon
     assert sorted(os.listdir(taken)) == sorted(every[:2])
 
 
-def test_a_test_campaign_has_one_task_for_each_cluster(site: Site) -> None:
+def test_a_test_campaign_has_one_task_for_each_cluster(site: IntakeSite) -> None:
     """CiGri scheduler specification: further tasks are dropped."""
     clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
     site.bring(asdict(Jdl(name="test", type=CampaignType.TEST, clusters=clusters)), "a", "b", "c")
@@ -389,7 +387,7 @@ def header_with_beta(**values: object) -> dict[str, object]:
     ],
     ids=range(25),
 )
-def test_an_invalid_campaign_header_is_refused_with_its_reason(site: Site, header: object, why: str) -> None:
+def test_an_invalid_campaign_header_is_refused_with_its_reason(site: IntakeSite, header: object, why: str) -> None:
     token = site.bring(header, "a")
 
     assert site.intake.process_inbox_files() == 0
@@ -409,7 +407,7 @@ def test_an_invalid_campaign_header_is_refused_with_its_reason(site: Site, heade
     ],
 )
 def test_cluster_settings_that_root_would_read_differently_are_refused(
-    site: Site, values: dict[str, object], lacks: str, why: str
+    site: IntakeSite, values: dict[str, object], lacks: str, why: str
 ) -> None:
     table = asdict(SWEEP)["clusters"]["beta"] | values
     table.pop(lacks, None)
@@ -419,7 +417,7 @@ def test_cluster_settings_that_root_would_read_differently_are_refused(
     assert site.answer(token) == {"refused": why}
 
 
-def test_optional_cluster_settings_may_be_missing(site: Site) -> None:
+def test_optional_cluster_settings_may_be_missing(site: IntakeSite) -> None:
     table = asdict(SWEEP)["clusters"]["beta"]
     for key in ("prologue", "epilogue_walltime_s", "properties", "max_jobs"):
         del table[key]
@@ -429,7 +427,7 @@ def test_optional_cluster_settings_may_be_missing(site: Site) -> None:
     assert site.campaigns.all_campaigns()[0].jdl == SWEEP
 
 
-def test_a_first_line_longer_than_4_mib_is_refused(site: Site) -> None:
+def test_a_first_line_longer_than_4_mib_is_refused(site: IntakeSite) -> None:
     token = site.bring(asdict(SWEEP) | {"odd": "x" * MAX_FIRST_BYTES}, "a")
 
     assert site.intake.process_inbox_files() == 0
@@ -438,7 +436,7 @@ def test_a_first_line_longer_than_4_mib_is_refused(site: Site) -> None:
 
 
 def test_refusals_of_large_or_many_files_stay_short_in_answer_and_log(
-    site: Site, caplog: pytest.LogCaptureFixture
+    site: IntakeSite, caplog: pytest.LogCaptureFixture
 ) -> None:
     long = asdict(SWEEP) | {"clusters": {"x" * 3_000_000: {"exec_file": "x"}}}
     token = site.bring(long, "a")
@@ -461,7 +459,7 @@ def test_refusals_of_large_or_many_files_stay_short_in_answer_and_log(
     ids=["files", "bytes"],
 )
 def test_number_and_size_of_a_persons_campaign_files_are_limited(
-    site: Site, limits: CampaignRunnerSection, why: str
+    site: IntakeSite, limits: CampaignRunnerSection, why: str
 ) -> None:
     """Files of ended campaigns count until the campaigns are purged."""
     site.limits = limits
@@ -485,7 +483,9 @@ def test_number_and_size_of_a_persons_campaign_files_are_limited(
     assert site.intake.process_inbox_files() == 1
 
 
-def test_foreign_files_are_not_examined_to_measure_a_persons_files(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_files_are_not_examined_to_measure_a_persons_files(
+    site: IntakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site.taken("a")
     (site.brought / "c.77").write_bytes(b"x")
     looked = list[object]()
@@ -500,7 +500,7 @@ def test_foreign_files_are_not_examined_to_measure_a_persons_files(site: Site, m
     assert f"{site.brought}/c.77" not in looked
 
 
-def test_a_campaign_file_with_two_hard_links_is_refused(site: Site, tmp_path: Path) -> None:
+def test_a_campaign_file_with_two_hard_links_is_refused(site: IntakeSite, tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("a",)))
     os.link(tmp_path / "other", site.own_inbox / f"new.{TOKEN}")
 
@@ -516,7 +516,7 @@ def test_a_campaign_file_with_two_hard_links_is_refused(site: Site, tmp_path: Pa
     ],
 )
 def test_admission_rules_apply_to_files_that_gridsub_did_not_write(
-    site: Site, said: AdmissionRefusal | Jdl, why: str
+    site: IntakeSite, said: AdmissionRefusal | Jdl, why: str
 ) -> None:
     site.rules = (CampaignAdmissionRule(name="10.py:rule", judge=lambda _: said),)
     token = site.bring(asdict(SWEEP), "a 1")
@@ -525,7 +525,7 @@ def test_admission_rules_apply_to_files_that_gridsub_did_not_write(
     assert site.answer(token)["refused"].startswith(why)
 
 
-def test_a_campaign_that_the_admission_rules_keep_unchanged_is_accepted(site: Site) -> None:
+def test_a_campaign_that_the_admission_rules_keep_unchanged_is_accepted(site: IntakeSite) -> None:
     seen: list[CampaignForAdmission] = []
     site.rules = (CampaignAdmissionRule(name="10.py:rule", judge=seen.append),)
     site.bring(asdict(SWEEP), "a 1", "b 2")
@@ -545,7 +545,7 @@ def test_a_campaign_that_the_admission_rules_keep_unchanged_is_accepted(site: Si
     ],
 )
 def test_an_owner_cancels_pauses_and_resumes_a_campaign(
-    site: Site, verbs: list[Verb], told: Reply, state: CampaignState
+    site: IntakeSite, verbs: list[Verb], told: Reply, state: CampaignState
 ) -> None:
     site.taken("a 1")
 
@@ -556,7 +556,7 @@ def test_an_owner_cancels_pauses_and_resumes_a_campaign(
     assert site.campaigns.count_unsent_tasks() == ({} if state is CampaignState.CANCELLED else {1: 1})
 
 
-def test_a_second_cancellation_drops_the_epilogue(site: Site) -> None:
+def test_a_second_cancellation_drops_the_epilogue(site: IntakeSite) -> None:
     wish = JdlSettingsAtCluster(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.process_inbox_files()
@@ -569,7 +569,7 @@ def test_a_second_cancellation_drops_the_epilogue(site: Site) -> None:
     assert (site.campaigns.unfinished_campaigns(), site.ask(Verb.CANCEL, 1)) == ((), Reply.CANCELLED)
 
 
-def test_a_cancellation_repeated_after_a_kill_is_no_second_cancellation(site: Site) -> None:
+def test_a_cancellation_repeated_after_a_kill_is_no_second_cancellation(site: IntakeSite) -> None:
     wish = JdlSettingsAtCluster(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.process_inbox_files()
@@ -583,7 +583,9 @@ def test_a_cancellation_repeated_after_a_kill_is_no_second_cancellation(site: Si
     assert site.campaigns.unfinished_campaigns() == ()
 
 
-def test_root_abandons_the_open_arrays_of_a_cancelled_campaign(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_root_abandons_the_open_arrays_of_a_cancelled_campaign(
+    site: IntakeSite, caplog: pytest.LogCaptureFixture
+) -> None:
     site.taken("a", "b", "c")
     now = datetime.now(UTC)
     _, living = (site.campaigns.create_array(1, "beta", 1, now) for _ in range(2))
@@ -610,7 +612,7 @@ def test_root_abandons_the_open_arrays_of_a_cancelled_campaign(site: Site, caplo
         (None, Verb.CANCEL_TASK),
     ],
 )
-def test_a_request_repeated_after_a_kill_is_answered_as_done(site: Site, before: Verb | None, verb: Verb) -> None:
+def test_a_request_repeated_after_a_kill_is_answered_as_done(site: IntakeSite, before: Verb | None, verb: Verb) -> None:
     site.taken("a 1")
     if before:
         site.ask(before, 1)
@@ -623,7 +625,7 @@ def test_a_request_repeated_after_a_kill_is_answered_as_done(site: Site, before:
     assert told[1] is not Reply.DONE
 
 
-def test_a_task_cancelled_before_submission_has_ended_unsuccessfully(site: Site) -> None:
+def test_a_task_cancelled_before_submission_has_ended_unsuccessfully(site: IntakeSite) -> None:
     site.taken("a", "b", "c", "d")
 
     told = [site.ask(Verb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
@@ -636,11 +638,11 @@ def test_a_task_cancelled_before_submission_has_ended_unsuccessfully(site: Site)
     assert site.campaigns.count_unsent_tasks() == {1: 3}
     array = site.campaigns.create_array(1, "beta", 9, found.submitted_at)
     assert [one.task for one in site.campaigns.unfinished_attempts(array)] == [0, 1, 3]
-    shown = CampaignTaskRows(site.database).submitted_tasks(1, 0, 9)
+    shown = site.tasks.submitted_tasks(1, 0, 9)
     assert [(one.number, one.state_word) for one in shown] == [(0, "sent"), (1, "sent"), (2, "cancelled"), (3, "sent")]
 
 
-def test_a_cancelled_submitted_task_is_marked_until_its_end(site: Site) -> None:
+def test_a_cancelled_submitted_task_is_marked_until_its_end(site: IntakeSite) -> None:
     site.taken("a", "b")
     array = site.campaigns.create_array(1, "beta", 2, site.campaigns.all_campaigns()[0].submitted_at)
 
@@ -648,14 +650,14 @@ def test_a_cancelled_submitted_task_is_marked_until_its_end(site: Site) -> None:
 
     assert told == [Reply.DONE, Reply.DONE]
     assert not site.intake.requests.take_changed_attempts()
-    marks = TaskDeletionMarkRows(site.database).deletion_marks()
+    marks = site.marks.deletion_marks()
     assert marks == {(1, array.number): {2: TaskDeletionMark(wiped_for=NikitaDeletionReason.UNWANTED)}}
     ends = [replace(one, outcome=Outcome.SUCCESS) for one in site.campaigns.unfinished_attempts(array)]
     site.campaigns.record_attempt_ends(ends)
     assert site.ask(Verb.CANCEL_TASK, 1, 1) is Reply.TASK_ENDED
 
 
-def test_a_task_waiting_for_its_second_attempt_is_cancelled(site: Site) -> None:
+def test_a_task_waiting_for_its_second_attempt_is_cancelled(site: IntakeSite) -> None:
     site.taken("a", "b")
     site.campaigns.remove_all_unsent_tasks(1)
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=1, last=1, attempt=2))
@@ -664,7 +666,7 @@ def test_a_task_waiting_for_its_second_attempt_is_cancelled(site: Site) -> None:
     assert [one.attempt for one in site.intake.requests.take_changed_attempts()] == [2]
 
 
-def test_the_number_of_a_purged_campaign_is_not_reused(site: Site) -> None:
+def test_the_number_of_a_purged_campaign_is_not_reused(site: IntakeSite) -> None:
     site.taken("a 1")
 
     early = site.ask(Verb.PURGE, 1)
@@ -695,7 +697,7 @@ def test_the_number_of_a_purged_campaign_is_not_reused(site: Site) -> None:
     ],
     ids=range(12),
 )
-def test_an_invalid_request_file_is_removed(site: Site, data: bytes) -> None:
+def test_an_invalid_request_file_is_removed(site: IntakeSite, data: bytes) -> None:
     (site.own_inbox / f"ask.{TOKEN}").write_bytes(data)
 
     assert site.intake.process_inbox_files() == 0
@@ -703,7 +705,7 @@ def test_an_invalid_request_file_is_removed(site: Site, data: bytes) -> None:
 
 
 def test_an_unexpected_error_with_one_file_does_not_stop_other_files(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    site: IntakeSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     bad, good = site.bring(asdict(SWEEP), "a"), site.bring(asdict(SWEEP), "a", "b")
     add = site.intake._campaigns.insert_campaign
@@ -723,7 +725,7 @@ def test_an_unexpected_error_with_one_file_does_not_stop_other_files(
 
 @pytest.mark.parametrize("is_full", [True, False], ids=["full disk", "no account"])
 def test_a_file_is_accepted_later_after_a_temporary_failure(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_full: bool
+    site: IntakeSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_full: bool
 ) -> None:
     token = site.bring(asdict(SWEEP), "a")
     with monkeypatch.context() as failing:
@@ -739,7 +741,7 @@ def test_a_file_is_accepted_later_after_a_temporary_failure(
     assert site.answer(token) == {"campaign": 1}
 
 
-def test_one_cycle_processes_the_whole_inbox(site: Site) -> None:
+def test_one_cycle_processes_the_whole_inbox(site: IntakeSite) -> None:
     tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
     tokens += [
         campaign_files_of_owners.write_owner_request_to_inbox(Verb.PAUSE, (1,), str(site.brought)) for _ in range(12)
@@ -764,7 +766,7 @@ def test_an_endless_inbox_delays_a_cycle_by_20_s_at_most() -> None:
 
 
 def test_a_file_that_cannot_be_accepted_now_waits_for_the_next_cycle(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: IntakeSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.bring(asdict(SWEEP), "a")
     monkeypatch.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))
@@ -779,7 +781,7 @@ def test_a_file_that_cannot_be_accepted_now_waits_for_the_next_cycle(
     assert (looks, len(site.intake.list_unprocessed_inbox_files())) == ([0, 0], 1)
 
 
-def test_a_dry_run_counts_inbox_files_and_leaves_them(site: Site) -> None:
+def test_a_dry_run_counts_inbox_files_and_leaves_them(site: IntakeSite) -> None:
     token = site.bring(asdict(SWEEP), "0")
     campaign_files_of_owners.write_owner_request_to_inbox(Verb.CANCEL, (1,), str(site.brought))
     before = site.files()

@@ -13,12 +13,8 @@ from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, 
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import published_campaign_files as files
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
-from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.model.campaigns import campaign_cycle_plan
-from gridbridge.model.campaigns.campaign import CampaignArray, CampaignState, TaskAttempt, WaitingTaskRange
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, WaitingTaskRange
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject, CampaignSuccessAtCluster
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
@@ -33,10 +29,11 @@ from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanation
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_tables
-from gridbridge.state.state_file import StateFile
+from tests.builders.campaign_site import CampaignSite
 from tests.builders.campaigns import NOON, made_campaign, made_policy, made_situation, made_snapshot, site_fixture
 
 SWEEP = made_campaign(tasks=2500)
+RETRY = CampaignOwnerRequest(token="t", uid=1000, verb=CampaignOwnerRequestVerb.RESUBMIT, numbers=(1,))
 
 
 def test_a_task_file_with_many_preemptions_is_published(tmp_path: Path) -> None:
@@ -51,42 +48,34 @@ def test_a_task_file_with_many_preemptions_is_published(tmp_path: Path) -> None:
     assert len(files.read_published_task_file(1, 0, str(tmp_path))[999].made_way) == 60
 
 
-class Site:
+class PublishingSite(CampaignSite):
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder, SWEEP)
         self.folder = f"{folder}/published"
         Path(self.folder).mkdir()
-        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
-        self.campaigns = CampaignRows(self.database)
-        self.campaigns.insert_campaign(SWEEP, "token")
         self.publication = self.started()
 
     def started(self) -> CampaignPublisher:
         clock = Clock()
-        forecasts = CampaignCompletionForecasts(self.campaigns, CampaignStatisticsRows(self.database), clock, 15)
+        forecasts = CampaignCompletionForecasts(self.campaigns, self.statistics, clock, 15)
         return CampaignPublisher(self.database, self.campaigns, forecasts, clock, self.folder)
 
     def publish(self, publisher: CampaignPublisher, campaigns: Iterable[int], *attempts: TaskAttempt) -> None:
         publisher.mark_campaigns_before_change(campaigns)
         publisher.publish_changed_tasks(attempts)
 
-    def send(self, tasks: int) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
-        array = self.campaigns.create_array(1, "beta", tasks, NOON)
-        return array, self.campaigns.unfinished_attempts(array)
-
     def ended(self, attempt: TaskAttempt, outcome: Outcome) -> TaskAttempt:
-        known = replace(attempt, outcome=outcome, exit_status=3, wallclock_s=7)
-        self.campaigns.record_attempt_ends([known])
-        return known
+        return self.end([attempt], outcome, exit_status=3, wallclock_s=7)[0]
 
     def shown(self, part: int = 0) -> dict[int, str]:
         return {n: one.state_word for n, one in files.read_published_task_file(1, part, self.folder).items()}
 
 
-_site = site_fixture(Site)
+_site = site_fixture(PublishingSite)
 
 
-def test_the_last_attempt_of_each_task_is_published(site: Site) -> None:
-    _, (first, second, third) = site.send(3)
+def test_the_last_attempt_of_each_task_is_published(site: PublishingSite) -> None:
+    first, second, third = site.attempts(site.send(3))
     failed = site.ended(first, Outcome.PROGRAM_ERROR)
     again = site.ended(second, Outcome.PREEMPTED)
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=1, last=1, attempt=2))
@@ -102,8 +91,8 @@ def test_the_last_attempt_of_each_task_is_published(site: Site) -> None:
     assert (end.timed, end.wallclock_s) == (1, 7)
 
 
-def test_only_task_files_with_changed_tasks_are_replaced(site: Site) -> None:
-    _, attempts = site.send(2100)
+def test_only_task_files_with_changed_tasks_are_replaced(site: PublishingSite) -> None:
+    attempts = site.attempts(site.send(2100))
     site.publication.publish_changed_tasks(attempts)
     before = Path(site.folder, "campaigns/1/tasks.0").stat().st_ino
     last = site.ended(attempts[2099], Outcome.SUCCESS)
@@ -115,8 +104,8 @@ def test_only_task_files_with_changed_tasks_are_replaced(site: Site) -> None:
     assert Path(site.folder, "campaigns/1/tasks.0").stat().st_ino == before
 
 
-def test_the_next_cycle_publishes_the_tasks_of_a_killed_cycle(site: Site) -> None:
-    _, attempts = site.send(2)
+def test_the_next_cycle_publishes_the_tasks_of_a_killed_cycle(site: PublishingSite) -> None:
+    attempts = site.attempts(site.send(2))
     site.publication.mark_campaigns_before_change([1])
     site.ended(attempts[0], Outcome.SUCCESS)
 
@@ -127,8 +116,8 @@ def test_the_next_cycle_publishes_the_tasks_of_a_killed_cycle(site: Site) -> Non
     assert [(one.tasks, one.failed) for one in files.read_published_task_end_counts(1, site.folder)] == [(1, 0)]
 
 
-def test_ends_recorded_by_a_killed_cycle_count_once(site: Site) -> None:
-    _, attempts = site.send(3)
+def test_ends_recorded_by_a_killed_cycle_count_once(site: PublishingSite) -> None:
+    attempts = site.attempts(site.send(3))
     site.publish(site.publication, [1], site.ended(attempts[0], Outcome.SUCCESS))
     site.publication.mark_campaigns_before_change([1])
     failed = site.ended(attempts[1], Outcome.PROGRAM_ERROR)
@@ -141,8 +130,8 @@ def test_ends_recorded_by_a_killed_cycle_count_once(site: Site) -> None:
 
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "by a new one"])
-def test_removed_task_files_are_published_again(site: Site, is_restarted: bool) -> None:
-    _, attempts = site.send(2)
+def test_removed_task_files_are_published_again(site: PublishingSite, is_restarted: bool) -> None:
+    attempts = site.attempts(site.send(2))
     last = site.ended(attempts[0], Outcome.SUCCESS)
     site.publish(site.publication, [1], last)
     site.publish(site.publication, [])
@@ -153,8 +142,8 @@ def test_removed_task_files_are_published_again(site: Site, is_restarted: bool) 
     assert site.shown() == {0: "success", 1: "sent"}
 
 
-def test_a_campaign_marked_twice_counts_as_not_killed(site: Site) -> None:
-    _, attempts = site.send(1100)
+def test_a_campaign_marked_twice_counts_as_not_killed(site: PublishingSite) -> None:
+    attempts = site.attempts(site.send(1100))
     site.publication.publish_changed_tasks(attempts)
     before = Path(site.folder, "campaigns/1/tasks.0").stat().st_ino
 
@@ -165,30 +154,25 @@ def test_a_campaign_marked_twice_counts_as_not_killed(site: Site) -> None:
     assert Path(site.folder, "campaigns/1/tasks.0").stat().st_ino == before
 
 
-def test_retried_tasks_are_published_as_waiting_after_a_kill(site: Site) -> None:
-    _, attempts = site.send(2)
+def test_retried_tasks_are_published_as_waiting_after_a_kill(site: PublishingSite) -> None:
+    attempts = site.attempts(site.send(2))
     site.publication.publish_changed_tasks([site.ended(one, Outcome.PROGRAM_ERROR) for one in attempts])
-    events = EventAndSuccessRecordRows(site.database)
-    failed = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
-    events.store_events([replace(failed, exit_status=3, tasks=2)])
-    asked = CampaignOwnerRequest(token="t", uid=1000, verb=CampaignOwnerRequestVerb.RESUBMIT, numbers=(1,))
+    site.open_event(CampaignEventCode.EXIT_ERROR, kind=CampaignEventSubject.TASK, exit_status=3, tasks=2)
     CampaignOwnerRequestHandler(
         site.database, Clock(), site.folder, begin=site.publication.mark_campaigns_before_change
-    ).execute_request(asked)
+    ).execute_request(RETRY)
 
     site.publish(site.started(), [])
 
     assert site.shown() == {0: "waiting", 1: "waiting"}
 
 
-def test_a_black_hole_is_published_until_its_owner_trusts_it(site: Site) -> None:
-    events = EventAndSuccessRecordRows(site.database)
-    sink = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.SINK, 1, "beta", NOON)
+def test_a_black_hole_is_published_until_its_owner_trusts_it(site: PublishingSite) -> None:
     shown = []
 
     for record in ((), (CampaignSuccessAtCluster(campaign=1, cluster="beta", is_trusted=True),)):
-        events.store_events([replace(sink, closed_at=NOON)])
-        events.store_success_records(record)
+        site.open_event(CampaignEventCode.SINK, closed_at=NOON)
+        site.events.store_success_records(record)
         site.publication.publish_campaigns([])
         whole = files.read_published_campaign_value(PublishedCampaignList, site.folder)
         shown.append(whole.campaigns[0].sinks)
@@ -196,7 +180,7 @@ def test_a_black_hole_is_published_until_its_owner_trusts_it(site: Site) -> None
     assert shown == [("beta",), ()]
 
 
-def test_stressed_clusters_and_free_slots_are_published(site: Site) -> None:
+def test_stressed_clusters_and_free_slots_are_published(site: PublishingSite) -> None:
     room = {
         "beta": campaign_cycle_plan.ClusterCapacityForCampaigns(free_slots=1, is_stressed=True),
         "gamma": campaign_cycle_plan.ClusterCapacityForCampaigns(free_slots=2),
@@ -209,7 +193,7 @@ def test_stressed_clusters_and_free_slots_are_published(site: Site) -> None:
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
 
-def test_slots_of_running_tasks_are_published_by_cluster(site: Site) -> None:
+def test_slots_of_running_tasks_are_published_by_cluster(site: PublishingSite) -> None:
     """Requested slots count if the cluster does not report slots."""
     (one,) = site.campaigns.all_campaigns()
     known = campaign_cycle_plan.ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
@@ -223,7 +207,7 @@ def test_slots_of_running_tasks_are_published_by_cluster(site: Site) -> None:
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
 
 
-def test_slots_of_a_cluster_without_campaigns_come_from_other_programs(site: Site) -> None:
+def test_slots_of_a_cluster_without_campaigns_come_from_other_programs(site: PublishingSite) -> None:
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=4)
     beta = made_snapshot(queues=(queue,), free_slots=3)
     policy = made_policy("beta", "gamma")
@@ -239,8 +223,8 @@ def test_slots_of_a_cluster_without_campaigns_come_from_other_programs(site: Sit
     assert [one.answered_at for one in shown.clusters] == [NOON, None]
 
 
-def test_no_parameter_or_command_is_published(site: Site) -> None:
-    site.publication.publish_changed_tasks(site.send(2)[1])
+def test_no_parameter_or_command_is_published(site: PublishingSite) -> None:
+    site.publication.publish_changed_tasks(site.attempts(site.send(2)))
     site.publication.publish_campaigns([])
 
     texts = [path.read_text() for path in Path(site.folder).rglob("*") if path.is_file()]
@@ -248,11 +232,11 @@ def test_no_parameter_or_command_is_published(site: Site) -> None:
     assert not any(re.search(r"\brun\b", text) for text in texts)
 
 
-def test_published_files_are_readable_under_any_umask(site: Site) -> None:
+def test_published_files_are_readable_under_any_umask(site: PublishingSite) -> None:
     before = os.umask(0o077)
     try:
         site.publication.mark_campaigns_before_change([1])
-        site.publication.publish_changed_tasks([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
+        site.publication.publish_changed_tasks([site.ended(site.attempts(site.send())[0], Outcome.SUCCESS)])
     finally:
         os.umask(before)
 
@@ -260,17 +244,14 @@ def test_published_files_are_readable_under_any_umask(site: Site) -> None:
     assert {path.name: path.stat().st_mode & 0o777 for path in places} == {"1": 0o755, "tasks.0": 0o644, "ends": 0o644}
 
 
-def test_the_end_of_a_retried_task_is_subtracted_from_published_counts(site: Site) -> None:
-    _, attempts = site.send(3)
+def test_the_end_of_a_retried_task_is_subtracted_from_published_counts(site: PublishingSite) -> None:
+    attempts = site.attempts(site.send(3))
     outcomes = (Outcome.PROGRAM_ERROR, Outcome.PROGRAM_ERROR, Outcome.SUCCESS)
     site.publication.publish_changed_tasks(map(site.ended, attempts, outcomes))
     site.campaigns.add_to_task_counts(1, 3, 2)
-    event = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
-    EventAndSuccessRecordRows(site.database).store_events([replace(event, exit_status=3, tasks=2)])
+    site.open_event(CampaignEventCode.EXIT_ERROR, kind=CampaignEventSubject.TASK, exit_status=3, tasks=2)
     requests = CampaignOwnerRequestHandler(site.database, Clock(), folder=site.folder, published=site.folder)
-    requests.execute_request(
-        CampaignOwnerRequest(token="t", uid=1000, verb=CampaignOwnerRequestVerb.RESUBMIT, numbers=(1,))
-    )
+    requests.execute_request(RETRY)
 
     site.publication.publish_changed_tasks(requests.take_changed_attempts(), are_asked=True)
 
@@ -284,15 +265,15 @@ def test_the_end_of_a_retried_task_is_subtracted_from_published_counts(site: Sit
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
 
 
-def test_an_end_count_line_cut_by_a_power_failure_is_skipped(site: Site) -> None:
-    site.publication.publish_changed_tasks([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
+def test_an_end_count_line_cut_by_a_power_failure_is_skipped(site: PublishingSite) -> None:
+    site.publication.publish_changed_tasks([site.ended(site.attempts(site.send())[0], Outcome.SUCCESS)])
     with Path(site.folder, "campaigns/1/ends").open("a") as file:
         file.write("17672")
 
     assert len(files.read_published_task_end_counts(1, site.folder)) == 1
 
 
-def test_the_jdl_of_each_campaign_is_decoded_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_jdl_of_each_campaign_is_decoded_once(site: PublishingSite, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
     decode = campaign_tables.jdl_from_json
 
@@ -324,9 +305,9 @@ def test_the_jdl_of_each_campaign_is_decoded_once(site: Site, monkeypatch: pytes
     ids=("with its campaign", "alone", "deleted at its cluster", "failed before"),
 )
 def test_a_task_cancelled_by_its_owner_does_not_count_as_failed(
-    site: Site, state: CampaignState, outcome: Outcome, failed: int, cancelled: int
+    site: PublishingSite, state: CampaignState, outcome: Outcome, failed: int, cancelled: int
 ) -> None:
-    _, (attempt,) = site.send(1)
+    (attempt,) = site.attempts(site.send())
     site.campaigns.set_campaign_state(1, state, NOON)
     site.publication.publish_changed_tasks([site.ended(attempt, outcome)])
     site.started().mark_campaigns_before_change([1])  # a kill interrupts this cycle

@@ -1,6 +1,6 @@
 """All programs share one query of a cluster, and foreign jobs in the answer are ignored."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,15 +10,22 @@ import pytest
 from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.runner import cluster_queries_and_capacities as queries
 from gridbridge.campaigns.runner.array_commands_as_owner import snapshot_without_foreign_jobs
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignState
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits, JobEnd
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
-from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, RUNNING, made_campaign, made_policy, made_snapshot, released_array
+from tests.builders.campaign_site import CampaignSite
+from tests.builders.campaigns import (
+    NOON,
+    RUNNING,
+    made_campaign,
+    made_policy,
+    made_snapshot,
+    released_array,
+    site_fixture,
+)
 
 POLICY = made_policy("beta")
 OURS = released_array(campaign=3, number=4, size=2, job_id=77)
@@ -42,22 +49,18 @@ def test_a_listed_job_belongs_to_an_array_only_under_the_arrays_name(name: str, 
     assert found.jobs[78] == (transfer,)
 
 
-class Site:
-    def __init__(self, database: StateFile, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.database = database
-        self.campaigns = CampaignRows(database)
+class QueryingSite(CampaignSite):
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, made_campaign(tasks=9))
         self.asked: list[frozenset[int]] = []
         self.uncounted: list[object] = []  # job ids that are not counted as waiting
         self.is_silent = False
         self.troubles: dict[str, str] = {}
         self.after_s = 0.0
-        self.campaigns.insert_campaign(made_campaign(tasks=9), "token")
-        monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
 
-    def send(self, job_id: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
-        made = self.campaigns.create_array(1, "beta", 2, NOON)
-        self.campaigns.set_array_state(made, state, job_id)
-        return made
+    def submitted(self, job_id: int) -> None:
+        """Submit an array that is still held."""
+        self.campaigns.set_array_state(self.send(2), ArraySubmissionState.SUBMITTED, job_id)
 
     def ask(self, limit_s: float = 5.0) -> dict[str, ClusterSnapshot]:
         """Query the clusters as a program that was just started."""
@@ -67,7 +70,7 @@ class Site:
         self.troubles = asking.troubles
         return found
 
-    def _snapshot(
+    def answer(
         self, _: object, cluster: str, wanted: frozenset[int], __: object, uncounted: frozenset[int] = frozenset()
     ) -> tuple[ClusterSnapshot, float]:
         self.asked.append(wanted)
@@ -80,15 +83,16 @@ class Site:
         return ClusterSnapshot(jobs=rows, **known), 0.1  # type: ignore[arg-type]
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    yield Site(database, monkeypatch)
-    database.close()
+_made = site_fixture(QueryingSite)
 
 
-def test_two_programs_share_one_query_of_a_cluster(site: Site) -> None:
-    site.send(7)
+@pytest.fixture(autouse=True)
+def _answering(site: QueryingSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "query_cluster_snapshot", site.answer)
+
+
+def test_two_programs_share_one_query_of_a_cluster(site: QueryingSite) -> None:
+    site.send(2, 7)
     first, second = site.ask(), site.ask()
 
     assert first == second
@@ -96,14 +100,14 @@ def test_two_programs_share_one_query_of_a_cluster(site: Site) -> None:
     assert site.asked == [{7}]
 
 
-def test_campaign_tasks_are_not_counted_as_pending_local_jobs(site: Site) -> None:
-    site.send(7)
+def test_campaign_tasks_are_not_counted_as_pending_local_jobs(site: QueryingSite) -> None:
+    site.send(2, 7)
     site.ask()
 
     assert site.uncounted == [{7}]
 
 
-def test_recent_snapshots_of_other_programs_are_used_without_a_query(site: Site) -> None:
+def test_recent_snapshots_of_other_programs_are_used_without_a_query(site: QueryingSite) -> None:
     clock = Clock(lambda: NOON.timestamp() + site.after_s)
     asking = queries.ClusterSnapshotFetcher(POLICY, site.database, clock)
     before = asking.recent_snapshots(["beta"], 5.0)
@@ -115,8 +119,8 @@ def test_recent_snapshots_of_other_programs_are_used_without_a_query(site: Site)
     assert len(site.asked) == 1
 
 
-def test_a_cluster_is_queried_again_after_the_interval_or_on_demand(site: Site) -> None:
-    site.send(7)
+def test_a_cluster_is_queried_again_after_the_interval_or_on_demand(site: QueryingSite) -> None:
+    site.send(2, 7)
     site.ask()
     site.after_s = 6.0
     site.ask()
@@ -125,21 +129,21 @@ def test_a_cluster_is_queried_again_after_the_interval_or_on_demand(site: Site) 
     assert len(site.asked) == 3
 
 
-def test_an_array_released_after_the_last_query_causes_a_new_query(site: Site) -> None:
-    site.send(7)
+def test_an_array_released_after_the_last_query_causes_a_new_query(site: QueryingSite) -> None:
+    site.send(2, 7)
     site.ask()
-    site.send(8, ArraySubmissionState.SUBMITTED)
+    site.submitted(8)
     site.ask()
-    site.send(9)
+    site.send(2, 9)
     found = site.ask()
 
     assert site.asked == [{7}, {7, 8, 9}]
     assert found["beta"].jobs.keys() == {7, 8, 9}
 
 
-def test_a_silent_cluster_is_left_out_and_queried_again_later(site: Site) -> None:
+def test_a_silent_cluster_is_left_out_and_queried_again_later(site: QueryingSite) -> None:
     site.is_silent = True
-    site.send(7)
+    site.send(2, 7)
     answers = site.ask(), site.ask()
     site.is_silent, site.after_s = False, 6.0
 
@@ -148,10 +152,10 @@ def test_a_silent_cluster_is_left_out_and_queried_again_later(site: Site) -> Non
     assert site.ask().keys() == {"beta"}
 
 
-def test_submitted_jobs_at_a_cluster_are_listed_for_other_programs(site: Site) -> None:
-    site.send(7)
-    site.send(8, ArraySubmissionState.SUBMITTED)
-    site.campaigns.set_array_state(site.send(9), ArraySubmissionState.OVER)
+def test_submitted_jobs_at_a_cluster_are_listed_for_other_programs(site: QueryingSite) -> None:
+    site.send(2, 7)
+    site.submitted(8)
+    site.campaigns.set_array_state(site.send(2, 9), ArraySubmissionState.OVER)
     sent = live_campaign_jobs_at(site.database, "beta")
     elsewhere = live_campaign_jobs_at(site.database, "gamma")
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED)
@@ -161,7 +165,7 @@ def test_submitted_jobs_at_a_cluster_are_listed_for_other_programs(site: Site) -
     assert (elsewhere.jobs, elsewhere.is_watched, later.is_watched) == (frozenset(), True, False)
 
 
-def test_one_query_finds_the_live_tasks_of_all_late_arrays(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_query_finds_the_live_tasks_of_all_late_arrays(site: QueryingSite, monkeypatch: pytest.MonkeyPatch) -> None:
     """All tasks count as live if the cluster does not answer."""
     asked: list[Mapping[int, str]] = []
 
@@ -172,14 +176,14 @@ def test_one_query_finds_the_live_tasks_of_all_late_arrays(site: Site, monkeypat
         return {8: frozenset({2})}
 
     monkeypatch.setattr(status, "query_begun_indices", living)
-    first, second = (replace(site.send(number), job_id=number) for number in (7, 8))
+    first, second = (site.send(2, number) for number in (7, 8))
 
     assert queries.query_live_task_indices(POLICY, (first, second)) == {second: {2}}
     assert [len(one) for one in asked] == [2]
     assert queries.query_live_task_indices(POLICY, (first,)) == {first: frozenset(range(1, first.size + 1))}
 
 
-def test_one_query_finds_the_task_ends_of_all_arrays(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_query_finds_the_task_ends_of_all_arrays(site: QueryingSite, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[ArrayEndQuery]] = []
     well = JobEnd(exit_status=0)
 
@@ -188,7 +192,7 @@ def test_one_query_finds_the_task_ends_of_all_arrays(site: Site, monkeypatch: py
         return {"gc.alpha.1.2": {2: well}}
 
     monkeypatch.setattr(status, "query_array_ends", ends)
-    first, second = site.send(7), site.send(7)
+    first, second = site.send(2, 7), site.send(2, 7)
     told = queries.query_array_task_ends(POLICY, {first: range(1, 2), second: range(2, 4)})
 
     assert told == {first: {}, second: {2: well}}
@@ -196,7 +200,7 @@ def test_one_query_finds_the_task_ends_of_all_arrays(site: Site, monkeypatch: py
 
 
 def test_array_limits_are_cached_for_600_s_and_retried_after_60_s(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    site: QueryingSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[ClusterArrayLimits | None] = [None, ClusterArrayLimits(tasks=5), None, ClusterArrayLimits(tasks=7)]
 
@@ -217,13 +221,13 @@ def test_array_limits_are_cached_for_600_s_and_retried_after_60_s(
 
 
 def test_arrays_of_a_cluster_without_answer_have_no_reported_ends(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    site: QueryingSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def ends(*_: object) -> None:
         raise GridbridgeError("refused")
 
     monkeypatch.setattr(status, "query_array_ends", ends)
-    array = site.send(7)
+    array = site.send(2, 7)
 
     assert queries.query_array_task_ends(POLICY, {array: range(1, 2)}) == {}
     assert queries.query_array_task_ends(POLICY, {}) == {}

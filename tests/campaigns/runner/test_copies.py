@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -15,16 +16,13 @@ from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.decisions.campaigns import campaign_cycle_planning as cycle
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempts_by_task
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState as ArrayState
-from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import LateSpeculationSection
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
@@ -33,7 +31,6 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     TaskCountByExclusions,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
-from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.speculative_attempts import (
     PublishedCompetingAttempt,
     RunningTaskAttempt,
@@ -53,18 +50,12 @@ OFF_GAMMA = (TaskCountByExclusions(tasks=1, avoid=("gamma",), never=("gamma",)),
 FIRST = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(1,), beyond_s=60)
 
 
-class Site(GridSite):
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+class CopySite(GridSite):
+    def __init__(self, folder: Path) -> None:
+        usual = made_campaign("beta", "gamma", tasks=2)
+        super().__init__(folder, replace(usual, jdl=replace(usual.jdl, is_idempotent=True)))
         self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
-        clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in ("beta", "gamma")}
-        one = made_campaign(tasks=2, jdl=Jdl(name="sweep", clusters=clusters, is_idempotent=True))
-        self.campaigns.insert_campaign(one, "token")
         self.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
-
-    @property
-    def campaign(self) -> Campaign:
-        return self.campaigns.find_campaign(1)
 
     def copy(self) -> CampaignArray:
         self.do(CampaignCyclePlan(copies=(FIRST,)))
@@ -72,29 +63,27 @@ class Site(GridSite):
 
     def cycle(self, *ended: tuple[int, int, TaskAttemptOutcome]) -> CampaignCyclePlan:
         """Run a cycle in which these (task, attempt, outcome) ended; return the cycle's plan."""
-        arrays = self.campaigns.query_open_arrays()
-        found = tuple(
-            replace(one, outcome=outcome, wallclock_s=9)
-            for array in arrays
-            for one in self.campaigns.unfinished_attempts(array)
-            for task, attempt, outcome in ended
-            if (one.task, one.attempt) == (task, attempt)
+        outcomes = {(task, attempt): outcome for task, attempt, outcome in ended}
+        attempts = {array: self.attempts(array) for array in self.campaigns.query_open_arrays()}
+        ends = tuple(
+            replace(attempt, outcome=outcomes[attempt.task, attempt.attempt], wallclock_s=9)
+            for attempt in chain(*attempts.values())
+            if (attempt.task, attempt.attempt) in outcomes
         )
-        over = (
-            array
-            for array in arrays
-            if {*self.campaigns.unfinished_attempts(array)}
-            <= {replace(one, outcome=TaskAttemptOutcome.PENDING, wallclock_s=None) for one in found}
-        )
+        rivals = self.copies.competing_attempts([1])
         seen = made_situation(
             campaigns=self.campaigns.unfinished_campaigns(),
             waiting=self.campaigns.count_unsent_tasks(),
-            arrays=arrays,
+            arrays=tuple(attempts),
             room={name: ClusterCapacityForCampaigns(free_slots=0) for name in ("beta", "gamma")},
-            ended=found,
-            over=tuple(one for one in over if one.state is ArrayState.RELEASED),
-            earlier=self.tries.earlier_outcomes(found, group_attempts_by_task(self.copies.competing_attempts([1]))),
-            rivals=self.copies.competing_attempts([1]),
+            ended=ends,
+            over=tuple(
+                array
+                for array, pending in attempts.items()
+                if array.state is ArrayState.RELEASED and {(it.task, it.attempt) for it in pending} <= outcomes.keys()
+            ),
+            earlier=self.tries.earlier_outcomes(ends, group_attempts_by_task(rivals)),
+            rivals=rivals,
         )
         plan = cycle.plan_campaign_cycle(seen)
         self.grid.told.clear()
@@ -102,15 +91,15 @@ class Site(GridSite):
         return plan
 
     def outcomes(self) -> dict[tuple[int, int], TaskAttemptOutcome]:
-        tasks = CampaignTaskRows(self.database).submitted_tasks(1, 0, 1)
+        tasks = self.tasks.submitted_tasks(1, 0, 1)
         shown = {(one.number, one.attempt): one.outcome for one in tasks}
         return shown | {(one.number, each.attempt): each.outcome for one in tasks for each in one.copies}
 
 
-_site = site_fixture(Site)
+_site = site_fixture(CopySite)
 
 
-def test_a_speculative_attempt_is_the_next_attempt_of_its_task(site: Site) -> None:
+def test_a_speculative_attempt_is_the_next_attempt_of_its_task(site: CopySite) -> None:
     array = site.copy()
 
     assert site.grid.told[-2:] == ["submit 2 gamma 1:2", "release 2 72"]
@@ -118,7 +107,7 @@ def test_a_speculative_attempt_is_the_next_attempt_of_its_task(site: Site) -> No
     assert site.campaigns.count_unsent_tasks() == {}
 
 
-def test_an_ended_task_gets_no_speculative_attempt(site: Site) -> None:
+def test_an_ended_task_gets_no_speculative_attempt(site: CopySite) -> None:
     site.cycle((1, 1, SUCCESS))
 
     site.do(CampaignCyclePlan(copies=(FIRST, replace(FIRST, tasks=(7,)))))
@@ -126,13 +115,12 @@ def test_an_ended_task_gets_no_speculative_attempt(site: Site) -> None:
     assert len(site.campaigns.query_open_arrays()) == 1
 
 
-def test_the_first_success_ends_a_task_and_its_other_attempts_are_deleted(site: Site) -> None:
+def test_the_first_success_ends_a_task_and_its_other_attempts_are_deleted(site: CopySite) -> None:
     site.copy()
 
     site.cycle((1, 2, SUCCESS))
 
     assert (site.campaign.ended, site.campaign.failed) == (1, 0)
-    assert site.grid.told == ["delete_places 1 2"]
     site.grid.failing["delete_places"] = GridbridgeError("no answer")
     site.cycle()
     assert site.grid.told == ["delete_places 1 2"]
@@ -142,7 +130,7 @@ def test_the_first_success_ends_a_task_and_its_other_attempts_are_deleted(site: 
 
 
 @pytest.mark.parametrize("first", [1, 2])
-def test_a_task_is_retried_only_after_both_its_attempts_failed(site: Site, first: int) -> None:
+def test_a_task_is_retried_only_after_both_its_attempts_failed(site: CopySite, first: int) -> None:
     site.copy()
 
     site.cycle((1, first, SITE_FAULT))
@@ -164,7 +152,7 @@ def test_a_task_is_retried_only_after_both_its_attempts_failed(site: Site, first
     ids=["the first overran", "its copy did", "both end in one look"],
 )
 def test_a_task_never_returns_to_a_cluster_where_an_attempt_overran(
-    site: Site, looks: list[tuple[int, int, TaskAttemptOutcome]], never: str
+    site: CopySite, looks: list[tuple[int, int, TaskAttemptOutcome]], never: str
 ) -> None:
     site.copy()
     site.cycle(*looks)
@@ -177,7 +165,7 @@ def test_a_task_never_returns_to_a_cluster_where_an_attempt_overran(
     assert site.outcomes()[1, overran] is COPY
 
 
-def test_a_task_gets_no_speculative_attempt_where_it_overran(site: Site) -> None:
+def test_a_task_gets_no_speculative_attempt_where_it_overran(site: CopySite) -> None:
     site.do(CampaignCyclePlan(copies=(FIRST,)))
     site.cycle((1, 1, TaskAttemptOutcome.PREEMPTED), (1, 2, WALLTIME))
     site.do(
@@ -192,18 +180,18 @@ def test_a_task_gets_no_speculative_attempt_where_it_overran(site: Site) -> None
 
 
 @pytest.mark.parametrize("error", [PermanentArrayRefusal("no queue"), RootCampaignRefusal("not declared")])
-def test_a_refused_speculative_attempt_opens_no_event(site: Site, error: GridbridgeError) -> None:
+def test_a_refused_speculative_attempt_opens_no_event(site: CopySite, error: GridbridgeError) -> None:
     site.grid.failing["submit"] = error
 
     site.copy()
 
     assert [one.number for one in site.campaigns.query_open_arrays()] == [1]
     assert (site.campaign.ended, site.campaigns.count_unsent_tasks()) == (0, {})
-    assert EventAndSuccessRecordRows(site.database).query_open_events() == ()
+    assert site.events.query_open_events() == ()
     assert site.outcomes()[1, 2] is COPY
 
 
-def test_a_failed_task_is_retried_after_its_speculative_attempt_is_refused(site: Site) -> None:
+def test_a_failed_task_is_retried_after_its_speculative_attempt_is_refused(site: CopySite) -> None:
     site.grid.failing["submit"] = GridbridgeError("no answer")
     begun = site.copy()
     site.cycle((1, 1, SITE_FAULT))
@@ -216,7 +204,7 @@ def test_a_failed_task_is_retried_after_its_speculative_attempt_is_refused(site:
 
 
 @pytest.mark.parametrize("step", ["submit", "release"])
-def test_an_unreleased_speculative_attempt_is_deleted_after_the_tasks_success(site: Site, step: str) -> None:
+def test_an_unreleased_speculative_attempt_is_deleted_after_the_tasks_success(site: CopySite, step: str) -> None:
     site.grid.failing[step] = GridbridgeError("no answer")
     site.copy()
 
@@ -229,7 +217,7 @@ def test_an_unreleased_speculative_attempt_is_deleted_after_the_tasks_success(si
     assert site.outcomes()[1, 2] is COPY
 
 
-def test_a_task_with_two_attempts_counts_once_in_a_cancelled_campaign(site: Site) -> None:
+def test_a_task_with_two_attempts_counts_once_in_a_cancelled_campaign(site: CopySite) -> None:
     site.grid.failing["release"] = GridbridgeError("no answer")
     site.copy()
     site.campaigns.set_campaign_state(1, CampaignState.CANCELLED)
@@ -241,25 +229,20 @@ def test_a_task_with_two_attempts_counts_once_in_a_cancelled_campaign(site: Site
     assert site.campaigns.unfinished_campaigns() == ()
 
 
-def test_a_task_is_published_with_its_competing_attempts(site: Site, tmp_path: Path) -> None:
+def test_a_task_is_published_with_its_competing_attempts(site: CopySite, tmp_path: Path) -> None:
     site.copy()
-    (_, both) = CampaignTaskRows(site.database).submitted_tasks(1, 0, 1)
+    (_, both) = site.tasks.submitted_tasks(1, 0, 1)
     site.cycle((1, 2, SUCCESS))
-    (_, won) = found = CampaignTaskRows(site.database).submitted_tasks(1, 0, 1)
+    (_, won) = found = site.tasks.submitted_tasks(1, 0, 1)
 
-    assert (both.attempt, both.copies) == (
-        1,
-        (PublishedCompetingAttempt(attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=60),),
-    )
-    assert (won.attempt, won.cluster, won.beyond_s) == (2, "gamma", 60)
-    assert won.copies == (
-        PublishedCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING, beyond_s=None),
-    )
+    first = PublishedCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING, beyond_s=None)
+    assert (both.attempt, both.copies) == (1, (replace(first, attempt=2, cluster="gamma", beyond_s=60),))
+    assert (won.attempt, won.cluster, won.beyond_s, won.copies) == (2, "gamma", 60, (first,))
     published_campaign_files.publish_campaign_task_file(1, 0, found, str(tmp_path))
     assert published_campaign_files.read_published_task_file(1, 0, str(tmp_path)) == {one.number: one for one in found}
 
 
-def test_a_retry_gets_an_attempt_number_above_all_speculative_attempts(site: Site, tmp_path: Path) -> None:
+def test_a_retry_gets_an_attempt_number_above_all_speculative_attempts(site: CopySite, tmp_path: Path) -> None:
     site.copy()
     site.cycle((1, 2, SITE_FAULT))
     site.cycle((1, 1, TaskAttemptOutcome.PROGRAM_ERROR))
@@ -270,14 +253,14 @@ def test_a_retry_gets_an_attempt_number_above_all_speculative_attempts(site: Sit
     assert [one.attempt for one in site.campaigns.list_unsent_tasks(1)] == [3]
 
 
-def late_attempts(site: Site, *rows: ClusterJobListRow, waiting: bool = False) -> tuple[RunningTaskAttempt, ...]:
+def late_attempts(site: CopySite, *rows: ClusterJobListRow, waiting: bool = False) -> tuple[RunningTaskAttempt, ...]:
     """Return the late attempts after two minutes, if beta lists these rows."""
     found = late_tasks(site, {71: rows}, waiting=waiting)
     return found[0].live if found else ()
 
 
 def late_tasks(
-    site: Site, jobs: dict[int, tuple[ClusterJobListRow, ...]], *, waiting: bool = False
+    site: CopySite, jobs: dict[int, tuple[ClusterJobListRow, ...]], *, waiting: bool = False
 ) -> tuple[TasksRunningNearCampaignEnd, ...]:
     answers = {
         name: made_snapshot(cluster=name, taken_at=NOON + 2 * MINUTE, jobs=jobs if name == "beta" else {}, free_slots=9)
@@ -298,7 +281,7 @@ def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> ClusterJobLi
     )
 
 
-def test_only_listed_long_running_tasks_count_as_late(site: Site) -> None:
+def test_only_listed_long_running_tasks_count_as_late(site: CopySite) -> None:
     late = RunningTaskAttempt(task=0, attempt=1, cluster="beta", elapsed_s=120.0)
 
     assert late_attempts(site, row(1), row(2, minutes=2)) == (late,)
@@ -307,13 +290,13 @@ def test_only_listed_long_running_tasks_count_as_late(site: Site) -> None:
     assert late_attempts(site, row(1), row(2)) == (late, replace(late, task=1))
 
 
-def test_competing_attempts_are_late_only_if_both_run_long(site: Site) -> None:
+def test_competing_attempts_are_late_only_if_both_run_long(site: CopySite) -> None:
     site.copy()
 
     assert [one.task for one in late_attempts(site, row(1), row(2))] == [0]
 
 
-def test_only_late_attempts_are_read_from_the_state_file(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_late_attempts_are_read_from_the_state_file(site: CopySite, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[frozenset[int]] = []
     pending_at = TaskAttemptRows.unfinished_attempts_at
 
@@ -328,20 +311,19 @@ def test_only_late_attempts_are_read_from_the_state_file(site: Site, monkeypatch
     assert read == [{1}]
 
 
-def test_tasks_at_a_silent_cluster_count_as_running(site: Site) -> None:
+def test_tasks_at_a_silent_cluster_count_as_running(site: CopySite) -> None:
     assert [one.elapsed_s for one in late_attempts(site, waiting=True)] == [120.0, 120.0]
 
 
-def test_paused_or_not_idempotent_campaigns_have_no_late_tasks(site: Site) -> None:
-    one = site.campaign
+def test_paused_or_not_idempotent_campaigns_have_no_late_tasks(site: CopySite) -> None:
     look = CampaignStragglerFinder(site.campaigns, LateSpeculationSection()).find_long_running_attempts
-    plain = replace(one, jdl=replace(one.jdl, is_idempotent=False))
-    paused = replace(one, state=CampaignState.PAUSED)
+    plain = replace(site.campaign, jdl=replace(site.campaign.jdl, is_idempotent=False))
+    paused = replace(site.campaign, state=CampaignState.PAUSED)
 
     assert look([plain, paused], site.campaigns.query_open_arrays(), {}, {}, NOON) == ()
 
 
-def test_a_task_with_two_running_attempts_counts_once_in_a_forecast(site: Site) -> None:
+def test_a_task_with_two_running_attempts_counts_once_in_a_forecast(site: CopySite) -> None:
     site.copy()
     arrays = site.campaigns.query_open_arrays()
     other = replace(row(1), job_id=72, since=NOON + MINUTE)
@@ -357,10 +339,10 @@ def test_a_task_with_two_running_attempts_counts_once_in_a_forecast(site: Site) 
     assert found == {(1, "beta"): (120.0,), (1, "gamma"): (60.0,)}
 
 
-def test_a_superseded_attempt_adds_no_run_time_and_no_task_end(site: Site) -> None:
+def test_a_superseded_attempt_adds_no_run_time_and_no_task_end(site: CopySite) -> None:
     site.copy()
     site.cycle((1, 2, SUCCESS))
     site.cycle((1, 1, SUCCESS))
 
     assert site.campaigns.run_times_by_cluster(1) == {"gamma": (9.0,)}
-    assert CampaignStatisticsRows(site.database).count_tasks_ended_since(1, NOON).keys() == {"gamma"}
+    assert site.statistics.count_tasks_ended_since(1, NOON).keys() == {"gamma"}

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +15,6 @@ from gridbridge.campaigns.runner.array_commands_as_owner import (
 )
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
-from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.decisions.campaigns.campaign_cycle_planning import ENDS_PER_TRANSACTION
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.model.campaigns.campaign import (
@@ -40,13 +36,16 @@ from tests.builders.campaigns import NOON, made_campaign, site_fixture
 from tests.campaigns.runner.fake_clusters import GridSite
 
 
-class Site(GridSite):
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.campaigns.insert_campaign(made_campaign("beta", "gamma", tasks=3), "token")
+class ArraySite(GridSite):
+    def open_event_counts(self) -> set[tuple[CampaignEventCode, str, int, int]]:
+        events = self.events.query_open_events()
+        return {(event.code, event.cluster, event.tasks, event.probes) for event in events}
+
+    def reasons_of_open_events(self) -> set[str]:
+        return {event.why for event in self.events.query_open_events()}
 
 
-_site = site_fixture(Site)
+_site = site_fixture(lambda folder: ArraySite(folder, made_campaign("beta", "gamma", tasks=3)))
 
 
 def send(cluster: str, tasks: int, campaign: int = 1, **other: Any) -> Plan:
@@ -57,20 +56,15 @@ SEND = send("beta", 2)
 OFF_BETA = (TaskCountByExclusions(tasks=2, avoid=("beta",)),)
 
 
-def only_open_array(campaigns: CampaignRows) -> CampaignArray:
-    (array,) = campaigns.query_open_arrays()
-    return array
-
-
-def test_an_array_is_submitted_and_then_released(site: Site) -> None:
+def test_an_array_is_submitted_and_then_released(site: ArraySite) -> None:
     site.do(SEND)
 
     assert site.grid.told == ["submit 1 beta 0:1,1:1", "release 1 71"]
-    assert only_open_array(site.campaigns).state is ArraySubmissionState.RELEASED
+    assert site.array.state is ArraySubmissionState.RELEASED
     assert site.campaigns.count_unsent_tasks() == {1: 1}
 
 
-def test_one_call_submits_several_arrays_and_the_next_cycle_the_remaining(site: Site) -> None:
+def test_one_call_submits_several_arrays_and_the_next_cycle_the_remaining(site: ArraySite) -> None:
     do = site.executor(most=2).execute_plan
     site.grid.takes = 1
     do(send("beta", 3))
@@ -91,11 +85,11 @@ def test_one_call_submits_several_arrays_and_the_next_cycle_the_remaining(site: 
     ],
 )
 def test_the_next_cycle_resumes_a_failed_submission_with_the_same_tasks(
-    site: Site, step: str, state: ArraySubmissionState, rest: list[str]
+    site: ArraySite, step: str, state: ArraySubmissionState, rest: list[str]
 ) -> None:
     site.grid.failing[step] = errors.GridbridgeError("no answer")
     site.do(SEND)
-    begun = only_open_array(site.campaigns)
+    begun = site.array
 
     site.grid.failing.clear()
     site.grid.told.clear()
@@ -103,42 +97,40 @@ def test_the_next_cycle_resumes_a_failed_submission_with_the_same_tasks(
 
     assert begun.state is state
     assert site.grid.told == rest
-    assert only_open_array(site.campaigns).state is ArraySubmissionState.RELEASED
+    assert site.array.state is ArraySubmissionState.RELEASED
 
 
-def test_an_array_submitted_twice_is_deleted_after_its_end(site: Site) -> None:
+def test_an_array_submitted_twice_is_deleted_after_its_end(site: ArraySite) -> None:
     """The cluster may accept the first submission late."""
     site.grid.failing["submit"] = errors.GridbridgeError("no answer")
     site.do(SEND)
     site.grid.failing.clear()
-    site.do(Plan(resumed=(only_open_array(site.campaigns),)))
+    site.do(Plan(resumed=(site.array,)))
 
-    site.do(Plan(over=(only_open_array(site.campaigns),)))
+    site.do(Plan(over=(site.array,)))
 
     assert site.grid.told[-2:] == ["release 1 71", "delete 1 71"]
     site.do(SEND)
-    site.do(Plan(over=(only_open_array(site.campaigns),)))
+    site.do(Plan(over=(site.array,)))
     assert site.grid.told[-1] == "release 2 72"
 
 
-def test_tasks_refused_by_a_cluster_are_submitted_to_another_cluster(site: Site) -> None:
+def test_tasks_refused_by_a_cluster_are_submitted_to_another_cluster(site: ArraySite) -> None:
     site.grid.failing["submit"] = PermanentArrayRefusal("no such queue")
 
     site.do(SEND)
 
-    found = site.campaigns.find_campaign(1)
-    assert (found.ended, found.failed, site.campaigns.query_open_arrays()) == (0, 0, ())
-    assert open_event_counts(site.campaigns) == {(CampaignEventCode.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
-    assert reasons_of_open_events(site.campaigns) == {"no such queue"}
+    assert (site.campaign.ended, site.campaign.failed, site.campaigns.query_open_arrays()) == (0, 0, ())
+    assert site.open_event_counts() == {(CampaignEventCode.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
+    assert site.reasons_of_open_events() == {"no such queue"}
     site.grid.failing.clear()
     site.do(send("gamma", 3, kept_off=OFF_BETA))
     assert site.grid.told[-2:] == ["submit 2 gamma 0:2,1:2,2:1", "release 2 72"]
 
 
-def test_a_refused_task_of_a_test_campaign_is_not_retried(site: Site) -> None:
+def test_a_refused_task_of_a_test_campaign_is_not_retried(site: ArraySite) -> None:
     usual = site.campaigns.find_campaign(1)
-    test = replace(usual, number=0, jdl=replace(usual.jdl, type=CampaignType.TEST), tasks=2)
-    number = site.campaigns.insert_campaign(test, "another")
+    number = site.insert(replace(usual, number=0, jdl=replace(usual.jdl, type=CampaignType.TEST), tasks=2))
     site.grid.failing["submit"] = PermanentArrayRefusal("no such queue")
 
     site.do(send("beta", 1, number))
@@ -153,33 +145,21 @@ def test_a_refused_task_of_a_test_campaign_is_not_retried(site: Site) -> None:
     ids=["by its cluster", "by root"],
 )
 def test_a_cancelled_task_of_a_refused_array_is_not_retried(
-    site: Site, error: errors.GridbridgeError, waiting: dict[int, int], failed: int
+    site: ArraySite, error: errors.GridbridgeError, waiting: dict[int, int], failed: int
 ) -> None:
     site.grid.failing["submit"] = TemporaryArrayRefusal("unreachable")
     site.do(SEND)
-    assert TaskDeletionMarkRows(site.database).mark_task_cancelled(1, 0)
+    assert site.marks.mark_task_cancelled(1, 0)
     site.grid.failing["submit"] = error
 
-    site.do(Plan(resumed=(only_open_array(site.campaigns),)))
+    site.do(Plan(resumed=(site.array,)))
 
-    found = site.campaigns.find_campaign(1)
-    assert (site.campaigns.count_unsent_tasks(), found.failed, found.cancelled) == (waiting, failed, 1)
-    (shown, *_) = CampaignTaskRows(site.database).submitted_tasks(1, 0, 0)
+    assert (site.campaigns.count_unsent_tasks(), site.campaign.failed, site.campaign.cancelled) == (waiting, failed, 1)
+    (shown, *_) = site.tasks.submitted_tasks(1, 0, 0)
     assert (shown.outcome, shown.attempt) == (TaskAttemptOutcome.UNWANTED, 1)
 
 
-def test_a_refused_task_returns_to_a_cluster_only_if_the_plan_says_so(site: Site) -> None:
-    site.grid.failing["submit"] = PermanentArrayRefusal("no such queue")
-    site.do(SEND)
-    site.grid.failing.clear()
-
-    site.do(send("beta", 3))
-    site.do(send("beta", 3, kept_off=OFF_BETA))
-
-    assert site.grid.submissions()[1:] == ["submit 2 beta 2:1", "submit 3 beta 0:2,1:2"]
-
-
-def test_the_planned_number_of_tasks_of_each_exclusion_is_submitted(site: Site) -> None:
+def test_the_planned_number_of_tasks_of_each_exclusion_is_submitted(site: ArraySite) -> None:
     site.campaigns.remove_all_unsent_tasks(1)
     free = WaitingTaskRange(first=0, last=9, attempt=2, priority=PRIORITY_AT_ONCE)
     off_beta = WaitingTaskRange(first=10, last=19, attempt=2, avoid=("beta",))
@@ -196,85 +176,73 @@ def test_the_planned_number_of_tasks_of_each_exclusion_is_submitted(site: Site) 
     ]
 
 
-def test_exit_status_66_retries_a_task_first_and_67_last(site: Site) -> None:
+def retries(site: ArraySite, *outcomes: TaskAttemptOutcome) -> Plan:
+    """Return a plan that retries the tasks of the only array after these outcomes."""
+    pairs = zip(site.attempts(), outcomes, strict=True)
+    ended = tuple(replace(attempt, outcome=outcome) for attempt, outcome in pairs)
+    again = (TaskRetry(campaign=1, task=end.task, attempt=1, outcome=end.outcome) for end in ended)
+    return Plan(ended=ended, again=tuple(again), over=(site.array,))
+
+
+def test_exit_status_66_retries_a_task_first_and_67_last(site: ArraySite) -> None:
     """CiGri gives these exit statuses the same meaning."""
     site.do(SEND)
     outcomes = (TaskAttemptOutcome.RESUBMIT_LAST, TaskAttemptOutcome.RESUBMIT)
-    ended = tuple(
-        replace(one, outcome=outcome)
-        for one, outcome in zip(
-            site.campaigns.unfinished_attempts(only_open_array(site.campaigns)), outcomes, strict=True
-        )
-    )
-    again = (TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
-    site.do(Plan(ended=ended, again=tuple(again), over=(only_open_array(site.campaigns),)))
+    site.do(retries(site, *outcomes))
 
-    found = site.campaigns.find_campaign(1)
-    assert (found.ended, found.failed) == (0, 0)
+    assert (site.campaign.ended, site.campaign.failed) == (0, 0)
     site.do(send("beta", 3, array_tasks=1))
 
     assert site.grid.submissions()[1:] == ["submit 2 beta 1:2", "submit 3 beta 2:1", "submit 4 beta 0:2"]
 
 
-def test_tasks_fail_after_three_refusals_beyond_one_for_each_cluster(site: Site) -> None:
+def test_tasks_fail_after_three_refusals_beyond_one_for_each_cluster(site: ArraySite) -> None:
     site.grid.failing["submit"] = PermanentArrayRefusal("no such queue")
     off_beta = (TaskCountByExclusions(tasks=3, avoid=("beta",)),)
 
     failed = []
     for kept_off in ((), *[off_beta] * 4):
         site.do(send("beta", 3, kept_off=kept_off))
-        found = site.campaigns.find_campaign(1)
-        failed.append(found.failed)
+        failed.append(site.campaign.failed)
 
     assert failed == [0, 0, 0, 0, 3]
-    assert open_event_counts(site.campaigns) == {
+    assert site.open_event_counts() == {
         (CampaignEventCode.RUNNER_SUBMIT_ERROR, "beta", 15, 0),
         (CampaignEventCode.NOT_STARTED, "beta", 3, 0),
     }
 
 
-def test_a_campaign_refused_by_root_fails_with_its_unsent_tasks(site: Site) -> None:
+def test_a_campaign_refused_by_root_fails_with_its_unsent_tasks(site: ArraySite) -> None:
     site.grid.failing["submit"] = RootCampaignRefusal("not the file")
 
     site.do(SEND)
 
-    found = site.campaigns.find_campaign(1)
-    assert (found.ended, found.failed, site.campaigns.count_unsent_tasks()) == (3, 3, {})
-    assert open_event_counts(site.campaigns) == {(CampaignEventCode.FILE_REFUSED, "", 0, 0)}
-    assert reasons_of_open_events(site.campaigns) == {"not the file"}
+    assert (site.campaign.ended, site.campaign.failed, site.campaigns.count_unsent_tasks()) == (3, 3, {})
+    assert site.open_event_counts() == {(CampaignEventCode.FILE_REFUSED, "", 0, 0)}
+    assert site.reasons_of_open_events() == {"not the file"}
 
 
-def test_a_retry_refused_by_root_keeps_the_earlier_outcome(site: Site) -> None:
+def test_a_retry_refused_by_root_keeps_the_earlier_outcome(site: ArraySite) -> None:
     site.do(send("beta", 2))
-    failed, lost = site.campaigns.unfinished_attempts(only_open_array(site.campaigns))
-    ended = (
-        replace(failed, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3),
-        replace(lost, outcome=TaskAttemptOutcome.SITE_FAULT),
-    )
-    again = [TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended]
-    site.do(Plan(ended=ended, again=tuple(again), over=(only_open_array(site.campaigns),)))
+    site.do(retries(site, TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SITE_FAULT))
     site.grid.failing["submit"] = RootCampaignRefusal("not the file")
 
     site.do(send("gamma", 3))
 
-    found = site.campaigns.find_campaign(1)
-    assert (found.ended, found.failed, site.campaigns.count_unsent_tasks()) == (3, 3, {})
-    shown = CampaignTaskRows(site.database).submitted_tasks(1, 0, 2)
-    assert [(one.state_word, one.exit_status, one.cluster) for one in shown] == [
-        ("program_error", 3, "beta"),
-        ("site_fault", None, "beta"),
-        ("setup_error", None, "gamma"),
+    assert (site.campaign.ended, site.campaign.failed, site.campaigns.count_unsent_tasks()) == (3, 3, {})
+    shown = site.tasks.submitted_tasks(1, 0, 2)
+    assert [(task.state_word, task.cluster) for task in shown] == [
+        ("program_error", "beta"),
+        ("site_fault", "beta"),
+        ("setup_error", "gamma"),
     ]
 
 
 @pytest.mark.parametrize("sent", [1, 3], ids=["waits", "sent"])
-def test_a_retry_refused_by_root_still_counts_in_its_event(site: Site, sent: int) -> None:
+def test_a_retry_refused_by_root_still_counts_in_its_event(site: ArraySite, sent: int) -> None:
     site.do(send("beta", 2))
-    ended = [
-        replace(one, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3)
-        for one in site.campaigns.unfinished_attempts(only_open_array(site.campaigns))
-    ]
-    site.do(Plan(ended=tuple(ended), over=(only_open_array(site.campaigns),)))
+    ended = site.end(site.attempts(), TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3)
+    site.do(Plan(ended=ended, over=(site.array,)))
     site.tries.set_past_mark_of_attempts(1, [0, 1])
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=0, last=1, attempt=2))
     site.campaigns.add_to_task_counts(1, -2, -2)
@@ -289,64 +257,61 @@ def test_a_retry_refused_by_root_still_counts_in_its_event(site: Site, sent: int
     assert [one.task for one in found] == [0, 1]
 
 
-def test_a_campaign_that_ended_in_roots_ledger_is_cancelled(site: Site) -> None:
+def test_a_campaign_that_ended_in_roots_ledger_is_cancelled(site: ArraySite) -> None:
     site.grid.failing["submit"] = EndedCampaignRefusal("the campaign has ended")
 
     site.do(SEND)
 
-    found = site.campaigns.find_campaign(1)
-    assert (found.state, found.ended_at is not None) == (CampaignState.CANCELLED, True)
+    assert (site.campaign.state, site.campaign.ended_at is not None) == (CampaignState.CANCELLED, True)
     assert (site.campaigns.query_open_arrays(), site.campaigns.count_unsent_tasks()) == ((), {})
-    assert open_event_counts(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
+    assert site.open_event_counts() == {(CampaignEventCode.RESTORED, "", 0, 0)}
 
 
-def test_an_array_without_unfinished_attempts_is_not_submitted(site: Site) -> None:
+def test_an_array_without_unfinished_attempts_is_not_submitted(site: ArraySite) -> None:
     """Root would refuse the whole campaign."""
     site.grid.failing["submit"] = errors.GridbridgeError("lost")
     site.do(SEND)
-    array = only_open_array(site.campaigns)
-    ended = [replace(one, outcome=TaskAttemptOutcome.SITE_FAULT) for one in site.campaigns.unfinished_attempts(array)]
-    site.campaigns.record_attempt_ends(ended)
+    array = site.array
+    site.end(site.attempts(array), TaskAttemptOutcome.SITE_FAULT)
     site.grid.failing.clear()
     site.grid.told.clear()
 
     site.do(Plan(resumed=(array,)))
 
-    known = only_open_array(site.campaigns)
+    known = site.array
     assert site.grid.told == []
     assert (known.state, known.is_repeated) == (ArraySubmissionState.RELEASED, True)
 
 
-def test_a_terminated_campaign_stays_terminated(site: Site) -> None:
+def test_a_terminated_campaign_stays_terminated(site: ArraySite) -> None:
     site.grid.failing["submit"] = errors.GridbridgeError("lost")
     site.do(SEND)
     site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, NOON)
     site.grid.failing["submit"] = EndedCampaignRefusal("the campaign has ended")
 
-    site.do(Plan(resumed=(only_open_array(site.campaigns),)))
+    site.do(Plan(resumed=(site.array,)))
 
-    found = site.campaigns.find_campaign(1)
-    assert (found.state, site.campaigns.query_open_arrays()) == (CampaignState.TERMINATED, ())
-    assert (CampaignEventCode.RESTORED, "", 0, 0) not in open_event_counts(site.campaigns)
+    assert (site.campaign.state, site.campaigns.query_open_arrays()) == (CampaignState.TERMINATED, ())
+    assert (CampaignEventCode.RESTORED, "", 0, 0) not in site.open_event_counts()
 
 
-def test_a_temporary_refusal_opens_an_event_and_doubles_the_pause(site: Site) -> None:
+def test_a_temporary_refusal_opens_an_event_and_doubles_the_pause(site: ArraySite) -> None:
     now = [NOON]
     clock = Clock(lambda: now[0].timestamp())
     do = site.executor(clock).execute_plan
     site.grid.failing["submit"] = TemporaryArrayRefusal("unreachable")
     do(SEND)
     now[0] += timedelta(seconds=61)
-    do(Plan(resumed=(only_open_array(site.campaigns),)))
+    do(Plan(resumed=(site.array,)))
 
-    assert open_event_counts(site.campaigns) == {(CampaignEventCode.SUBMIT_JOB, "beta", 4, 1)}
-    (event,) = EventAndSuccessRecordRows(site.database).query_open_events()
+    assert site.open_event_counts() == {(CampaignEventCode.SUBMIT_JOB, "beta", 4, 1)}
+    (event,) = site.events.query_open_events()
     assert event.until
     assert event.until - event.last_at == timedelta(seconds=120)
     assert event.why == "unreachable"
     site.grid.failing.clear()
-    do(Plan(resumed=(only_open_array(site.campaigns),)))
-    assert open_event_counts(site.campaigns) == set()
+    do(Plan(resumed=(site.array,)))
+    assert site.open_event_counts() == set()
 
 
 @pytest.mark.parametrize(
@@ -358,36 +323,36 @@ def test_a_temporary_refusal_opens_an_event_and_doubles_the_pause(site: Site) ->
     ],
 )
 def test_a_failure_of_root_opens_an_event_that_blames_no_cluster(
-    site: Site, trouble: errors.GridbridgeError, code: CampaignEventCode
+    site: ArraySite, trouble: errors.GridbridgeError, code: CampaignEventCode
 ) -> None:
     site.grid.failing["submit"] = trouble
     site.do(SEND)
 
-    assert open_event_counts(site.campaigns) == {(code, "beta", 2, 0)}
+    assert site.open_event_counts() == {(code, "beta", 2, 0)}
     site.grid.failing.clear()
-    site.do(Plan(resumed=(only_open_array(site.campaigns),)))
-    assert open_event_counts(site.campaigns) == set()
+    site.do(Plan(resumed=(site.array,)))
+    assert site.open_event_counts() == set()
 
 
-def test_an_array_that_root_cannot_delete_stays_open(site: Site) -> None:
+def test_an_array_that_root_cannot_delete_stays_open(site: ArraySite) -> None:
     site.grid.failing["release"] = TemporaryArrayRefusal("unreachable")
     site.do(SEND)
-    EventAndSuccessRecordRows(site.database).close_events_of_campaign(1, NOON)
-    held = only_open_array(site.campaigns)
+    site.events.close_events_of_campaign(1, NOON)
+    held = site.array
     site.grid.failing["delete"] = errors.RootLedgerUnreadable("root's ledger lacks array 1")
     for _ in range(2):
         site.do(Plan(deleted=(held,)))
 
-    assert only_open_array(site.campaigns) == held
-    assert open_event_counts(site.campaigns) == {(CampaignEventCode.NO_LEDGER, "beta", 2, 0)}
+    assert site.array == held
+    assert site.open_event_counts() == {(CampaignEventCode.NO_LEDGER, "beta", 2, 0)}
     site.grid.failing.clear()
     site.do(Plan(deleted=(held,)))
     assert site.campaigns.query_open_arrays() == ()
-    assert open_event_counts(site.campaigns) == set()
+    assert site.open_event_counts() == set()
 
 
 def test_arrays_of_roots_ledger_are_imported_into_an_older_state_file(
-    site: Site, caplog: pytest.LogCaptureFixture
+    site: ArraySite, caplog: pytest.LogCaptureFixture
 ) -> None:
     site.grid.ledger = (RootLedgerArray(number=1, cluster="gamma", tasks=((1, 1),), job_id=44),)
     site.grid.failing["submit"] = errors.ArrayTasksAlreadyInLedger("array 1 is recorded with other tasks")
@@ -395,22 +360,20 @@ def test_arrays_of_roots_ledger_are_imported_into_an_older_state_file(
     site.do(SEND)
 
     assert "event=taken_over campaign=1 arrays=1 tasks=1 why=" in caplog.text
-    known = only_open_array(site.campaigns)
+    known = site.array
     assert (known.number, known.cluster, known.job_id) == (1, "gamma", 44)
     assert known.state is ArraySubmissionState.SUBMITTED
-    assert [(one.task, one.attempt) for one in site.campaigns.unfinished_attempts(known)] == [(1, 1)]
+    assert [(one.task, one.attempt) for one in site.attempts(known)] == [(1, 1)]
     assert site.campaigns.count_unsent_tasks() == {1: 2}
-    assert open_event_counts(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
+    assert site.open_event_counts() == {(CampaignEventCode.RESTORED, "", 0, 0)}
     site.grid.failing.clear()
     site.do(Plan(resumed=(known,), sends=SEND.sends))
     assert site.grid.told[-3:] == ["release 1 44", "submit 2 beta 0:1,2:1", "release 2 72"]
 
 
-def test_a_task_queued_again_by_the_import_avoids_its_overrun_cluster(site: Site) -> None:
+def test_a_task_queued_again_by_the_import_avoids_its_overrun_cluster(site: ArraySite) -> None:
     site.do(SEND)
-    overran = replace(
-        site.campaigns.unfinished_attempts(only_open_array(site.campaigns))[0], outcome=TaskAttemptOutcome.WALLTIME
-    )
+    overran = replace(site.attempts()[0], outcome=TaskAttemptOutcome.WALLTIME)
     off_beta = {"avoid": ("beta",), "never": ("beta",)}
     again = TaskRetry(campaign=1, task=0, attempt=1, outcome=TaskAttemptOutcome.WALLTIME, **off_beta)
     site.do(Plan(ended=(overran,), again=(again,)))
@@ -424,15 +387,6 @@ def test_a_task_queued_again_by_the_import_avoids_its_overrun_cluster(site: Site
     site.do(send("gamma", 1, kept_off=kinds))
 
     assert site.campaigns.list_unsent_tasks(1) == (WaitingTaskRange(first=0, last=0, attempt=2, **off_beta),)
-
-
-def open_event_counts(campaigns: CampaignRows) -> set[tuple[CampaignEventCode, str, int, int]]:
-    events = EventAndSuccessRecordRows(campaigns.database).query_open_events()
-    return {(one.code, one.cluster, one.tasks, one.probes) for one in events}
-
-
-def reasons_of_open_events(campaigns: CampaignRows) -> set[str]:
-    return {one.why for one in EventAndSuccessRecordRows(campaigns.database).query_open_events()}
 
 
 @pytest.mark.parametrize(
@@ -449,25 +403,24 @@ def test_an_error_message_becomes_one_short_printable_line(said: str, why: str) 
     assert one_line_error_message(PermanentArrayRefusal(said)) == why
 
 
-def test_task_ends_recorded_before_a_kill_count_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_ends_recorded_before_a_kill_count_once(site: ArraySite, monkeypatch: pytest.MonkeyPatch) -> None:
     array = site.campaigns.insert_array(1, "beta", [(task, 1) for task in range(ENDS_PER_TRANSACTION + 2)], NOON)
     act = site.executor()
     with monkeypatch.context() as killed:
         killed.setattr(CycleStatisticsRecorder, "count_ended_tasks", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            act.execute_plan(Plan(ended=succeeded(site.campaigns, array), over=(array,)))
-    left = succeeded(site.campaigns, array)
+            act.execute_plan(Plan(ended=succeeded(site, array), over=(array,)))
+    left = succeeded(site, array)
     act.execute_plan(Plan(ended=left, over=(array,)))
 
     assert len(left) == 2
     assert site.campaigns.query_open_arrays() == ()
-    found = site.campaigns.find_campaign(1)
-    assert (found.ended, found.failed) == (ENDS_PER_TRANSACTION + 2, 0)
+    assert (site.campaign.ended, site.campaign.failed) == (ENDS_PER_TRANSACTION + 2, 0)
 
 
-def succeeded(campaigns: CampaignRows, array: CampaignArray) -> tuple[TaskAttempt, ...]:
+def succeeded(site: ArraySite, array: CampaignArray) -> tuple[TaskAttempt, ...]:
     """Return the unfinished attempts of an array as successes."""
-    return tuple(replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in campaigns.unfinished_attempts(array))
+    return tuple(replace(attempt, outcome=TaskAttemptOutcome.SUCCESS) for attempt in site.attempts(array))
 
 
 @pytest.mark.parametrize(
@@ -479,21 +432,21 @@ def succeeded(campaigns: CampaignRows, array: CampaignArray) -> tuple[TaskAttemp
         pytest.param("submit", 0, [], id="it was never submitted"),
     ],
 )
-def test_an_array_of_a_cancelled_campaign_is_deleted(site: Site, fails: str, known: int, left: list[int]) -> None:
+def test_an_array_of_a_cancelled_campaign_is_deleted(site: ArraySite, fails: str, known: int, left: list[int]) -> None:
     """An array that may have run stays open until the cluster reports its end."""
     site.grid.failing = {fails: errors.GridbridgeError("no answer")}
     site.do(SEND)
     noted = RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=known)
     site.grid.ledger = (noted,) if known else ()
 
-    site.do(Plan(deleted=(only_open_array(site.campaigns),)))
+    site.do(Plan(deleted=(site.array,)))
 
     assert site.grid.told[-1].startswith("delete 1")
     assert [one.job_id for one in site.campaigns.query_open_arrays()] == left
     assert all(one.state is ArraySubmissionState.RELEASED for one in site.campaigns.query_open_arrays())
 
 
-def test_arrays_of_roots_ledger_are_imported_before_new_submissions(site: Site) -> None:
+def test_arrays_of_roots_ledger_are_imported_before_new_submissions(site: ArraySite) -> None:
     site.do(send("beta", 2))
     site.grid.ledger = (
         RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
@@ -505,17 +458,17 @@ def test_arrays_of_roots_ledger_are_imported_before_new_submissions(site: Site) 
 
     first, second = site.campaigns.query_open_arrays()
     assert (second.number, second.cluster, second.job_id) == (2, "gamma", 44)
-    assert [(one.task, one.attempt) for one in site.campaigns.unfinished_attempts(first)] == [(0, 1)]
-    assert [(one.task, one.attempt) for one in site.campaigns.unfinished_attempts(second)] == [(1, 2)]
+    assert [(one.task, one.attempt) for one in site.attempts(first)] == [(0, 1)]
+    assert [(one.task, one.attempt) for one in site.attempts(second)] == [(1, 2)]
     assert site.grid.told == []
-    assert open_event_counts(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
+    assert site.open_event_counts() == {(CampaignEventCode.RESTORED, "", 0, 0)}
 
 
 @pytest.mark.parametrize(
     ("found", "expected"), [(0, []), (71, [(ArraySubmissionState.RELEASED, 71)])], ids=["never there", "there"]
 )
 def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
-    site: Site, found: int, expected: list[tuple[ArraySubmissionState, int]]
+    site: ArraySite, found: int, expected: list[tuple[ArraySubmissionState, int]]
 ) -> None:
     array = site.campaigns.create_array(1, "beta", 1, NOON)
     site.grid.failing["delete"] = errors.OwnerAccountGone("uid 1000 has no account")

@@ -11,15 +11,15 @@ from gridbridge.batch.gridengine import blocked_job_reader, status
 from gridbridge.campaigns.nikita import task_deletion_cycle
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDeletionCycle
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, LocalJobPreemptionRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttemptOutcome
 from gridbridge.model.campaigns.published_campaigns_and_tasks import TaskPreemption
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell.clock import Clock
+from tests.builders.campaign_site import CampaignSite
 from tests.builders.campaigns import NOON, RUNNING, made_campaign, made_policy, made_snapshot
 
 QUEUE = QueueInstanceStatus(name="gb-be1@n1", slots_used=3, slots_reserved=0, slots_total=3, is_besteffort=True)
@@ -73,28 +73,27 @@ class Beta:
         self.deleted.append(tuple(sorted(n for some in places for n in some)))
 
 
-class Site:
+class PreemptingSite(CampaignSite):
     """A nikita with a campaign whose three tasks run at beta as job 77."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder, made_campaign(tasks=3))
+        self.send(3, 77)
         self.beta, self.now = Beta(), [NOON]
         policy = made_policy("beta", site=SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db"))
         clock = Clock(lambda: self.now[0].timestamp(), lambda: self.now[0].timestamp())
         self.nikita = NikitaDeletionCycle(policy, clock, self.beta, f"{folder}/nikita.clocks")
-        campaigns = CampaignRows(self.nikita.database)
-        campaigns.insert_campaign(made_campaign(tasks=3), "token")
-        array = campaigns.create_array(1, "beta", 3, NOON)
-        campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 77)
 
 
 @pytest.fixture(name="site")
-def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    site = Site(tmp_path)
+def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PreemptingSite]:
+    site = PreemptingSite(tmp_path)
     monkeypatch.setattr(status, "query_cluster_snapshot", site.beta.snapshot)
     monkeypatch.setattr(blocked_job_reader, "query_blocked_jobs", site.beta.who)
     monkeypatch.setattr(blocked_job_reader, "query_instances_able_to_run_job", lambda *_: site.beta.could_start)
     yield site
     site.nikita.database.close()
+    site.database.close()
 
 
 def cycle(nikita: NikitaDeletionCycle) -> deletions.NikitaDeletionPlan:
@@ -104,21 +103,21 @@ def cycle(nikita: NikitaDeletionCycle) -> deletions.NikitaDeletionPlan:
     return plan
 
 
-def test_the_newest_tasks_are_preempted_as_far_as_needed(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_newest_tasks_are_preempted_as_far_as_needed(
+    site: PreemptingSite, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO")
 
     cycle(site.nikita)
 
     assert site.beta.deleted == [(2, 3)]
-    marked = TaskDeletionMarkRows(site.nikita.database).deletion_marks()[1, 1]
-    assert {n: one.wiped_for for n, one in marked.items()} == dict.fromkeys(
-        (2, 3), deletions.NikitaDeletionReason.MADE_WAY
-    )
-    told = [one.getMessage() for one in caplog.records]
-    assert "event=made_way cluster=beta job=5 tasks=2 for=mem" in told
+    marked = site.marks.deletion_marks()[1, 1]
+    assert {mark.wiped_for for mark in marked.values()} == {deletions.NikitaDeletionReason.MADE_WAY}
+    assert marked.keys() == {2, 3}
+    assert "event=made_way cluster=beta job=5 tasks=2 for=mem" in caplog.messages
 
 
-def test_a_repeated_cycle_preempts_no_further_task_for_the_same_job(site: Site) -> None:
+def test_a_repeated_cycle_preempts_no_further_task_for_the_same_job(site: PreemptingSite) -> None:
     cycle(site.nikita)
     site.now[0] += timedelta(seconds=60)
 
@@ -134,7 +133,7 @@ def test_a_repeated_cycle_preempts_no_further_task_for_the_same_job(site: Site) 
     ids=["nothing waits there", "none of them is best-effort"],
 )
 def test_a_cell_without_local_jobs_or_best_effort_tasks_is_not_queried(
-    site: Site, pending: int, queues: tuple[QueueInstanceStatus, ...]
+    site: PreemptingSite, pending: int, queues: tuple[QueueInstanceStatus, ...]
 ) -> None:
     site.beta.pending, site.beta.queues = pending, queues
 
@@ -152,7 +151,7 @@ def test_a_cell_without_local_jobs_or_best_effort_tasks_is_not_queried(
     ids=["enough resources are free", "the job cannot start there", "no answer"],
 )
 def test_no_task_is_preempted_in_vain(
-    site: Site,
+    site: PreemptingSite,
     caplog: pytest.LogCaptureFixture,
     cell: deletions.CellRequestsAndResources | GridbridgeError,
     could_start: set[str],
@@ -175,17 +174,17 @@ def test_no_task_is_preempted_in_vain(
     ids=["it waits no more", "all tasks are too few by now", "no answer"],
 )
 def test_no_task_is_preempted_if_the_cell_has_changed(
-    site: Site, later: deletions.CellRequestsAndResources | GridbridgeError
+    site: PreemptingSite, later: deletions.CellRequestsAndResources | GridbridgeError
 ) -> None:
     site.beta.crowded = [CROWDED, later]
 
     assert cycle(site.nikita).ways
     assert site.beta.deleted == []
-    assert not TaskDeletionMarkRows(site.nikita.database).deletion_marks()
-    assert not LocalJobPreemptionRows(site.nikita.database).preemption_times_by_job(NOON - timedelta(days=1))
+    assert not site.marks.deletion_marks()
+    assert not LocalJobPreemptionRows(site.database).preemption_times_by_job(NOON - timedelta(days=1))
 
 
-def test_a_stored_preemption_decision_is_replayed(site: Site) -> None:
+def test_a_stored_preemption_decision_is_replayed(site: PreemptingSite) -> None:
     site.beta.crowded = [
         replace(CROWDED, asked=(deletions.WaitingLocalRequest(job=4, amounts={"mem": 9}), *CROWDED.asked))
     ]
@@ -197,19 +196,15 @@ def test_a_stored_preemption_decision_is_replayed(site: Site) -> None:
     assert task_deletion_cycle.replay_nikita_deletions(entry.inputs) == entry.inputs["actions"]
 
 
-def test_the_job_that_preempted_a_task_is_published(site: Site, tmp_path: Path) -> None:
+def test_the_job_that_preempted_a_task_is_published(site: PreemptingSite, tmp_path: Path) -> None:
     cycle(site.nikita)
-    campaigns = CampaignRows(site.nikita.database)
-    array = campaigns.query_open_arrays()[0]
-    ended = [replace(one, outcome=TaskAttemptOutcome.PREEMPTED) for one in campaigns.unfinished_attempts(array)]
-    campaigns.record_attempt_ends(ended)
-    known = CampaignTaskRows(site.nikita.database)
+    site.end(site.attempts(), TaskAttemptOutcome.PREEMPTED)
 
-    shown = known.submitted_tasks(1, 0, 2)
+    shown = site.tasks.submitted_tasks(1, 0, 2)
     published_campaign_files.publish_campaign_task_file(1, 0, shown, str(tmp_path))
 
     way = TaskPreemption(attempt=1, cluster="beta", job=5, lacked=("mem",))
     assert [one.made_way for one in shown] == [(), (way,), (way,)]
     assert published_campaign_files.read_published_task_file(1, 0, str(tmp_path)) == {one.number: one for one in shown}
-    known.purge_campaign(1)
-    assert not LocalJobPreemptionRows(site.nikita.database).preemption_times_by_job(NOON - timedelta(days=1))
+    site.tasks.purge_campaign(1)
+    assert not LocalJobPreemptionRows(site.database).preemption_times_by_job(NOON - timedelta(days=1))

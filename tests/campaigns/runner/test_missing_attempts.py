@@ -1,29 +1,25 @@
 """A runner from cron keeps in files since when a task is missing, because each cycle is a new process."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gridbridge.campaigns.runner.missing_and_straggling_attempts import MissingAttemptTracker
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskMissingAtClusterRows
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
+from tests.builders.campaign_site import CampaignSite
 from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
 
-class Rounds:
-    """Cycles of a runner; each cycle may be a new process."""
+class CronSite(CampaignSite):
+    """A site where each cycle of the runner may be a new process."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder, made_campaign(tasks=3))
         self.ran = folder / "runner.ran"
-        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.kept = TaskMissingAtClusterRows(self.database)
-        self.campaigns = CampaignRows(self.database)
-        self.campaigns.insert_campaign(made_campaign(tasks=3), "token")
-        self.attempts = self.campaigns.unfinished_attempts(self.campaigns.create_array(1, "beta", 3, NOON))
+        self.pending = self.attempts(self.send(3))
         self.now_s = NOON.timestamp()
         self.steady_s = 50.0
         self.running: set[int] = set()  # array indices of listed tasks that run
@@ -40,22 +36,21 @@ class Rounds:
     def look(self, *gone: int) -> list[float]:
         """Run a cycle whose job list lacks these tasks; return for how many seconds each task is missing."""
         self.missing.load_missing_tasks()
-        absent = [self.attempts[n] for n in gone]
-        (array,) = self.campaigns.query_open_arrays()
-        listed = {one.place for one in self.attempts} - {one.place for one in absent}
-        self.missing.record_listed_tasks(array, listed, self.running & listed)
+        absent = [self.pending[n] for n in gone]
+        listed = {one.place for one in self.pending} - {one.place for one in absent}
+        self.missing.record_listed_tasks(self.array, listed, self.running & listed)
         told = self.missing.missing_seconds_by_attempt(absent)
         self.missing.update_missing_tasks(absent, [])
-        self.missing.save_started_tasks([array])
+        self.missing.save_started_tasks([self.array])
         self.kept.store_missing_tasks(self.missing.changed)
         return [told[one] for one in absent]
 
 
-_site = site_fixture(Rounds)
+_site = site_fixture(CronSite)
 
 
 @pytest.mark.parametrize("is_cron", [True, False], ids=["cron", "loop"])
-def test_a_task_is_missing_since_the_first_cycle_without_it(site: Rounds, is_cron: bool) -> None:
+def test_a_task_is_missing_since_the_first_cycle_without_it(site: CronSite, is_cron: bool) -> None:
     told = []
     for gone in ((1,), (1, 2), (1, 2)):
         told.append(site.look(*gone))
@@ -66,7 +61,7 @@ def test_a_task_is_missing_since_the_first_cycle_without_it(site: Rounds, is_cro
     assert told == [[0.0], [60.0, 0.0], [120.0, 60.0]]
 
 
-def test_a_task_listed_again_is_not_missing(site: Rounds) -> None:
+def test_a_task_listed_again_is_not_missing(site: CronSite) -> None:
     site.look(1)
     site.look()
     site.later(60)
@@ -75,24 +70,24 @@ def test_a_task_listed_again_is_not_missing(site: Rounds) -> None:
     assert site.look(1) == [0.0]
 
 
-def test_an_ended_attempt_is_no_longer_missing(site: Rounds) -> None:
+def test_an_ended_attempt_is_no_longer_missing(site: CronSite) -> None:
     site.look(0, 1)
-    CampaignRows(site.database).record_attempt_ends([replace(site.attempts[0], outcome=TaskAttemptOutcome.SUCCESS)])
+    site.end(site.pending[:1], TaskAttemptOutcome.SUCCESS)
     site.kept.store_missing_tasks([])
 
     assert [*site.kept.missing_tasks()] == [(1, 1, 2)]
 
 
-def test_no_missing_task_of_an_ended_array_stays_in_memory(site: Rounds) -> None:
+def test_no_missing_task_of_an_ended_array_stays_in_memory(site: CronSite) -> None:
     site.look(0, 1)
-    site.missing.update_missing_tasks([site.attempts[0]], [site.attempts[0]])
+    site.missing.update_missing_tasks([site.pending[0]], [site.pending[0]])
     site.look(1)
     site.look()
 
     assert site.missing._since_s == {}
 
 
-def test_a_changed_clock_makes_no_task_missing_for_longer(site: Rounds) -> None:
+def test_a_changed_clock_makes_no_task_missing_for_longer(site: CronSite) -> None:
     site.look(1)
     site.now_s += 86400
 
@@ -102,37 +97,34 @@ def test_a_changed_clock_makes_no_task_missing_for_longer(site: Rounds) -> None:
     assert site.look(1) == [0.0]
 
 
-def test_started_tasks_are_remembered_until_their_ends(site: Rounds) -> None:
-    (array,) = site.campaigns.query_open_arrays()
+def test_started_tasks_are_remembered_until_their_ends(site: CronSite) -> None:
     site.running = {1, 2}
     site.look()
     site.running = {1}
     site.look(0)
-    ran = site.missing.indices_of_started_tasks(array)
-    site.missing.update_missing_tasks(site.attempts[:1], site.attempts[:1])
+    ran = site.missing.indices_of_started_tasks(site.array)
+    site.missing.update_missing_tasks(site.pending[:1], site.pending[:1])
 
-    assert (ran, site.missing.indices_of_started_tasks(array)) == ({1}, set())
+    assert (ran, site.missing.indices_of_started_tasks(site.array)) == ({1}, set())
 
 
-def test_started_tasks_are_known_to_the_next_process(site: Rounds) -> None:
+def test_started_tasks_are_known_to_the_next_process(site: CronSite) -> None:
     site.running = {1, 2}
     site.look()
     site.later(60)
     site.new_process()
     site.look(0, 1)
     site.new_process()
-    (array,) = site.campaigns.query_open_arrays()
 
-    assert site.missing.indices_of_started_tasks(array) == {1, 2}
+    assert site.missing.indices_of_started_tasks(site.array) == {1, 2}
     site.missing.save_started_tasks([])
     site.new_process()
-    assert site.missing.indices_of_started_tasks(array) == set()
+    assert site.missing.indices_of_started_tasks(site.array) == set()
 
 
 @pytest.mark.parametrize("kept", ["", "{", "[1]", '{"1": "2"}', '{"1.1": "5-"}', '{"1.1": null}'])
-def test_a_damaged_file_of_started_tasks_is_ignored(site: Rounds, kept: str) -> None:
+def test_a_damaged_file_of_started_tasks_is_ignored(site: CronSite, kept: str) -> None:
     site.ran.write_text(kept)
     site.new_process()
-    (array,) = site.campaigns.query_open_arrays()
 
-    assert site.missing.indices_of_started_tasks(array) == set()
+    assert site.missing.indices_of_started_tasks(site.array) == set()

@@ -15,9 +15,6 @@ from gridbridge.campaigns.nikita import task_deletion_cycle
 from gridbridge.campaigns.nikita.nikita_queries import execute_cancel_requests
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDeletionCycle
 from gridbridge.campaigns.store import campaign_files_of_owners
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
-from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns import campaign as campaign_model
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignPrologueOrEpilogueStart
@@ -37,6 +34,7 @@ from gridbridge.program.cluster_observer import ClusterSnapshotSharing, identify
 from gridbridge.shell import program_lock_file
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
+from tests.builders.campaign_site import CampaignSite
 from tests.builders.campaigns import (
     HELD,
     NOON,
@@ -70,27 +68,24 @@ class Cell:
         return self.begun
 
 
-class Site:
+class NikitaSite(CampaignSite):
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.cell, self.now, self.leapt = Cell(), [NOON], [timedelta()]
         policy = made_policy("beta", site=SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db"))
         clock = Clock(lambda: self.now[0].timestamp(), lambda: (self.now[0] - self.leapt[0]).timestamp())
         self.nikita = NikitaDeletionCycle(policy, clock, self.cell, f"{folder}/nikita.clocks")
-        self.database = self.nikita.database
-        self.folder = folder / "asked"  # inbox folder of requests
+        self.inbox = folder / "asked"  # inbox folder of requests
         for name in ("asked", "published/answers"):
             (folder / name).mkdir(parents=True)
 
     @cached_property
     def array(self) -> campaign_model.CampaignArray:
-        campaigns = CampaignRows(self.nikita.database)
-        campaigns.insert_campaign(campaign(), "token")
-        made = campaigns.create_array(1, "beta", 5, NOON)
-        campaigns.set_array_state(made, campaign_model.ArraySubmissionState.RELEASED, 77)
-        return replace(made, state=campaign_model.ArraySubmissionState.RELEASED, job_id=77)
+        self.insert(campaign())
+        return self.send(5, 77)
 
 
-_site = site_fixture(Site)
+_site = site_fixture(NikitaSite)
 
 
 def campaign(type_: CampaignType = CampaignType.DEFAULT) -> campaign_model.Campaign:
@@ -110,7 +105,7 @@ def beta_snapshot(*rows: ClusterJobListRow, state: QueueInstanceState | None = N
 
 
 def cycle(
-    site: Site, answers: dict[str, ClusterSnapshot], array: campaign_model.CampaignArray | None = None
+    site: NikitaSite, answers: dict[str, ClusterSnapshot], array: campaign_model.CampaignArray | None = None
 ) -> NikitaDeletionPlan:
     seen = site.nikita.situation_from_snapshots([array or site.array], answers)
     plan = site.nikita.decide(seen)
@@ -118,20 +113,20 @@ def cycle(
     return plan
 
 
-def later(site: Site, seconds: float) -> None:
+def later(site: NikitaSite, seconds: float) -> None:
     site.now[0] += timedelta(seconds=seconds)
 
 
-def test_waiting_tasks_beyond_the_flood_rate_are_marked_and_deleted(site: Site) -> None:
+def test_waiting_tasks_beyond_the_flood_rate_are_marked_and_deleted(site: NikitaSite) -> None:
     later(site, 61)
 
     cycle(site, beta_snapshot(row(range(1, 6))))
 
     assert site.cell.deleted == [(1, (range(2, 6),))]
-    assert {*TaskDeletionMarkRows(site.nikita.database).deletion_marks()[1, 1]} == {2, 3, 4, 5}
+    assert {*site.marks.deletion_marks()[1, 1]} == {2, 3, 4, 5}
 
 
-def test_a_failed_deletion_is_repeated_except_for_started_tasks(site: Site) -> None:
+def test_a_failed_deletion_is_repeated_except_for_started_tasks(site: NikitaSite) -> None:
     later(site, 61)
     site.cell.fails = True
     cycle(site, beta_snapshot(row(range(1, 6))))
@@ -140,12 +135,12 @@ def test_a_failed_deletion_is_repeated_except_for_started_tasks(site: Site) -> N
     cycle(site, beta_snapshot(row(range(1, 4)), row(range(4, 6), RUNNING, since=NOON)))
 
     assert site.cell.deleted == [(1, (range(2, 4),))]
-    assert {*TaskDeletionMarkRows(site.nikita.database).deletion_marks()[1, 1]} == {2, 3}
+    assert {*site.marks.deletion_marks()[1, 1]} == {2, 3}
 
 
 @pytest.mark.parametrize(("waiting", "asked"), [(1, 0), (5, 1)], ids=["few", "a flood"])
 def test_nikita_queries_a_cluster_again_before_a_deletion(
-    site: Site, monkeypatch: pytest.MonkeyPatch, waiting: int, asked: int
+    site: NikitaSite, monkeypatch: pytest.MonkeyPatch, waiting: int, asked: int
 ) -> None:
     assert site.array
     later(site, 61)
@@ -167,7 +162,7 @@ def test_nikita_queries_a_cluster_again_before_a_deletion(
     assert len(told) == asked
 
 
-def test_a_start_time_before_the_submission_is_corrected(site: Site) -> None:
+def test_a_start_time_before_the_submission_is_corrected(site: NikitaSite) -> None:
     """The cluster's clock may be hours late."""
     later(site, 60)
     hours_ago = NOON - timedelta(hours=9)
@@ -184,7 +179,7 @@ def test_a_start_time_before_the_submission_is_corrected(site: Site) -> None:
     ids=["waits", "runs"],
 )
 def test_a_forward_jump_of_the_clock_deletes_no_task(
-    site: Site, caplog: pytest.LogCaptureFixture, state: JobState, since: datetime | None, wiped_for: Reason
+    site: NikitaSite, caplog: pytest.LogCaptureFixture, state: JobState, since: datetime | None, wiped_for: Reason
 ) -> None:
     there = beta_snapshot(row(range(1, 2), state, since=since))
     assert cycle(site, there) == NikitaDeletionPlan()
@@ -199,13 +194,13 @@ def test_a_forward_jump_of_the_clock_deletes_no_task(
 
 
 @pytest.mark.parametrize("state", [HELD, REQUEUED, JobState([JobStateFact.WAITING, JobStateFact.DELETING])])
-def test_held_requeued_or_deleted_tasks_are_left_alone(site: Site, state: JobState) -> None:
+def test_held_requeued_or_deleted_tasks_are_left_alone(site: NikitaSite, state: JobState) -> None:
     later(site, 9999)
 
     assert cycle(site, beta_snapshot(row(range(1, 6), state))) == NikitaDeletionPlan()
 
 
-def test_no_task_is_deleted_at_a_silent_or_disabled_cluster(site: Site) -> None:
+def test_no_task_is_deleted_at_a_silent_or_disabled_cluster(site: NikitaSite) -> None:
     later(site, 9999)
     lost = beta_snapshot(row(range(1, 6)), state=QueueInstanceState([QueueStartBlocker.UNREACHABLE], "au"))
 
@@ -213,7 +208,7 @@ def test_no_task_is_deleted_at_a_silent_or_disabled_cluster(site: Site) -> None:
     assert cycle(site, {}) == NikitaDeletionPlan()
 
 
-def test_a_stored_deletion_decision_is_replayed(site: Site) -> None:
+def test_a_stored_deletion_decision_is_replayed(site: NikitaSite) -> None:
     later(site, 901)
     seen = site.nikita.situation_from_snapshots([site.array], beta_snapshot(row(range(1, 6))))
     plan = site.nikita.decide(seen)
@@ -226,16 +221,13 @@ def test_a_stored_deletion_decision_is_replayed(site: Site) -> None:
     assert isinstance(seen, NikitaSituation)
 
 
-def test_a_deletion_mark_lasts_until_the_attempts_end(site: Site) -> None:
-    marks, campaigns = TaskDeletionMarkRows(site.nikita.database), CampaignRows(site.nikita.database)
-    marks.mark_tasks_for_deletion(overflow_deletion(range(1, 3)))
-    first, _, *_ = campaigns.unfinished_attempts(site.array)
+def test_a_deletion_mark_lasts_until_the_attempts_end(site: NikitaSite) -> None:
+    site.marks.mark_tasks_for_deletion(overflow_deletion(range(1, 3)))
+    site.end(site.attempts(site.array)[:1], campaign_model.TaskAttemptOutcome.WIPED)
+    site.marks.remove_marks_of_ended_attempts()
 
-    campaigns.record_attempt_ends([replace(first, outcome=campaign_model.TaskAttemptOutcome.WIPED)])
-    marks.remove_marks_of_ended_attempts()
-
-    assert {*marks.deletion_marks()[1, 1]} == {2}
-    assert (marks.count_deleted_attempts(1, 0), marks.count_deleted_attempts(1, 1)) == (1, 0)
+    assert {*site.marks.deletion_marks()[1, 1]} == {2}
+    assert (site.marks.count_deleted_attempts(1, 0), site.marks.count_deleted_attempts(1, 1)) == (1, 0)
 
 
 def overflow_deletion(places: range) -> ArrayTaskDeletion:
@@ -251,15 +243,15 @@ def overflow_deletion(places: range) -> ArrayTaskDeletion:
     ],
 )
 def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
-    site: Site, row_state: JobState, queue_state: QueueInstanceState | None
+    site: NikitaSite, row_state: JobState, queue_state: QueueInstanceState | None
 ) -> None:
     assert site.array
-    CampaignRows(site.nikita.database).set_campaign_state(1, campaign_model.CampaignState.CANCELLED, NOON)
+    site.campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED, NOON)
     cycle(site, beta_snapshot(row(range(1, 6), row_state, since=NOON), state=queue_state))
     cycle(site, beta_snapshot(row(range(1, 6), JobState([JobStateFact.RUNNING, JobStateFact.DELETING]))))
 
     assert site.cell.deleted == [(1, (range(1, 6),))]
-    assert not TaskDeletionMarkRows(site.nikita.database).deletion_marks()
+    assert not site.marks.deletion_marks()
 
 
 CLOSED = [QueueInstanceState([QueueStartBlocker.DISABLED], "d"), QueueInstanceState([QueueStartBlocker.LOADED], "a")]
@@ -268,35 +260,32 @@ CLOSED = [QueueInstanceState([QueueStartBlocker.DISABLED], "d"), QueueInstanceSt
 @pytest.mark.parametrize("state", CLOSED, ids=["disabled", "in alarm"])
 @pytest.mark.parametrize("task_state", [WAITING, RUNNING], ids=["waits", "runs"])
 def test_a_cancelled_task_is_deleted_at_a_disabled_cluster(
-    site: Site, state: QueueInstanceState, task_state: JobState
+    site: NikitaSite, state: QueueInstanceState, task_state: JobState
 ) -> None:
     assert site.array
-    marks = TaskDeletionMarkRows(site.nikita.database)
-    assert marks.mark_task_cancelled(1, 2)
+    assert site.marks.mark_task_cancelled(1, 2)
     rows = row(range(1, 6), task_state, since=NOON - timedelta(days=9))
     old = replace(site.array, intended_at=NOON - timedelta(days=9))
 
     cycle(site, beta_snapshot(rows, state=state), old)
 
     assert site.cell.deleted == [(1, (range(3, 4),))]
-    assert {*marks.deletion_marks()[1, 1]} == {3}
+    assert {*site.marks.deletion_marks()[1, 1]} == {3}
 
 
-def started_step(nikita: NikitaDeletionCycle, step: str) -> campaign_model.CampaignArray:
-    campaigns = CampaignRows(nikita.database)
+def started_step(site: NikitaSite, step: str) -> campaign_model.CampaignArray:
     wish = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="clean")
-    campaigns.insert_campaign(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
-    tries = TaskAttemptRows(nikita.database, campaigns)
-    made = tries.create_prologue_or_epilogue(
+    site.insert(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})))
+    made = site.tries.create_prologue_or_epilogue(
         CampaignPrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=1), NOON
     )
-    campaigns.set_array_state(made, campaign_model.ArraySubmissionState.RELEASED, 77)
+    site.campaigns.set_array_state(made, campaign_model.ArraySubmissionState.RELEASED, 77)
     return replace(made, job_id=77)
 
 
 @pytest.mark.parametrize("step", [PROLOGUE, EPILOGUE])
-def test_a_prologue_or_epilogue_is_deleted_only_if_it_overruns(site: Site, step: str) -> None:
-    array = started_step(site.nikita, step)
+def test_a_prologue_or_epilogue_is_deleted_only_if_it_overruns(site: NikitaSite, step: str) -> None:
+    array = started_step(site, step)
     later(site, 99_999)
 
     cycle(site, beta_snapshot(row(range(1, 2))), array)
@@ -306,44 +295,44 @@ def test_a_prologue_or_epilogue_is_deleted_only_if_it_overruns(site: Site, step:
     assert (left, wipe.wiped_for) == ([], Reason.OVERRAN)
 
 
-def test_an_unneeded_prologue_is_deleted_only_while_it_waits(site: Site) -> None:
-    array, marks = started_step(site.nikita, PROLOGUE), TaskDeletionMarkRows(site.nikita.database)
+def test_an_unneeded_prologue_is_deleted_only_while_it_waits(site: NikitaSite) -> None:
+    array = started_step(site, PROLOGUE)
     unneeded = replace(move_mark(range(1, 2)), wiped_for=Reason.UNNEEDED)
-    marks.mark_tasks_for_deletion(unneeded)
+    site.marks.mark_tasks_for_deletion(unneeded)
     plan = cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array)
-    left = [*site.cell.deleted], marks.deletion_marks()
-    marks.mark_tasks_for_deletion(unneeded)
+    left = [*site.cell.deleted], site.marks.deletion_marks()
+    site.marks.mark_tasks_for_deletion(unneeded)
     cycle(site, beta_snapshot(row(range(1, 2))), array)
 
     assert (left, len(plan.spared)) == (([], {}), 1)
     assert site.cell.deleted == [(1, (range(1, 2),))]
-    assert marks.deletion_marks()[1, 1] == {1: TaskDeletionMark(wiped_for=Reason.LEFT)}
+    assert site.marks.deletion_marks()[1, 1] == {1: TaskDeletionMark(wiped_for=Reason.LEFT)}
 
 
-def test_the_prologue_of_a_cancelled_campaign_is_deleted(site: Site) -> None:
-    array = started_step(site.nikita, PROLOGUE)
-    CampaignRows(site.nikita.database).set_campaign_state(1, campaign_model.CampaignState.CANCELLED)
+def test_the_prologue_of_a_cancelled_campaign_is_deleted(site: NikitaSite) -> None:
+    array = started_step(site, PROLOGUE)
+    site.campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED)
 
     cycle(site, beta_snapshot(row(range(1, 2))), array)
 
     assert site.cell.deleted == [(1, (range(1, 2),))]
 
 
-def test_an_epilogue_is_deleted_only_after_the_second_cancellation(site: Site) -> None:
-    campaigns, array = CampaignRows(site.nikita.database), started_step(site.nikita, EPILOGUE)
-    campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED)
+def test_an_epilogue_is_deleted_only_after_the_second_cancellation(site: NikitaSite) -> None:
+    array = started_step(site, EPILOGUE)
+    site.campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED)
 
     cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array)
     left = [*site.cell.deleted]
-    campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED, NOON)  # the second cancellation
+    site.campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED, NOON)  # the second cancellation
     cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array)
 
     assert (left, site.cell.deleted) == ([], [(1, (range(1, 2),))])
 
 
-def execute_cancellations(site: Site) -> int:
-    around = site.folder.parent
-    places = (str(site.folder), f"{around}/published", f"{around}/runner.lock")
+def execute_cancellations(site: NikitaSite) -> int:
+    around = site.inbox.parent
+    places = (str(site.inbox), f"{around}/published", f"{around}/runner.lock")
     return execute_cancel_requests(site.nikita.database, Clock(NOON.timestamp), *places)
 
 
@@ -364,74 +353,68 @@ def request_tokens(folder: Path) -> list[str]:
     return [path.name.rpartition(".")[2] for path in folder.rglob("*") if path.is_file()]
 
 
-def campaign_state(nikita: NikitaDeletionCycle) -> campaign_model.CampaignState:
-    found = CampaignRows(nikita.database).find_campaign(1)
-    return found.state
-
-
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it gives files away")
 
 
 @needs_root
-def test_without_a_runner_nikita_executes_only_cancellations(site: Site) -> None:
+def test_without_a_runner_nikita_executes_only_cancellations(site: NikitaSite) -> None:
     assert site.array
-    kill, other = ask(site.folder, "cancel"), ask(site.folder, "purge")
+    kill, other = ask(site.inbox, "cancel"), ask(site.inbox, "purge")
     taken = execute_cancellations(site)
 
-    assert (taken, campaign_state(site.nikita)) == (1, campaign_model.CampaignState.CANCELLED)
-    assert request_tokens(site.folder) == [other]
-    assert list((site.folder / "u.1000").iterdir()), "who asks may take it back"
-    assert kill in "".join(map(str, (site.folder.parent / "published").rglob("*")))
+    assert (taken, site.campaign.state) == (1, campaign_model.CampaignState.CANCELLED)
+    assert request_tokens(site.inbox) == [other]
+    assert list((site.inbox / "u.1000").iterdir()), "who asks may take it back"
+    assert kill in "".join(map(str, (site.inbox.parent / "published").rglob("*")))
     assert execute_cancellations(site) == 0
 
 
 @needs_root
-def test_nobody_cancels_another_users_campaign(site: Site) -> None:
+def test_nobody_cancels_another_users_campaign(site: NikitaSite) -> None:
     assert site.array
-    ask(site.folder, "cancel", uid=1001)
+    ask(site.inbox, "cancel", uid=1001)
     execute_cancellations(site)
 
-    assert campaign_state(site.nikita) is campaign_model.CampaignState.IN_TREATMENT
+    assert site.campaign.state is campaign_model.CampaignState.IN_TREATMENT
 
 
 @needs_root
-def test_a_running_runner_executes_cancellations_itself(site: Site) -> None:
+def test_a_running_runner_executes_cancellations_itself(site: NikitaSite) -> None:
     assert site.array
-    ask(site.folder, "cancel")
-    with program_lock_file.MomentaryProgramLock(str(site.folder.parent / "runner.lock")) as is_ours:
+    ask(site.inbox, "cancel")
+    with program_lock_file.MomentaryProgramLock(str(site.inbox.parent / "runner.lock")) as is_ours:
         taken = execute_cancellations(site)
 
-    assert (is_ours, taken, campaign_state(site.nikita)) == (True, 0, campaign_model.CampaignState.IN_TREATMENT)
-    assert len(request_tokens(site.folder)) == 1
+    assert (is_ours, taken, site.campaign.state) == (True, 0, campaign_model.CampaignState.IN_TREATMENT)
+    assert len(request_tokens(site.inbox)) == 1
 
 
 def move_mark(places: range) -> ArrayTaskDeletion:
     return ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=Reason.MOVED, places=(places,))
 
 
-def test_only_waiting_tasks_are_moved(site: Site) -> None:
-    marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.mark_tasks_for_deletion(move_mark(range(1, 4)))
+def test_only_waiting_tasks_are_moved(site: NikitaSite) -> None:
+    site.marks.mark_tasks_for_deletion(move_mark(range(1, 4)))
     site.cell.begun = (range(2, 3),)
 
     cycle(site, beta_snapshot(row(range(1, 6))))
 
     assert site.cell.deleted == [(1, (range(1, 4),))]
-    assert marks.deletion_marks()[1, 1] == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=Reason.LEFT))
+    assert site.marks.deletion_marks()[1, 1] == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=Reason.LEFT))
 
 
-def test_tasks_that_wait_too_long_are_deleted_unless_they_start(site: Site) -> None:
+def test_tasks_that_wait_too_long_are_deleted_unless_they_start(site: NikitaSite) -> None:
     later(site, 9999)
     site.cell.begun = (range(2, 3),)
 
     plan = cycle(site, beta_snapshot(row(range(1, 4))))
 
     assert [one.wiped_for for one in plan.wipes] == [Reason.WAITED]
-    left = TaskDeletionMarkRows(site.nikita.database).deletion_marks()[1, 1]
+    left = site.marks.deletion_marks()[1, 1]
     assert left == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=Reason.NEVER_BEGAN))
 
 
-def test_a_failed_deletion_of_held_tasks_is_repeated(site: Site) -> None:
+def test_a_failed_deletion_of_held_tasks_is_repeated(site: NikitaSite) -> None:
     later(site, 9999)
     site.cell.fails = True
     cycle(site, beta_snapshot(row(range(1, 4))))
@@ -442,14 +425,13 @@ def test_a_failed_deletion_of_held_tasks_is_repeated(site: Site) -> None:
     assert site.cell.deleted == [(1, (range(1, 4),))]
 
 
-def test_a_failed_move_keeps_its_marks(site: Site) -> None:
-    marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.mark_tasks_for_deletion(move_mark(range(1, 4)))
+def test_a_failed_move_keeps_its_marks(site: NikitaSite) -> None:
+    site.marks.mark_tasks_for_deletion(move_mark(range(1, 4)))
     site.cell.fails = True
 
     cycle(site, beta_snapshot(row(range(1, 6))))
 
-    assert {mark.wiped_for for mark in marks.deletion_marks()[1, 1].values()} == {Reason.MOVED}
+    assert {mark.wiped_for for mark in site.marks.deletion_marks()[1, 1].values()} == {Reason.MOVED}
 
 
 @pytest.mark.parametrize(
@@ -462,11 +444,9 @@ def test_a_failed_move_keeps_its_marks(site: Site) -> None:
     ids=["listed again after its move", "held before a kill", "requeued"],
 )
 def test_marked_tasks_are_moved_while_they_are_listed(
-    site: Site, reason: Reason, rows: list[ClusterJobListRow], deleted: tuple[range, ...]
+    site: NikitaSite, reason: Reason, rows: list[ClusterJobListRow], deleted: tuple[range, ...]
 ) -> None:
-    TaskDeletionMarkRows(site.nikita.database).mark_tasks_for_deletion(
-        replace(move_mark(range(1, 3)), wiped_for=reason)
-    )
+    site.marks.mark_tasks_for_deletion(replace(move_mark(range(1, 3)), wiped_for=reason))
 
     cycle(site, beta_snapshot(*rows))
 
@@ -474,31 +454,29 @@ def test_marked_tasks_are_moved_while_they_are_listed(
 
 
 @pytest.mark.parametrize("fact", [QueueStartBlocker.DISABLED, QueueStartBlocker.UNREACHABLE])
-def test_only_waiting_marked_tasks_are_moved_from_a_disabled_cluster(site: Site, fact: str) -> None:
-    marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.mark_tasks_for_deletion(move_mark(range(1, 4)))
+def test_only_waiting_marked_tasks_are_moved_from_a_disabled_cluster(site: NikitaSite, fact: str) -> None:
+    site.marks.mark_tasks_for_deletion(move_mark(range(1, 4)))
     later(site, 9999)
     rows = row(range(1, 3)), row(range(3, 4), RUNNING, since=NOON), row(range(4, 6))
 
     plan = cycle(site, beta_snapshot(*rows, state=QueueInstanceState([fact])))
 
     assert (plan.wipes, site.cell.deleted) == ((), [(1, (range(1, 3),))])
-    assert marks.deletion_marks()[1, 1] == dict.fromkeys((1, 2), TaskDeletionMark(wiped_for=Reason.LEFT))
+    assert site.marks.deletion_marks()[1, 1] == dict.fromkeys((1, 2), TaskDeletionMark(wiped_for=Reason.LEFT))
 
 
-def test_a_held_task_that_its_owner_cancelled_is_deleted(site: Site) -> None:
+def test_a_held_task_that_its_owner_cancelled_is_deleted(site: NikitaSite) -> None:
     """Nikita may have held the task for a move before a kill."""
     assert site.array
-    marks = TaskDeletionMarkRows(site.nikita.database)
-    marks.mark_tasks_for_deletion(move_mark(range(1, 3)))
-    marks.mark_task_cancelled(1, 1)
+    site.marks.mark_tasks_for_deletion(move_mark(range(1, 3)))
+    site.marks.mark_task_cancelled(1, 1)
 
     cycle(site, beta_snapshot(row(range(2, 3), HELD)))
 
     assert site.cell.deleted == [(1, (range(2, 3),))]
 
 
-def test_a_hanging_deletion_postpones_further_deletions_of_its_owner(site: Site) -> None:
+def test_a_hanging_deletion_postpones_further_deletions_of_its_owner(site: NikitaSite) -> None:
     tries: list[int] = []
 
     def hang(one: campaign_model.CampaignArray, places: tuple[range, ...]) -> None:

@@ -16,18 +16,12 @@ from gridbridge.campaigns.runner import stress_and_mail_programs
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.store import campaign_files_of_owners
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.event_and_subscription_rows import (
-    EventAndSuccessRecordRows,
-    NotificationSubscriptionRows,
-)
-from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
+from gridbridge.campaigns.store.event_and_subscription_rows import NotificationSubscriptionRows
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import NotificationsSection
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
-from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.notification_subscriptions import (
     CampaignNotification,
     NotificationChannel,
@@ -35,7 +29,7 @@ from gridbridge.model.campaigns.notification_subscriptions import (
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import poll_until
-from gridbridge.state.state_file import StateFile
+from tests.builders.campaign_site import CampaignSite
 from tests.builders.campaigns import made_campaign, site_fixture
 from tests.program.test_threads import without_room
 
@@ -57,13 +51,13 @@ class Watch:
         self.at += timedelta(seconds=seconds)
 
 
-class Site:
+class NotifyingSite(CampaignSite):
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.brought, self.published = folder / "campaigns", folder / "published"
         self.brought.mkdir()
         self.published.mkdir()
         self.watch = Watch()
-        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         places = (str(self.brought), str(self.published))
         clock = self.watch.clock()
         self.intake = CampaignAndRequestIntake(self.database, frozenset({"beta"}), clock, *places, notifications=POLICY)
@@ -83,19 +77,17 @@ class Site:
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
 
-    def campaign(self) -> int:
-        one = made_campaign(uid=os.getuid(), submitted_at=self.watch.at, tasks=2, jdl=Jdl(name="sweep"))
-        return CampaignRows(self.database).insert_campaign(one, f"token-{self.watch.at}")
+    def new_campaign(self) -> int:
+        return self.insert(made_campaign(uid=os.getuid(), submitted_at=self.watch.at, tasks=2))
 
     def subscribed_campaign(self) -> int:
         """Subscribe to notifications by mail, and add a campaign a second later."""
         self.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
         self.watch.forward(1)
-        return self.campaign()
+        return self.new_campaign()
 
     def event(self, code: CampaignEventCode, campaign: int) -> None:
-        event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign, "beta", self.watch.at)
-        EventAndSuccessRecordRows(self.database).store_events([event])
+        self.open_event(code, campaign=campaign, opened_at=self.watch.at, last_at=self.watch.at)
 
     def codes(self) -> list[list[str]]:
         return [[word.split(":")[1] for word in message.words] for message in self.told]
@@ -105,10 +97,10 @@ def kept_program_requests(folder: Path) -> list[str]:
     return [path.name for path in folder.glob("tell.*")]
 
 
-_site = site_fixture(Site)
+_site = site_fixture(NotifyingSite)
 
 
-def test_a_subscription_is_listed_changed_and_removed(site: Site) -> None:
+def test_a_subscription_is_listed_changed_and_removed(site: NotifyingSite) -> None:
     assert site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL) == {"0": "done"}
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**MAIL, "severity": "high"})
 
@@ -129,12 +121,12 @@ def test_a_subscription_is_listed_changed_and_removed(site: Site) -> None:
     ids=["an option", "a severity", "a way", "no command here"],
 )
 def test_an_invalid_subscription_is_refused(
-    site: Site, wish: dict[str, str], answer: CampaignOwnerRequestReply
+    site: NotifyingSite, wish: dict[str, str], answer: CampaignOwnerRequestReply
 ) -> None:
     assert site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, wish) == {"0": answer}
 
 
-def test_a_user_has_at_most_twenty_subscriptions(site: Site) -> None:
+def test_a_user_has_at_most_twenty_subscriptions(site: NotifyingSite) -> None:
     for n in range(20):
         site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**MAIL, "identity": f"a{n}@b"})
 
@@ -142,18 +134,18 @@ def test_a_user_has_at_most_twenty_subscriptions(site: Site) -> None:
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root has no program run")
-def test_root_can_subscribe_no_program(site: Site) -> None:
+def test_root_can_subscribe_no_program(site: NotifyingSite) -> None:
     _keeps(site)
 
 
 def test_the_request_file_of_a_program_subscription_is_kept_for_root(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: NotifyingSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.ROOT", -1)
     _keeps(site)
 
 
-def _keeps(site: Site) -> None:
+def _keeps(site: NotifyingSite) -> None:
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, PROGRAM)
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**PROGRAM, "severity": "low"})
     (one,) = site.subscriptions.all_subscriptions()
@@ -164,7 +156,7 @@ def _keeps(site: Site) -> None:
     assert kept_program_requests(site.brought) == []
 
 
-def test_each_event_is_notified_once_in_at_most_one_message_a_minute(site: Site) -> None:
+def test_each_event_is_notified_once_in_at_most_one_message_a_minute(site: NotifyingSite) -> None:
     number = site.subscribed_campaign()
     site.event(CampaignEventCode.BLACKLIST, number)
     site.watch.forward(1)
@@ -176,13 +168,13 @@ def test_each_event_is_notified_once_in_at_most_one_message_a_minute(site: Site)
 
     assert site.codes() == [["BLACKLIST", "NEW_CAMPAIGN"]]
     site.watch.forward(60)
-    CampaignRows(site.database).set_campaign_state(number, CampaignState.TERMINATED, site.watch.at)
+    site.campaigns.set_campaign_state(number, CampaignState.TERMINATED, site.watch.at)
     site.notifier.send_due_notifications()
     assert site.codes()[1:] == [["SINK", "FINISHED_CAMPAIGN"]]
 
 
-def test_events_before_the_subscription_are_not_notified(site: Site) -> None:
-    site.event(CampaignEventCode.BLACKLIST, site.campaign())
+def test_events_before_the_subscription_are_not_notified(site: NotifyingSite) -> None:
+    site.event(CampaignEventCode.BLACKLIST, site.new_campaign())
     site.watch.forward(1)
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.notifier.send_due_notifications()
@@ -190,10 +182,10 @@ def test_events_before_the_subscription_are_not_notified(site: Site) -> None:
     assert site.told == []
 
 
-def test_notifications_continue_after_the_clock_was_set_back(site: Site) -> None:
+def test_notifications_continue_after_the_clock_was_set_back(site: NotifyingSite) -> None:
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.watch.forward(86400)
-    number = site.campaign()
+    number = site.new_campaign()
     site.notifier.send_due_notifications()
     site.watch.forward(-86400)
     site.notifier.send_due_notifications()
@@ -206,7 +198,9 @@ def test_notifications_continue_after_the_clock_was_set_back(site: Site) -> None
     assert site.codes() == [["NEW_CAMPAIGN"], ["BLACKLIST"], ["SINK"]]
 
 
-def test_a_failed_notification_is_dropped_after_three_attempts(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_notification_is_dropped_after_three_attempts(
+    site: NotifyingSite, caplog: pytest.LogCaptureFixture
+) -> None:
     site.error = CommandFailed(("sendmail",), 75, b"", b"no queue")
     number = site.subscribed_campaign()
     for pause_s in (1, 59, 61, 121, 241, 600):
@@ -223,7 +217,7 @@ def test_a_failed_notification_is_dropped_after_three_attempts(site: Site, caplo
     assert site.subscriptions.all_subscriptions()[0].tries == 0
 
 
-def test_a_hanging_mail_program_delays_no_cycle(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_mail_program_delays_no_cycle(site: NotifyingSite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.PATIENCE_S", 0.05)
     goes_on = threading.Event()
     slow: list[CampaignNotification] = []
@@ -244,7 +238,7 @@ def test_a_hanging_mail_program_delays_no_cycle(site: Site, monkeypatch: pytest.
     assert len(slow) == 1
 
 
-def test_a_notification_mail_has_its_headers(site: Site) -> None:
+def test_a_notification_mail_has_its_headers(site: NotifyingSite) -> None:
     site.subscribed_campaign()
     site.notifier.send_due_notifications()
     text = stress_and_mail_programs.notification_email(site.told[0]).decode()
@@ -256,7 +250,9 @@ def test_a_notification_mail_has_its_headers(site: Site) -> None:
     assert body.startswith("campaign 1 (sweep) has 2 tasks\n")
 
 
-def test_a_single_cycle_waits_for_a_slow_mail_and_records_it(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_cycle_waits_for_a_slow_mail_and_records_it(
+    site: NotifyingSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.PATIENCE_S", 0.01)
     slow: list[CampaignNotification] = []
 
@@ -275,7 +271,7 @@ def test_a_single_cycle_waits_for_a_slow_mail_and_records_it(site: Site, monkeyp
     assert site.subscriptions.all_subscriptions()[0].tries == 0
 
 
-def test_a_mail_program_with_endless_output_is_stopped(tmp_path: Path, site: Site) -> None:
+def test_a_mail_program_with_endless_output_is_stopped(tmp_path: Path, site: NotifyingSite) -> None:
     mailer = tmp_path / "mailer"
     mailer.write_text("#!/bin/sh\nexec yes\n")
     mailer.chmod(0o755)

@@ -3,8 +3,6 @@
 from pathlib import Path
 
 from gridbridge.campaigns.runner.array_commands_as_owner import PermanentArrayRefusal
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, TaskAttempt
 from gridbridge.model.campaigns.campaign import ArraySubmissionState as ArrayState
@@ -61,18 +59,16 @@ class SlowGrid(Grid):
             raise self.fails_by("not done within 45 s")
 
 
-class Site(GridSite):
+class SlowSite(GridSite):
     def __init__(self, folder: Path) -> None:
         grid = SlowGrid()
         clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
-        super().__init__(folder, grid, clock)
-        for number in (*BOBS, ALICES):
-            uid = ALICE if number == ALICES else BOB
-            one = made_campaign("beta", "gamma", number=number, uid=uid, submitted_at=NOON, tasks=9)
-            self.campaigns.insert_campaign(one, f"token{number}")
+        uids = [*[BOB] * len(BOBS), ALICE]
+        campaigns = (made_campaign("beta", "gamma", uid=uid, tasks=9) for uid in uids)
+        super().__init__(folder, *campaigns, grid=grid, clock=clock)
 
 
-_site = site_fixture(Site)
+_site = site_fixture(SlowSite)
 
 
 def sends(*campaigns: int, clusters: tuple[str, ...] = ("gamma",)) -> CampaignCyclePlan:
@@ -82,55 +78,47 @@ def sends(*campaigns: int, clusters: tuple[str, ...] = ("gamma",)) -> CampaignCy
     )
 
 
-def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray, ...]:
-    for number in (*BOBS, ALICES):
-        array = campaigns.create_array(number, cluster, 1, NOON)
-        campaigns.set_array_state(array, ArrayState.RELEASED, 7)
-    return campaigns.query_open_arrays()
+def sent(site: SlowSite) -> tuple[CampaignArray, ...]:
+    return tuple(site.send(job_id=7, cluster="gamma", campaign=number) for number in (*BOBS, ALICES))
 
 
-def test_a_hanging_call_postpones_further_calls_of_its_owner_there(site: Site) -> None:
+def test_a_hanging_call_postpones_further_calls_of_its_owner_there(site: SlowSite) -> None:
     site.grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
 
     site.do(sends(1, 2, 5, clusters=("gamma", "beta")))
 
     assert site.grid.calls() == [(1, "gamma"), (1, "beta"), (2, "beta"), (5, "gamma"), (5, "beta")]
-    told = {one.campaign: one.code for one in EventAndSuccessRecordRows(site.campaigns.database).query_open_events()}
+    told = {one.campaign: one.code for one in site.events.query_open_events()}
     assert told == {1: CampaignEventCode.SUBMIT_JOB, 2: CampaignEventCode.SUBMIT_JOB}
 
 
-def test_each_pause_after_a_hanging_deletion_is_twice_as_long(site: Site) -> None:
+def test_each_pause_after_a_hanging_deletion_is_twice_as_long(site: SlowSite) -> None:
     site.grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
-    arrays = sent(site.campaigns)
-    cycles = 0
+    arrays = sent(site)
     for _ in range(100):
         site.grid.passed_s += 15
         site.do(CampaignCyclePlan(deleted=arrays))
-        cycles += 1
 
-    calls = site.grid.calls()
+    campaigns = [campaign for campaign, _ in site.grid.calls()]
 
-    assert len([one for one in calls if one[0] == ALICES]) == cycles
-    assert len(calls) - cycles == 5  # after 0, 60, 120, 240 and 480 s
-
-
-def test_a_quick_call_ends_the_pauses_of_its_owner(site: Site) -> None:
-    site.grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
-    lost = tuple(
-        SupersededAttempts(array=one, places=(range(1, 2),), is_whole=False) for one in sent(site.campaigns)[:4]
-    )
-    site.do(CampaignCyclePlan(losers=lost))
-    first = site.grid.calls()
-    site.grid.took_s = {(number, "gamma"): 1.0 for number in BOBS}
-    site.do(CampaignCyclePlan(losers=lost))
-    paused = site.grid.calls()
-    site.grid.passed_s += 60
-    site.do(CampaignCyclePlan(losers=lost))
-
-    assert (len(first), len(paused), len(site.grid.calls())) == (1, 0, 4)
+    assert campaigns.count(ALICES) == 100
+    assert len(campaigns) - 100 == 5  # after 0, 60, 120, 240 and 480 s
 
 
-def test_slow_successful_calls_of_an_owner_have_60_s_in_a_cycle(site: Site) -> None:
+def test_a_quick_call_ends_the_pauses_of_its_owner(site: SlowSite) -> None:
+    places = (range(1, 2),)
+    lost = tuple(SupersededAttempts(array=array, places=places, is_whole=False) for array in sent(site)[:4])
+    calls = []
+    for took_s, pause_s in ((45.0, 0), (1.0, 0), (1.0, 60)):
+        site.grid.took_s = {(number, "gamma"): took_s for number in BOBS}
+        site.grid.passed_s += pause_s
+        site.do(CampaignCyclePlan(losers=lost))
+        calls.append(len(site.grid.calls()))
+
+    assert calls == [1, 0, 4]
+
+
+def test_slow_successful_calls_of_an_owner_have_60_s_in_a_cycle(site: SlowSite) -> None:
     site.grid.took_s = {(number, "gamma"): 35.0 for number in BOBS}
     site.grid.is_failing = False
 
@@ -139,12 +127,12 @@ def test_slow_successful_calls_of_an_owner_have_60_s_in_a_cycle(site: Site) -> N
     assert site.grid.calls() == [(1, "gamma"), (2, "gamma"), (ALICES, "gamma")]
     left = [one for one in site.campaigns.query_open_arrays() if one.state is ArrayState.INTENDED]
     assert [one.campaign for one in left] == [3, 4]
-    assert EventAndSuccessRecordRows(site.campaigns.database).query_open_events() == ()
+    assert site.events.query_open_events() == ()
     site.do(CampaignCyclePlan(resumed=tuple(left)))
     assert site.grid.calls() == [(3, "gamma"), (4, "gamma")]
 
 
-def test_a_slow_refusal_does_not_count_as_hanging(site: Site) -> None:
+def test_a_slow_refusal_does_not_count_as_hanging(site: SlowSite) -> None:
     site.grid.took_s = {(1, "gamma"): 9.0}
     site.grid.fails_by = PermanentArrayRefusal
 

@@ -14,24 +14,24 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
-from tests.campaigns.runner.intake_site import SWEEP, Site
+from tests.campaigns.runner.intake_site import SWEEP, IntakeSite
 
 ENDED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path)
+def _site(tmp_path: Path) -> Iterator[IntakeSite]:
+    site = IntakeSite(tmp_path)
     site.taken("a 1", "b 2")
     yield site
     site.database.close()
 
 
-def add_tasks_file(site: Site, *parameters: str, to: int = 1) -> str:
+def add_tasks_file(site: IntakeSite, *parameters: str, to: int = 1) -> str:
     return site.bring({ADDS_TO: to, "token": "x"}, *parameters)
 
 
-def test_added_tasks_are_numbered_after_the_existing_tasks(site: Site) -> None:
+def test_added_tasks_are_numbered_after_the_existing_tasks(site: IntakeSite) -> None:
     tokens = [add_tasks_file(site, "c 3", "d 4"), add_tasks_file(site, "e 5")]
 
     taken = site.intake.process_inbox_files()
@@ -48,7 +48,7 @@ def test_added_tasks_are_numbered_after_the_existing_tasks(site: Site) -> None:
     assert sorted(lines) == ["a 1", "b 2", "c 3", "d 4", "e 5"]
 
 
-def test_a_killed_cycle_accepts_no_added_tasks_twice(site: Site) -> None:
+def test_a_killed_cycle_accepts_no_added_tasks_twice(site: IntakeSite) -> None:
     token = add_tasks_file(site, "c 3")
     site.intake.process_inbox_files()
     os.rename(site.brought / "c.1.1", site.brought / f"begun/in.{token}")
@@ -69,7 +69,9 @@ def test_a_killed_cycle_accepts_no_added_tasks_twice(site: Site) -> None:
     ],
     ids=["cancelled", "purged", "terminated"],
 )
-def test_an_ended_campaign_gets_no_more_tasks(site: Site, verbs: list[CampaignOwnerRequestVerb], why: str) -> None:
+def test_an_ended_campaign_gets_no_more_tasks(
+    site: IntakeSite, verbs: list[CampaignOwnerRequestVerb], why: str
+) -> None:
     if not verbs:
         site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, ENDED)
     for verb in verbs:
@@ -81,14 +83,14 @@ def test_an_ended_campaign_gets_no_more_tasks(site: Site, verbs: list[CampaignOw
     assert f"begun/in.{token}" not in site.files()
 
 
-def test_a_paused_campaign_gets_more_tasks(site: Site) -> None:
+def test_a_paused_campaign_gets_more_tasks(site: IntakeSite) -> None:
     site.ask(CampaignOwnerRequestVerb.PAUSE, 1)
     add_tasks_file(site, "c 3")
 
     assert (site.intake.process_inbox_files(), site.campaigns.count_unsent_tasks()) == (1, {1: 3})
 
 
-def test_nobody_adds_tasks_to_another_users_campaign(site: Site) -> None:
+def test_nobody_adds_tasks_to_another_users_campaign(site: IntakeSite) -> None:
     site.give_away(1)
     tokens = [add_tasks_file(site, "c 3"), add_tasks_file(site, "c 3", to=7)]
     site.intake.process_inbox_files()
@@ -97,7 +99,7 @@ def test_nobody_adds_tasks_to_another_users_campaign(site: Site) -> None:
     assert told == ["campaign 1 is owned by another user", "no campaign 7"]
 
 
-def test_an_empty_file_and_tasks_for_a_test_campaign_are_refused(site: Site) -> None:
+def test_an_empty_file_and_tasks_for_a_test_campaign_are_refused(site: IntakeSite) -> None:
     empty = add_tasks_file(site)
     site.bring(asdict(Jdl(name="t", type=CampaignType.TEST, clusters=SWEEP.clusters)), "a", "b")
     site.intake.process_inbox_files()
@@ -108,7 +110,7 @@ def test_an_empty_file_and_tasks_for_a_test_campaign_are_refused(site: Site) -> 
     assert "is a test campaign, which sends one task" in site.answer(token)["refused"]
 
 
-def test_admission_rules_see_the_total_number_of_tasks(site: Site) -> None:
+def test_admission_rules_see_the_total_number_of_tasks(site: IntakeSite) -> None:
     def few(candidate: CampaignForAdmission) -> AdmissionRefusal | None:
         return AdmissionRefusal(reason=f"{candidate.tasks} are too many") if candidate.tasks > 3 else None
 
@@ -122,7 +124,7 @@ def test_admission_rules_see_the_total_number_of_tasks(site: Site) -> None:
     assert site.answer(tokens[1])["refused"] == "10.py:few: 4 are too many"
 
 
-def test_a_foreign_folder_named_like_an_added_file_is_moved_aside(site: Site) -> None:
+def test_a_foreign_folder_named_like_an_added_file_is_moved_aside(site: IntakeSite) -> None:
     (site.brought / "c.1.1").mkdir()
     add_tasks_file(site, "c 3")
     site.intake.process_inbox_files()
@@ -132,7 +134,7 @@ def test_a_foreign_folder_named_like_an_added_file_is_moved_aside(site: Site) ->
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
-def test_another_users_file_adds_no_tasks(site: Site) -> None:
+def test_another_users_file_adds_no_tasks(site: IntakeSite) -> None:
     (site.brought / "c.1.1").write_bytes(b"{}\nevil\n")
     os.chown(site.brought / "c.1.1", 1, -1)
 
@@ -141,7 +143,7 @@ def test_another_users_file_adds_no_tasks(site: Site) -> None:
     assert site.campaigns.count_unsent_tasks() == {1: 2}
 
 
-def test_added_tasks_missing_in_a_restored_state_file_pause_the_campaign(site: Site) -> None:
+def test_added_tasks_missing_in_a_restored_state_file_pause_the_campaign(site: IntakeSite) -> None:
     for number in (1, 2):
         data = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 1, "token": str(number)}, ("c", "d"))
         site.add_registered_file(data, 1, number)
@@ -159,7 +161,7 @@ def test_added_tasks_missing_in_a_restored_state_file_pause_the_campaign(site: S
     assert "c.1.3" in site.files()
 
 
-def test_a_lost_campaign_is_restored_with_its_added_tasks(site: Site) -> None:
+def test_a_lost_campaign_is_restored_with_its_added_tasks(site: IntakeSite) -> None:
     site.add_registered_file(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP) | {"token": "x"}, ("a",)), 2)
     data = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 2, "token": "y"}, ("b", "c"))
     site.add_registered_file(data, 2, part=1)
@@ -170,7 +172,7 @@ def test_a_lost_campaign_is_restored_with_its_added_tasks(site: Site) -> None:
     assert (found.tasks, found.state) == (3, CampaignState.PAUSED)
 
 
-def test_a_purge_removes_the_files_of_added_tasks(site: Site) -> None:
+def test_a_purge_removes_the_files_of_added_tasks(site: IntakeSite) -> None:
     add_tasks_file(site, "c 3")
     add_tasks_file(site, "d 4")
     site.intake.process_inbox_files()
@@ -180,7 +182,7 @@ def test_a_purge_removes_the_files_of_added_tasks(site: Site) -> None:
     assert site.files() == []
 
 
-def test_a_file_of_added_tasks_creates_no_campaign(site: Site) -> None:
+def test_a_file_of_added_tasks_creates_no_campaign(site: IntakeSite) -> None:
     clusters = {"beta": JdlSettingsAtCluster(exec_file="evil")}
     header = asdict(Jdl(name="n", clusters=clusters)) | {ADDS_TO: 1}
     site.bring(header, "c")

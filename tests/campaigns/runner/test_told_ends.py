@@ -1,7 +1,6 @@
 """Root's ledger gets the end of each ended campaign."""
 
 from datetime import datetime
-from itertools import count
 from pathlib import Path
 
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import AT_ONCE, RootLedgerCampaignCloser
@@ -10,17 +9,14 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from tests.builders.campaigns import NOON, made_campaign, site_fixture
 from tests.campaigns.runner.fake_clusters import GridSite
 
-TOKENS = count()
 
-
-class Site(GridSite):
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+class ClosingSite(GridSite):
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self._ends = RootLedgerCampaignCloser(self.campaigns, self.grid)
 
-    def add(self, state: CampaignState, ended_at: datetime | None = NOON) -> int:
-        one = made_campaign()
-        number = self.campaigns.insert_campaign(one, f"token{next(TOKENS)}")
+    def add(self, state: CampaignState = CampaignState.TERMINATED, ended_at: datetime | None = NOON) -> int:
+        number = self.insert(made_campaign())
         self.campaigns.set_campaign_state(number, state, ended_at)
         return number
 
@@ -30,20 +26,20 @@ class Site(GridSite):
         return list(self.grid.told)
 
 
-_site = site_fixture(Site)
+_site = site_fixture(ClosingSite)
 
 
-def test_each_ended_campaign_is_closed_once_in_roots_ledger(site: Site) -> None:
+def test_each_ended_campaign_is_closed_once_in_roots_ledger(site: ClosingSite) -> None:
     site.add(CampaignState.IN_TREATMENT, None)
     site.add(CampaignState.CANCELLED, None)
-    ended = [site.add(CampaignState.TERMINATED), site.add(CampaignState.CANCELLED)]
+    ended = [site.add(), site.add(CampaignState.CANCELLED)]
 
     assert site.close_ended_campaigns() == [f"end {number}" for number in ended]
     assert site.close_ended_campaigns() == []
 
 
-def test_the_next_end_of_a_reopened_campaign_is_recorded_again(site: Site) -> None:
-    number = site.add(CampaignState.TERMINATED)
+def test_the_next_end_of_a_reopened_campaign_is_recorded_again(site: ClosingSite) -> None:
+    number = site.add()
     site.close_ended_campaigns()
     site.campaigns.set_campaign_state(number, CampaignState.IN_TREATMENT)
     going = site.close_ended_campaigns()
@@ -52,9 +48,9 @@ def test_the_next_end_of_a_reopened_campaign_is_recorded_again(site: Site) -> No
     assert (going, site.close_ended_campaigns()) == ([], [f"end {number}"])
 
 
-def test_a_failed_closing_in_roots_ledger_is_repeated(site: Site) -> None:
+def test_a_failed_closing_in_roots_ledger_is_repeated(site: ClosingSite) -> None:
     for _ in range(2):
-        site.add(CampaignState.TERMINATED)
+        site.add()
     site.grid.failing["end"] = GridbridgeError("sudo: no")
     failed = site.close_ended_campaigns()
     site.grid.failing["end"] = RootLedgerUnreadable("gone")
@@ -62,25 +58,25 @@ def test_a_failed_closing_in_roots_ledger_is_repeated(site: Site) -> None:
     assert (len(failed), len(site.close_ended_campaigns()), site.close_ended_campaigns()) == (1, 2, [])
 
 
-def test_an_unreadable_campaign_file_does_not_delay_other_closings(site: Site) -> None:
+def test_an_unreadable_campaign_file_does_not_delay_other_closings(site: ClosingSite) -> None:
     for _ in range(3):
-        site.add(CampaignState.TERMINATED)
+        site.add()
     site.grid.failing["end"] = CampaignFileUnreadable("c.1: input/output error")
 
     assert (len(site.close_ended_campaigns()), len(site.close_ended_campaigns())) == (3, 3)
 
 
-def test_many_unreadable_campaign_files_do_not_delay_other_closings(site: Site) -> None:
+def test_many_unreadable_campaign_files_do_not_delay_other_closings(site: ClosingSite) -> None:
     for _ in range(AT_ONCE + 1):
-        site.add(CampaignState.TERMINATED)
+        site.add()
     site.grid.failing["end"] = CampaignFileUnreadable("c.1: input/output error")
     site.close_ended_campaigns()
 
     assert [site.close_ended_campaigns(), site.close_ended_campaigns()[0]] == [[f"end {AT_ONCE + 1}"], "end 1"]
 
 
-def test_one_cycle_closes_at_most_20_campaigns(site: Site) -> None:
+def test_one_cycle_closes_at_most_20_campaigns(site: ClosingSite) -> None:
     for _ in range(AT_ONCE + 2):
-        site.add(CampaignState.TERMINATED)
+        site.add()
 
     assert (len(site.close_ended_campaigns()), len(site.close_ended_campaigns())) == (AT_ONCE, 2)

@@ -10,16 +10,10 @@ import pytest
 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import ARRAYS_AT_ONCE, CampaignSituationGatherer
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedgerStateComparison
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
-from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
-from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.decisions.campaigns.task_attempt_outcomes import MissingAttemptOutcomeDecider, ReportedEnds
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
     CampaignArray,
     CampaignState,
     RootLedgerArray,
@@ -41,30 +35,24 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
 from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
+from tests.builders.campaign_site import CampaignSite
 from tests.builders.campaigns import NOON, RUNNING, made_campaign, made_policy, made_snapshot, site_fixture
 from tests.campaigns.runner.test_forecast_updates import RATIO
 
 
-class Site:
+class GatheringSite(CampaignSite):
     def __init__(self, folder: Path) -> None:
-        self.database = database = StateFile.open(f"sqlite:///{folder}/state.db")
-        self.campaigns = CampaignRows(database)
-        one = made_campaign(tasks=5)
-        self.one = one
-        self.campaigns.insert_campaign(one, "token")
-        array = self.campaigns.create_array(1, "beta", 5, NOON)
-        self.campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 7)
-        (self.array,) = self.campaigns.query_open_arrays()
+        super().__init__(folder, made_campaign(tasks=5))
+        self.first = self.send(5, 7)
         self.others: list[CampaignArray] = []  # further arrays at beta, without listed tasks
         self.ledger: list[RootLedgerArray] = [RootLedgerArray(number=1, cluster="beta", tasks=(), job_id=7)]
         self.trouble: GridbridgeError | None = None  # error on reading root's ledger
         self.updator = CampaignSituationGatherer(
-            made_policy(), database, Clock(), ledger_arrays=self.ledger_arrays, ran=f"{folder}/runner.ran"
+            made_policy(), self.database, Clock(), ledger_arrays=self.ledger_arrays, ran=f"{folder}/runner.ran"
         )
         self.asked = 0
         self.searched: list[bool] = []  # whether each query searched all records
-        self.events: tuple[CampaignEvent, ...] = ()
+        self.open_events: tuple[CampaignEvent, ...] = ()
         self.late: list[tuple[CampaignArray, ...]] = []  # arrays of each query for live tasks
         self.living: frozenset[int] = frozenset()
         self.is_silent = False  # whether beta does not answer
@@ -79,7 +67,7 @@ class Site:
             asked: Mapping[CampaignArray, range], late: Container[CampaignArray]
         ) -> dict[CampaignArray, ReportedEnds]:
             self.asked += len(asked)
-            self.searched += [self.array in late]
+            self.searched += [self.first in late]
             return dict.fromkeys(asked, ended)
 
         vars(self.updator)["_query_task_ends"] = ends
@@ -92,14 +80,14 @@ class Site:
         within_s = {"beta": self.within_s}
         vars(self.updator)["_accounting_delays_by_cluster"] = lambda _: within_s
         marks = self.updator._marks.deletion_marks()
-        judge = MissingAttemptOutcomeDecider(self.campaigns.unfinished_campaigns(), self.events, marks, 60.0)
-        arrays = [self.array, *self.others]
+        judge = MissingAttemptOutcomeDecider(self.campaigns.unfinished_campaigns(), self.open_events, marks, 60.0)
+        arrays = [self.first, *self.others]
         found, over = self.updator._find_ended_attempts(arrays, {"beta": seen}, judge)
         self.campaigns.record_attempt_ends(found)
-        return [one.place for one in found], over == (self.array,)
+        return [one.place for one in found], over == (self.first,)
 
     def outcomes(self, count: int) -> list[Outcome]:
-        return [task.outcome for task in CampaignTaskRows(self.campaigns.database).submitted_tasks(1, 0, count - 1)]
+        return [task.outcome for task in self.tasks.submitted_tasks(1, 0, count - 1)]
 
     def _missed_s(self, one: TaskAttempt) -> float:
         return self.missed_s[one.place] if isinstance(self.missed_s, dict) else self.missed_s or 0.0
@@ -116,15 +104,21 @@ class Site:
         return {} if self.is_silent else dict.fromkeys(asked, self.living)
 
 
+DELETION = ArrayTaskDeletion(
+    campaign=1, array=1, cluster="beta", places=(range(2, 4),), wiped_for=NikitaDeletionReason.OVERFLOW
+)
+WELL = JobEnd(exit_status=0, wallclock_s=3.0)
+
+
 def _row(places: range) -> ClusterJobListRow:
     known: dict[str, Any] = {"job_id": 7, "name": "n", "owner": "a", "state": RUNNING, "tasks": (places,)}
     return ClusterJobListRow(**known)
 
 
-_site = site_fixture(Site)
+_site = site_fixture(GatheringSite)
 
 
-def test_no_attempt_of_a_completely_listed_array_is_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_attempt_of_a_completely_listed_array_is_read(site: GatheringSite, monkeypatch: pytest.MonkeyPatch) -> None:
     def read(*_: object) -> None:
         raise AssertionError("read")
 
@@ -134,63 +128,55 @@ def test_no_attempt_of_a_completely_listed_array_is_read(site: Site, monkeypatch
     assert site.asked == 0
 
 
-def test_an_unlisted_task_has_ended_once_its_cluster_reports_the_end(site: Site) -> None:
-    well = JobEnd(exit_status=0, wallclock_s=3.0)
-
-    assert site.look(range(2, 4), ended={1: well, 5: well}) == ([1, 5], False)
+def test_an_unlisted_task_has_ended_once_its_cluster_reports_the_end(site: GatheringSite) -> None:
+    assert site.look(range(2, 4), ended={1: WELL, 5: WELL}) == ([1, 5], False)
     assert site.look(range(2, 4), ended={}) == ([], False)
-    assert site.look(ended={2: well, 4: well}) == ([2, 4], False)
-    assert site.look(ended={3: well}) == ([3], True)
+    assert site.look(ended={2: WELL, 4: WELL}) == ([2, 4], False)
+    assert site.look(ended={3: WELL}) == ([3], True)
 
 
-def test_order_and_repetition_in_an_answer_do_not_matter(site: Site) -> None:
-    well, ill = JobEnd(exit_status=0), JobEnd(exit_status=3)
+def test_order_and_repetition_in_an_answer_do_not_matter(site: GatheringSite) -> None:
+    ill = JobEnd(exit_status=3)
 
-    assert site.look(range(5, 6), range(2, 3), range(5, 6), ended={4: ill, 1: well}) == ([1, 4], False)
-    assert site.look(range(2, 3), ended={5: well, 4: ill, 3: ill, 1: well}) == ([3, 5], False)
-
-
-def test_only_unfinished_attempts_at_given_indices_are_read(site: Site) -> None:
-    first, *_ = site.campaigns.unfinished_attempts(site.array)
-    site.campaigns.record_attempt_ends([replace(first, outcome=Outcome.SUCCESS)])
-    tries = site.updator._tries
-
-    assert tries.unfinished_indices(site.array) == {2, 3, 4, 5}
-    assert [one.place for one in tries.unfinished_attempts_at(site.array, {1, 3, 5})] == [3, 5]
-    assert all(isinstance(one, TaskAttempt) for one in tries.unfinished_attempts_at(site.array, {3}))
+    assert site.look(range(5, 6), range(2, 3), range(5, 6), ended={4: ill, 1: WELL}) == ([1, 4], False)
+    assert site.look(range(2, 3), ended={5: WELL, 4: ill, 3: ill, 1: WELL}) == ([3, 5], False)
 
 
-def test_a_disputed_end_counts_only_after_its_owner_declares_it_lost(site: Site) -> None:
-    well = JobEnd(exit_status=0, wallclock_s=3.0)
+def test_only_unfinished_attempts_at_given_indices_are_read(site: GatheringSite) -> None:
+    site.end(site.attempts()[:1], Outcome.SUCCESS)
+
+    assert site.tries.unfinished_indices(site.first) == {2, 3, 4, 5}
+    assert [attempt.place for attempt in site.tries.unfinished_attempts_at(site.first, {1, 3, 5})] == [3, 5]
+
+
+def test_a_disputed_end_counts_only_after_its_owner_declares_it_lost(site: GatheringSite) -> None:
     given_up = replace(new_campaign_event(CampaignEventSubject.CAMPAIGN, Code.DISPUTED, 1, "beta", NOON), until=NOON)
 
-    assert site.look(range(3, 6), ended={1: None, 2: well}) == ([2], False)
+    assert site.look(range(3, 6), ended={1: None, 2: WELL}) == ([2], False)
     assert [(one.task, one.cluster) for one in site.updator._disputed] == [(0, "beta")]
-    site.events = (given_up,)
+    site.open_events = (given_up,)
     assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
     assert site.outcomes(2) == [Outcome.SITE_FAULT, Outcome.SUCCESS]
 
 
-def test_a_cancelled_task_at_a_removed_cluster_does_not_count_as_lost(site: Site) -> None:
-    database = site.database
-    known = {"kind": CampaignEventSubject.CLUSTER, "code": Code.DROPPED, "campaign": 0, "cluster": "beta"}
-    EventAndSuccessRecordRows(database).store_events([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
-    assert TaskDeletionMarkRows(database).mark_task_cancelled(1, 3)
+def test_a_cancelled_task_at_a_removed_cluster_does_not_count_as_lost(site: GatheringSite) -> None:
+    site.open_event(Code.DROPPED, kind=CampaignEventSubject.CLUSTER, campaign=0, until=NOON)
+    assert site.marks.mark_task_cancelled(1, 3)
 
     seen = site.updator.gather_situation()
 
     assert [one.outcome for one in seen.ended] == [*[Outcome.SITE_FAULT] * 3, Outcome.UNWANTED, Outcome.SITE_FAULT]
 
 
-def test_a_missing_task_counts_as_deleted_only_after_a_query(site: Site) -> None:
+def test_a_missing_task_counts_as_deleted_only_after_a_query(site: GatheringSite) -> None:
     site.missed_s = 61.0
     site.living = frozenset({1})
 
     assert site.look(range(3, 6), ended={}) == ([2], False)
-    assert site.late == [(site.array,)]
+    assert site.late == [(site.first,)]
 
 
-def test_all_accounting_records_are_searched_once_before_a_task_is_lost(site: Site) -> None:
+def test_all_accounting_records_are_searched_once_before_a_task_is_lost(site: GatheringSite) -> None:
     site.missed_s = 59.0
     site.living = frozenset({1, 2})
     site.look(range(3, 6), ended={})
@@ -201,11 +187,8 @@ def test_all_accounting_records_are_searched_once_before_a_task_is_lost(site: Si
     assert site.searched == [False, True, False]
 
 
-def test_a_task_deleted_while_held_has_ended_once_it_is_unlisted(site: Site) -> None:
-    known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
-    site.updator._marks.mark_tasks_for_deletion(
-        ArrayTaskDeletion(**known, places=(range(2, 4),), wiped_for=NikitaDeletionReason.LEFT)
-    )
+def test_a_task_deleted_while_held_has_ended_once_it_is_unlisted(site: GatheringSite) -> None:
+    site.marks.mark_tasks_for_deletion(replace(DELETION, wiped_for=NikitaDeletionReason.LEFT))
     site.within_s = 15.0
 
     assert site.look(range(3, 6), ended={}) == ([2], False)
@@ -222,33 +205,28 @@ def test_a_task_deleted_while_held_has_ended_once_it_is_unlisted(site: Site) -> 
     ],
 )
 def test_a_situation_has_the_clusters_where_nikita_deleted_waiting_tasks(
-    site: Site, wiped_for: NikitaDeletionReason, wiped: set[tuple[int, str]]
+    site: GatheringSite, wiped_for: NikitaDeletionReason, wiped: set[tuple[int, str]]
 ) -> None:
-    known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
-    site.updator._marks.mark_tasks_for_deletion(ArrayTaskDeletion(**known, places=(range(2, 3),), wiped_for=wiped_for))
+    site.marks.mark_tasks_for_deletion(replace(DELETION, wiped_for=wiped_for))
 
     assert site.updator.gather_situation().wiped == wiped
 
 
-def test_a_situation_has_the_contents_of_the_state_file(site: Site) -> None:
-    database, cleaned = (site.database, JdlSettingsAtCluster(exec_file="run", epilogue="clean"))
-    jdl = Jdl(name="sweep", clusters={"beta": cleaned})
-    site.campaigns.insert_campaign(replace(site.one, jdl=jdl), "another")
+def test_a_situation_has_the_contents_of_the_state_file(site: GatheringSite) -> None:
+    jdl = Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run", epilogue="clean")})
+    site.insert(made_campaign(tasks=5, jdl=jdl))
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=0, last=2, attempt=2, avoid=("beta",)))
-    tries = TaskAttemptRows(database, site.campaigns)
-    tries.create_prologue_or_epilogue(
+    site.tries.create_prologue_or_epilogue(
         CampaignPrologueOrEpilogueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON
     )
-    predictions = CampaignStatisticsRows(database)
-    predictions.store_job_ratios([RATIO])
-    event = new_campaign_event(CampaignEventSubject.CAMPAIGN, Code.SINK, 1, "beta", NOON)
+    site.statistics.store_job_ratios([RATIO])
+    site.open_event(Code.SINK)
     record = CampaignSuccessAtCluster(campaign=1, cluster="beta", successes=9)
-    EventAndSuccessRecordRows(database).store_events([event])
-    EventAndSuccessRecordRows(database).store_success_records([record])
+    site.events.store_success_records([record])
     failures, finalize = CampaignFailuresSection(site_fault=7), LateSpeculationSection(copies=1)
     policy = made_policy(failures=failures, finalize=finalize)
 
-    seen = CampaignSituationGatherer(policy, database, Clock()).gather_situation()
+    seen = CampaignSituationGatherer(policy, site.database, Clock()).gather_situation()
 
     kept = JobRatio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert (seen.ratios, seen.records) == ((kept,), (record,))
@@ -260,53 +238,48 @@ def test_a_situation_has_the_contents_of_the_state_file(site: Site) -> None:
     assert seen.arrays_at_once == ARRAYS_AT_ONCE
 
 
-def test_a_situation_has_the_recovery_times_of_clusters(site: Site) -> None:
-    away = CampaignEvent(
-        kind=CampaignEventSubject.CLUSTER, code=Code.GET_JOBS, cluster="beta", opened_at=NOON, last_at=NOON
-    )
-    events = EventAndSuccessRecordRows(site.database)
-    back = replace(away, cluster="gamma", closed_at=NOON)
-    events.store_events([away, back])
+def test_a_situation_has_the_recovery_times_of_clusters(site: GatheringSite) -> None:
+    of_cluster = {"kind": CampaignEventSubject.CLUSTER, "campaign": 0}
+    site.open_event(Code.GET_JOBS, **of_cluster)
+    site.open_event(Code.GET_JOBS, **of_cluster, cluster="gamma", closed_at=NOON)
 
     assert site.updator.gather_situation().back_at == {"gamma": NOON}
 
 
-def test_no_end_is_believed_before_the_accounting_delay_has_passed(site: Site) -> None:
+def test_no_end_is_believed_before_the_accounting_delay_has_passed(site: GatheringSite) -> None:
     """A forged record may exist while the task runs."""
-    well = JobEnd(exit_status=0, wallclock_s=3.0)
     site.within_s, site.missed_s = 15.0, 14.0
 
-    assert site.look(range(2, 6), ended={1: well}) == ([], False)
+    assert site.look(range(2, 6), ended={1: WELL}) == ([], False)
     assert site.asked == 0
     site.missed_s = 15.0
-    assert site.look(range(2, 6), ended={1: well}) == ([1], False)
+    assert site.look(range(2, 6), ended={1: WELL}) == ([1], False)
 
 
-def test_a_task_counts_as_deleted_only_after_the_accounting_delay(site: Site) -> None:
-    well = JobEnd(exit_status=0, wallclock_s=3.0)
+def test_a_task_counts_as_deleted_only_after_the_accounting_delay(site: GatheringSite) -> None:
     site.within_s, site.missed_s = 300.0, {1: 300.0, 2: 120.0}
 
-    assert site.look(range(3, 6), ended={1: well}) == ([1], False)
+    assert site.look(range(3, 6), ended={1: WELL}) == ([1], False)
     site.missed_s[2] = 301.0
-    assert site.look(range(3, 6), ended={2: well}) == ([2], False)
+    assert site.look(range(3, 6), ended={2: WELL}) == ([2], False)
     assert site.outcomes(2) == [Outcome.SUCCESS, Outcome.SUCCESS]
 
 
-def test_tasks_of_a_host_with_a_fast_clock_are_not_lost(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_tasks_of_a_host_with_a_fast_clock_are_not_lost(site: GatheringSite, caplog: pytest.LogCaptureFixture) -> None:
     site.missed_s = 61.0
     at = datetime.now(UTC) + timedelta(hours=1)
-    well = FutureDatedJobEnd(ended_at=at, host="n1", end=JobEnd(exit_status=0, wallclock_s=3.0))
+    ahead = FutureDatedJobEnd(ended_at=at, host="n1", end=WELL)
 
-    assert site.look(range(3, 6), ended={1: well, 2: well}) == ([], False)
+    assert site.look(range(3, 6), ended={1: ahead, 2: ahead}) == ([], False)
     assert caplog.text.count("event=clock_ahead cluster=beta host='n1' ahead_s=3") == 1
     assert site.late == []
     site.missed_s = 601.0
-    assert site.look(range(3, 6), ended={1: well, 2: well}) == ([1, 2], False)
-    assert (site.late, caplog.text.count("clock_ahead")) == ([(site.array,)], 1)
+    assert site.look(range(3, 6), ended={1: ahead, 2: ahead}) == ([1, 2], False)
+    assert (site.late, caplog.text.count("clock_ahead")) == ([(site.first,)], 1)
     assert site.outcomes(2) == [Outcome.SUCCESS, Outcome.SUCCESS]
 
 
-def test_a_running_task_that_vanishes_counts_as_a_site_fault(site: Site) -> None:
+def test_a_running_task_that_vanishes_counts_as_a_site_fault(site: GatheringSite) -> None:
     site.missed_s = 61.0
     site.look(range(1, 3), ended={})
 
@@ -324,7 +297,9 @@ DELETED = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
     [(DELETED, []), (JobEnd(signal="KILL"), []), (JobEnd(exit_status=3), [1])],
     ids=["deleted", "killed", "ended by itself"],
 )
-def test_no_deletion_counts_while_roots_ledger_has_more_arrays(site: Site, end: JobEnd, over: list[int]) -> None:
+def test_no_deletion_counts_while_roots_ledger_has_more_arrays(
+    site: GatheringSite, end: JobEnd, over: list[int]
+) -> None:
     site.ledger.append(RootLedgerArray(number=2, cluster="gamma", tasks=((0, 2),), job_id=9))
 
     assert site.look(range(2, 6), ended={1: end}) == (over, False)
@@ -342,10 +317,10 @@ def test_no_deletion_counts_while_roots_ledger_has_more_arrays(site: Site, end: 
     ids=["restored", "never sent", "new", "paused"],
 )
 def test_a_restored_campaign_without_arrays_is_compared_with_the_ledger(
-    site: Site, state: CampaignState, is_restored: bool, arrays: int, behind: list[int]
+    site: GatheringSite, state: CampaignState, is_restored: bool, arrays: int, behind: list[int]
 ) -> None:
-    restored = replace(site.one, number=2, state=state)
-    known = replace(site.one, number=1)
+    restored = replace(site.campaign, number=2, state=state)
+    known = replace(site.campaign, number=1)
     events = [new_campaign_event(CampaignEventSubject.CAMPAIGN, Code.RESTORED, n, "", NOON) for n in (1, 2)]
     ledger = tuple(site.ledger[:arrays])
     look = RootLedgerStateComparison(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
@@ -353,11 +328,9 @@ def test_a_restored_campaign_without_arrays_is_compared_with_the_ledger(
     assert look.campaigns_behind_root_ledger([known, restored], events if is_restored else []) == tuple(behind)
 
 
-def test_no_end_counts_in_the_cycle_that_imports_the_ledger(site: Site) -> None:
+def test_no_end_counts_in_the_cycle_that_imports_the_ledger(site: GatheringSite) -> None:
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=7, last=8))
-    other = site.campaigns.create_array(1, "beta", 2, NOON)
-    site.campaigns.set_array_state(other, ArraySubmissionState.RELEASED, 8)
-    site.others = [one for one in site.campaigns.query_open_arrays() if one.number == 2]
+    site.others = [site.send(2, 8)]
     site.ledger += [replace(site.ledger[0], number=number) for number in (2, 3)]
     ends = {1: JobEnd(exit_status=66), 2: DELETED}
 
@@ -373,7 +346,7 @@ def test_no_end_counts_in_the_cycle_that_imports_the_ledger(site: Site) -> None:
     ids=["it knows no more", "it is lost", "it can't be read now"],
 )
 def test_a_deletion_counts_unless_the_ledger_cannot_be_read_now(
-    site: Site, trouble: GridbridgeError | None, over: list[int]
+    site: GatheringSite, trouble: GridbridgeError | None, over: list[int]
 ) -> None:
     site.trouble = trouble
 

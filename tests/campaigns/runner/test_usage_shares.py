@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner.campaign_runner import NEVER_S, FairShareUsageAccounting
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows
 from gridbridge.model.campaigns import campaign as campaign_model
 from gridbridge.model.campaigns.campaign_configuration_sections import (
@@ -22,18 +21,16 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.shell.clock import Clock
-from gridbridge.state.state_file import StateFile
+from tests.builders.campaign_site import CampaignSite
 from tests.builders.campaigns import NOON, made_campaign, made_policy, made_situation, released_array, site_fixture
 
 ARRAY = released_array(size=9)
 
 
-class Site:
+class SharingSite(CampaignSite):
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder, campaign("alice"), campaign("bob"))
         self.at = NOON
-        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
-        for owner in ("alice", "bob"):
-            CampaignRows(self.database).insert_campaign(campaign(owner), f"of {owner}")
 
     def shares(
         self,
@@ -46,10 +43,10 @@ class Site:
         policy = made_policy(metascheduler=section, campaigns=campaigns)
         clock = Clock(lambda: self.at.timestamp(), lambda: self.at.timestamp())
         usage = usage or CampaignSlotUsageRows(self.database)
-        return FairShareUsageAccounting(policy, CampaignRows(self.database), usage, clock)
+        return FairShareUsageAccounting(policy, self.campaigns, usage, clock)
 
 
-_site = site_fixture(Site)
+_site = site_fixture(SharingSite)
 
 
 def campaign(owner: str, number: int = 0) -> campaign_model.Campaign:
@@ -69,7 +66,7 @@ def ended(
     return seen, CampaignCyclePlan(ended=tuple(replace(known, wallclock_s=one) for one in wallclocks_s))
 
 
-def test_past_usage_counts_half_after_the_half_life(site: Site) -> None:
+def test_past_usage_counts_half_after_the_half_life(site: SharingSite) -> None:
     by_user = site.shares(FairShareUnit.USER)
     by_user.add_usage_of_ended_tasks(*ended(100, 300))
     before = by_user.read_fair_share_inputs(())
@@ -80,7 +77,7 @@ def test_past_usage_counts_half_after_the_half_life(site: Site) -> None:
     assert by_user.read_fair_share_inputs(()).used_s == {"alice": 500.0}
 
 
-def test_the_mean_run_time_counts_successful_tasks(site: Site) -> None:
+def test_the_mean_run_time_counts_successful_tasks(site: SharingSite) -> None:
     first_come = site.shares(FairShareUnit.NONE)
     first_come.add_usage_of_ended_tasks(*ended(100, 300))
     first_come.add_usage_of_ended_tasks(*ended(1, outcome=campaign_model.TaskAttemptOutcome.PROGRAM_ERROR))
@@ -89,14 +86,14 @@ def test_the_mean_run_time_counts_successful_tasks(site: Site) -> None:
     assert first_come.read_fair_share_inputs((campaign("bob", 2),)).mean_s == {}
 
 
-def test_a_cluster_without_success_has_the_longest_mean_run_time(site: Site) -> None:
+def test_a_cluster_without_success_has_the_longest_mean_run_time(site: SharingSite) -> None:
     first_come = site.shares(FairShareUnit.NONE)
     first_come.add_usage_of_ended_tasks(*ended(100, outcome=campaign_model.TaskAttemptOutcome.PROGRAM_ERROR))
 
     assert first_come.read_fair_share_inputs((campaign("alice", 1),)).mean_s == {1: {"beta": NEVER_S}}
 
 
-def test_decayed_usage_is_deleted(site: Site) -> None:
+def test_decayed_usage_is_deleted(site: SharingSite) -> None:
     by_user = site.shares(FairShareUnit.USER)
     by_user.add_usage_of_ended_tasks(*ended(100))
     site.at += timedelta(days=1)
@@ -105,7 +102,7 @@ def test_decayed_usage_is_deleted(site: Site) -> None:
     assert CampaignSlotUsageRows(site.database).read_slot_usage() == ()
 
 
-def test_small_past_usage_does_not_hide_new_usage(site: Site) -> None:
+def test_small_past_usage_does_not_hide_new_usage(site: SharingSite) -> None:
     by_user = site.shares(FairShareUnit.USER)
     by_user.add_usage_of_ended_tasks(*ended(1))
     site.at += timedelta(hours=3)
@@ -122,7 +119,7 @@ class CountingUsageRows(CampaignSlotUsageRows):
         return super().read_slot_usage()
 
 
-def test_past_usage_is_read_once_in_each_cycle(site: Site) -> None:
+def test_past_usage_is_read_once_in_each_cycle(site: SharingSite) -> None:
     usage = CountingUsageRows(site.database)
     shares = site.shares(FairShareUnit.USER, usage=usage)
 
@@ -146,14 +143,14 @@ def test_past_usage_is_read_once_in_each_cycle(site: Site) -> None:
     ids=["nothing", "people", "priority", "affinity", "share"],
 )
 def test_groups_of_owners_are_read_only_if_needed(
-    site: Site, section: MetaschedulerSection, affinity: str, is_asked: bool
+    site: SharingSite, section: MetaschedulerSection, affinity: str, is_asked: bool
 ) -> None:
     shares = site.shares(section=section, beta=ClusterCampaignsSection(affinity=affinity))
 
     assert ("root" in shares.read_fair_share_inputs((campaign("root", 1),)).groups) == is_asked
 
 
-def test_fair_share_inputs_have_the_configured_values(site: Site) -> None:
+def test_fair_share_inputs_have_the_configured_values(site: SharingSite) -> None:
     known = site.shares(FairShareUnit.GROUP).read_fair_share_inputs((campaign("root", 1),))
 
     assert (known.by, known.priorities, known.first_tasks) == (FairShareUnit.GROUP, "alice=1", 5)
