@@ -2,11 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.transfer_queue_closing import (
-    are_load_values_fresh,
-    load_value_closing_queue,
-    transfer_queue_load_thresholds,
-)
+from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh, load_value_closing_queue
 from gridbridge.model.transfer.transfer_queue_load_values import CLOSED, PENDING, UP, load_value_complex_attribute
 
 BIG = "big-one"
@@ -31,11 +27,6 @@ def values(up: str, pending: str) -> dict[str, str]:
 )
 def test_a_load_value_at_its_threshold_closes_the_queue(reported: dict[str, str], limit: int, closed_by: str) -> None:
     assert load_value_closing_queue(reported, BIG, limit) == closed_by
-
-
-def test_a_pending_limit_of_zero_sets_no_load_threshold() -> None:
-    assert transfer_queue_load_thresholds(BIG, 0) == "gb_big_one_up=false"
-    assert transfer_queue_load_thresholds(BIG, 7) == "gb_big_one_up=false,gb_big_one_pending=7"
 
 
 @pytest.mark.parametrize(("age_s", "is_fresh"), [(-2, False), (-1, True), (0, True), (30, True), (31, False)])

@@ -61,13 +61,12 @@ def due(
 
 
 def test_a_task_that_waited_too_long_is_recalled_with_wait_and_slots_in_the_reason() -> None:
-    assert due(waiting(), free=3) == [
-        (
-            7,
-            "recalled from beta: the task waited there for 12 min; the limit is 10 min, the task needs 1 slot"
-            " and 3 are free here (40 waiting and 0 free there)",
-        )
-    ]
+    rest = "the task needs 1 slot and 3 are free here (40 waiting and 0 free there)"
+    limit = f"recalled from beta: the task waited there for 12 min; the limit is 10 min, {rest}"
+    drained = f"recalled from beta: beta is drained, and the task waited there for 30 s, {rest}"
+
+    assert due(waiting(), free=3) == [(7, limit)]
+    assert due(waiting(minutes=0.5), free=3, trouble="beta is drained") == [(7, drained)]
 
 
 @pytest.mark.parametrize(
@@ -88,21 +87,20 @@ def test_a_task_that_is_not_a_released_waiting_job_is_not_recalled(one: Transfer
     assert due(one) == []
 
 
-@pytest.mark.parametrize("letters", ["r", "hqw", "t", "dr", "Eqw"])
-def test_only_a_waiting_remote_job_without_hold_or_error_is_recalled(letters: str) -> None:
-    assert due(waiting(), letters=letters) == []
-
-
-def test_a_recall_needs_a_fresh_job_list_and_a_queue_with_recalls_and_all_slots() -> None:
-    assert due(waiting(), age_s=61) == []
-    assert due(waiting(), queue=replace(QUEUE, recall_wait_s=0), trouble="beta is drained") == []
-    assert due(waiting(), free=3, slots=4) == []
-
-
-def test_a_drained_cluster_loses_all_its_waiting_tasks() -> None:
-    [(_, why)] = due(waiting(minutes=0.5), trouble="beta is drained")
-
-    assert "beta is drained, and the task waited there for 30 s" in why
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"letters": letters} for letters in ("r", "hqw", "t", "dr", "Eqw")),
+        {"age_s": 61},
+        {"queue": replace(QUEUE, recall_wait_s=0), "trouble": "beta is drained"},
+        {"free": 3, "slots": 4},
+    ],
+    ids=str,
+)
+def test_a_recall_needs_a_fresh_job_list_with_a_waiting_job_and_a_queue_with_recalls_and_all_slots(
+    settings: dict[str, Any],
+) -> None:
+    assert due(waiting(), **settings) == []
 
 
 def test_the_longest_waiting_tasks_are_recalled_first_while_slots_are_free() -> None:
@@ -154,14 +152,6 @@ def test_a_task_with_a_claim_is_recalled_from_a_silent_cluster() -> None:
     ]
 
 
-def test_silence_counts_only_since_the_service_last_started_to_query() -> None:
-    one = claimed().with_changes(created_at=NOW - timedelta(hours=1))
-    seen = silent_situation(one, silent_s=3600)
-
-    assert due_from_silent_cluster(claimed(), seen=replace(seen, since=NOW - timedelta(seconds=299))) == []
-    assert due_from_silent_cluster(claimed(), seen=replace(seen, since=NOW - timedelta(seconds=301))) != []
-
-
 @pytest.mark.parametrize(
     "one",
     [
@@ -184,13 +174,27 @@ def test_a_task_without_a_free_claim_is_not_recalled_from_a_silent_cluster(one: 
     assert due_from_silent_cluster(one, seen=silent_situation(waiting())) == []
 
 
-def test_a_recall_from_a_silent_cluster_needs_long_silence_and_the_slots_of_the_home_task() -> None:
-    one = claimed()
+@pytest.mark.parametrize(
+    ("silent_s", "queried_s", "slots", "free", "queue", "is_due"),
+    [
+        (299, 3600, 1, 9, QUEUE, False),
+        (3600, 299, 1, 9, QUEUE, False),
+        (3600, 301, 1, 9, QUEUE, True),
+        (301, 3600, 4, 3, QUEUE, False),
+        (301, 3600, 4, 4, QUEUE, True),
+        (301, 3600, 1, 9, replace(QUEUE, recall_wait_s=0), False),
+    ],
+    ids=["short", "a new service", "long", "too few slots", "slots", "no recalls"],
+)
+def test_a_recall_from_a_silent_cluster_needs_long_silence_and_the_slots_of_the_home_task(
+    silent_s: float, queried_s: float, slots: int, free: int, queue: TransferQueueSection, is_due: bool
+) -> None:
+    """Silence counts only since the service last started to query."""
+    transfer = claimed()
+    situation = silent_situation(transfer, silent_s, slots=slots)
+    situation = replace(situation, since=NOW - timedelta(seconds=queried_s))
 
-    assert due_from_silent_cluster(one, seen=silent_situation(one, silent_s=299)) == []
-    assert due_from_silent_cluster(one, free=3, seen=silent_situation(one, slots=4)) == []
-    assert due_from_silent_cluster(one, free=4, seen=silent_situation(one, slots=4)) != []
-    assert due_from_silent_cluster(one, queue=replace(QUEUE, recall_wait_s=0)) == []
+    assert bool(due_from_silent_cluster(transfer, free, queue, situation)) is is_due
 
 
 def test_after_a_restart_the_stored_answer_time_of_a_transfer_counts() -> None:

@@ -19,10 +19,8 @@ NEITHER = "!transfer-beta&!transfer-gamma"
     [
         ("", NEITHER),
         ("*", NEITHER),
-        ("all.q", "all.q"),
         ("transfer-beta", ""),
         ("transfer-beta,transfer-gamma@t", ""),
-        ("transfer-beta,all.q", "all.q"),
         ("transfer-beta@t,all.q@n1,fast.q@@big", "all.q@n1,fast.q@@big"),
         ("*@n1", f"{NEITHER}@n1"),
         ("*.q|transfer-*", f"(*.q|transfer-*)&{NEITHER}"),
@@ -33,22 +31,24 @@ def test_a_queue_list_loses_only_its_transfer_queues(queues: str, kept: str) -> 
     assert kept == drop_transfer_queues_from_list(queues, TRANSFER)
 
 
-def test_a_refused_job_stays_home_by_resource_request_or_by_queue_list() -> None:
-    hard = (("h_rt", "60"), ("remote", "false"), ("arch", ""))
-
-    assert stay_home_request_changes(hard, "", TRANSFER) == (
-        ((("h_rt", "60"), ("arch", ""), ("remote", "false")), None),
-        (None, NEITHER),
-    )
-
-
-def test_a_job_for_transfer_queues_alone_stays_home_by_resource_request_only() -> None:
-    assert stay_home_request_changes((), "transfer-beta", TRANSFER) == (((("remote", "false"),), None),)
-
-
-@pytest.mark.parametrize("value", ["true", "TRUE", "1", ""])
-def test_a_job_that_requests_remote_execution_has_no_stay_home_request(value: str) -> None:
-    assert stay_home_request_changes((("remote", value),), "", TRANSFER) == ()
+@pytest.mark.parametrize(
+    ("hard", "queues", "expected"),
+    [
+        (
+            (("h_rt", "60"), ("remote", "false"), ("arch", "")),
+            "",
+            (((("h_rt", "60"), ("arch", ""), ("remote", "false")), None), (None, NEITHER)),
+        ),
+        ((), "transfer-beta", (((("remote", "false"),), None),)),
+        ((("remote", "TRUE"),), "", ()),
+        ((("remote", ""),), "", ()),
+    ],
+    ids=["both ways", "transfer queues alone", "requests to leave", "a BOOL without a value"],
+)
+def test_a_refused_job_stays_home_by_resource_request_or_by_queue_list(
+    hard: tuple[tuple[str, str], ...], queues: str, expected: tuple[object, ...]
+) -> None:
+    assert stay_home_request_changes(hard, queues, TRANSFER) == expected
 
 
 MIXED = {"all.q": "TRUE", "short.q": "FALSE"}
@@ -58,10 +58,8 @@ MIXED = {"all.q": "TRUE", "short.q": "FALSE"}
     ("queues", "own", "expected"),
     [
         ("", MIXED, "no"),
-        ("all.q", MIXED, "yes"),
         ("all.q,transfer-beta", MIXED, "yes"),
         ("all.q@node1", MIXED, "yes"),
-        ("short.q", MIXED, "no"),
         ("all.q,short.q", MIXED, "no"),
         ("a*", MIXED, "no"),
         ("*@@new", MIXED, "no"),
@@ -71,7 +69,11 @@ MIXED = {"all.q": "TRUE", "short.q": "FALSE"}
         ("", {}, "no"),
     ],
     ids=[
-        *("any queue", "one that says yes", "and a transfer queue", "on one host", "one that says no"),
+        *(
+            "any queue",
+            "and a transfer queue",
+            "on one host",
+        ),
         *("two that differ", "a pattern may mean any", "any queue of some hosts", "a transfer queue alone"),
         *("all say yes", "some hosts say no", "there is none"),
     ],

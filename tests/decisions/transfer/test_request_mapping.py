@@ -69,13 +69,6 @@ def test_a_request_without_mapping_rules_stays_unchanged() -> None:
     assert there(asked) == asked
 
 
-def test_a_mapping_default_applies_to_jobs_without_the_resource() -> None:
-    rule = RequestMappingRule(to="walltime", unit="s", default="0:10:0")
-
-    assert there(MappableJobRequest(), resource_h_rt=rule).hard == (("walltime", "600"),)
-    assert there(MappableJobRequest(hard=H_RT), resource_h_rt=rule).hard == (("walltime", "3600"),)
-
-
 @pytest.mark.parametrize(
     ("asked", "rules", "words"),
     [
