@@ -1,19 +1,23 @@
-"""Tasks that cannot start do not block a cluster for other campaigns."""
+"""Arrays that are being submitted, and tasks that are held: what they take, and what they do not block."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignState
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     ListedCampaignTaskCounts,
 )
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.jdl import CampaignType
-from tests.decisions.campaigns.campaign_builder import make_cycle_situation, sent_tasks
-from tests.decisions.campaigns.test_slot_distribution import at, campaign
+from tests.builders.campaigns import released_array
+from tests.decisions.campaigns.campaign_builder import make_closing_event, make_cycle_situation, sent_tasks
+from tests.decisions.campaigns.test_slot_distribution import at, campaign, room
 
 BOBS, ALICES = (replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {"beta": at()}))
 
@@ -105,3 +109,55 @@ def test_flood_control_counts_startable_tasks_and_the_held_tasks_of_the_same_cam
     look = seen(0, there(**{"waiting": 4} | counts), room=room, campaigns=(bobs, ALICES))
 
     assert sent(look) == expected
+
+
+BEGUN = released_array(state=ArraySubmissionState.INTENDED, size=50)
+
+
+def with_begun_array(max_jobs: int = 0, **values: Any) -> CampaignCycleSituation:
+    """Return beta with 100 free slots, and a campaign with 50 tasks in a begun submission."""
+    usual = {"campaigns": (campaign(1, {"beta": at(max_jobs=max_jobs)}),), "waiting": {1: 1000}, "arrays": (BEGUN,)}
+    return make_cycle_situation(**usual | {"max_tasks": 1000, "room": room(beta=100)} | values)
+
+
+def given(look: CampaignCycleSituation) -> tuple[int, int]:
+    found = plan_campaign_cycle(look)
+    return sum(one.size for one in found.resumed), sum(one.tasks for one in found.sends)
+
+
+@pytest.mark.parametrize("state", [ArraySubmissionState.INTENDED, ArraySubmissionState.SUBMITTED])
+def test_arrays_whose_submission_has_begun_take_slots_and_count_towards_max_jobs(state: ArraySubmissionState) -> None:
+    """A restarted runner continues a submission, and sends no more tasks than fit."""
+    arrays = (replace(BEGUN, state=state),)
+
+    assert given(with_begun_array(arrays=arrays)) == (50, 50)
+    assert given(with_begun_array(max_jobs=50, arrays=arrays)) == (50, 0)
+    assert given(with_begun_array(max_jobs=60, arrays=arrays)) == (50, 10)
+
+
+def test_a_paused_campaign_submits_no_array_but_releases_its_held_arrays() -> None:
+    paused = (campaign(1, {"beta": at()}, state=CampaignState.PAUSED),)
+    held = replace(BEGUN, number=2, size=7, state=ArraySubmissionState.SUBMITTED)
+
+    assert given(with_begun_array(campaigns=paused, arrays=(BEGUN, held))) == (7, 0)
+
+
+@pytest.mark.parametrize("why", ["is_stressed", "is_drained"])
+def test_no_array_is_submitted_to_a_drained_or_stressed_cluster(why: str) -> None:
+    closed = replace(room(beta=100)["beta"], **{why: True})
+
+    assert given(with_begun_array(room={"beta": closed})) == (0, 0)
+    assert given(with_begun_array()) == (50, 50)
+
+
+def test_slots_are_kept_for_waiting_tasks_of_a_campaign_to_which_the_cluster_is_closed() -> None:
+    look = with_begun_array(
+        campaigns=(campaign(1, {"beta": at(slots=8)}), campaign(2, {"beta": at()})),
+        waiting={1: 0, 2: 500},
+        arrays=(replace(BEGUN, state=ArraySubmissionState.RELEASED, size=10),),
+        there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=10, listed=10),),
+        events=(make_closing_event(CampaignEventCode.BLACKLIST, "beta"),),
+    )
+
+    assert given(look) == (0, 20)
+    assert given(replace(look, events=())) == (0, 20)

@@ -1,10 +1,14 @@
-"""The cost of nodes: each billing unit counts as a whole when the unit begins."""
+"""The cost of nodes by billing units, and the pool of new nodes by priority and price."""
 
 from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_costs_since_last_round
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
+    choose_pool_for_new_nodes,
+    node_costs_since_last_round,
+)
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason
 from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState
 from tests.decisions.elastic.cells import NOON, ago
@@ -73,3 +77,36 @@ def test_the_price_is_that_of_the_hour_and_a_node_of_an_unknown_pool_costs_nothi
     nodes = [owned(0), owned(0, pool="unknown", machine="m-2")]
 
     assert node_costs_since_last_round(ago(1), NOON, [], nodes, POOLS, HOUR_S, night) == 1.0
+
+
+FIGURES = BalancePlanFigures(
+    nodes=1, running=1, jobs=1, wanted=1, free=0, slots=1, slots_per_node=1, waited_s=0, unchanged_s=None
+)
+PRICED = {
+    "dear": NodePoolSection(slots=2, price=4.0),
+    "cheap": NodePoolSection(slots=2, price=1.0, limit=2),
+    "first": NodePoolSection(slots=2, price=9.0, priority=1, quota=2),
+}
+OWN = BalancerOwnedNode(name="alpha-n7", pool="first", state=ElasticNodeState.READY, since=NOON)
+FAILED = BalancerOwnedNode(name="alpha-n8", pool="first", state=ElasticNodeState.FAILED, since=NOON)
+
+
+@pytest.mark.parametrize(
+    ("usable", "kept", "pool", "expected"),
+    [
+        pytest.param({*PRICED}, (), "", ("first", 1), id="by priority, within its quota"),
+        pytest.param({*PRICED}, (OWN,), "", ("cheap", 2), id="then by price, within its limit"),
+        pytest.param({*PRICED}, (FAILED,), "", ("first", 1), id="nodes that failed take no room"),
+        pytest.param({"dear"}, (), "", ("dear", 3), id="only one that can give any"),
+        pytest.param(set(), (), "", ("", 0), id="none"),
+        pytest.param({"dear"}, (), "dear", ("dear", 3), id="the plan's own"),
+        pytest.param({"cheap"}, (), "dear", ("dear", 0), id="the plan's own is silent"),
+    ],
+)
+def test_nodes_come_from_the_first_usable_pool_by_priority_and_price(
+    usable: set[str], kept: tuple[BalancerOwnedNode, ...], pool: str, expected: tuple[str, int]
+) -> None:
+    plan = BalancePlan(verdict=BalancePlanReason.WAITS_TOO_LONG, figures=FIGURES, add=3, pool=pool)
+    told = choose_pool_for_new_nodes(plan, PRICED, usable, kept, NOON)
+
+    assert expected == (told.pool, told.add)

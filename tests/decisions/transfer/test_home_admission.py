@@ -1,15 +1,24 @@
-"""Reasons for which a transfer queue or cluster never accepts a job."""
+"""Why a transfer queue refuses a job or is closed, and how a refused job stays home."""
+
+from collections.abc import Mapping
 
 import pytest
 
+from gridbridge.decisions.transfer.refused_job_stay_home_request import (
+    drop_transfer_queues_from_list,
+    rerun_policy_by_home_queues,
+    stay_home_request_changes,
+)
 from gridbridge.decisions.transfer.transfer_queue_admission import (
     why_cluster_refuses_owner,
     why_queue_refuses_job,
     why_request_excludes_queue,
 )
+from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh, load_value_closing_queue
 from gridbridge.model.config_key_descriptions import RemoteAccounts
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
+from gridbridge.model.transfer.transfer_queue_load_values import CLOSED, PENDING, UP, load_value_complex_attribute
 
 PEOPLE = QueueJobAndUserRestrictions(people=("bob", "@physics"))
 
@@ -82,3 +91,111 @@ def test_a_request_for_other_queues_excludes_the_transfer_queue(
     told = why_request_excludes_queue("transfer-beta", JobRequest(owner="carol", hard=hard, queues=queues))
 
     assert bool(told) is is_kept
+
+
+TRANSFER = ("transfer-gamma", "transfer-beta")
+NEITHER = "!transfer-beta&!transfer-gamma"
+
+
+@pytest.mark.parametrize(
+    ("queues", "kept"),
+    [
+        ("", NEITHER),
+        ("*", NEITHER),
+        ("transfer-beta", ""),
+        ("transfer-beta,transfer-gamma@t", ""),
+        ("transfer-beta@t,all.q@n1,fast.q@@big", "all.q@n1,fast.q@@big"),
+        ("*@n1", f"{NEITHER}@n1"),
+        ("*.q|transfer-*", f"(*.q|transfer-*)&{NEITHER}"),
+        ("!all.q@n*", f"(!all.q)&{NEITHER}@n*"),
+    ],
+)
+def test_a_queue_list_loses_only_its_transfer_queues(queues: str, kept: str) -> None:
+    assert kept == drop_transfer_queues_from_list(queues, TRANSFER)
+
+
+@pytest.mark.parametrize(
+    ("hard", "queues", "expected"),
+    [
+        (
+            (("h_rt", "60"), ("remote", "false"), ("arch", "")),
+            "",
+            (((("h_rt", "60"), ("arch", ""), ("remote", "false")), None), (None, NEITHER)),
+        ),
+        ((), "transfer-beta", (((("remote", "false"),), None),)),
+        ((("remote", "TRUE"),), "", ()),
+        ((("remote", ""),), "", ()),
+    ],
+    ids=["both ways", "transfer queues alone", "requests to leave", "a BOOL without a value"],
+)
+def test_a_refused_job_stays_home_by_resource_request_or_by_queue_list(
+    hard: tuple[tuple[str, str], ...], queues: str, expected: tuple[object, ...]
+) -> None:
+    assert stay_home_request_changes(hard, queues, TRANSFER) == expected
+
+
+MIXED = {"all.q": "TRUE", "short.q": "FALSE"}
+
+
+@pytest.mark.parametrize(
+    ("queues", "own", "expected"),
+    [
+        ("", MIXED, "no"),
+        ("all.q,transfer-beta", MIXED, "yes"),
+        ("all.q@node1", MIXED, "yes"),
+        ("all.q,short.q", MIXED, "no"),
+        ("a*", MIXED, "no"),
+        ("*@@new", MIXED, "no"),
+        ("transfer-beta", {"all.q": "TRUE"}, "no"),
+        ("", {"all.q": "TRUE"}, "yes"),
+        ("", {"all.q": "TRUE,[node1=FALSE]"}, "no"),
+        ("", {}, "no"),
+    ],
+    ids=[
+        *(
+            "any queue",
+            "and a transfer queue",
+            "on one host",
+        ),
+        *("two that differ", "a pattern may mean any", "any queue of some hosts", "a transfer queue alone"),
+        *("all say yes", "some hosts say no", "there is none"),
+    ],
+)
+def test_the_home_queues_of_a_job_decide_whether_a_lost_job_runs_again(
+    queues: str, own: Mapping[str, str], expected: str
+) -> None:
+    assert rerun_policy_by_home_queues((), queues, own) == expected
+
+
+@pytest.mark.parametrize(("value", "expected"), [("true", "no"), ("", "no"), ("false", "yes")], ids=str)
+def test_a_job_that_requests_remote_execution_never_runs_again_by_home_queues(value: str, expected: str) -> None:
+    assert rerun_policy_by_home_queues((("remote", value),), "", {"all.q": "TRUE"}) == expected
+
+
+BIG = "big-one"
+
+
+def values(up: str, pending: str) -> dict[str, str]:
+    return {load_value_complex_attribute(BIG, UP): up, load_value_complex_attribute(BIG, PENDING): pending}
+
+
+@pytest.mark.parametrize(
+    ("reported", "limit", "closed_by"),
+    [
+        (values("1", "4"), 5, ""),
+        (values("1", "5"), 5, PENDING),
+        (values("1", "99"), 0, ""),
+        (values("0", "0"), 5, UP),
+        (values("1", CLOSED[PENDING]), 5, PENDING),
+        ({load_value_complex_attribute(BIG, UP): "1"}, 5, PENDING),
+        ({}, 0, UP),
+    ],
+    ids=["below", "at the limit", "no limit", "silent", "closed", "no value", "nothing"],
+)
+def test_a_load_value_at_its_threshold_closes_the_queue(reported: dict[str, str], limit: int, closed_by: str) -> None:
+    assert load_value_closing_queue(reported, BIG, limit) == closed_by
+
+
+@pytest.mark.parametrize(("age_s", "is_fresh"), [(-2, False), (-1, True), (0, True), (30, True), (31, False)])
+def test_load_values_that_are_stale_or_from_the_future_are_not_fresh(age_s: float, is_fresh: bool) -> None:
+    assert are_load_values_fresh(age_s, 30) is is_fresh

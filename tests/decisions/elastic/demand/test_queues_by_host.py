@@ -1,14 +1,24 @@
-"""Policy demand: the attributes of a queue on a host are those of the host's or the host group's entry."""
+"""Policy demand: on which hosts a queue's attributes, resources and access lists admit a task."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gridbridge.decisions.elastic.balancer_round_reports import count_balancer_round_figures
+from gridbridge.model.config_key_descriptions import QueueDefaultRequests
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
+from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
+from gridbridge.model.elastic.grid_engine_cell import (
+    CellExecutionHost,
+    CellResourceDefinition,
+    RequestedValueComparison,
+    parse_cell_queue,
+)
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
-from tests.decisions.elastic.cells import instance
-from tests.decisions.elastic.demand_cells import cell, fitting_tasks, plan_in_big, three_hosts
+from tests.decisions.elastic.cells import MASTER, instance, node, waiting
+from tests.decisions.elastic.demand_cells import LAYOUT, cell, fitting_tasks, full, plan, plan_in_big, three_hosts
 
 
 @pytest.mark.parametrize(
@@ -63,3 +73,133 @@ def test_a_new_node_gets_the_queue_attributes_of_its_host_groups() -> None:
     assert [one.cause for one in plan_in_big({"complex_values": "gpu=2,[@big=NONE]"}, gpu="1").refused] == [
         Cause.TOO_MUCH
     ]
+
+
+OWN = (
+    CellResourceDefinition(name="ssd", relation=RequestedValueComparison.EQUAL),
+    CellResourceDefinition(name="color", relation=RequestedValueComparison.EQUAL),
+    CellResourceDefinition(name="exclusive", relation=RequestedValueComparison.EXCLUSIVE, shortcut="excl"),
+)
+ASKED = [
+    ("ssd=TRUE", {"ssd": "1"}),
+    ("color=red", {"color": "red"}),
+    ("exclusive=1", {"exclusive": "1"}),
+    ("exclusive=1", {"excl": "1"}),
+]
+
+
+def seen(complex_values: str, values: dict[str, str] | None = None, **job: Any) -> BalanceSituation:
+    queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "complex_values": complex_values})
+    known = {key: one for one in OWN for key in (one.name, one.shortcut) if key}
+    layout = replace(LAYOUT, resources=LAYOUT.resources | known, queues=LAYOUT.queues | {"all.q": queue})
+    nodes = [node("n1")]
+    found = cell(*full(MASTER), instance("n1"), wait=[waiting(60, **job)], nodes=nodes, layout=layout)
+    master, *others = found.cell.hosts
+    own = replace(master, values=(*master.values, *(values or {}).items()))
+    return replace(found, cell=replace(found.cell, hosts=(own, *others)))
+
+
+def without_values(situation: BalanceSituation) -> BalanceSituation:
+    """Return the situation without resource values of hosts, as qhost without -F prints."""
+    hosts = tuple(CellExecutionHost(name=host.name) for host in situation.cell.hosts)
+    return replace(situation, cell=replace(situation.cell, hosts=hosts))
+
+
+def decided(situation: BalanceSituation, pools: dict[str, NodePoolSection] | None = None) -> BalancePlan:
+    return plan(situation, pools or {}, most=9)
+
+
+@pytest.mark.parametrize(("value", "asked"), ASKED)
+def test_a_queue_value_for_one_host_does_not_count_for_another_host(value: str, asked: dict[str, str]) -> None:
+    done = decided(seen(f"NONE,[{MASTER}={value}]", **asked))
+
+    assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
+    assert [refused.cause for refused in done.refused] == [Cause.NO_VALUE]
+    assert done.refused[0].name == value.partition("=")[0]
+
+
+@pytest.mark.parametrize(("value", "asked"), ASKED)
+@pytest.mark.parametrize("complex_values", ["{}", "NONE,[n1={}]", "{},[master=NONE]"])
+def test_a_job_fits_on_a_host_for_which_the_queue_has_the_requested_value(
+    complex_values: str, value: str, asked: dict[str, str]
+) -> None:
+    done = decided(seen(complex_values.format(value), **asked))
+
+    assert (done.figures.fit, done.remove) == (1, ())
+
+
+@pytest.mark.parametrize(("value", "asked"), ASKED)
+def test_a_node_is_added_if_new_nodes_have_the_requested_value(value: str, asked: dict[str, str]) -> None:
+    name, _, text = value.partition("=")
+    pools = {"own": NodePoolSection(slots=4, resources=QueueDefaultRequests(**{name: text}), hostgroups="@allhosts")}
+
+    assert decided(seen(f"{value},[n1=NONE]", **asked)).add == 1
+    assert decided(seen(f"NONE,[{MASTER}={value}]", **asked), pools).add == 1
+
+
+@pytest.mark.parametrize(("value", "asked"), ASKED)
+def test_a_value_that_only_the_master_reports_does_not_count_for_other_hosts(value: str, asked: dict[str, str]) -> None:
+    done = decided(seen("NONE", dict([value.split("=")]), **asked))
+
+    assert (done.figures.fit, done.add) == (0, 0)
+    assert [refused.cause for refused in done.refused] == [Cause.NO_VALUE]
+
+
+def test_a_value_of_another_queue_does_not_count_for_the_requested_queue() -> None:
+    situation = seen("NONE", queues=("all.q",), color="red")
+    other = parse_cell_queue("htc.q", {"hostlist": "@htc", "complex_values": "color=red"})
+    layout = replace(situation.layout, queues=situation.layout.queues | {"htc.q": other})
+
+    assert decided(replace(situation, layout=layout)).figures.fit == 0
+
+
+def test_every_host_has_the_built_in_resources() -> None:
+    """Hosts report mem_free themselves, even if the complex_values of a queue have mem_free as well."""
+    free = CellResourceDefinition(name="mem_free", shortcut="mf")
+    situation = seen(f"NONE,[{MASTER}=mem_free=8G]", mem_free="1G")
+    resources = situation.layout.resources | {"mem_free": free}
+    layout = replace(situation.layout, resources=resources)
+
+    assert decided(replace(situation, layout=layout)).figures.fit == 1
+
+
+@pytest.mark.parametrize(("value", "asked"), ASKED)
+def test_no_resource_counts_as_missing_if_no_host_reports_values(value: str, asked: dict[str, str]) -> None:
+    situation = seen(f"NONE,[{MASTER}={value}]", **asked)
+
+    assert decided(without_values(situation)).figures.fit == 1
+
+
+def test_a_job_that_requests_a_value_of_no_host_queue_or_pool_is_refused() -> None:
+    done = decided(seen("NONE", color="red"))
+
+    assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
+    assert [(one.cause, one.name) for one in done.refused] == [(Cause.NO_VALUE, "color")]
+
+
+def silent(situation: BalanceSituation, *names: str) -> BalanceSituation:
+    hosts = tuple(replace(host, values=()) if host.name in names else host for host in situation.cell.hosts)
+    return replace(situation, cell=replace(situation.cell, hosts=hosts))
+
+
+@pytest.mark.parametrize(("quiet", "fit"), [((), 0), (("n1",), 1), ((MASTER,), 0)], ids=str)
+def test_a_host_without_load_reports_may_have_unknown_values(quiet: tuple[str, ...], fit: int) -> None:
+    """A value that another host configures is known to be missing on this host."""
+    done = decided(silent(seen("NONE", color="red"), *quiet))
+    own = decided(silent(seen(f"NONE,[{MASTER}=color=red]", color="red"), *quiet))
+
+    assert (done.figures.fit, own.figures.fit) == (fit, 0)
+
+
+def test_a_new_node_like_silent_hosts_may_have_values_that_no_host_configures() -> None:
+    situation = seen("NONE", color="red")
+    busy = replace(situation.cell, instances=full(MASTER, "n1"))
+
+    assert decided(replace(situation, cell=busy)).add == 0
+    assert decided(silent(replace(situation, cell=busy), "n1")).add == 1
+
+
+def test_the_refusal_names_the_missing_value() -> None:
+    done = decided(seen(f"NONE,[{MASTER}=color=red]", arch="lx-amd64", color="red"))
+
+    assert [(refused.name, refused.wanted) for refused in done.refused] == [("color", "red")]
