@@ -9,6 +9,7 @@ import pytest
 
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation
+from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
@@ -35,6 +36,10 @@ def released_array(**other: Any) -> CampaignArray:
 def made_snapshot(**other: Any) -> ClusterSnapshot:
     known = {"cluster": "beta", "taken_at": NOON, "queues": (), "jobs": {}, "pending": 0, "free_slots": 0}
     return ClusterSnapshot(**known | other)
+
+
+def made_event(**other: Any) -> CampaignEvent:
+    return CampaignEvent(**{"opened_at": NOON, "last_at": NOON} | other)
 
 
 def made_policy(*clusters: str, **other: Any) -> Policy:

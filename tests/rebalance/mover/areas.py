@@ -95,12 +95,5 @@ class Site:
     def _area(self, name: str, account: str) -> StorageAreaForAccount:
         path = self.folder / name
         path.mkdir()
-        return StorageAreaForAccount(
-            name=name,
-            cluster=name.partition("-")[0],
-            path=str(path),
-            account=account,
-            login=None,
-            timeout_s=10,
-            copies_at_once=2,
-        )
+        owner = {"account": account, "login": None, "timeout_s": 10, "copies_at_once": 2}
+        return StorageAreaForAccount(name=name, cluster=name.partition("-")[0], path=str(path), **owner)

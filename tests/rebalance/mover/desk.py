@@ -1,7 +1,8 @@
 """Replaces gridbridge-as-user: the actions of owners' processes are done at once in the test's process."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.site_configuration import ClusterSection, Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalancePlanWithInputs, RebalanceTarget
 from gridbridge.rebalance.mover.rebalance_round_runner import verify_overdue_replicas
@@ -22,6 +23,8 @@ from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount, measure_whole_area
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
+from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_policy
 from tests.rebalance.mover.areas import Site
 
 RULES = RebalanceSection(
@@ -53,16 +56,12 @@ class Desk:
 
     @property
     def policy(self) -> Policy:
-        return Policy(
-            site=SiteSection(cluster="alpha", state=self._state),
-            clusters={name: ClusterSection() for name in ("alpha", "beta", "gamma")},
-            queues={},
-            rebalance=self.rules,
-            storage={
-                name: StorageAreaSection(cluster=one.cluster, path=one.path, copies_at_once=one.copies_at_once)
-                for name, one in self.site.areas.items()
-            },
-        )
+        storage = {
+            name: StorageAreaSection(cluster=area.cluster, path=area.path, copies_at_once=area.copies_at_once)
+            for name, area in self.site.areas.items()
+        }
+        site = SiteSection(cluster="alpha", state=self._state)
+        return made_policy("alpha", "beta", "gamma", site=site, rebalance=self.rules, storage=storage)
 
     @property
     def served(self) -> OwnerDatasets:
@@ -72,21 +71,18 @@ class Desk:
     def round(
         self, asked: RebalanceTarget | None = None, *, is_dry: bool = False
     ) -> tuple[RebalancePlanWithInputs, ReplicaReconciler]:
-        one = ReplicaReconciler(
-            self.policy,
-            self.clock,
-            asked or RebalanceTarget(),
-            is_dry=is_dry,
-            carrying=self.carrying,
-            let_go=self.let_go,
-        )
-        try:
-            planned = service_cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
+        locks = {"carrying": self.carrying, "let_go": self.let_go}
+        reconciler = ReplicaReconciler(self.policy, self.clock, asked or RebalanceTarget(), is_dry=is_dry, **locks)
+        with closing(reconciler.database):
+            planned = service_cycle.run_cycle_once(reconciler, lambda _: None, is_dry=is_dry)
             if not is_dry:
-                verify_overdue_replicas(self.rules, one.database, self.clock)
-            return planned, one
-        finally:
-            one.database.close()
+                verify_overdue_replicas(self.rules, reconciler.database, self.clock)
+            return planned, reconciler
+
+    @contextmanager
+    def state_file(self) -> Iterator[StateFile]:
+        with closing(StateFile.open(self._state)) as database:
+            yield database
 
     def did(self, verb: str) -> list[tuple[str, ...]]:
         """Return the arguments, without the file, of each call of an owner's process with this verb."""

@@ -15,7 +15,6 @@ from gridbridge.errors import CommandFailed, HostNotReached, StorageAreaUnusable
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import owner_datasets, storage_area_shell_scripts
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import LocalOrSshFolder, ReplicaCopier
@@ -27,6 +26,7 @@ from gridbridge.rebalance.replicas.storage_area_shell_scripts import (
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
+from tests.builders.campaigns import made_policy
 from tests.rebalance.mover.areas import Carrier, Site
 
 
@@ -95,18 +95,14 @@ def test_parallel_first_copies_into_an_area_make_the_accounts_folder_once(site: 
 
 def test_an_area_is_drained_by_its_own_key_or_with_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner_datasets.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
-    policy = Policy(
-        site=SiteSection(cluster="alpha"),
-        clusters={name: ClusterSection() for name in ("alpha", "beta")},
-        queues={},
-        storage={
-            "one": StorageAreaSection(cluster="alpha", path=str(tmp_path)),
-            "two": StorageAreaSection(cluster="alpha", path=str(tmp_path), drained=True),
-            "three": StorageAreaSection(cluster="beta", path=str(tmp_path)),
-        },
-    )
+    storage = {
+        "one": StorageAreaSection(cluster="alpha", path=str(tmp_path)),
+        "two": StorageAreaSection(cluster="alpha", path=str(tmp_path), drained=True),
+        "three": StorageAreaSection(cluster="beta", path=str(tmp_path)),
+    }
+    areas = owner_datasets.storage_areas_of_account(made_policy("alpha", "beta", storage=storage))
 
-    drained = {name: one.is_drained for name, one in owner_datasets.storage_areas_of_account(policy).items()}
+    drained = {name: area.is_drained for name, area in areas.items()}
 
     assert drained == {"one": False, "two": True, "three": True}
 
@@ -160,25 +156,32 @@ def test_the_check_of_a_hanging_area_ends_after_the_short_time_limit(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hard mount without its server never answers; the last known state of the replica still counts."""
-    limits: list[float] = []
-    real = ssh.run_over_ssh
-
-    def run(
-        login: SshLogin | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
-    ) -> CompletedProgram:
-        if site.areas["beta-disk"].path in argv:
-            limits.append(limit_s)
-            raise CommandFailed(argv, None)
-        return real(login, argv, env, limit_s)
-
     site.datasets.add_dataset("reads", site.tree(), 3)
-    monkeypatch.setattr(ssh, "run_over_ssh", run)
+    limits = time_limits(monkeypatch, unanswered=site.areas["beta-disk"].path)
     seen = site.datasets.verify_dataset("reads").dataset
 
     assert limits == [site.areas["beta-disk"].timeout_s]
     assert set(seen.areas_with_whole_replica) == {"alpha-disk", "gamma-disk"}
     (away,) = (one for one in seen.replicas if one.storage == "beta-disk")
     assert (away.is_whole, away.is_away, away.why) == (True, True, "no answer in time")
+
+
+def time_limits(monkeypatch: pytest.MonkeyPatch, unanswered: str = "") -> list[float]:
+    """Return a list that gets the time limits of all calls, or only of those about an unanswered path."""
+    limits: list[float] = []
+    real = ssh.run_over_ssh
+
+    def run(
+        login: SshLogin | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
+    ) -> CompletedProgram:
+        if not unanswered or unanswered in argv:
+            limits.append(limit_s)
+        if unanswered in argv:
+            raise CommandFailed(argv, None)
+        return real(login, argv, env, limit_s)
+
+    monkeypatch.setattr(ssh, "run_over_ssh", run)
+    return limits
 
 
 @pytest.mark.parametrize(
@@ -190,17 +193,8 @@ def test_the_time_limit_of_reading_a_replica_grows_with_its_bytes_and_files(
     site: Site, monkeypatch: pytest.MonkeyPatch, files: int, size_bytes: int, limit_s: int
 ) -> None:
     """A file server needs a millisecond or more for each file."""
-    limits: list[float] = []
-    real = ssh.run_over_ssh
-
-    def run(
-        login: SshLogin | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
-    ) -> CompletedProgram:
-        limits.append(limit_s)
-        return real(login, argv, env, limit_s)
-
     done = site.datasets.add_dataset("reads", site.tree(), 3)
-    monkeypatch.setattr(ssh, "run_over_ssh", run)
+    limits = time_limits(monkeypatch)
     storage_area_shell_scripts.checksum_replica(
         site.areas["beta-disk"], "reads", replace(done.dataset, files=files, size_bytes=size_bytes)
     )

@@ -19,11 +19,11 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.rebalance.mover import rebalance_round_runner, service_account_and_policy
 from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalancePlanWithInputs
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from gridbridge.state import published_json
+from tests.builders.campaigns import made_policy
 
 TASKS, DATA = "tasks.lock", "data.lock"
 
@@ -43,12 +43,8 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         )
         return planned, ValidAndDroppedMoves() if is_acting else None
 
-    policy = Policy(
-        site=SiteSection(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
-        clusters={"beta": ClusterSection()},
-        queues={},
-        storage={"disk": StorageAreaSection(cluster="alpha", path="/scratch")},
-    )
+    site = SiteSection(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db")
+    policy = made_policy("beta", site=site, storage={"disk": StorageAreaSection(cluster="alpha", path="/scratch")})
     monkeypatch.setattr(rebalance_round_runner, "load_policy_as_service_account", lambda _: policy)
     monkeypatch.setattr(service_account_and_policy, "load_policy_begin_ssh_logins", lambda _: policy)
     monkeypatch.setattr(rebalance_round_runner, "REBALANCE_LOCK", str(tmp_path / TASKS))

@@ -66,37 +66,16 @@ def test_every_key_of_a_snapshot_file_is_read(tmp_path: Path) -> None:
     recent = {"hosts": {"a": one}, "replicated": {"a": two}, "jobs": {"j": three}}
     path = told(tmp_path, hosts=[host], jobs=[job], tasks=[task | {"replicas": ["b"], "slots": 9}], recent=recent)
 
+    ago_1h, ago_2h, ago_3h = (noon - timedelta(hours=hours) for hours in (1, 2, 3))
+    flags = {"is_up": False, "is_read_only": True, "state": PlacementHostState.DRAIN}
+    amounts = {"used_bytes": 1, "max_bytes": 2, "slots": 3, "mean_active": 0.4}
+    run = {"state": PlacementTaskState.RUNNING, "live": "a", "replicas": ("b",)}
     assert plan_from_snapshot_file(path).snapshot == PlacementSnapshot(
         now=noon,
-        hosts=(
-            PlacementHost(
-                name="a",
-                kind="tape",
-                is_up=False,
-                is_read_only=True,
-                state=PlacementHostState.DRAIN,
-                used_bytes=1,
-                max_bytes=2,
-                slots=3,
-                mean_active=0.4,
-                zone="x",
-            ),
-        ),
-        jobs=(
-            PlacementJobOrDataset(
-                name="j", is_autobalanced=False, replicas=5, last_run=noon - timedelta(hours=1), max_per_host=6
-            ),
-        ),
-        tasks=(
-            PlacementTask(
-                job="j", number=7, size_bytes=8, state=PlacementTaskState.RUNNING, live="a", replicas=("b",), slots=9
-            ),
-        ),
-        recent=RecentPlacementMoveTimes(
-            hosts={"a": noon - timedelta(hours=1)},
-            replicated={"a": noon - timedelta(hours=2)},
-            jobs={"j": noon - timedelta(hours=3)},
-        ),
+        hosts=(PlacementHost(name="a", kind="tape", zone="x", **flags, **amounts),),
+        jobs=(PlacementJobOrDataset(name="j", is_autobalanced=False, replicas=5, last_run=ago_1h, max_per_host=6),),
+        tasks=(PlacementTask(job="j", number=7, size_bytes=8, slots=9, **run),),
+        recent=RecentPlacementMoveTimes(hosts={"a": ago_1h}, replicated={"a": ago_2h}, jobs={"j": ago_3h}),
     )
 
 

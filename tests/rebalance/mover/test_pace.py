@@ -8,12 +8,11 @@ import pytest
 from gridbridge.errors import StorageAreaUnusable
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
-from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.rebalance.replicas import owner_datasets
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import LocalOrSshFolder, ReplicaCopier
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
+from tests.builders.campaigns import made_policy
 
 REFUSED = 30
 
@@ -26,12 +25,8 @@ def test_rsync_gets_the_rate_limit_of_the_target_area(
     program.write_text(f'#!/bin/sh\necho "$*" >{noted}\nexit {REFUSED}\n')
     program.chmod(0o755)
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
-    policy = Policy(
-        site=SiteSection(cluster="alpha"),
-        clusters={"alpha": ClusterSection()},
-        queues={},
-        storage={"disk": StorageAreaSection(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)},
-    )
+    disk = StorageAreaSection(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)
+    policy = made_policy("alpha", storage={"disk": disk})
     one = Dataset(name="reads", path="/x", is_tree=True, files=1, size_bytes=1, sha256="", wished=1)
     area = owner_datasets.storage_areas_of_account(policy)["disk"]
     copier = ReplicaCopier(clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print)

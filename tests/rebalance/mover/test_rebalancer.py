@@ -16,14 +16,14 @@ from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, Task
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, TaskAttemptOutcome, WaitingTaskRange
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.published_campaigns_and_tasks import RebalancedTaskAttempt
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.job_and_queue_states import JobState, JobStateFact
+from gridbridge.model.job_and_queue_states import UNSEEN, JobState, JobStateFact
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.site_configuration import ClusterSection, Policy
+from gridbridge.model.site_configuration import ClusterSection
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import (
     OwnerSeenInHomeJobList,
@@ -31,12 +31,7 @@ from gridbridge.model.transfer.transfers_and_actions import (
     Transfer,
     WaitingTaskMove,
 )
-from gridbridge.model.transfer_messages_in_spool import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferFailureCause,
-    TransferMessage,
-)
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferFailureCause, TransferMessage
 from gridbridge.model.transfer_messages_in_spool import TransferOutcome as HowItEnds
 from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover import rebalance_decision_journal, rebalance_task_observer, task_rebalancer
@@ -48,8 +43,8 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, InputsNotJournalled
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TaskMoveRows, TransferRows
-from tests.builders.campaigns import made_campaign
-from tests.states import job_state
+from tests.builders.campaigns import made_campaign, made_event, made_policy, made_snapshot
+from tests.decisions.transfer.test_transfer_policy import a_row, a_transfer
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WAITING, RUNNING = JobState([JobStateFact.WAITING]), JobState([JobStateFact.RUNNING])
@@ -60,11 +55,8 @@ class Site:
     """Six tasks of campaign 1 wait at beta, which has no free slot; gamma is idle."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.policy = Policy(
-            site=SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db"),
-            clusters={"beta": ClusterSection(), "gamma": ClusterSection()},
-            queues={},
-        )
+        state = SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db")
+        self.policy = made_policy("beta", "gamma", site=state)
         self.now = NOON + timedelta(minutes=5)
         self.running: set[int] = set()  # indices of running tasks
         self.gone: set[int] = set()
@@ -88,18 +80,12 @@ class Site:
             raise GridbridgeError("no answer")
         is_beta, begun = cluster == "beta", set(self.running)
         begun |= {1} if self.asked == self.starts_when_asked else set()
-        places = sorted({*range(1, TASKS + 1)} - self.gone)
-        rows = tuple(_row(place, place in begun) for place in places)
+        indices = sorted({*range(1, TASKS + 1)} - self.gone)
+        rows = tuple(_row(index, "r" if index in begun else "qw") for index in indices)
         queue = QueueInstanceStatus(name="all.q@n1", slots_used=4 if is_beta else 0, slots_reserved=0, slots_total=4)
-        seen = ClusterSnapshot(
-            cluster=cluster,
-            taken_at=self.now,
-            queues=(queue,),
-            jobs={7: rows} if is_beta else {},
-            pending=0,
-            free_slots=0 if is_beta else 4,
-        )
-        return seen, 0.0
+        jobs, free_slots = ({7: rows}, 0) if is_beta else ({}, 4)
+        snapshot = {"cluster": cluster, "taken_at": self.now, "queues": (queue,), "jobs": jobs}
+        return made_snapshot(**snapshot, free_slots=free_slots), 0.0
 
     def rebalance(self, asked: RebalanceTarget | None = None, *, is_dry: bool = False) -> tuple[Any, Any]:
         clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
@@ -121,14 +107,8 @@ class Site:
         return sorted(found)
 
 
-def _row(place: int, is_running: bool) -> ClusterJobListRow:
-    return ClusterJobListRow(
-        job_id=7,
-        tasks=(range(place, place + 1),),
-        name="campaign.1",
-        owner="alice",
-        state=RUNNING if is_running else WAITING,
-    )
+def _row(index: int, letters: str) -> ClusterJobListRow:
+    return a_row(7, letters, tasks=(range(index, index + 1),), name="campaign.1", since=None)
 
 
 @pytest.fixture(name="site")
@@ -330,19 +310,14 @@ def test_a_deleted_task_counts_as_moving_until_the_runner_submits_the_task_again
     assert planned.advice.sentence == "4 tasks are being moved: no other move begins"
 
 
-@pytest.mark.parametrize(("silent_s", "told"), [(299, False), (300, True)])
+@pytest.mark.parametrize(("silent_s", "is_reported"), [(299, False), (300, True)])
 def test_tasks_at_a_cluster_that_has_been_silent_for_5_minutes_are_not_moved(
-    site: Site, silent_s: int, told: bool
+    site: Site, silent_s: int, is_reported: bool
 ) -> None:
     """The cluster may still start the tasks."""
     site.silent = {"beta"}
-    event = CampaignEvent(
-        kind=CampaignEventSubject.CLUSTER,
-        code=CampaignEventCode.GET_JOBS,
-        cluster="beta",
-        opened_at=site.now - timedelta(seconds=silent_s),
-        last_at=site.now,
-    )
+    silence = {"kind": CampaignEventSubject.CLUSTER, "code": CampaignEventCode.GET_JOBS, "cluster": "beta"}
+    event = made_event(**silence, opened_at=site.now - timedelta(seconds=silent_s), last_at=site.now)
     EventAndSuccessRecordRows(site.database).store_events([event])
 
     for asked in (RebalanceTarget(), RebalanceTarget(what=RebalanceTargetKind.FAIL, name="beta")):
@@ -350,10 +325,10 @@ def test_tasks_at_a_cluster_that_has_been_silent_for_5_minutes_are_not_moved(
 
         why = {one.reason for one in planned.advice.rejected}
         silent = "the cluster does not answer and may start the task: a moved task would run twice"
-        assert (planned.advice.moves, why) == ((), {silent} if told else set())
-        assert len(planned.advice.rejected) == (TASKS if told else 0)
+        assert (planned.advice.moves, why) == ((), {silent} if is_reported else set())
+        assert len(planned.advice.rejected) == (TASKS if is_reported else 0)
         assert ("beta is lost: nothing is moved; the sizes of the disks are unknown; 6 tasks stay at beta"
-                in planned.advice.sentence) is told  # fmt: skip
+                in planned.advice.sentence) is is_reported  # fmt: skip
     assert site.marked() == []
 
 
@@ -362,15 +337,8 @@ def silence(*clusters: str) -> Callable[[Site], None]:
 
 
 def close_gamma_to_campaign(site: Site) -> None:
-    event = CampaignEvent(
-        kind=CampaignEventSubject.CAMPAIGN,
-        code=CampaignEventCode.BLACKLIST,
-        campaign=1,
-        cluster="gamma",
-        opened_at=NOON,
-        last_at=NOON,
-    )
-    EventAndSuccessRecordRows(site.database).store_events([event])
+    closing = {"kind": CampaignEventSubject.CAMPAIGN, "code": CampaignEventCode.BLACKLIST}
+    EventAndSuccessRecordRows(site.database).store_events([made_event(**closing, campaign=1, cluster="gamma")])
 
 
 @pytest.mark.parametrize(
@@ -486,30 +454,13 @@ class SentSite(Site):
 
 
 def _rows(letters: dict[int, str], slots: int = 1) -> dict[int, tuple[ClusterJobListRow, ...]]:
-    return {
-        job: (ClusterJobListRow(job_id=job, name="x", owner="alice", state=job_state(state), slots=slots),)
-        for job, state in letters.items()
-        if state
-    }
+    return {job: (a_row(job, state, slots=slots, since=None),) for job, state in letters.items() if state}
 
 
 def sent(job: int) -> Transfer:
-    return Transfer(
-        name=f"gb.alpha.{job - 33}.0.1",
-        uid=1000,
-        owner="alice",
-        remote="beta",
-        queue="transfer-beta",
-        phase=StarterPhase.RELEASED,
-        record="m.1",
-        wake="w",
-        rerun="",
-        created_at=NOON,
-        updated_at=NOON,
-        since=NOON,
-        remote_id=job,
-        listed=OwnerSeenInHomeJobList.YES,
-    )
+    times = dict.fromkeys(("created_at", "updated_at", "since"), NOON)
+    identity = {"name": f"gb.alpha.{job - 33}.0.1", "uid": 1000, "remote_id": job}
+    return a_transfer(**identity, **times, local_state=UNSEEN, remote_state=UNSEEN, listed=OwnerSeenInHomeJobList.YES)
 
 
 @pytest.fixture(name="sent_site")
@@ -532,15 +483,6 @@ def test_moves_of_transferred_tasks_are_requested_from_the_poller(sent_site: Sen
     assert {one.job for one in planned.advice.moves} == {"gb.alpha.7", "gb.alpha.8"}
     assert sent_site.asked_moves() == {"gb.alpha.7.0.1": ("beta", "gamma"), "gb.alpha.8.0.1": ("beta", "gamma")}
     assert sent_site.marked() == []
-
-
-@pytest.mark.parametrize("what", ["host", "job"])
-def test_no_other_move_begins_while_transferred_tasks_are_moving(sent_site: SentSite, what: str) -> None:
-    sent_site.rebalance(FAIL)
-    name = "gb.alpha.7" if what == "job" else "gamma"
-    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind(what), name=name))
-
-    assert planned.advice.sentence == "2 tasks are being moved: no other move begins"
 
 
 @pytest.mark.parametrize("stage", [TaskMoveStage.ASKED, TaskMoveStage.HOME])
@@ -603,13 +545,14 @@ def test_a_transferred_task_that_starts_after_the_plan_is_dropped_with_the_reaso
 @pytest.mark.parametrize(
     ("changes", "letters", "expected"),
     [
-        pytest.param({"verdict": TransferMessage(outcome=HowItEnds.EXIT)}, "qw", 1, id="ended"),
-        pytest.param({"closed_at": NOON}, "", 1, id="recalled already"),
-        pytest.param({"desired": DesiredLocalJobState.DEAD}, "qw", 1, id="deleted"),
-        pytest.param({"listed": ""}, "qw", 1, id="not proved"),
-        pytest.param({}, "hqw", 1, id="held"),
-        pytest.param({}, "qw", 2, id="it waits"),
+        ({"verdict": TransferMessage(outcome=HowItEnds.EXIT)}, "qw", 1),
+        ({"closed_at": NOON}, "", 1),
+        ({"desired": DesiredLocalJobState.DEAD}, "qw", 1),
+        ({"listed": ""}, "qw", 1),
+        ({}, "hqw", 1),
+        ({}, "qw", 2),
     ],
+    ids=["ended", "recalled already", "deleted", "not proved", "held", "it waits"],
 )
 def test_a_transferred_task_that_can_not_be_recalled_is_not_moved(
     sent_site: SentSite, changes: dict[str, Any], letters: str, expected: int

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +19,6 @@ from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFi
 from gridbridge.rebalance.replicas.replica_reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
-from gridbridge.state.state_file import StateFile
 from tests.rebalance.mover.areas import NAMES, Killed
 from tests.rebalance.mover.desk import Desk
 
@@ -35,7 +33,7 @@ def whole(desk: Desk, name: str = "reads") -> set[str]:
 
 
 def carried(desk: Desk) -> tuple[ServiceReplicaAct, ...]:
-    with closing(StateFile.open(desk.policy.site.state)) as database:
+    with desk.state_file() as database:
         return ReplicaActRows(database).all_acts()
 
 
@@ -105,7 +103,7 @@ def test_records_of_actions_are_kept_for_30_days_and_at_least_for_the_longest_pa
     desk.rules = replace(desk.rules, **rules)
     at = desk.clock.now() - timedelta(days=days)
     old = ServiceReplicaAct(token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at)
-    with closing(StateFile.open(desk.policy.site.state)) as database:
+    with desk.state_file() as database:
         ReplicaActRows(database).record_act_begins([replace(old, ended_at=at)])
 
     desk.round()
@@ -125,14 +123,6 @@ def test_a_dry_run_plans_and_neither_acts_nor_records(desk: Desk) -> None:
     assert [one.target for one in planned.advice.moves] == [hurt]
     assert {words[0] for words in desk.asked} == {"look"}
     assert carried(desk) == ()
-
-
-def test_no_replica_is_verified_again_before_verify_every_s(desk: Desk) -> None:
-    added(desk)
-    desk.rules = replace(desk.rules, verify_every_s=3600.0)
-    desk.round()
-
-    assert desk.did("verify") == []
 
 
 @pytest.mark.parametrize("what", ["an area", "its cluster"])
@@ -337,7 +327,7 @@ def test_a_failed_removal_after_a_successful_copy_is_tried_again(desk: Desk) -> 
 def test_a_pending_removal_is_recorded_as_long_as_its_dataset_exists(desk: Desk) -> None:
     """Records about removed datasets would otherwise fill the state file."""
     (left,) = added(desk, 1)
-    with closing(StateFile.open(desk.policy.site.state)) as database:
+    with desk.state_file() as database:
         notes, now = MoveAndVerificationTimeRows(database), desk.clock.now()
         for dataset in ("al/reads", "al/gone"):
             notes.record_replica_to_remove(dataset, left, now - timedelta(days=31))
@@ -399,7 +389,7 @@ def test_no_further_action_begins_after_a_pause_in_the_middle_of_a_round(desk: D
 
 
 def quiesce(desk: Desk) -> None:
-    with closing(StateFile.open(desk.policy.site.state)) as database:
+    with desk.state_file() as database:
         MoveAndVerificationTimeRows(database).record_pause_of_moves(desk.clock.now())
 
 
@@ -517,7 +507,7 @@ def test_a_verification_time_in_the_future_does_not_delay_the_next_verification(
     added(desk)
     desk.rules = replace(desk.rules, verify_every_s=86400.0)
     year_ago_s = time.time() - 365 * 86400
-    with closing(StateFile.open(desk.policy.site.state)) as database:
+    with desk.state_file() as database:
         MoveAndVerificationTimeRows(database).record_note_times(READ, ["al/reads"], Clock().now())
     desk.clock = Clock(lambda: year_ago_s)
     desk.round()

@@ -80,15 +80,6 @@ def test_jobs_with_start_time_guards_are_queried_once_a_minute() -> None:
     assert home.asked == [(7,)]
 
 
-def test_a_small_number_of_guarded_jobs_is_queried_together() -> None:
-    home = Home(a_transfer(guard=HomeStartGuard.START), a_transfer(name="gb.alpha.8.0.1", guard=HomeStartGuard.NONE))
-    for _ in range(4):
-        home.now_s += RESTORE_AFTER_S
-        home.answers("r", (7, 8))
-
-    assert set(home.asked) == {(7, 8)}
-
-
 def test_a_job_that_newly_needs_a_guard_has_the_guard_stored_first() -> None:
     home = Home(a_transfer(guard=HomeStartGuard.NONE))
     home.kept = {7: OTHER.with_changes(queues="all.q")}

@@ -162,14 +162,6 @@ def test_a_removed_cluster_is_neither_queried_nor_published(running: Running) ->
     assert before - published_json.read_all_published_files(folder).clusters.keys() == {"beta"}
 
 
-def test_a_cluster_without_queue_is_queried_until_its_transfers_are_closed(running: Running) -> None:
-    running.send(RECORD)
-    running.follow(queues={})
-    while_open = running.service.resources.observers.keys() - {"alpha"}
-
-    assert (while_open, running.beta.is_dismissed) == ({"beta"}, False)
-
-
 @pytest.mark.parametrize("is_other_away", [False, True], ids=["alone", "with another"])
 def test_a_record_by_a_removed_route_is_accepted_and_its_cluster_is_queried(
     running: Running, is_other_away: bool

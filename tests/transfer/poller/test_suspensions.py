@@ -113,23 +113,6 @@ class Hours:
         )
 
 
-def test_an_ignored_suspension_request_is_repeated_after_a_pause(machine: Machine) -> None:
-    hours = Hours(machine)
-    disagree(machine)
-    first = shown(machine)
-    hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S / 2
-    machine.list_job("alpha", "hr")
-    meanwhile = shown(machine)
-    hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S
-    machine.list_job("alpha", "hr")
-
-    later = shown(machine)
-    assert first == meanwhile
-    assert first
-    assert later
-    assert float(later.at) > float(first.at)
-
-
 def test_an_ignored_suspension_request_is_repeated_after_growing_pauses_with_one_warning(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,14 +1,12 @@
 """The move of a waiting task continues by its stage and its transfer's state."""
 
 import os
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from gridbridge.model.transfer.transfers_and_actions import TaskMoveStage, WaitingTaskMove
 from gridbridge.model.transfer_messages_in_spool import TransferFailureCause
-from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.transfer.transfer_rows import MOVES, TaskMoveRows, TransferRows
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import Machine
@@ -91,11 +89,7 @@ def test_the_queue_list_of_a_moved_task_is_restored_again_while_its_job_is_liste
     machine.answer_at_home("r", queue="all.q@n1")
     again = moves(machine)
     settle(machine)
-    gone = machine.service.resources.observers["alpha"]
-    seen = machine.service.answers.good["alpha"]
-    now = machine.service.resources.clock.now()
-    gone.next = ClusterQueryResult(cluster="alpha", snapshot=replace(seen, jobs={}, taken_at=now))  # type: ignore[attr-defined]  # Told
-    machine.service.run_poller_round()
+    machine.list_job("alpha", "")
 
     assert again == [("home", "")]
     assert moves(machine) == [("done", "the task runs at home")]

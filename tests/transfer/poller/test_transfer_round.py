@@ -468,16 +468,6 @@ def test_a_removed_route_is_withdrawn_once_no_transfer_uses_it(machine: Machine)
     assert (with_transfer, route.exists()) == (True, False)
 
 
-def test_a_record_by_a_removed_route_is_accepted_while_another_transfer_uses_the_route(machine: Machine) -> None:
-    other = RECORD.with_changes(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1")
-    machine.send(other)
-    machine.policy = replace(machine.policy, queues={})
-    machine.restart()
-    machine.send(RECORD)
-
-    assert {one.name for one in machine.service.ledger.open_transfers()} == {other.transfer, RECORD.transfer}
-
-
 def test_gridbridge_check_warns_of_open_transfers_to_an_unconfigured_cluster(machine: Machine) -> None:
     machine.send(RECORD)
     machine.answer("r")
@@ -486,17 +476,6 @@ def test_gridbridge_check_warns_of_open_transfers_to_an_unconfigured_cluster(mac
     [finding] = transfer_status_explanation.unconfigured_cluster_findings(transfers, ("alpha",))
     assert (finding.item, finding.state) == ("beta: open transfers", FindingSeverity.WARNING)
     assert list(transfer_status_explanation.unconfigured_cluster_findings(transfers, ("alpha", "beta"))) == []
-
-
-def test_a_failing_accounting_lookup_is_retried_after_growing_pauses(
-    machine: Machine, caplog: pytest.LogCaptureFixture
-) -> None:
-    machine.send(RECORD)
-    for _ in range(9):
-        machine.answer("")
-        machine.settle()
-
-    assert caplog.text.count("event=failed act=look up end") == 1
 
 
 def test_orphans_with_the_same_id_at_two_clusters_are_both_deleted(

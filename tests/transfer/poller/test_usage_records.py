@@ -189,22 +189,13 @@ def test_a_record_from_while_the_job_was_listed_is_no_end(site: Beta) -> None:
     site.look()
     now = site.clock.now()
 
-    assert (
-        site.usage_records.find_job_end(transfer(remote_state=job_state("r"), seen_at=now + timedelta(seconds=1)))
-        is None
-    )
-    assert (
-        site.usage_records.find_job_end(
-            transfer(remote_state=job_state("r"), missing_since=now + timedelta(seconds=62))
-        )
-        is None
-    )
-    assert site.usage_records.find_job_end(transfer(remote_state=job_state("r"), seen_at=now - timedelta(minutes=1)))
-    assert site.usage_records.find_job_end(
-        transfer(remote_state=job_state("r"), missing_since=now, seen_at=now + timedelta(seconds=9))
-    )
-    never_listed = transfer(remote_state=job_state(""), missing_since=now + timedelta(seconds=62))
-    assert site.usage_records.find_job_end(never_listed)
+    def is_end(letters: str, **after_s: float) -> bool:
+        times = {name: now + timedelta(seconds=later) for name, later in after_s.items()}
+        return bool(site.usage_records.find_job_end(transfer(remote_state=job_state(letters), **times)))
+
+    assert [is_end("r", seen_at=1), is_end("r", missing_since=62)] == [False, False]
+    assert [is_end("r", seen_at=-60), is_end("r", missing_since=0, seen_at=9)] == [True, True]
+    assert is_end("", missing_since=62)  # it was never listed
 
 
 @pytest.mark.parametrize(
