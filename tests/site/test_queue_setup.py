@@ -10,8 +10,13 @@ from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import local_host_facts
-from gridbridge.site import transfer_queue_request, transfer_queue_setup
+from gridbridge.site import transfer_queue_request
 from gridbridge.site.transfer_queue_request import TransferQueueOptions
+from gridbridge.site.transfer_queue_setup import (
+    plan_queue_leftover_removal,
+    plan_transfer_queue_removal,
+    plan_transfer_queue_setup,
+)
 
 QCONF = """#!/bin/sh
 [ "$SGE_QMASTER_PORT" = 1 ] || { echo "unable to send message to qmaster" >&2; exit 1; }
@@ -61,18 +66,13 @@ slots = 1
 def test_the_queue_to_a_silent_cluster_is_removed_at_home(policy: Policy) -> None:
     warned: list[str] = []
 
-    steps = transfer_queue_setup.plan_transfer_queue_removal(
-        policy, TransferQueueOptions(cluster="beta", short_jobs=True), warned.append
-    )
+    steps = plan_transfer_queue_removal(policy, TransferQueueOptions(cluster="beta", short_jobs=True), warned.append)
 
     cells = {step.edit.cell for step in steps}
     assert steps[0].line == "qconf -dq transfer-beta"
     assert cells == {"alpha", ""}
     assert warned == ["beta was not queried and is not changed: qconf: unable to send message to qmaster"]
-    assert (
-        transfer_queue_setup.plan_queue_leftover_removal(policy, TransferQueueOptions(cluster="beta"))[0].line
-        == steps[0].line
-    )
+    assert plan_queue_leftover_removal(policy, TransferQueueOptions(cluster="beta"))[0].line == steps[0].line
 
 
 def test_removal_warns_of_a_queue_with_running_jobs(policy: Policy, tmp_path: Path) -> None:
@@ -90,9 +90,7 @@ def test_removal_warns_of_a_queue_with_running_jobs(policy: Policy, tmp_path: Pa
     (tmp_path / "qstat").write_text(QSTAT.replace("</queue_info>", f"<Queue-List>{queue}</Queue-List></queue_info>"))
     warned: list[str] = []
 
-    transfer_queue_setup.plan_transfer_queue_removal(
-        policy, TransferQueueOptions(cluster="beta", short_jobs=True), warned.append
-    )
+    plan_transfer_queue_removal(policy, TransferQueueOptions(cluster="beta", short_jobs=True), warned.append)
 
     assert warned[1:] == [
         "queue transfer-beta can't be removed yet: jobs use 2 of its slots;"
@@ -134,7 +132,7 @@ def test_a_queue_without_a_section_keeps_its_slots_and_limit(
 
 def test_setup_of_a_queue_to_a_silent_cluster_is_refused(policy: Policy) -> None:
     with pytest.raises(GridbridgeError, match="unable to send message"):
-        transfer_queue_setup.plan_transfer_queue_setup(policy, TransferQueueOptions(cluster="beta"))
+        plan_transfer_queue_setup(policy, TransferQueueOptions(cluster="beta"))
 
 
 @pytest.mark.parametrize("home", ['[cluster.alpha]\nkind = "oar"\n', ""], ids=["OAR", "none"])
@@ -144,4 +142,4 @@ def test_setup_of_a_queue_without_a_grid_engine_home_is_refused(home: str) -> No
     policy = configuration_file.parse_configuration("FILE", toml.encode())
 
     with pytest.raises(ConfigError, match="a transfer queue needs a Grid Engine home"):
-        transfer_queue_setup.plan_transfer_queue_setup(policy, TransferQueueOptions(cluster="beta"))
+        plan_transfer_queue_setup(policy, TransferQueueOptions(cluster="beta"))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_files_of_owners
+from gridbridge.campaigns.store.campaign_files_of_owners import encode_campaign_file, write_campaign_file_to_inbox
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.shell.clock import Clock
-from gridbridge.site import storage_provider_and_runner_checks
+from gridbridge.site.storage_provider_and_runner_checks import check_runner_activity
 from tests.site.cli.test_check_command import SWEEP, publish
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -27,9 +27,7 @@ def _look(tmp_path: Path) -> Look:
 
     def look() -> list[tuple[FindingSeverity, str]]:
         clock = Clock(NOON.timestamp)
-        found = storage_provider_and_runner_checks.check_runner_activity(
-            clock, str(tmp_path), str(tmp_path / "brought")
-        )
+        found = check_runner_activity(clock, str(tmp_path), str(tmp_path / "brought"))
         return [(one.state, one.found) for one in found]
 
     return look
@@ -65,9 +63,7 @@ def test_ended_or_paused_campaigns_need_no_runner(tmp_path: Path, look: Look, st
 
 
 def test_a_submitted_file_that_no_runner_accepted_is_a_warning(tmp_path: Path, look: Look) -> None:
-    campaign_files_of_owners.write_campaign_file_to_inbox(
-        campaign_files_of_owners.encode_campaign_file({"name": "n"}, ("a",)), str(tmp_path / "brought")
-    )
+    write_campaign_file_to_inbox(encode_campaign_file({"name": "n"}, ("a",)), str(tmp_path / "brought"))
 
     assert look() == [
         (FindingSeverity.WARNING, "0 unfinished and 1 file not accepted yet; last cycle of gridbridge-runner: never")

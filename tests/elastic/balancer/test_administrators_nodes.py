@@ -9,10 +9,10 @@ import pytest
 from gridbridge.elastic.balancer import administrator_alerts_and_requests
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan, BalancerRoundSituation
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
-from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, ElasticNodeState
+from gridbridge.model.elastic.published_balance import BalancerStateOverview
 from tests.elastic.balancer.world import Trouble, World
 
 
@@ -27,16 +27,20 @@ def place(world: World) -> str:
     return f"{world.folder}/state.db"
 
 
+def overview(world: World) -> BalancerStateOverview:
+    return administrator_alerts_and_requests.read_balancer_state_overview(world.now, place(world))
+
+
 def ask(world: World, request: AdministratorNodeRequestKind, host: str = "alpha-n10") -> None:
     administrator_alerts_and_requests.record_node_change_request(host, request, place(world))
 
 
 def test_the_overview_shows_nodes_and_requests_of_administrators(world: World) -> None:
     ask(world, AdministratorNodeRequestKind.KEEP)
-    told = administrator_alerts_and_requests.read_balancer_state_overview(world.now, place(world))
 
-    assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
-    assert (("alpha-n10", "keep"),) == told.asked
+    shown = overview(world)
+    assert [("alpha-n10", "ready")] == [(node.name, node.state.value) for node in shown.nodes]
+    assert (("alpha-n10", "keep"),) == shown.asked
 
 
 def test_a_drained_node_is_removed_after_its_task_ends(world: World) -> None:
@@ -74,10 +78,7 @@ def test_policy_starcluster_never_removes_a_kept_node(world: World) -> None:
     ask(world, AdministratorNodeRequestKind.KEEP)
     world.minutes(60)
 
-    plan = world.round()
-
-    assert plan
-    assert ((), {"alpha-n10": "ready"}) == (plan.plan.remove, world.nodes())
+    assert ((), {"alpha-n10": "ready"}) == (world.plan().plan.remove, world.nodes())
 
 
 def test_a_joining_node_is_drained_once_it_is_ready(tmp_path: Path) -> None:
@@ -90,13 +91,13 @@ def test_a_joining_node_is_drained_once_it_is_ready(tmp_path: Path) -> None:
 
     assert {"alpha-n10": "joining"} == first
     assert {"alpha-n10": "draining"} == world.nodes()
-    assert () == administrator_alerts_and_requests.read_balancer_state_overview(world.now, place(world)).asked
+    assert () == overview(world).asked
 
 
 def test_a_request_that_arrives_while_a_round_acts_is_not_lost(world: World) -> None:
     """The round has read `drain` and closes the node; then an administrator requests `keep`."""
     ask(world, AdministratorNodeRequestKind.DRAIN)
-    memory = BalancerStateRows(world.database())
+    memory = world.rows
     read = memory.administrator_requests()
     ask(world, AdministratorNodeRequestKind.KEEP)
     memory.delete_administrator_requests(read)
@@ -118,12 +119,11 @@ def test_a_drained_node_is_reopened_when_freed_or_kept(world: World, request_: A
 
 @pytest.mark.parametrize("wish", [AdministratorNodeRequestKind.DRAIN, AdministratorNodeRequestKind.KEEP])
 def test_a_request_for_a_node_under_removal_is_refused(world: World, wish: AdministratorNodeRequestKind) -> None:
-    kept = BalancerStateRows(world.database()).nodes
-    (one,) = kept.load_all_nodes()
-    kept.replace_all_nodes([replace(one, state=ElasticNodeState.REMOVING)])
+    (node,) = world.rows.nodes.load_all_nodes()
+    world.rows.nodes.replace_all_nodes([replace(node, state=ElasticNodeState.REMOVING)])
 
     with pytest.raises(StateError, match="the removal has begun"):
-        administrator_alerts_and_requests.record_node_change_request(one.name, wish, place(world))
+        ask(world, wish, node.name)
 
 
 def test_a_request_for_a_host_that_is_not_a_node_is_refused(world: World) -> None:
@@ -153,9 +153,7 @@ def test_a_node_kept_while_a_round_decides_its_removal_stays(world: World, monke
         plan = decide(balancer, seen)
         removed.extend(plan.plan.remove)
         for name in plan.plan.remove:
-            administrator_alerts_and_requests.record_node_change_request(
-                name, AdministratorNodeRequestKind.KEEP, place(world)
-            )
+            ask(world, AdministratorNodeRequestKind.KEEP, name)
         return plan
 
     monkeypatch.setattr(BalancerRoundRunner, "decide", decided)
@@ -173,9 +171,7 @@ def test_a_keep_request_that_comes_too_late_is_logged_once(
 
     def kept_meanwhile(host: str, *, is_dead: bool) -> str:
         monkeypatch.undo()
-        administrator_alerts_and_requests.record_node_change_request(
-            host, AdministratorNodeRequestKind.KEEP, place(world)
-        )
+        ask(world, AdministratorNodeRequestKind.KEEP, host)
         return remove_host(host, is_dead=is_dead)
 
     monkeypatch.setattr(world.cell, "remove_host", kept_meanwhile)
@@ -183,7 +179,4 @@ def test_a_keep_request_that_comes_too_late_is_logged_once(
 
     told = [one.getMessage() for one in caplog.records if "too_late" in one.getMessage()]
     assert ["event=kept_too_late node=alpha-n10"] == told
-    assert ({}, ()) == (
-        world.nodes(),
-        administrator_alerts_and_requests.read_balancer_state_overview(world.now, place(world)).asked,
-    )
+    assert ({}, ()) == (world.nodes(), overview(world).asked)

@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import HostNotReached
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
@@ -23,7 +22,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachine,
     ProviderMachineState,
 )
-from tests.elastic.balancer.world import OTHERS, POOL, Cloud, HostThere, Killed, Trouble, World
+from tests.elastic.balancer.world import POOL, Cloud, HostThere, Killed, Trouble, World
 
 HOUR = timedelta(hours=1)
 
@@ -81,10 +80,8 @@ def test_a_node_on_its_way_starts_nothing_in_a_queue_that_somebody_closed(world:
 def test_a_node_with_closed_queues_is_reopened_once_no_queue_is_disabled_on_all_hosts(tmp_path: Path, own: int) -> None:
     world = World(tmp_path, Trouble(), own, min_nodes=3)
     world.minutes(5)
-    closed = [
-        replace(one, step=HostJoinStep.CLOSED) for one in BalancerStateRows(world.database()).nodes.load_all_nodes()
-    ]
-    BalancerStateRows(world.database()).nodes.replace_all_nodes(closed)
+    nodes = world.rows.nodes
+    nodes.replace_all_nodes([replace(node, step=HostJoinStep.CLOSED) for node in nodes.load_all_nodes()])
     for host in world.cell.hosts.values():
         host.is_open = False
     world.minutes(2)
@@ -108,7 +105,7 @@ def test_a_pool_is_paused_after_repeated_provider_failures(world: World) -> None
     world.minutes(7, waits=[HOUR])
 
     assert (3, {}) == (world.cloud.asked, world.nodes())
-    assert "pools had no capacity" in world.round_sentence()
+    assert "pools had no capacity" in world.plan().decision_sentence
 
 
 def test_a_creation_with_unknown_outcome_is_not_repeated(world: World) -> None:
@@ -125,14 +122,14 @@ def test_a_node_that_never_boots_is_destroyed_and_its_pool_is_paused(world: Worl
 
     assert 4 == world.cloud.asked
     assert ({}, {}) == (world.nodes(), world.cloud.made)
-    assert "pools had no capacity" in world.round_sentence()
+    assert "pools had no capacity" in world.plan().decision_sentence
 
 
 def test_undeletable_machines_count_as_nodes_and_pause_a_pool(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.limits |= {"protected_s": 600}
     world.trouble.never_boots, world.cloud.keeps = 1.0, True
     world.minutes(120, waits=[HOUR])
-    (first, *_), figures = world.cloud.made.values(), world.figures()
+    (first, *_), figures = world.cloud.made.values(), world.plan().plan.figures
 
     assert 2 == world.cloud.asked
     assert {"alpha-n10": "failed", "alpha-n11": "failed"} == world.nodes()
@@ -219,10 +216,8 @@ def test_a_node_of_a_renamed_pool_is_reported_and_not_removed(world: World, capl
     world.minutes(6, waits=[timedelta(minutes=5)])
     world.pool = "renamed"
     world.minutes(12)
-    plan = world.round()
 
-    assert plan
-    assert ((), {"alpha-n10": "ready"}) == (plan.plan.remove, world.nodes())
+    assert ((), {"alpha-n10": "ready"}) == (world.plan().plan.remove, world.nodes())
     mend = "write [pool.usual] with its provider into gridbridge.toml again, then `gridbridge balance"
     told = f"event=no_provider node=alpha-n10 pool=usual machine=m-1 mend='{mend} drain alpha-n10`'"
     assert told in caplog.messages
@@ -241,7 +236,7 @@ def test_a_missing_machine_list_changes_nothing(world: World) -> None:
 def test_a_node_that_dies_while_draining_is_removed_from_the_cell(world: World) -> None:
     world.minutes(5, waits=[HOUR])
     ((name, host),) = world.cell.hosts.items()
-    BalancerStateRows(world.database()).store_administrator_request(name, AdministratorNodeRequestKind.DRAIN)
+    world.rows.store_administrator_request(name, AdministratorNodeRequestKind.DRAIN)
     world.minutes(2)
     draining, is_open = world.nodes(), host.is_open
     world.cloud.made.clear()
@@ -342,7 +337,7 @@ def test_a_closed_host_is_reopened_after_the_loss_of_the_state_file(world: World
     world.minutes(3 if lost_at == "joining" else 5)
     ((name, host),) = world.cell.hosts.items()
     if lost_at == "draining":
-        BalancerStateRows(world.database()).store_administrator_request(name, AdministratorNodeRequestKind.DRAIN)
+        world.rows.store_administrator_request(name, AdministratorNodeRequestKind.DRAIN)
         world.cell.slips_in = True
         world.minutes(1)
     before, was_open = world.nodes(), host.is_open
@@ -402,16 +397,6 @@ def test_a_machine_of_an_unknown_pool_is_reported_once_a_round_and_left_alone(
     assert f"event=unknown_pool machine=m-7 name=alpha-n20 pool='{pool}' mend={mend!r}" == told[0]
 
 
-def test_a_machine_of_another_cluster_is_left_alone(world: World) -> None:
-    """The simulated cloud fails if anybody destroys the machine."""
-    world.minutes(3)
-
-    assert OTHERS.name == "alpha-n9"
-    assert OTHERS in world.cloud.list_machines()
-    assert ProviderMachineState.RUNNING is OTHERS.state
-    assert {} == world.nodes()
-
-
 SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 150))]
 
 
@@ -442,7 +427,7 @@ def test_no_machine_is_destroyed_while_a_fault_silences_all_hosts(tmp_path: Path
     before = set(world.cloud.made)
     for host in world.cell.hosts.values():
         host.is_silent = True
-    told = world.round_sentence()
+    told = world.plan().decision_sentence
     world.minutes(20)
 
     assert "8 of 9 hosts are silent or in error" in told
@@ -489,16 +474,7 @@ def test_a_node_is_paid_from_its_first_round(world: World, monkeypatch: pytest.M
     monkeypatch.setattr(world.cloud, "_now", lambda one: now(one if is_told else replace(one, created=None)))
     world.minutes(6)
 
-    assert 301.0 == BalancerStateRows(world.database()).month_cost(world.now)
-
-
-@pytest.mark.parametrize(("minutes", "spent"), [(1, 3.0), (50, 3.0), (70, 6.0)])
-def test_each_begun_hour_of_a_node_is_counted_as_spent(world: World, minutes: int, spent: float) -> None:
-    world.billing_s, world.price = 3600.0, 1.0
-    world.cell.waits = [9 * HOUR] * 6
-    world.minutes(minutes)
-
-    assert spent == BalancerStateRows(world.database()).month_cost(world.now)
+    assert 301.0 == world.rows.month_cost(world.now)
 
 
 def test_the_node_of_a_job_that_never_starts_is_removed_and_not_added_again_for_long(world: World) -> None:
@@ -518,12 +494,11 @@ def test_the_node_of_a_job_that_never_starts_is_removed_and_not_added_again_for_
 def test_a_dry_run_stores_no_history_of_waiting_jobs(world: World) -> None:
     world.cell.never_starts = 1
     world.minutes(15)
-    memory = BalancerStateRows(world.database())
-    before = memory.job_histories(world.now)
+    before = world.rows.job_histories(world.now)
     world.round(is_dry=True)
 
-    assert {9: 1} == {job: one.tasks for job, one in before.items()}
-    assert before == memory.job_histories(world.now)
+    assert {9: 1} == {job: history.tasks for job, history in before.items()}
+    assert before == world.rows.job_histories(world.now)
 
 
 def test_a_gap_between_rounds_does_not_count_as_time_with_free_slots(world: World) -> None:
@@ -541,8 +516,7 @@ def test_the_sentence_of_an_acting_round_never_says_that_nothing_is_done(world: 
     told = []
     for _ in range(12):
         world.cell.schedule()
-        plan = world.round()
-        assert plan
+        plan = world.plan()
         told.append((plan.decision_sentence.rpartition(": ")[2], bool(plan.acts_in_words)))
         world.now += timedelta(minutes=1)
 
@@ -555,7 +529,7 @@ def test_a_silent_host_without_machine_is_logged_with_a_command(world: World, ca
     """Nothing is logged while a machine list is missing."""
     world.minutes(9, waits=[timedelta(hours=1)] * 2)
     (machine,) = world.cloud.made.values()
-    BalancerStateRows(world.database()).nodes.replace_all_nodes([])
+    world.rows.nodes.replace_all_nodes([])
     world.cloud.made.clear()
     world.cell.waits = []
     world.cell.hosts[machine.name].is_silent = True
@@ -576,7 +550,7 @@ def test_a_silent_host_without_machine_is_logged_with_a_command(world: World, ca
 def test_a_node_with_a_task_at_its_removal_stays(world: World, cause: NodeStateCause, is_open: bool) -> None:
     """A host that may be alive is checked again just before the removal."""
     world.minutes(5, waits=[HOUR])
-    (node,) = BalancerStateRows(world.database()).nodes.load_all_nodes()
+    (node,) = world.rows.nodes.load_all_nodes()
     host = world.cell.hosts[node.name]
     host.is_open = is_open
     removing = node.with_state(ElasticNodeState.REMOVING, world.now, cause)
@@ -597,7 +571,7 @@ def test_a_machine_that_boots_but_never_joins_is_destroyed(world: World, monkeyp
 
     monkeypatch.setattr(world.cell, "join_host_to_cluster", join_host_to_cluster)
     world.minutes(60, waits=[HOUR])
-    failures = BalancerStateRows(world.database()).pool_failure_records()[POOL].failures
+    failures = world.rows.pool_failure_records()[POOL].failures
     world.minutes(60, waits=[])
 
     assert failures

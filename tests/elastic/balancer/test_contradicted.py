@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from tests.elastic.balancer.world import Trouble, World
 
 HOUR = timedelta(hours=1)
@@ -20,7 +19,7 @@ def world(tmp_path: Path) -> World:
 def test_an_outdated_state_file_ends_no_task_on_a_new_machine_of_the_same_name(world: World) -> None:
     """The restored file has the id of an old machine."""
     world.minutes(5, waits=[timedelta(minutes=20)] * 4)
-    nodes = BalancerStateRows(world.database()).nodes
+    nodes = world.rows.nodes
     nodes.replace_all_nodes([replace(one, machine=f"old-{one.name}") for one in nodes.load_all_nodes()])
     world.minutes(1)
     first = {one.machine for one in nodes.load_all_nodes()}

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
-from gridbridge.elastic.balancer import balancer_round_decision
+from gridbridge.elastic.balancer.balancer_round_decision import restrict_squeeze_to_own_hosts
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balancer_config_sections import (
     BalanceSection,
@@ -41,9 +41,7 @@ def squeezed(
 ) -> StandbyOrWakePlan:
     rules = BalanceSection(min_nodes=least, max_nodes=most)
     plan = plan_balance_by_demand(cell, rules, DemandPolicySection(), {})
-    return plan_hosts_to_sleep_or_wake(
-        balancer_round_decision.restrict_squeeze_to_own_hosts(cell, own, 600), plan, rules, squeeze, FACTS
-    )
+    return plan_hosts_to_sleep_or_wake(restrict_squeeze_to_own_hosts(cell, own, 600), plan, rules, squeeze, FACTS)
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,8 @@ def test_nodes_are_removed_from_a_saved_cell_without_jobs(tmp_path: Path) -> Non
     idle = SavedBatchProgramOutputs(qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost)
     saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
 
-    assert decide_and_report_balance(
-        load_saved_balance_situation(str(tmp_path)), BalanceSection(max_nodes=4)
-    ).remove == (
-        "alpha-n1",
-        "alpha-n2",
-    )
+    report = decide_and_report_balance(load_saved_balance_situation(str(tmp_path)), BalanceSection(max_nodes=4))
+    assert report.remove == ("alpha-n1", "alpha-n2")
 
 
 def test_a_saved_round_with_an_incomplete_answer_is_not_an_idle_cell(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from random import Random
 
 import pytest
 
-from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalancePolicyName
 from gridbridge.model.elastic.balancer_config_sections import StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, ElasticNodeState, NodeStateCause
@@ -43,10 +42,9 @@ def test_all_idle_hosts_but_one_are_powered_off_for_the_target_reserve(world: Wo
 
 def test_the_plan_removes_no_idle_hosts_that_the_squeeze_keeps(world: World) -> None:
     world.minutes(9)
-    plan = world.round()
+    plan = world.plan().plan
 
-    assert plan
-    assert (plan.plan.verdict, plan.plan.remove) == (BalancePlanReason.NO_NEED, ())
+    assert (plan.verdict, plan.remove) == (BalancePlanReason.NO_NEED, ())
 
 
 def test_policy_starcluster_powers_idle_hosts_off_late_in_their_hour(world: World) -> None:
@@ -83,30 +81,6 @@ def test_a_slowly_booting_host_counts_as_woken(world: World) -> None:
     assert added == [0] * 6
 
 
-def test_the_only_host_that_can_run_a_job_is_woken(world: World) -> None:
-    world.cell.hosts["alpha-n4"].slots = 16
-    world.minutes(12)
-    before = asleep(world)
-    world.wide = 16
-    world.minutes(1)
-
-    assert "alpha-n4" in before
-    assert world.switches.on == ["alpha-n4"]
-    assert "wake alpha-n4" in world.told[-1]
-
-
-def test_only_tagged_hosts_are_woken_and_manual_tags_stay(world: World) -> None:
-    world.cell.tags = {"alpha-n2": ("htools:standby:7",)}
-    world.minutes(12)
-    first = asleep(world)
-    world.cell.tags = {"alpha-n2": ("htools:standby:7",)}  # somebody took all others
-    world.minutes(8, waits=[HOUR] * 8)
-
-    assert "alpha-n2" in first
-    assert world.switches.on == ["alpha-n2"]
-    assert world.cell.tags["alpha-n2"] == ("htools:standby:7",)
-
-
 def test_a_host_on_which_a_task_starts_during_the_power_off_stays_on(world: World) -> None:
     world.minutes(1)
     world.cell.slips_in = True
@@ -119,7 +93,7 @@ def test_a_host_on_which_a_task_starts_during_the_power_off_stays_on(world: Worl
 def test_a_host_drained_by_an_administrator_is_powered_off_and_not_woken(world: World) -> None:
     world.squeeze = {"target_reserve": 100}
     world.minutes(1, waits=[timedelta(minutes=5)] * 8)
-    BalancerStateRows(world.database()).store_administrator_request("alpha-n3", AdministratorNodeRequestKind.DRAIN)
+    world.rows.store_administrator_request("alpha-n3", AdministratorNodeRequestKind.DRAIN)
     world.minutes(3)
     before = asleep(world)
     world.minutes(6)
@@ -146,7 +120,7 @@ def test_best_effort_tasks_continue_on_a_host_that_is_kept_after_all(world: Worl
         world.minutes(0 if suspended(world) else 1)
     draining = suspended(world)
     for name in draining:
-        BalancerStateRows(world.database()).store_administrator_request(name, AdministratorNodeRequestKind.KEEP)
+        world.rows.store_administrator_request(name, AdministratorNodeRequestKind.KEEP)
     world.cell.hosts[draining[0]].best_effort = 2
     world.round()
 
@@ -232,7 +206,7 @@ def test_a_host_that_does_not_boot_is_retried_after_retry_s(world: World) -> Non
     second = list(world.switches.on)
     world.minutes(12)
 
-    assert sorted(first) == sorted(second) == sorted(asleep_before(world))
+    assert sorted(first) == sorted(second) == sorted(set(world.switches.off))
     assert len(world.switches.on) == 2 * len(first)
 
 
@@ -345,7 +319,7 @@ def test_a_drained_host_that_cannot_be_powered_off_stays_closed(world: World) ->
     world.squeeze = {"target_reserve": 100}
     world.switches.broken = {"alpha-n3"}
     world.minutes(1)
-    BalancerStateRows(world.database()).store_administrator_request("alpha-n3", AdministratorNodeRequestKind.DRAIN)
+    world.rows.store_administrator_request("alpha-n3", AdministratorNodeRequestKind.DRAIN)
     world.minutes(20)
 
     assert world.nodes()["alpha-n3"] == ElasticNodeState.DRAINING.value
@@ -353,17 +327,23 @@ def test_a_drained_host_that_cannot_be_powered_off_stays_closed(world: World) ->
     assert world.switches.off.count("alpha-n3") == 20
 
 
-def test_closed_hosts_are_reopened_when_the_squeeze_is_disabled(world: World) -> None:
+@pytest.mark.parametrize("is_squeezed", [False, True], ids=["no squeeze", "another configuration"])
+def test_closed_hosts_are_reopened_when_the_squeeze_or_their_configuration_ends(
+    world: World, is_squeezed: bool
+) -> None:
     world.squeeze = {"restriction": StandbyNodeSelection.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
     spread(world)
     world.minutes(9)
     closed = [name for name, host in world.cell.hosts.items() if not host.is_open]
-    world.is_squeezed = False
-    world.minutes(2)
+    world.is_squeezed = is_squeezed
+    for name in closed if is_squeezed else ():
+        del world.switches.up_at[name]
+    world.minutes(3)
 
     assert closed
-    assert all(host.is_open for host in world.cell.hosts.values())
-    assert (world.nodes(), world.switches.off, world.cell.killed) == ({}, [], 0)
+    assert all(world.cell.hosts[name].is_open for name in closed)
+    assert not set(closed) & world.nodes().keys()
+    assert (world.switches.off, world.cell.killed) == ([], 0)
 
 
 def test_booting_hosts_work_after_the_squeeze_is_disabled(world: World) -> None:
@@ -376,45 +356,21 @@ def test_booting_hosts_work_after_the_squeeze_is_disabled(world: World) -> None:
     assert set(world.cell.tags.values()) == {()}
 
 
-def test_powered_off_hosts_are_logged_once_with_a_command_when_the_squeeze_is_disabled(
-    world: World, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("is_squeezed", [False, True], ids=["no squeeze", "another configuration"])
+def test_powered_off_hosts_without_squeeze_or_configuration_are_logged_once_with_a_command(
+    world: World, caplog: pytest.LogCaptureFixture, is_squeezed: bool
 ) -> None:
     world.minutes(12)
-    off = asleep(world)
-    world.is_squeezed = False
-    world.minutes(3)
-    told = [one.getMessage() for one in caplog.records if "event=left_off" in one.getMessage()]
-
-    assert sorted(told) == [f"event=left_off node={one} command='open {one}'" for one in off]
-    assert len(off) == 3
-
-
-def test_a_powered_off_host_removed_from_the_configuration_is_logged_with_a_command(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    world.minutes(12)
-    gone = asleep(world)[0]
-    del world.switches.up_at[gone]
-    world.minutes(3)
-    told = [one.getMessage() for one in caplog.records if "event=left_off" in one.getMessage()]
-
-    assert told == [f"event=left_off node={gone} command='open {gone}'"]
-    assert gone not in world.nodes()
-
-
-def test_a_draining_host_removed_from_the_configuration_is_reopened(world: World) -> None:
-    world.squeeze = {"restriction": StandbyNodeSelection.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
-    spread(world)
-    world.minutes(9)
-    closed = [name for name, host in world.cell.hosts.items() if not host.is_open]
-    for name in closed:
+    off = asleep(world)[:1] if is_squeezed else asleep(world)
+    world.is_squeezed = is_squeezed
+    for name in off if is_squeezed else ():
         del world.switches.up_at[name]
     world.minutes(3)
+    lines = [line for line in caplog.messages if "event=left_off" in line]
 
-    assert closed
-    assert all(world.cell.hosts[name].is_open for name in closed)
-    assert not set(closed) & world.nodes().keys()
-    assert (world.switches.off, world.cell.killed) == ([], 0)
+    assert sorted(lines) == [f"event=left_off node={name} command='open {name}'" for name in off]
+    assert len(off) == (1 if is_squeezed else 3)
+    assert not set(off) & world.nodes().keys()
 
 
 def test_a_power_off_without_effect_is_repeated_and_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -440,10 +396,6 @@ def test_a_host_that_a_person_powers_on_is_left_alone_while_it_boots(world: Worl
     world.minutes(59)
 
     assert (world.switches.off, world.nodes()[chosen]) == (before, OFF)
-
-
-def asleep_before(world: World) -> list[str]:
-    return sorted(set(world.switches.off))
 
 
 def test_a_silent_host_with_power_is_left_alone(world: World) -> None:
@@ -486,11 +438,11 @@ def test_a_host_that_a_person_powers_off_under_tasks_is_logged(world: World, cap
     world.switches.up_at["alpha-n2"] = None
     world.minutes(2)
     (told,) = {one.getMessage() for one in caplog.records if "off_under_tasks" in one.getMessage()}
-    (kept,) = (one for one in BalancerStateRows(world.database()).nodes.load_all_nodes() if one.name == "alpha-n2")
+    (kept,) = (one for one in world.rows.nodes.load_all_nodes() if one.name == "alpha-n2")
     world.cell.hosts["alpha-n2"].ends = []
     caplog.clear()
     world.minutes(1)
-    (after,) = (one for one in BalancerStateRows(world.database()).nodes.load_all_nodes() if one.name == "alpha-n2")
+    (after,) = (one for one in world.rows.nodes.load_all_nodes() if one.name == "alpha-n2")
 
     assert "node=alpha-n2" in told
     assert "clear alpha-n2" in told

@@ -24,7 +24,7 @@ from gridbridge.errors import (
     ProviderPermanentFailure,
     ProviderRequestRepeatable,
 )
-from gridbridge.model.elastic.balance_plan import BalancePlanFigures, BalancePolicyName, BalanceSituation
+from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSituation
 from gridbridge.model.elastic.balancer_config_sections import (
     BalanceSection,
     DemandPolicySection,
@@ -543,14 +543,12 @@ class World:
         self.trouble = self.cloud.trouble = self.cell.trouble = quiet
         self.cell.slips_in = False
 
-    def figures(self) -> BalancePlanFigures:
-        """Run a round; return the plan's figures."""
+    def plan(self) -> BalancerRoundPlan:
+        """Run a round that makes a plan."""
         plan = self.round()
         assert plan
-        return plan.plan.figures
+        return plan
 
-    def round_sentence(self) -> str:
-        """Run a round; return the plan's sentence."""
-        plan = self.round()
-        assert plan
-        return plan.decision_sentence
+    @property
+    def rows(self) -> BalancerStateRows:
+        return BalancerStateRows(self.database())

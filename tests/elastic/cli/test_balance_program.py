@@ -107,16 +107,17 @@ def test_wrong_options_are_usage_errors(tmp_path: Path, words: list[str], keys: 
     assert line in done.output
 
 
-def test_without_max_nodes_the_balancer_refuses_to_act(tmp_path: Path) -> None:
-    done = run(tmp_path, "--apply")
-
-    assert "max_nodes is 0: nothing is added or removed" in str(done.exception)
-
-
-def test_without_a_provider_the_balancer_refuses_to_act(tmp_path: Path) -> None:
-    done = run(tmp_path, "--apply", "--max-nodes", "5")
-
-    assert "no [pool.NAME] has a provider, and there is no [power.HOST]" in str(done.exception)
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((), "max_nodes is 0: nothing is added or removed"),
+        (("--max-nodes", "5"), "no [pool.NAME] has a provider, and there is no [power.HOST]"),
+    ],
+)
+def test_without_max_nodes_or_provider_the_balancer_refuses_to_act(
+    tmp_path: Path, words: tuple[str, ...], reason: str
+) -> None:
+    assert reason in str(run(tmp_path, "--apply", *words).exception)
 
 
 def test_an_embedded_home_cluster_is_a_configuration_error(tmp_path: Path) -> None:
@@ -219,12 +220,9 @@ def test_a_looping_balancer_rereads_an_absolute_configuration_path(
 def test_a_looping_balancer_prints_each_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], printed: str
 ) -> None:
-    told = BalancePlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=())
-    quiet = BalancerRoundPlan(plan=BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES), dues=(), told=told)
-
     def rounds(wanted: BalancerRunOptions, _: str, renew: Callable[[Policy], BalancerRunOptions]) -> None:
-        wanted.tell(quiet)
-        renew(wanted.policy).tell(quiet)
+        wanted.tell(NOTHING)
+        renew(wanted.policy).tell(NOTHING)
 
     monkeypatch.setattr(balancer_configuration_reload, "run_balancer_forever", rounds)
     done = run(tmp_path, "--loop", *words, balance_keys="apply = true")

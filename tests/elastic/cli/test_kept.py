@@ -11,7 +11,6 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.balancer import administrator_alerts_and_requests, balance_journal
-from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import (
     AdministratorNodeRequestKind,
@@ -46,27 +45,17 @@ def as_json(*words: str) -> object:
 
 
 def test_status_prints_nodes_and_pools_as_json(world: World) -> None:
-    memory = BalancerStateRows(world.database())
+    memory = world.rows
     memory.store_administrator_request(NODE, AdministratorNodeRequestKind.KEEP)
     memory.store_pool_failure_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
     now = datetime.now(UTC)
     memory.store_round_time_and_cost(now, None, 12.5)
     (owned,) = memory.nodes.load_all_nodes()
 
+    row = {"name": NODE, "state": "ready", "since": owned.since.isoformat(), "pool": POOL, "machine": "m-1"}
+    row |= {"address": "10.0.0.1", "idle_since": None, "kept": False, "why": ""}
     assert as_json("status") == {
-        "nodes": [
-            {
-                "name": NODE,
-                "state": "ready",
-                "since": owned.since.isoformat(),
-                "pool": POOL,
-                "machine": "m-1",
-                "address": "10.0.0.1",
-                "idle_since": None,
-                "kept": False,
-                "why": "",
-            }
-        ],
+        "nodes": [row],
         "pools": [{"pool": POOL, "failures": 2}],
         "last_round": now.isoformat(),
         "spent": 12.5,
@@ -75,7 +64,7 @@ def test_status_prints_nodes_and_pools_as_json(world: World) -> None:
 
 
 def test_status_prints_a_table_and_failed_pools(world: World) -> None:
-    memory = BalancerStateRows(world.database())
+    memory = world.rows
     memory.store_administrator_request(NODE, AdministratorNodeRequestKind.DRAIN)
     memory.store_pool_failure_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
     head, row, failed, last = run("status").stdout.splitlines()
@@ -90,10 +79,10 @@ def test_status_prints_a_table_and_failed_pools(world: World) -> None:
 
 def test_failures_of_a_removed_pool_are_forgotten(world: World) -> None:
     known = PoolFailureRecord(failures=2, failed_at=world.now)
-    BalancerStateRows(world.database()).store_pool_failure_records({POOL: known, "old": known})
+    world.rows.store_pool_failure_records({POOL: known, "old": known})
     world.round()
 
-    assert list(BalancerStateRows(world.database()).pool_failure_records()) == [POOL]
+    assert list(world.rows.pool_failure_records()) == [POOL]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +96,7 @@ def test_failures_of_a_removed_pool_are_forgotten(world: World) -> None:
 def test_status_says_why_a_node_accepts_no_tasks(
     world: World, state: ElasticNodeState, step: HostJoinStep, why: str
 ) -> None:
-    memory = BalancerStateRows(world.database())
+    memory = world.rows
     (owned,) = memory.nodes.load_all_nodes()
     memory.nodes.replace_all_nodes([replace(owned, state=state, step=step)])
 
@@ -115,7 +104,7 @@ def test_status_says_why_a_node_accepts_no_tasks(
 
 
 def test_status_says_that_there_are_no_nodes(world: World) -> None:
-    BalancerStateRows(world.database()).nodes.replace_all_nodes(())
+    world.rows.nodes.replace_all_nodes(())
 
     assert run("status").stdout.splitlines()[0] == "the balancer manages no node"
 
@@ -137,12 +126,12 @@ def test_a_request_for_a_node_is_printed_and_stored_under_the_name_of_the_node(
 
     assert (done.exit_code, done.stdout) == (0, f"{NODE} {sentence}\n")
     assert told == {"host": NODE, "state": "ready", "wish": wish}
-    assert BalancerStateRows(world.database()).administrator_requests_by_host() == {NODE: wish}
+    assert world.rows.administrator_requests_by_host() == {NODE: wish}
 
 
 @pytest.mark.parametrize("state", [ElasticNodeState.REQUESTED, ElasticNodeState.BOOTING, ElasticNodeState.JOINING])
 def test_drain_says_that_an_arriving_node_joins_first(world: World, state: ElasticNodeState) -> None:
-    memory = BalancerStateRows(world.database())
+    memory = world.rows
     (owned,) = memory.nodes.load_all_nodes()
     memory.nodes.replace_all_nodes([replace(owned, state=state)])
 
@@ -155,7 +144,7 @@ def test_a_request_for_an_unknown_node_is_a_one_line_error(world: World, words: 
 
     assert isinstance(done.exception, StateError)
     assert (str(done.exception).count("\n"), done.stdout) == (0, "")
-    assert BalancerStateRows(world.database()).administrator_requests_by_host() == {}
+    assert world.rows.administrator_requests_by_host() == {}
 
 
 def test_history_prints_the_last_rounds_from_old_to_new(world: World) -> None:

@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.nodes_needing_administrator import explain_how_to_wake_host
 from gridbridge.elastic.balancer import balance_preview, balance_situation_sources
+from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
-from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import Policy
+from tests.builders.campaigns import made_policy
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NODE = {"up_since": "2126-01-01T11:00:00+00:00", "idle_since": "2126-01-01T11:59:40+00:00"}
@@ -67,30 +67,34 @@ def test_explain_says_what_happens_to_a_host_or_job(folder: Path, what: str, sta
     assert (done.exit_code, json.loads(done.stdout)["reason"]) == (status, reason)
 
 
-def test_explain_says_that_the_nodes_are_hidden(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = balance_situation_sources.load_saved_balance_situation(str(folder))
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
+@pytest.fixture
+def situation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> BalanceSituation:
+    """Observe the saved round in place of the cluster."""
+    situation = balance_situation_sources.load_saved_balance_situation(str(folder))
+    policy = made_policy()
     monkeypatch.setattr(balance_preview.configuration_in_force, "load_config_with_home_cluster", lambda _: policy)
-    monkeypatch.setattr(balance_preview, "_load_or_observe_situation", lambda *_: seen)
+    monkeypatch.setattr(balance_preview, "_load_or_observe_situation", lambda *_: situation)
+    return situation
+
+
+def test_explain_says_that_the_nodes_are_hidden(situation: BalanceSituation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(balance_preview, "may_not_read_balancer_nodes", lambda: True)
 
-    told = balance_preview.explain_balance_of_job_or_host("alpha-n2", seen.now)
+    shown = balance_preview.explain_balance_of_job_or_host("alpha-n2", situation.now)
 
-    assert told.reason == ("only root and gridbridge-admin see whether the host is a node of the balancer")
+    assert shown.reason == "only root and gridbridge-admin see whether the host is a node of the balancer"
 
 
-def test_explain_says_how_to_wake_a_powered_off_host(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = balance_situation_sources.load_saved_balance_situation(str(folder))
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
-    monkeypatch.setattr(balance_preview.configuration_in_force, "load_config_with_home_cluster", lambda _: policy)
-    monkeypatch.setattr(balance_preview, "_load_or_observe_situation", lambda *_: seen)
+def test_explain_says_how_to_wake_a_powered_off_host(
+    situation: BalanceSituation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(balance_preview.host_membership_and_tags, "query_home_cluster_host_tags", lambda _: {})
     name = "alpha-n2"
-    off = BalancerOwnedNode(name=name, pool="rack", machine=name, state=ElasticNodeState.STANDBY, since=seen.now)
+    off = BalancerOwnedNode(name=name, pool="rack", machine=name, state=ElasticNodeState.STANDBY, since=situation.now)
 
-    told = balance_preview.explain_balance_of_job_or_host(name, seen.now, (off,))
+    shown = balance_preview.explain_balance_of_job_or_host(name, situation.now, (off,))
 
-    assert (told.node, told.reason) == (off, explain_how_to_wake_host(off, {}))
+    assert (shown.node, shown.reason) == (off, explain_how_to_wake_host(off, {}))
 
 
 @pytest.mark.skipif(has_account(), reason="root would become that account")

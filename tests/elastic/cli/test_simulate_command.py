@@ -110,8 +110,12 @@ def test_the_error_names_a_wrong_compression(tmp_path: Path, pack: Callable[[byt
     assert str(done.exception) == f"{path}: compressed by {packer}; {right}"
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gzip", "xz"])
-def test_a_workload_file_may_be_compressed_by_gzip_or_xz(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, lzma.compress, lambda data: b"\xef\xbb\xbf" + data], ids=["gzip", "xz", "marked"]
+)
+def test_a_workload_file_may_be_compressed_or_have_a_byte_order_mark(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
     path = tmp_path / "some"
     path.write_bytes(pack(b"\n" + SWF.read_bytes() + b"nonsense\n"))
     found = replayed(path)
@@ -194,6 +198,9 @@ def test_a_workload_without_tasks_is_a_one_line_error(
         (("--synthetic", "y", "--slots", "0"), "--slots"),
         (("--synthetic", "y", "--price", "-1"), "--price"),
         (("--accounting", "x", "--from", "then"), "--from"),
+        (("--synthetic", "y", "--load", "0"), "--load"),
+        (("--synthetic", ""), "--synthetic"),
+        (("--synthetic", "y", "--plot", "/none/week"), "week: not a picture's name; expected the ending .png"),
     ],
 )
 def test_wrong_options_are_usage_errors(words: tuple[str, ...], right: str) -> None:
@@ -232,13 +239,6 @@ def test_an_unwritable_picture_is_refused_before_the_replay(tmp_path: Path, name
     assert str(done.exception) == f"{tmp_path}/{name}: {why}"
 
 
-def test_a_picture_name_without_png_is_refused(tmp_path: Path) -> None:
-    done = simulate(*WEEK, "--plot", f"{tmp_path}/week")
-
-    assert done.exit_code == 2
-    assert "week: not a picture's name; expected the ending .png" in done.stderr
-
-
 def test_a_sweep_marks_the_frontier() -> None:
     """No result beats a marked one. For each unmarked result a marked one is at least as good."""
     policies = ("--policy", "squeeze", "--policy", "starcluster", "--policy", "always-on")
@@ -269,18 +269,3 @@ def test_an_endless_file_is_refused(path: str, right: str) -> None:
     assert isinstance(done.exception, ParseError)
     assert f"{path}" in str(done.exception)
     assert right in str(done.exception)
-
-
-def test_a_workload_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "some.swf"
-    path.write_bytes(b"\xef\xbb\xbf" + SWF.read_bytes())
-    found = replayed(path)
-
-    assert (found["tasks"], found["bad_lines"]) == (3, [])
-
-
-@pytest.mark.parametrize("words", [("--load", "0"), ("--synthetic", "")], ids=["no load", "no seed"])
-def test_options_without_meaning_are_refused(words: tuple[str, str]) -> None:
-    done = simulate("--synthetic", "ash", *words)
-
-    assert done.exit_code == 2

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.config import configuration_file
+from gridbridge.config.configuration_file import parse_configuration
 from gridbridge.elastic.balancer import squeeze_preview
 from tests.elastic.site_text import ALPHA, RACK, powered_hosts
 
@@ -67,9 +67,7 @@ def test_without_max_nodes_the_sentence_names_the_missing_key(folder: Path) -> N
     ids=["a fresh site", "no host with power", "both"],
 )
 def test_the_missing_settings_of_a_squeeze_are_listed(more: str, lacks: list[str]) -> None:
-    found = squeeze_preview.missing_squeeze_settings(
-        configuration_file.parse_configuration("FILE", (ALPHA + more).encode())
-    )
+    found = squeeze_preview.missing_squeeze_settings(parse_configuration("FILE", (ALPHA + more).encode()))
 
     assert [lack.partition(":")[0] for lack in found] == lacks
 

@@ -16,6 +16,7 @@ from gridbridge.model.config_key_descriptions import QueueDefaultRequests
 from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection, NodePoolSection, ProviderKind
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import Policy
+from tests.builders.campaigns import made_policy
 from tests.elastic.providers import cloud
 from tests.elastic.providers.cloud import Gate
 from tests.elastic.providers.sites import Site
@@ -56,9 +57,7 @@ def secret(path: Path, text: str) -> str:
 
 
 def settings(section: MachineProviderSection, pool: NodePoolSection) -> Policy:
-    return Policy(
-        site=SiteSection(cluster="alpha"), clusters={}, queues={}, pools={"small": pool}, providers={"cloud": section}
-    )
+    return made_policy(pools={"small": pool}, providers={"cloud": section})
 
 
 Ec2 = Callable[..., Ec2MachineProvider]
@@ -67,14 +66,8 @@ Ec2 = Callable[..., Ec2MachineProvider]
 @pytest.fixture
 def ec2(gate: Gate, tmp_path: Path) -> Ec2:
     """Return a function that makes a provider of the local EC2. Its keywords set keys of the pool."""
-    section = MachineProviderSection(
-        kind=ProviderKind.EC2,
-        region="eu-west-1",
-        endpoint=gate.url,
-        credentials=secret(tmp_path / "keys", KEYS),
-        size="t3.small",
-        timeout_s=20,
-    )
+    access = {"region": "eu-west-1", "endpoint": gate.url, "credentials": secret(tmp_path / "keys", KEYS)}
+    section = MachineProviderSection(kind=ProviderKind.EC2, size="t3.small", timeout_s=20, **access)  # type: ignore[arg-type]
 
     def make(**said: object) -> Ec2MachineProvider:
         pool = NodePoolSection(provider="cloud", image=IMAGE, **said)  # type: ignore[arg-type]

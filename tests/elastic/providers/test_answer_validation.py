@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.elastic.providers import provider_protocol_and_validation
+from gridbridge.elastic.providers.provider_protocol_and_validation import parse_provider_machine_list
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 
@@ -33,18 +33,18 @@ JSON = st.recursive(
 
 def read(raw: bytes) -> tuple[tuple[ProviderMachine, ...], str]:
     try:
-        return provider_protocol_and_validation.parse_provider_machine_list(raw), ""
+        return parse_provider_machine_list(raw), ""
     except ParseError as error:
         return (), str(error)
 
 
 def test_a_truncated_machine_list_is_refused() -> None:
     raw = json.dumps(NODES).encode()
-    assert 2 == len(provider_protocol_and_validation.parse_provider_machine_list(raw))
+    assert 2 == len(parse_provider_machine_list(raw))
 
     for end in range(len(raw)):
         with pytest.raises(ParseError):
-            provider_protocol_and_validation.parse_provider_machine_list(raw[:end])
+            parse_provider_machine_list(raw[:end])
 
 
 @given(st.sampled_from(sorted(NODES[0])), JSON)
@@ -65,9 +65,7 @@ def test_any_value_of_any_key_is_valid_or_refused(key: str, value: Any) -> None:
 def test_unusual_names_and_tags_of_machines_of_others_do_not_refuse_the_list(tags: dict[str, str]) -> None:
     theirs = {**NODES[1], "name": "web\n1", "tags": tags, "host_key": "?"}
 
-    ours, found = provider_protocol_and_validation.parse_provider_machine_list(
-        json.dumps([NODES[0], theirs]).encode(), "alpha"
-    )
+    ours, found = parse_provider_machine_list(json.dumps([NODES[0], theirs]).encode(), "alpha")
 
     assert (True, False) == (ours.has_owner_tag_of_cluster("alpha"), found.has_owner_tag_of_cluster("alpha"))
     assert "web?1" == found.name
@@ -77,9 +75,7 @@ def test_unusual_names_and_tags_of_machines_of_others_do_not_refuse_the_list(tag
 @pytest.mark.parametrize("wrong", [{"name": "web\n1"}, {"tags": {"gridbridge": "alpha", "a": "\t"}}])
 def test_own_machines_must_have_valid_names_and_tags(wrong: dict[str, object]) -> None:
     with pytest.raises(ParseError):
-        provider_protocol_and_validation.parse_provider_machine_list(
-            json.dumps([{**NODES[0], **wrong}]).encode(), "alpha"
-        )
+        parse_provider_machine_list(json.dumps([{**NODES[0], **wrong}]).encode(), "alpha")
 
 
 @given(st.binary())

@@ -52,23 +52,14 @@ def test_the_properties_of_a_machine_come_from_pool_and_provider(ec2: Ec2, tmp_p
     provider.client.create_key_pair(KeyName="grid")
     (net, *_) = provider.client.describe_subnets()["Subnets"]
     group = provider.client.create_security_group(GroupName="grid", Description="grid", VpcId=net["VpcId"])["GroupId"]
-    section = replace(
-        provider.section,
-        key_name="grid",
-        subnet=net["SubnetId"],
-        security_groups=group,
-        user_data=str(tmp_path / "begin"),
-    )
+    keys = {"key_name": "grid", "subnet": net["SubnetId"], "security_groups": group}
+    section = replace(provider.section, **keys, user_data=str(tmp_path / "begin"))
 
     made = replace(provider, section=section).create_machine("alpha-n7", TAGS)
 
     found = instance(provider, made.id)
-    assert ("m5.large", "grid", "spot", net["SubnetId"]) == (
-        found["InstanceType"],
-        found["KeyName"],
-        found["InstanceLifecycle"],
-        found["SubnetId"],
-    )
+    properties = [found[name] for name in ("InstanceType", "KeyName", "InstanceLifecycle", "SubnetId")]
+    assert ["m5.large", "grid", "spot", net["SubnetId"]] == properties
     assert [group] == [each["GroupId"] for each in found["SecurityGroups"]]
     data = provider.client.describe_instance_attribute(InstanceId=made.id, Attribute="userData")
     assert b"#cloud-config\n" == base64.b64decode(data["UserData"]["Value"])

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
-from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.providers.libcloud import LibcloudMachineProvider
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG
 from gridbridge.program.service_cycle import run_cycle_once
@@ -37,7 +36,7 @@ def rounds(world: World, provider: LibcloudMachineProvider, *, kills: bool) -> l
     made = {POOL: provider}
     acts = replace(world.acts(site), providers=made)
     for _ in range(3):
-        memory = BalancerStateRows(world.database())
+        memory = world.rows
         clock = Clock(lambda: world.now.timestamp(), lambda: world.now.timestamp())
         run_cycle_once(BalancerRoundRunner(site, memory, clock, world.look, made, acts), world.told.append)
     return sorted(one.name for one in provider.list_machines())

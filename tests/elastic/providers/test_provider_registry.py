@@ -23,17 +23,11 @@ from gridbridge.model.elastic.balancer_config_sections import (
     PowerSwitchMethod,
     ProviderKind,
 )
-from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import Policy
+from tests.builders.campaigns import made_policy
 
 SECTION = MachineProviderSection(program="/opt/rent", timeout_s=7)
-POLICY = Policy(
-    site=SiteSection(cluster="alpha"),
-    clusters={},
-    queues={},
-    pools={"small": NodePoolSection(provider="rental"), "other": NodePoolSection()},
-    providers={"rental": SECTION},
-)
+POOLS = {"small": NodePoolSection(provider="rental"), "other": NodePoolSection()}
+POLICY = made_policy(pools=POOLS, providers={"rental": SECTION})
 
 
 def test_a_provider_program_gets_the_timeout_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

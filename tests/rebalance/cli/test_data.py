@@ -12,7 +12,7 @@ import pytest
 from gridbridge.cli import main
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
-from gridbridge.state import published_json
+from gridbridge.state.published_json import publish_rebalance_round_begin
 from tests.rebalance.mover.areas import Carrier
 
 TOML = """\
@@ -173,9 +173,7 @@ def test_add_later_warns_if_the_service_will_not_make_the_replicas(
     monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda _: let)
     monkeypatch.setattr(delegated_datasets.why_no_dataset_rounds, "__defaults__", (str(shell.folder),))
     if begun:
-        published_json.publish_rebalance_round_begin(
-            RebalanceRoundKind.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder)
-        )
+        publish_rebalance_round_begin(RebalanceRoundKind.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder))
     status, _, err = shell.data("add", "ref", usual, "--later", usual=is_usual)
 
     mend = "run gridbridge data replicate ref"

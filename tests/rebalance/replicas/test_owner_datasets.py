@@ -18,6 +18,7 @@ from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import dataset_records_and_originals as recorded
 from gridbridge.rebalance.replicas import owner_datasets, owner_replica_copies_and_checks, storage_area_shell_scripts
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetAndRefusedAreas
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import prepare_new_replica_folder
 from tests.rebalance.mover.areas import DIED, NAMES, Site, reasons
 
 TREE = {"a.txt", "deep/b\nc", "deep/link"}
@@ -342,10 +343,7 @@ def test_parallel_copies_use_one_account_folder_with_a_random_suffix(site: Site)
     dataset = site.datasets.add_dataset("reads", site.tree(), 1, is_later=True).dataset
     with ThreadPoolExecutor(8) as threads:
         several = [replace(dataset, name=f"reads{n}") for n in range(8)]
-        begun = [
-            threads.submit(storage_area_shell_scripts.prepare_new_replica_folder, area, one, is_known=False)
-            for one in several
-        ]
+        begun = [threads.submit(prepare_new_replica_folder, area, one, is_known=False) for one in several]
         for one in begun:
             one.result()
     (other,) = others_of(own)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.campaigns.store import published_campaign_files
+from gridbridge.campaigns.store.published_campaign_files import publish_campaign_value
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.transfer.transfer_status_explanation import report_transfer_queue_status
 from gridbridge.errors import GridbridgeError
@@ -83,9 +83,7 @@ def test_a_cluster_of_campaigns_can_be_drained_without_a_transfer_queue(tmp_path
     folder = publish(tmp_path, shown(service=None, clusters={}))
     drains.make_cluster_drains_folder(folder)
     gamma = PublishedClusterSlots(name="gamma", kind="oar")
-    published_campaign_files.publish_campaign_value(
-        PublishedClusterSlotsList(at=datetime.now(UTC), clusters=(gamma,)), folder
-    )
+    publish_campaign_value(PublishedClusterSlotsList(at=datetime.now(UTC), clusters=(gamma,)), folder)
 
     drained = run(folder, "drain", "gamma", "--reason", "new disks")
     status = run(folder, "status")

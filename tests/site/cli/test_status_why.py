@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.command_groups_and_options import format_local_time
 from gridbridge.cli.main import gridbridge
-from gridbridge.program import status_and_why_reports
+from gridbridge.program.status_and_why_reports import build_site_status_report, explain_transfers_of_local_job
 from gridbridge.site.cli import status_command, why_command
 from tests.shown import NOW, ago, cluster, history, load, publish, queue, shown, transfer
 from tests.site.test_home_jobs import NUMBER, site
@@ -25,7 +25,7 @@ def run(*words: str) -> Result:
 def test_status_prints_three_aligned_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = publish(tmp_path, shown(transfer(), WAITING))
 
-    status_command.print_status_report(status_and_why_reports.build_site_status_report(NOW, folder), NOW)
+    status_command.print_status_report(build_site_status_report(NOW, folder), NOW)
 
     assert capsys.readouterr().out == (
         "CLUSTER  ANSWERS  WAITING  FREE SLOTS\n"
@@ -45,7 +45,7 @@ def test_status_prints_three_aligned_tables(tmp_path: Path, capsys: pytest.Captu
 def test_status_begins_with_the_alarm_of_a_silent_poller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = publish(tmp_path, shown(load=load(age_s=95)))
 
-    status_command.print_status_report(status_and_why_reports.build_site_status_report(NOW, folder), NOW)
+    status_command.print_status_report(build_site_status_report(NOW, folder), NOW)
 
     first, empty, *_ = capsys.readouterr().out.splitlines()
     assert first.startswith("gridbridge-poller is silent for 95 s (the limit is 30 s)")
@@ -57,9 +57,7 @@ def test_status_says_why_a_queue_is_closed(tmp_path: Path, capsys: pytest.Captur
     home = cluster("alpha", queue(state="a"))
     what = shown(clusters={"alpha": home, "beta": dead}, load=load({"gb_beta_up": "0"}))
 
-    status_command.print_status_report(
-        status_and_why_reports.build_site_status_report(NOW, publish(tmp_path, what)), NOW
-    )
+    status_command.print_status_report(build_site_status_report(NOW, publish(tmp_path, what)), NOW)
 
     out = capsys.readouterr().out
     assert "beta     no       -        -           has not answered for 4 s: qstat" in out
@@ -71,7 +69,7 @@ def test_why_prints_a_paragraph_and_the_history_of_a_job(tmp_path: Path, capsys:
     task = history(transfer(), "being submitted to beta", "submitted to beta as 34, held")
     folder = publish(tmp_path, shown(transfer()), task)
 
-    why_command.print_task_attempts(*status_and_why_reports.explain_transfers_of_local_job("12", NOW, folder), NOW)
+    why_command.print_task_attempts(*explain_transfers_of_local_job("12", NOW, folder), NOW)
 
     assert capsys.readouterr().out == (
         "job 12 of alice is at beta as job 34\n"

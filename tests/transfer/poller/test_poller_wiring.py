@@ -24,7 +24,8 @@ from gridbridge.program import service_cycle
 from gridbridge.program.cluster_observer import ClusterObserver
 from gridbridge.program.pushed_job_end_receivers import QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
-from gridbridge.state import published_file_formats, published_json
+from gridbridge.state import published_json
+from gridbridge.state.published_file_formats import load_values_path, parse_load_values_file, read_published_route
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_daemon
 from gridbridge.transfer.poller.poller_daemon import PollerDaemon, build_transfer_service, reload_transfer_service
@@ -85,9 +86,7 @@ class Running(Machine):
     def load(self) -> dict[str, str]:
         """Return the load values after another round."""
         self.service.run_poller_round()
-        return published_file_formats.parse_load_values_file(
-            published_file_formats.load_values_path(f"{self.folder}/published")
-        )[2]
+        return parse_load_values_file(load_values_path(f"{self.folder}/published"))[2]
 
 
 @pytest.fixture
@@ -117,9 +116,7 @@ def test_a_new_transfer_queue_opens_at_the_first_answer_and_closes_no_other_queu
     assert after == {**before, **queue_closing_load_values(["gb_gamma_up", "gb_gamma_pending", "gb_gamma_free"])}
     assert (running.service.resources.observers["beta"], running.beta.is_dismissed) == (running.beta, False)
     assert running.alpha.transfer_queues == ("transfer-beta", "transfer-gamma")
-    assert (
-        published_file_formats.read_published_route("transfer-gamma", f"{running.folder}/published").remote == "gamma"
-    )
+    assert read_published_route("transfer-gamma", f"{running.folder}/published").remote == "gamma"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from gridbridge.model.transfer_messages_in_spool import (
     TransferMessageKind,
     TransferOutcome,
 )
-from gridbridge.state import published_file_formats
+from gridbridge.state.published_file_formats import read_verdict_or_reply, transfer_verdict_path
 from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import (
     FIRST_SUSPENSION_REQUEST_PAUSE_S,
     LONGEST_SUSPENSION_REQUEST_PAUSE_S,
@@ -42,9 +42,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 def shown(machine: Machine) -> TransferMessage | None:
     folder = str(machine.folder / "published")
-    return published_file_formats.read_verdict_or_reply(
-        published_file_formats.transfer_verdict_path(NAME, os.getuid(), folder)
-    )
+    return read_verdict_or_reply(transfer_verdict_path(NAME, os.getuid(), folder))
 
 
 def disagree(machine: Machine, answers: int = 2) -> None:
@@ -97,7 +95,7 @@ def test_a_recall_request_is_not_removed_as_a_suspension_request(machine: Machin
     disagree(machine)
     recalled = TransferMessage(transfer=NAME, outcome=TransferOutcome.RECALL)
     machine.service.recalls.transfers_being_recalled = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
-    path = Path(published_file_formats.transfer_verdict_path(NAME, os.getuid(), str(machine.folder / "published")))
+    path = Path(transfer_verdict_path(NAME, os.getuid(), str(machine.folder / "published")))
     path.write_text("outcome=recall\n")
     machine.list_job("alpha", "hr")
 
