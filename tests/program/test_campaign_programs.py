@@ -10,15 +10,15 @@ from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle, Cam
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows
 from gridbridge.config import configuration_file
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, DecayedCampaignUsage
-from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.program.service_cycle import ReloadingDaemon
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BEFORE = '[site]\ncluster = "alpha"\n[cluster.alpha]\nkind = "embedded"\nfolder = "/x"\n'
@@ -74,16 +74,7 @@ def test_a_cycle_uses_the_configured_fair_share(tmp_path: Path) -> None:
     text = BEFORE.replace("[cluster", f"{state}[cluster", 1) + '[metascheduler]\nshare_by = "user"\n'
     policy = configuration_file.parse_configuration("FILE", text.encode())
     database = StateFile.open(policy.site.state)
-    sweep = Campaign(
-        number=0,
-        uid=1000,
-        owner="alice",
-        state=CampaignState.TERMINATED,
-        submitted_at=NOON,
-        tasks=9,
-        digest="",
-        jdl=Jdl(name="sweep", clusters={"alpha": JdlSettingsAtCluster(exec_file="run")}),
-    )
+    sweep = made_campaign("alpha", state=CampaignState.TERMINATED, tasks=9)
     CampaignRows(database).insert_campaign(sweep, "token")
     used = DecayedCampaignUsage(campaign=1, cluster="alpha", at=NOON, used_s=80.0)
     CampaignSlotUsageRows(database).store_slot_usage([used])

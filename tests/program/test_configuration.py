@@ -326,31 +326,20 @@ def test_a_requested_reload_logs_the_configuration_in_force(site: Site, caplog: 
     assert [message.split()[0] for message in caplog.messages] == ["event=configured"] * 2
 
 
-def test_a_file_that_others_may_write_does_not_take_force(site: Site) -> None:
-    """Everybody who can write the file could otherwise do everything that the service may do."""
+@pytest.mark.parametrize(("is_folder", "item"), [(False, "FILE: FILE has mode "), (True, "")], ids=["file", "folder"])
+def test_a_file_that_others_may_write_takes_force_after_the_chmod(site: Site, is_folder: bool, item: str) -> None:
+    """Everybody who can write the file or replace it in its folder could do everything that the service may do."""
+    path = site.path.parent if is_folder else site.path
     site.write(SLOWER)
-    site.path.chmod(0o666)
+    path.chmod(0o777 if is_folder else 0o666)
     site.settle()
     taken, refused = site.interval_s, site.refused
-    site.path.chmod(0o644)
+    path.chmod(0o755 if is_folder else 0o644)
     site.settle()
 
     assert taken == 5
-    assert refused[0].startswith("others could have written FILE: FILE has mode ")
+    assert refused[0].startswith(f"others could have written {item}")
     assert ". Check the file, then run: chmod" in refused[0]
-    assert (site.interval_s, site.refused) == (7, ())
-
-
-def test_a_file_refused_for_its_folder_takes_force_after_the_chmod(site: Site) -> None:
-    """The chmod changes nothing of the file itself."""
-    site.path.parent.chmod(0o777)
-    site.write(SLOWER)
-    site.settle()
-    refused = site.refused
-    site.path.parent.chmod(0o755)
-    site.settle()
-
-    assert refused[0].startswith("others could have written ")
     assert (site.interval_s, site.refused) == (7, ())
 
 

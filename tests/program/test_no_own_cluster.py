@@ -15,7 +15,7 @@ from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.config import configuration_file
 from gridbridge.decisions.campaigns import campaign_cycle_planning as rules
-from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
@@ -26,6 +26,7 @@ from gridbridge.model.jobs_and_accounting import ClusterArrayLimits, JobEnd
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign, made_snapshot
 from tests.campaigns.runner.fake_clusters import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -66,15 +67,10 @@ class Site:
 
     def _answers(self, clusters: Iterable[str], *_: object) -> dict[str, ClusterSnapshot]:
         queue = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=SLOTS)
+        jobs = {name: {row.job_id: (row,)} for name, row in self.hanging.items()}
+        facts = {"taken_at": self.now, "queues": (queue,), "free_slots": SLOTS}
         return {
-            name: ClusterSnapshot(
-                cluster=name,
-                taken_at=self.now,
-                queues=(queue,),
-                jobs={row.job_id: (row,)} if (row := self.hanging.get(name)) else {},
-                pending=0,
-                free_slots=SLOTS,
-            )
+            name: made_snapshot(cluster=name, jobs=jobs.get(name, {}), **facts)
             for name in clusters
             if name not in self.silent
         }
@@ -99,17 +95,7 @@ class Site:
     ) -> None:
         clusters = dict.fromkeys(("beta", "gamma"), wish)
         jdl = Jdl(name="away", type=type_, clusters=clusters, is_idempotent=is_idempotent)
-        one = Campaign(
-            number=0,
-            uid=1000,
-            owner="alice",
-            state=CampaignState.IN_TREATMENT,
-            submitted_at=NOON,
-            tasks=tasks,
-            digest="",
-            jdl=jdl,
-        )
-        self.campaigns.insert_campaign(one, "token")
+        self.campaigns.insert_campaign(made_campaign(jdl=jdl, tasks=tasks, submitted_at=NOON), "token")
 
     def run_cycles(self, number: int = 1) -> None:
         for _ in range(number):

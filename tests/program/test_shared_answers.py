@@ -101,26 +101,18 @@ def test_a_dry_run_shares_no_answer(site: Site) -> None:
 
 def test_a_query_is_identified_by_all_of_its_parameters() -> None:
     def cell(port: str, host: str = "") -> GridEngineCellAccess:
-        return GridEngineCellAccess(
-            root="/r",
-            cell="b",
-            qmaster_port=port,
-            execd_port="2",
-            binaries="/bin",
-            timeout_s=1,
-            login=parse_ssh_login_address(host, "me"),
-        )
+        login = parse_ssh_login_address(host, "me")
+        ports = {"qmaster_port": port, "execd_port": "2"}
+        return GridEngineCellAccess(root="/r", cell="b", binaries="/bin", timeout_s=1, login=login, **ports)
 
-    there = cluster_observer.identify_cluster_query(cell("1"), ("transfer-a",))
+    identify, queues = cluster_observer.identify_cluster_query, ("transfer-a",)
     others = [
-        cluster_observer.identify_cluster_query(cell("2"), ("transfer-a",)),
-        cluster_observer.identify_cluster_query(cell("1", "h"), ("transfer-a",)),
-        cluster_observer.identify_cluster_query(cell("1"), ()),
-        cluster_observer.identify_cluster_query(OarServerAccess(timeout_s=1), ("transfer-a",)),
+        *(identify(cell("2"), queues), identify(cell("1", "h"), queues), identify(cell("1"), ())),
+        identify(OarServerAccess(timeout_s=1), queues),
     ]
 
-    assert there == cluster_observer.identify_cluster_query(cell("1"), ("transfer-a",))
-    assert there not in others
+    assert identify(cell("1"), queues) == identify(cell("1"), queues)
+    assert identify(cell("1"), queues) not in others
     assert len(set(others)) == 4
 
 

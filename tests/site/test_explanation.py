@@ -93,19 +93,13 @@ def test_explain_refuses_what_the_starter_would_refuse(tmp_path: Path, before: s
     assert (foreseen.refused, foreseen.command) == (refused, "")
 
 
-def test_explain_refuses_a_script_with_the_account_of_a_transfer(tmp_path: Path) -> None:
-    told = f"{VERIFIED}account:                    gb.beta.7.0.1\n"
-    foreseen = explain_submission(("job.sh",), "delta", here(tmp_path, qsub=told))
-
-    assert foreseen.refused == ONE_HOP
-
-
 def test_explain_reports_a_qsub_that_fails_silently(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match="qsub printed no reason and ended with exit status 1"):
         explain_submission(("job.sh",), "delta", here(tmp_path, qsub="", status=1))
 
 
-def test_explain_takes_a_numeric_argument_of_a_command_for_no_job_id(tmp_path: Path) -> None:
+def test_explain_refuses_a_command_with_the_account_of_a_transfer(tmp_path: Path) -> None:
+    """Its numeric argument is no job id."""
     told = f"{VERIFIED}account:                    gb.beta.7.0.1\n"
     foreseen = explain_submission(("-b", "y", "sleep", "77"), "delta", here(tmp_path, qsub=told))
 

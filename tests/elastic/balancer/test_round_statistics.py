@@ -150,12 +150,6 @@ def test_records_of_tasks_that_did_not_run_to_an_end_are_skipped(cell: Round) ->
     assert cell.note().duration_s == 40
 
 
-def test_each_task_of_an_array_counts(cell: Round) -> None:
-    cell.add(*(record(5, 10 * n, task=n) for n in (1, 2, 6)))
-
-    assert cell.note().duration_s == 30
-
-
 def test_a_damaged_file_of_ended_tasks_is_replaced(cell: Round) -> None:
     cell.add(record(5, 40))
     cell.kept.write_text('{"place": 7')

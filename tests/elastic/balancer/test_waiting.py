@@ -29,13 +29,3 @@ def test_a_machine_that_never_boots_delays_no_other_node(tmp_path: Path) -> None
     world.minutes(5)
 
     assert sorted(world.nodes().values()) == ["booting", "ready"]
-
-
-def test_several_machines_boot_at_the_same_time(tmp_path: Path) -> None:
-    world = World(tmp_path, Trouble())
-    world.minutes(1, waits=[BUSY] * 6)
-    asked = world.nodes()
-    world.minutes(4)
-
-    assert list(asked.values()) == ["booting"] * 3
-    assert list(world.nodes().values()) == ["ready"] * 3

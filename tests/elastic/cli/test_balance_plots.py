@@ -49,13 +49,6 @@ def test_a_plan_is_printed_as_json(folder: Path) -> None:
     }
 
 
-def test_max_nodes_0_on_the_command_line_means_no_maximum(folder: Path) -> None:
-    found = plan(folder, "--max-nodes", "0")
-
-    assert (found["add"], found["remove"]) == (0, [])
-    assert str(found["sentence"]).endswith("max_nodes is not set: no node is added or removed")
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -99,8 +92,9 @@ def test_a_saved_round_is_decided_by_the_configuration_that_is_named(folder: Pat
     assert plan(folder, "-m", "9")["pool"] is None
 
 
-def test_without_max_nodes_the_plan_changes_nothing(folder: Path) -> None:
-    found = plan(folder)
+@pytest.mark.parametrize("words", [(), ("--max-nodes", "0")])
+def test_without_max_nodes_the_plan_changes_nothing(folder: Path, words: tuple[str, ...]) -> None:
+    found = plan(folder, *words)
 
     assert (found["add"], found["remove"]) == (0, [])
     assert found["sentence"] == "max_nodes is not set: no node is added or removed"

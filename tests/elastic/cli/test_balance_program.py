@@ -245,18 +245,14 @@ def test_a_round_without_acts_exits_with_0_and_prints_why(tmp_path: Path, asked:
     assert [False, False] == [one.is_acting for one in asked]
 
 
-def test_a_round_acts_if_option_or_configuration_say_so(tmp_path: Path, asked: list[BalancerRunOptions]) -> None:
+def test_options_or_configuration_make_a_round_act_and_faithful(
+    tmp_path: Path, asked: list[BalancerRunOptions]
+) -> None:
     run(tmp_path, "--apply")
-    run(tmp_path, balance_keys="apply = true")
-
-    assert [True, True] == [one.is_acting for one in asked]
-
-
-def test_the_faithful_option_is_passed_to_the_round(tmp_path: Path, asked: list[BalancerRunOptions]) -> None:
-    run(tmp_path, "--faithful")
+    run(tmp_path, "--faithful", balance_keys="apply = true")
     run(tmp_path)
 
-    assert [True, False] == [one.is_faithful for one in asked]
+    assert [(True, False), (True, True), (False, False)] == [(rules.is_acting, rules.is_faithful) for rules in asked]
 
 
 def test_a_round_exits_with_75_if_a_source_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

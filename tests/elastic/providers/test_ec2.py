@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gridbridge.elastic.providers import ec2 as module
-from gridbridge.elastic.providers.ec2 import Ec2MachineProvider, error_class_of_ec2_code
+from gridbridge.elastic.providers.ec2 import Ec2MachineProvider
 from gridbridge.errors import (
     ProviderOutcomeUnknown,
     ProviderOutOfMachines,
@@ -265,20 +265,6 @@ def test_terminated_machines_are_gone_and_stopping_machines_are_stopped(ec2: Ec2
     assert ProviderMachineState.GONE is module.machine_from_ec2_instance(answer).state
     for word, state in (("stopping", ProviderMachineState.STOPPED), ("melted", ProviderMachineState.UNKNOWN)):
         assert state is module.machine_from_ec2_instance({**answer, "State": {"Name": word}}).state
-
-
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        *((code, ProviderOutOfMachines) for code in sorted(module.NO_CAPACITY)),
-        *((code, ProviderRequestRepeatable) for code in sorted(module.LATER)),
-        ("UnauthorizedOperation", ProviderPermanentFailure),
-        ("InvalidAMIID.NotFound", ProviderPermanentFailure),
-        ("", ProviderPermanentFailure),
-    ],
-)
-def test_the_error_code_decides_the_error_class(code: str, expected: type[Exception]) -> None:
-    assert error_class_of_ec2_code(code) is expected
 
 
 @pytest.mark.parametrize(

@@ -250,14 +250,6 @@ def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[
     monkeypatch.setattr(status, "query_cluster_snapshot", snapshot)
 
 
-def test_no_other_move_begins_while_tasks_are_marked_for_a_move(site: Site) -> None:
-    site.rebalance()
-    planned, _ = site.rebalance(RebalanceTarget())
-
-    assert planned.advice.sentence == "4 tasks are being moved: no other move begins"
-    assert site.marked() == [1, 2, 3, 4]
-
-
 @pytest.mark.parametrize(("minutes", "moved"), [(14, [1, 2, 3, 4]), (16, [1, 2, 3, 4, 5, 6])], ids=["going", "stuck"])
 def test_tasks_whose_move_has_failed_for_15_minutes_do_not_delay_other_moves(
     site: Site, minutes: int, moved: list[int]

@@ -294,17 +294,6 @@ def test_the_replicas_of_an_unmounted_filesystem_are_replaced_once_the_area_is_d
     assert desk.did("drop") == []
 
 
-def test_a_replica_moves_from_the_fullest_area_to_another_area(desk: Desk) -> None:
-    (left,) = added(desk, 1)
-    uneven(desk, left)
-    planned, keeper = desk.round()
-
-    assert "of the disk used" in planned.advice.sentence
-    assert len(keeper.checked.moves) == 1
-    assert len(whole(desk)) == 1
-    assert left not in whole(desk)
-
-
 def test_a_failed_removal_after_a_successful_copy_is_tried_again(desk: Desk) -> None:
     (left,) = added(desk, 1)
     uneven(desk, left)

@@ -12,12 +12,7 @@ from gridbridge.campaigns.cli.campaign_explanation import ORDERS, SENTENCES
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    CampaignEventSubject,
-    PublishedCampaignEvents,
-)
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject, PublishedCampaignEvents
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaign,
     PublishedCampaignList,
@@ -34,6 +29,7 @@ from gridbridge.model.campaigns.send_reasons import (
 from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAttempt
 from gridbridge.site.cli import why_command
 from gridbridge.site.cli.why_command import UntransferredHomeJob
+from tests.builders.campaigns import made_event
 from tests.site.cli.test_check_command import SWEEP as PUBLISHED_SWEEP
 from tests.site.cli.test_check_command import publish
 
@@ -47,15 +43,8 @@ REASONS = (
     TaskSendExplanation(campaign=7, cluster="gamma", cause=TaskSentOrUnsentCause.NO_ANSWER),
     TaskSendExplanation(campaign=8, cluster="gamma", cause=TaskSentOrUnsentCause.NO_ANSWER),
 )
-EXIT_ERROR = CampaignEvent(
-    kind=CampaignEventSubject.TASK,
-    code=CampaignEventCode.EXIT_ERROR,
-    campaign=7,
-    cluster="beta",
-    tasks=1,
-    opened_at=NOON,
-    last_at=NOON,
-)
+AT_BETA = {"campaign": 7, "cluster": "beta", "tasks": 1}
+EXIT_ERROR = made_event(kind=CampaignEventSubject.TASK, code=CampaignEventCode.EXIT_ERROR, **AT_BETA)
 WAITS = [
     "  beta: 1 slot was free, and a task needs 2; a job must end first"
     " (0 tasks of campaigns wait there, and 0 more may wait)",
@@ -141,18 +130,19 @@ def test_why_of_a_task_explains_its_last_attempt(published: Path, task: str, tol
 
 
 @pytest.mark.parametrize(
-    ("state", "word"),
+    ("state", "clusters", "sentence"),
     [
-        (CampaignState.PAUSED, "the campaign is paused; griddel -r resumes the campaign"),
-        (CampaignState.CANCELLED, "the campaign is cancelled"),
+        (CampaignState.PAUSED, (), "paused; griddel -r resumes the campaign"),
+        (CampaignState.CANCELLED, (), "cancelled"),
+        (CampaignState.CANCELLED, ("beta", "gamma"), "being cancelled: tasks at beta, gamma have not ended yet"),
     ],
 )
-def test_why_of_a_paused_or_cancelled_campaign_names_no_cluster(
-    published: Path, state: CampaignState, word: str
+def test_why_of_a_paused_or_cancelled_campaign_names_only_clusters_with_unfinished_tasks(
+    published: Path, state: CampaignState, clusters: tuple[str, ...], sentence: str
 ) -> None:
-    show(published, replace(SWEEP, state=state))
+    show(published, replace(SWEEP, state=state, ending_at=clusters))
 
-    assert why(published, "7").output.splitlines()[2:] == [f"  {word}"]
+    assert why(published, "7").output.splitlines()[2:] == [f"  the campaign is {sentence}"]
 
 
 @pytest.mark.parametrize(
@@ -170,13 +160,6 @@ def test_why_of_a_task_names_the_campaign_that_ended_or_is_paused(
     lines = why(published, "7.0").output.splitlines()
 
     assert [line for line in lines if "campaign 7" in line][-1:] == told
-
-
-def test_why_of_a_cancelled_campaign_names_clusters_with_unfinished_tasks(published: Path) -> None:
-    show(published, replace(SWEEP, state=CampaignState.CANCELLED, ending_at=("beta", "gamma")))
-
-    told = "  the campaign is being cancelled: tasks at beta, gamma have not ended yet"
-    assert why(published, "7").output.splitlines()[2:] == [told]
 
 
 def test_why_of_failed_tasks_names_the_command_that_retries_them(published: Path) -> None:
@@ -225,8 +208,9 @@ def test_why_of_an_unknown_campaign_or_task_returns_1(published: Path, number: s
     assert getattr(why(published, number).exception, "code", None) == 1
 
 
-def test_every_cause_of_a_waiting_task_has_a_sentence() -> None:
+def test_every_cause_of_a_waiting_task_and_every_precedence_reason_has_a_sentence() -> None:
     assert SENTENCES.keys() == set(TaskSentOrUnsentCause)
+    assert ORDERS.keys() == set(CampaignPrecedenceReason)
 
 
 BLACKLIST = replace(EXIT_ERROR, number=5, kind=CampaignEventSubject.CAMPAIGN, code=CampaignEventCode.BLACKLIST, tasks=5)
@@ -262,18 +246,11 @@ SILENT = replace(
             "4 slots were free, which went to campaigns 3, 4, with priority 5 above 1; this campaign gets",
         ),
         (
-            {
-                "cause": TaskSentOrUnsentCause.OTHERS_FIRST,
-                "free_slots": 1,
-                "order": CampaignPrecedenceReason.AGE,
-                "before": (10,),
-            },
+            {"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 1}
+            | {"order": CampaignPrecedenceReason.AGE, "before": (10,)},
             "1 slot was free, which went to campaign 10, which is older; this campaign gets the remaining slots",
         ),
-        (
-            {"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 4},
-            "4 slots were free, which go to other",
-        ),
+        ({"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 4}, "4 slots were free, which go to other"),
         (
             {"cause": TaskSentOrUnsentCause.TOO_LARGE, "slots": 9, "all_slots": 4},
             "a task needs 9 slots, and the whole cluster has 4; request fewer slots",
@@ -294,10 +271,6 @@ def test_why_names_the_cause_of_waiting_and_its_remedy(published: Path, reason: 
 
     assert told in lines[2]
     assert lines[3:] == ["  event 5, BLACKLIST: the last 5 tasks at beta failed by themselves"]
-
-
-def test_every_precedence_reason_has_a_sentence() -> None:
-    assert ORDERS.keys() == set(CampaignPrecedenceReason)
 
 
 def test_why_of_a_task_shows_competing_attempts_and_their_reason(published: Path) -> None:

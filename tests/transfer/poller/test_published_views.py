@@ -80,20 +80,6 @@ def texts(folder: str, job: str) -> list[list[str]]:
     ]
 
 
-def test_a_published_history_shows_each_attempt_with_its_events(
-    folder: str, database: StateFile, job_history: TaskHistoryPublisher
-) -> None:
-    again = replace(TRANSFER, name="gb.alpha.12.0.2")
-    for one, text in ((TRANSFER, "first"), (again, "second")):
-        TransferRows(database).insert_or_update_transfer(one)
-        TransferRows(database).add_transfer_event(TransferEvent(name=one.name, uid=one.uid, at=NOW, text=text))
-        job_history.mark_history_for_publication(one)
-
-    job_history.publish_marked_histories()
-
-    assert texts(folder, "12") == [["first"], ["second"]]
-
-
 def test_an_open_history_is_republished_without_reading_the_state_file_again(
     folder: str, database: StateFile, job_history: TaskHistoryPublisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,11 +68,13 @@ def test_a_guard_restored_after_the_release_of_its_task_is_removed(machine: Mach
     machine.send(AGAIN)
     cell.free.set()
     machine.settle()
+    was_queried = 7 in machine.service.watched_job_ids()
 
     machine.list_job("alpha", "hRq")
     machine.settle()
 
     assert cell.acts == [GUARD, RELEASE]
+    assert (was_queried, 7 in machine.service.watched_job_ids()) == (True, False)
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["the same process", "a new one"])
@@ -148,14 +150,3 @@ def test_a_task_that_was_transferred_again_keeps_the_new_guard(machine: Machine,
     machine.settle()
 
     assert cell.acts == [GUARD]
-
-
-def test_a_job_is_queried_until_its_stale_guard_is_removed(machine: Machine, cell: Cell) -> None:
-    take_guard_away(machine)
-    machine.settle()
-    machine.send(AGAIN)
-    before = 7 in machine.service.watched_job_ids()
-    machine.list_job("alpha", "hRq")
-    machine.settle()
-
-    assert (before, 7 in machine.service.watched_job_ids()) == (True, False)

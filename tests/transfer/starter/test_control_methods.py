@@ -400,14 +400,6 @@ def test_the_epilog_does_not_take_a_recall_or_suspension_request_for_an_end(plac
     assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [DesiredLocalJobState.DEAD]
 
 
-def test_the_first_step_reads_the_intent_of_an_earlier_method(place: Place) -> None:
-    control_methods.note_local_job_suspended(place.task())
-
-    assert os.path.exists(place.folder / "tmp/.gridbridge/intent")
-    assert place.task().read_desired_state() == DesiredLocalJobState.SUSPENDED
-    assert not os.path.exists(place.folder / "tmp/.gridbridge/intent")
-
-
 @pytest.mark.parametrize("name", ["suspend", "resume", "terminate"])
 def test_a_queue_method_works_before_the_starter_and_in_any_environment(
     place: Place, shell: subprocess.Popen[bytes], name: str

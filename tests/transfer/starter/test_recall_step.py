@@ -35,20 +35,15 @@ def test_a_recalled_job_is_held_and_queried_again_before_its_deletion(recalled: 
 
 
 @pytest.mark.usefixtures("_at_once")
-def test_a_recalled_waiting_job_is_deleted_and_its_task_runs_again(recalled: Place) -> None:
+@pytest.mark.parametrize("letters", ["qw", "Rq"], ids=["waiting", "rescheduled there"])
+def test_a_recalled_waiting_job_is_deleted_and_its_task_runs_again(recalled: Place, letters: str) -> None:
+    (recalled.folder / "beta/41").write_text(f"{letters}\n")
     answer = recalled.step()
 
     assert (answer, recalled.away()) == ("exit 99", None)
     [closed] = recalled.sent(TransferMessageKind.CLOSED)
     assert (closed.outcome, closed.reason) == (TransferOutcome.REQUEUE, WHY)
     assert recalled.calls("alpha qalter")[-1] == f"alpha qalter {UNDEFER}"
-
-
-@pytest.mark.usefixtures("_at_once")
-def test_a_job_rescheduled_at_the_remote_cluster_is_recalled_like_a_waiting_job(recalled: Place) -> None:
-    (recalled.folder / "beta/41").write_text("Rq\n")
-
-    assert (recalled.step(), recalled.away()) == ("exit 99", None)
 
 
 @pytest.mark.usefixtures("_at_once")
