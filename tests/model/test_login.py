@@ -1,8 +1,9 @@
-"""The ssh login of a user at a cluster, from a route or from a configuration section."""
+"""The ssh login of a user at a cluster, and whether two host names mean the same host."""
 
 import pytest
 
 from gridbridge.model import transfer_route
+from gridbridge.model.elastic.elastic_nodes import is_same_host
 
 SIDES = {f"{side}_timeout_s": "15" for side in ("local", "remote")}
 BY_SSH = transfer_route.TransferRoute(remote_ssh="far:2222", remote_users="alice=al bob=bo", **SIDES)
@@ -53,3 +54,19 @@ def test_an_embedded_cluster_section_gives_its_folder() -> None:
 
     assert isinstance(reached, transfer_route.EmbeddedClusterAccess)
     assert (reached.path, reached.login) == ("/mnt/beta", None)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("alpha", "alpha", True),
+        ("alpha", "alpha.example.org", True),
+        ("Alpha.Example.org", "alpha.example.org", True),
+        ("ALPHA", "alpha.example.org", True),
+        ("alpha.example.org", "alpha.example.com", False),
+        ("alpha", "alpha2", False),
+        ("alpha", "alpha2.example.org", False),
+    ],
+)
+def test_host_names_are_equal_without_case_and_missing_domain(one: str, other: str, is_same: bool) -> None:
+    assert (is_same_host(one, other), is_same_host(other, one)) == (is_same, is_same)
