@@ -15,6 +15,7 @@ from gridbridge.shell import program_lock_file
 from gridbridge.shell.clock import Clock
 from gridbridge.site.cli import check_command, setup_command
 from gridbridge.site.cli.check_command import CheckReport, CheckReportItem
+from tests.cli.commands import commands_by_name
 
 CONFIG = """[site]
 cluster = "alpha"
@@ -236,18 +237,7 @@ def test_check_json_has_every_field(run: Run, report: Report) -> None:
     assert json.loads(run("check", "--json")[1]) == {"items": [item], "worst": "warning"}
 
 
-def commands(group: click.Command, name: str) -> dict[str, click.Command]:
-    found = {name: group}
-    if isinstance(group, click.Group):
-        context = click.Context(group)
-        for word in group.list_commands(context):
-            command = group.get_command(context, word)
-            assert command
-            found |= commands(command, f"{name} {word}")
-    return found
-
-
-ALL = commands(main.gridbridge, "gridbridge")
+ALL = commands_by_name(main.gridbridge, "gridbridge")
 
 
 def test_help_of_a_group_lists_each_command_with_its_first_sentence() -> None:

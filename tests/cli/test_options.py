@@ -13,23 +13,15 @@ from gridbridge.cli.command_groups_and_options import FiniteNumberRange
 from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.cli import balance_program
 from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
-
-
-def commands(one: click.Command) -> Iterator[click.Command]:
-    yield one
-    if isinstance(one, click.Group):
-        for name in one.list_commands(click.Context(one)):
-            found = one.get_command(click.Context(one), name)
-            assert found
-            yield from commands(found)
+from tests.cli.commands import commands_by_name
 
 
 def every() -> Iterator[click.Command]:
     """Yield the commands of all programs."""
-    yield from commands(gridbridge)
+    yield from commands_by_name(gridbridge, "gridbridge").values()
     for module in pkgutil.walk_packages(cli.__path__, "gridbridge.cli."):
-        found = vars(importlib.import_module(module.name)).values()
-        yield from (one for one in found if isinstance(one, click.Command))
+        values = vars(importlib.import_module(module.name)).values()
+        yield from (value for value in values if isinstance(value, click.Command))
 
 
 def test_every_float_option_refuses_nan_and_infinity() -> None:

@@ -183,51 +183,43 @@ def test_a_look_tells_where_a_job_is(
     assert (job.where, job.cluster, job.is_on_node) == expected
 
 
+class Watched:
+    """A grid that records what the demo does to its jobs."""
+
+    person = "alice"
+
+    def __init__(self) -> None:
+        self.acts: list[tuple[str, str]] = []
+
+    def do(self, verb: str, job: str) -> None:
+        self.acts.append((verb, job))
+
+
 def test_only_jobs_running_on_a_node_are_suspended(demo: ModuleType) -> None:
     """A requeued job would not show the end of its suspension."""
-    asked: list[tuple[str, str]] = []
+    grid, there = Watched(), {"exit_status": "0", "cluster": "beta", "where": "runs at beta"}
+    jobs = {number: demo.Job(number=number, is_on_node=number != "1", **there) for number in "123"}
+    demo.act(grid, jobs, demo.Plot())
 
-    class Watched:
-        person = "alice"
-
-        def do(self, verb: str, job: str) -> None:
-            asked.append((verb, job))
-
-    there = {"exit_status": "0", "cluster": "beta", "where": "runs at beta"}
-    jobs = {
-        "1": demo.Job(number="1", is_on_node=False, **there),
-        "2": demo.Job(number="2", is_on_node=True, **there),
-        "3": demo.Job(number="3", is_on_node=True, **there),
-    }
-    demo.act(Watched(), jobs, demo.Plot())
-
-    assert asked == [("suspend", "3"), ("delete", "2")]
+    assert grid.acts == [("suspend", "3"), ("delete", "2")]
 
 
 def test_two_jobs_need_not_be_seen_running_at_once(demo: ModuleType) -> None:
     """On a busy machine a job may end before the next job is observed."""
-    asked: list[tuple[str, str]] = []
-
-    class Watched:
-        person = "alice"
-
-        def do(self, verb: str, job: str) -> None:
-            asked.append((verb, job))
 
     def job(number: str, where: str = "runs at beta", **more: object) -> object:
-        known = {"exit_status": "0", "cluster": "beta", "where": where}
-        return demo.Job(number=number, **{**known, **more})
+        return demo.Job(number=number, **{"exit_status": "0", "cluster": "beta", "where": where} | more)
 
-    plot, over = demo.Plot(), {"state": "", "is_on_node": False}
+    grid, plot, over = Watched(), demo.Plot(), {"state": "", "is_on_node": False}
     looks = [
         {"1": job("1", is_on_node=True), "2": job("2")},
         {"1": job("1", **over), "2": job("2", is_on_node=True), "3": job("3")},
         {"2": job("2", "suspended at beta-n1 as 9"), "3": job("3", is_on_node=True)},
     ]
     for jobs in looks:
-        demo.act(Watched(), jobs, plot)
+        demo.act(grid, jobs, plot)
 
-    assert asked == [("suspend", "1"), ("suspend", "2"), ("delete", "3"), ("resume", "2")]
+    assert grid.acts == [("suspend", "1"), ("suspend", "2"), ("delete", "3"), ("resume", "2")]
 
 
 def test_a_plot_that_did_not_happen_is_wrong(demo: ModuleType) -> None:

@@ -2,12 +2,10 @@
 
 import ast
 import configparser
-import inspect
 import os
 import re
 import subprocess
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -21,21 +19,12 @@ from gridbridge.model.fixed_paths import HOME
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection
 from gridbridge.transfer.starter.sensor import HUNG_S
-from tests.docs.console import PAGES, ROOT, Typed, console, matches
+from tests.docs.console import PAGES, ROOT, console, matches
 
 KINDS = ("tutorials", "how-to", "reference", "explanation")
 COMMANDS = ROOT / "docs" / "reference" / "commands"
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-
-
-def subcommands(group: click.Group, names: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        yield (*names, name)
-        if isinstance(command, click.Group):
-            yield from subcommands(command, (*names, name))
 
 
 def scripts() -> list[str]:
@@ -57,18 +46,6 @@ def test_every_program_has_a_man_page_with_an_example_and_is_in_the_list(script:
 
     assert "## Example" in page.read_text() or ".. click::" in page.read_text()
     assert f"commands/{page.name}" in (ROOT / "docs" / "reference" / "commands.md").read_text()
-
-
-@pytest.mark.parametrize("words", list(subcommands(gridbridge)), ids=" ".join)
-def test_every_subcommand_has_help_with_an_example(words: tuple[str, ...]) -> None:
-    command: click.Command = gridbridge
-    for word in words:
-        assert isinstance(command, click.Group)
-        found = command.get_command(click.Context(command), word)
-        assert found
-        command = found
-
-    assert f"Example:\n  gridbridge {words[0]}" in inspect.cleandoc(command.help or "")
 
 
 @pytest.mark.parametrize("name", gridbridge.list_commands(click.Context(gridbridge)))
@@ -174,43 +151,36 @@ def test_an_installation_gives_the_sensor_a_new_time_by_which_execd_starts_it_ag
 
 
 def test_the_systemd_unit_runs_the_installed_poller_as_the_service_account() -> None:
-    unit = configparser.ConfigParser()
-    unit.read(ROOT / "conf" / "systemd" / "gridbridge-poller.service")
+    """Systemd ends a poller that gives no sign of life."""
+    service = unit_section("poller")
 
-    assert unit["Service"]["User"] == SiteSection(cluster="a").service_account
-    assert unit["Service"]["ExecStart"] == "/opt/gridbridge/bin/gridbridge-poller"
+    assert service["User"] == SiteSection(cluster="a").service_account
+    assert service["ExecStart"] == "/opt/gridbridge/bin/gridbridge-poller"
     assert HOME == "/var/lib/gridbridge"  # that docs/how-to/operate.md names
-
-
-def test_systemd_ends_a_poller_that_gives_no_sign_of_life() -> None:
-    unit = configparser.ConfigParser()
-    unit.read(ROOT / "conf" / "systemd" / "gridbridge-poller.service")
-    service = unit["Service"]
-
-    assert (service["Type"], service["NotifyAccess"]) == ("notify", "main")
     assert float(service["WatchdogSec"]) == HUNG_S
-    assert service["WatchdogSignal"] == "SIGKILL"  # one that is stopped does not hear SIGABRT
 
 
-def _longest_call_s() -> float:
-    told: ConfigKeyDescription = ClusterSection.__dataclass_fields__["command_timeout_s"].metadata["setting"]
-    return max(told.high, PATIENCE_S)
+def unit_section(name: str) -> configparser.SectionProxy:
+    """Return the section [Service] of a program's systemd unit, whose watchdog has been checked."""
+    unit = configparser.ConfigParser()
+    unit.read(ROOT / "conf" / "systemd" / f"gridbridge-{name}.service")
+    service = unit["Service"]
+    assert (service["Type"], service["NotifyAccess"]) == ("notify", "main")
+    assert service["WatchdogSignal"] == "SIGKILL"  # a stopped program does not hear SIGABRT
+    return service
 
 
 @pytest.mark.parametrize("name", ["runner", "nikita"])
 def test_a_program_of_campaigns_goes_on_by_systemd_or_comes_by_cron(name: str) -> None:
     """The program runs as the service account. Cron calls the program's hook with all arguments passed on."""
-    unit = configparser.ConfigParser()
-    unit.read(ROOT / "conf" / "systemd" / f"gridbridge-{name}.service")
+    service = unit_section(name)
     cron = (ROOT / "conf" / "cron.d" / "gridbridge-campaigns").read_text().splitlines()
     hook = ROOT / "oar-hooks" / name
     account, program = (SiteSection(cluster="a").service_account, f"/opt/gridbridge/bin/gridbridge-{name}")
+    timeout: ConfigKeyDescription = ClusterSection.__dataclass_fields__["command_timeout_s"].metadata["setting"]
 
-    assert unit["Service"]["User"] == account
-    assert unit["Service"]["ExecStart"] == f"{program} --loop"
-    assert (unit["Service"]["Type"], unit["Service"]["NotifyAccess"]) == ("notify", "main")
-    assert float(unit["Service"]["WatchdogSec"]) > _longest_call_s()  # it beats after each
-    assert unit["Service"]["WatchdogSignal"] == "SIGKILL"  # as the poller's
+    assert (service["User"], service["ExecStart"]) == (account, f"{program} --loop")
+    assert float(service["WatchdogSec"]) > max(timeout.high, PATIENCE_S)  # it beats after each call
     log = f"/var/lib/gridbridge/{name}.log"
     assert f"* * * * * {account} /opt/gridbridge/oar-hooks/{name} >>{log} 2>&1" in cron
     assert os.access(hook, os.X_OK)
@@ -228,22 +198,22 @@ def test_the_way_back_that_the_page_on_setting_up_shows_is_a_configuration(tmp_p
     assert policy.clusters["alpha"].remote_spool_dir == "/var/spool/gridbridge-beta"
 
 
-def test_a_block_is_commands_with_what_follows_them() -> None:
-    page = "x\n```console\n$ a b\none\ntwo\n# c\n```\n```sh\n$ not run\n```\n"
-
-    assert console(page) == [
-        Typed(prompt="$", command="a b", expected="one\ntwo\n"),
-        Typed(prompt="#", command="c", expected=""),
-    ]
-
-
-def test_a_here_document_belongs_to_its_command() -> None:
-    page = "```console\n$ cat > x <<'.'\none\n.\n$ cat x\none\n```\n"
-
-    assert console(page) == [
-        Typed(prompt="$", command="cat > x <<'.'\none\n.", expected=""),
-        Typed(prompt="$", command="cat x", expected="one\n"),
-    ]
+@pytest.mark.parametrize(
+    ("page", "typed"),
+    [
+        (
+            "x\n```console\n$ a b\none\ntwo\n# c\n```\n```sh\n$ not run\n```\n",
+            [("$", "a b", "one\ntwo\n"), ("#", "c", "")],
+        ),
+        (
+            "```console\n$ cat > x <<'.'\none\n.\n$ cat x\none\n```\n",
+            [("$", "cat > x <<'.'\none\n.", ""), ("$", "cat x", "one\n")],
+        ),
+    ],
+    ids=["commands and output", "a here-document"],
+)
+def test_a_console_block_is_commands_with_their_output(page: str, typed: list[tuple[str, str, str]]) -> None:
+    assert [(each.prompt, each.command, each.expected) for each in console(page)] == typed
 
 
 def test_a_here_document_without_an_end_is_a_mistake() -> None:
