@@ -5,13 +5,14 @@ import os
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.status import NO_LINE, NOT_READ, query_array_ends
 from gridbridge.errors import CommandFailed
-from gridbridge.model.jobs_and_accounting import ArrayEndQuery, FutureDatedJobEnd, JobEnd
+from gridbridge.model.jobs_and_accounting import ArrayEndQuery, FutureDatedJobEnd
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.batch.gridengine.cells import cell_of_scripts
 from tests.batch.gridengine.test_qacct import OURS, task
@@ -20,7 +21,7 @@ NOW = datetime.now(UTC)
 BLOCKS = Path(__file__).parents[2] / "golden/gridengine-8.1.9/qacct-array.txt"
 
 
-class Site:
+class AccountingCell:
     """A cell with an accounting file, and with a qacct that records its calls."""
 
     def __init__(self, folder: Path) -> None:
@@ -28,33 +29,38 @@ class Site:
         self.file.parent.mkdir(parents=True)
         self.cell = cell_of_scripts(folder, qacct=f"echo $* >>'{self.calls}'\ncat '{BLOCKS}'")
 
-    def ends(self, *numbers: int, looks_since: datetime | None = None) -> dict[str, dict[int, int | None]]:
+    def query(self, *numbers: int, looks_since: datetime | None = None) -> dict[str, dict[int, Any]]:
+        return query_array_ends(
+            self.cell,
+            [
+                ArrayEndQuery(
+                    job_id=number, account=f"gc.alpha.3.{number}", places=range(1, 9), looks_since=looks_since
+                )
+                for number in numbers
+            ],
+        )
+
+    def ends(self, *numbers: int, **options: Any) -> dict[str, dict[int, int | None]]:
         """Return the exit status of each ended task, by the array's account and by task index."""
-        asked = [
-            ArrayEndQuery(job_id=number, account=f"gc.alpha.3.{number}", places=range(1, 9), looks_since=looks_since)
-            for number in numbers
-        ]
         return {
-            account: {place: end and _seen(end).exit_status for place, end in found.items()}
-            for account, found in query_array_ends(self.cell, asked).items()
+            account: {place: end.exit_status for place, end in ends.items()}
+            for account, ends in self.query(*numbers, **options).items()
         }
+
+    def replace_qacct(self, commands: str) -> None:
+        (Path(self.cell.binaries) / "qacct").write_text(f"#!/bin/sh\n{commands}\n")
 
 
 @pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
-def _seen(end: JobEnd | FutureDatedJobEnd) -> JobEnd:
-    assert isinstance(end, JobEnd)
-    return end
+def _site(tmp_path: Path) -> AccountingCell:
+    return AccountingCell(tmp_path)
 
 
 def _task(place: int, status: int, number: int) -> bytes:
     return task(place, status, (number, f"gc.alpha.3.{number}"))
 
 
-def test_ends_of_several_arrays_are_read_without_qacct(site: Site) -> None:
+def test_ends_of_several_arrays_are_read_without_qacct(site: AccountingCell) -> None:
     lines = (OURS, _task(1, 4, 7), _task(1, 5, 8), OURS, OURS, _task(2, 0, 7), _task(1, 0, 9))
     site.file.write_bytes(b"".join(lines))
 
@@ -62,39 +68,32 @@ def test_ends_of_several_arrays_are_read_without_qacct(site: Site) -> None:
     assert not site.calls.exists()
 
 
-def test_an_array_without_records_has_no_ends(site: Site) -> None:
+def test_an_array_without_records_has_no_ends(site: AccountingCell) -> None:
     site.file.write_bytes(OURS)
 
     assert site.ends(7, 8) == {}
 
 
-def test_contradicting_records_of_a_task_give_no_end(site: Site) -> None:
-    site.file.write_bytes(_task(1, 0, 7) + _task(1, 1, 7))
-
-    assert site.ends(7) == {"gc.alpha.3.7": {1: None}}
-
-
-def test_an_end_in_the_future_is_returned_as_future_dated(site: Site) -> None:
+def test_an_end_in_the_future_is_returned_as_future_dated(site: AccountingCell) -> None:
     fields = _task(1, 0, 7).split(b":")
     fields[10] = b"4102444800"
     site.file.write_bytes(b":".join(fields))
-    asked = [ArrayEndQuery(job_id=7, account="gc.alpha.3.7", places=range(1, 9))]
 
-    found = query_array_ends(site.cell, asked)["gc.alpha.3.7"][1]
+    found = site.query(7)["gc.alpha.3.7"][1]
 
     assert isinstance(found, FutureDatedJobEnd)
     assert (found.ended_at, found.host) == (datetime(2100, 1, 1, tzinfo=UTC), "alpha-n2")
 
 
-def test_qacct_is_called_for_each_array_if_the_accounting_file_is_missing(site: Site) -> None:
+def test_qacct_is_called_for_each_array_if_the_accounting_file_is_missing(site: AccountingCell) -> None:
     found = site.ends(7, 8)
 
     assert found == {"gc.alpha.3.7": {}, "gc.alpha.3.8": {}}
     assert site.calls.read_text().splitlines() == ["-j 7", "-j 8"]
 
 
-def test_a_failed_qacct_raises_command_failed(site: Site) -> None:
-    (Path(site.cell.binaries) / "qacct").write_text("#!/bin/sh\nexit 3\n")
+def test_a_failed_qacct_raises_command_failed(site: AccountingCell) -> None:
+    site.replace_qacct("exit 3")
 
     with pytest.raises(CommandFailed):
         site.ends(7)
@@ -108,9 +107,10 @@ def test_a_failed_qacct_raises_command_failed(site: Site) -> None:
         ("/var/lib/gridengine/beta/common/accounting: No such file or directory", True),
     ],
 )
-def test_an_unreadable_accounting_file_is_no_empty_accounting_file(site: Site, said: str, is_told: bool) -> None:
-    told = f"#!/bin/sh\necho no jobs running since startup\necho '{said}' >&2\nexit 1\n"
-    (Path(site.cell.binaries) / "qacct").write_text(told)
+def test_an_unreadable_accounting_file_is_no_empty_accounting_file(
+    site: AccountingCell, said: str, is_told: bool
+) -> None:
+    site.replace_qacct(f"echo no jobs running since startup; echo '{said}' >&2; exit 1")
 
     if is_told:
         assert site.ends(7) == {"gc.alpha.3.7": {}}
@@ -119,14 +119,14 @@ def test_an_unreadable_accounting_file_is_no_empty_accounting_file(site: Site, s
             site.ends(7)
 
 
-def test_a_rotated_file_is_read_if_the_current_file_is_missing(site: Site) -> None:
+def test_a_rotated_file_is_read_if_the_current_file_is_missing(site: AccountingCell) -> None:
     Path(f"{site.file}.0").write_bytes(OURS + _task(1, 4, 7))
 
     assert site.ends(7) == {"gc.alpha.3.7": {1: 4}}
 
 
 @pytest.mark.parametrize("name", ["accounting.3", "accounting.5.gz", "accounting-20261127.gz"])
-def test_rotated_files_since_the_submission_are_searched(site: Site, name: str) -> None:
+def test_rotated_files_since_the_submission_are_searched(site: AccountingCell, name: str) -> None:
     kept = site.file.parent / name
     lines = OURS + _task(1, 0, 7)
     kept.write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
@@ -140,7 +140,7 @@ def test_rotated_files_since_the_submission_are_searched(site: Site, name: str) 
 
 
 def test_a_search_of_rotated_files_that_times_out_is_replaced_by_a_short_search(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    site: AccountingCell, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(client_commands, "ALL_ACCOUNTED", "sleep 60")
     site.file.write_bytes(OURS + _task(1, 0, 7))

@@ -61,8 +61,7 @@ def test_equal_records_settle_an_end_and_different_records_do_not(
 def test_an_unseen_end_is_returned_if_no_other_record_exists() -> None:
     end, disputed = decide_job_end([UNSEEN], NOON)
 
-    assert end is not None
-    assert (end.is_end_unknown, disputed) == (True, False)
+    assert (end and end.is_end_unknown, disputed) == (True, False)
 
 
 @pytest.mark.parametrize(

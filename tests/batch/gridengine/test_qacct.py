@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -29,12 +30,18 @@ def read(path: Path) -> tuple[JobRunAccounting, ...]:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("ok", [(0, 0, 0)]), ("failed", [(0, 0, 3)]), ("killed", [(0, 100, 137)]), ("requeued", [(0, 25, 99), (0, 0, 0)])],
+    [
+        ("ok", [(0, 0, 0)]),
+        ("failed", [(0, 0, 3)]),
+        ("killed", [(0, 100, 137)]),
+        ("requeued", [(0, 25, 99), (0, 0, 0)]),
+        ("array", [(2, 0, 2), (4, 0, 4), (6, 0, 6)]),
+    ],
 )
 def test_qacct_records_have_failed_and_exit_status(name: str, expected: list[tuple[int, int, int]]) -> None:
     ends = [(run.task, run.failed, run.exit_status) for run in read(CAPTURED / f"qacct-{name}.txt")]
 
-    assert expected == ends
+    assert expected == (sorted(ends) if name == "array" else ends)
 
 
 @pytest.mark.parametrize(
@@ -62,12 +69,6 @@ def test_a_record_without_usage_is_an_unseen_end(
     assert (end.exit_status, end.signal) == expected
 
 
-def test_each_task_of_an_array_has_a_qacct_record() -> None:
-    ends = {(run.task, run.exit_status) for run in read(CAPTURED / "qacct-array.txt")}
-
-    assert ends == {(2, 2), (4, 4), (6, 6)}
-
-
 def test_a_forced_deletion_is_a_success_without_usage() -> None:
     """`qdel -f` writes failed 0 and exit status 0."""
     (forced,), (ok,) = (read(CAPTURED / f"qacct-{name}.txt") for name in ("forced", "ok"))
@@ -88,12 +89,8 @@ def test_qacct_and_accounting_file_agree() -> None:
     for name in ("ok", "failed", "array", "killed", "forced", "requeued"):
         for told in read(CAPTURED / f"qacct-{name}.txt"):
             kept = by_file[told.job_id, told.task, told.failed]
-            assert (kept.submitted_at, kept.started_at, kept.ended_at, kept.exit_status) == (
-                told.submitted_at,
-                told.started_at,
-                told.ended_at,
-                told.exit_status,
-            )
+            exact = attrgetter("submitted_at", "started_at", "ended_at", "exit_status")
+            assert exact(kept) == exact(told)
             assert told.user_s == pytest.approx(kept.user_s, abs=0.001)
             assert told.max_rss_kb == pytest.approx(kept.max_rss_kb, rel=0.001)
 
@@ -117,16 +114,12 @@ def test_colons_in_a_category_shift_no_field() -> None:
     )
 
 
-def test_comments_in_the_accounting_file_are_ignored() -> None:
-    assert parse_accounting_records(b"# Version: 8.1.9\n#\n") == ()
-
-
 @pytest.mark.parametrize(
     "data",
-    [b"no jobs running since startup\n", b"error: job id 99999 not found\n"],
-    ids=["no accounting file yet", "no such job"],
+    [b"# Version: 8.1.9\n#\n", b"no jobs running since startup\n", b"error: job id 99999 not found\n"],
+    ids=["comments", "no accounting file yet", "no such job"],
 )
-def test_an_empty_result_of_qacct_is_no_error(data: bytes) -> None:
+def test_an_answer_without_records_is_no_error(data: bytes) -> None:
     assert parse_accounting_records(data) == ()
 
 
@@ -140,15 +133,10 @@ def test_a_qacct_record_of_a_job_that_never_started_has_no_times() -> None:
 def test_open_cluster_scheduler_records_who_deleted_a_job() -> None:
     (killed,) = read(UNSEEN / "ocs-9.2-qacct.txt")
 
-    assert classify_job_end(job_end_of_accounting_record(killed), walltime_s=60) is TaskAttemptOutcome.CANCELLED
-    assert (
-        classify_job_end(job_end_of_accounting_record(replace(killed, deleted_by="")), walltime_s=60)
-        is TaskAttemptOutcome.SIGNAL
-    )
-    assert (
-        classify_job_end(job_end_of_accounting_record(replace(killed, deleted_by="NONE")), walltime_s=60)
-        is TaskAttemptOutcome.SIGNAL
-    )
+    cancelled, signal = TaskAttemptOutcome.CANCELLED, TaskAttemptOutcome.SIGNAL
+    for deleted_by, outcome in ((killed.deleted_by, cancelled), ("", signal), ("NONE", signal)):
+        end = job_end_of_accounting_record(replace(killed, deleted_by=deleted_by))
+        assert classify_job_end(end, walltime_s=60) is outcome
     assert (killed.task, killed.deleted_by, killed.max_rss_kb) == (3, "alice@new-master", 4832)
     assert killed.ended_at == datetime(2025, 1, 31, 12, 0, 9, 500_000, tzinfo=UTC)
 

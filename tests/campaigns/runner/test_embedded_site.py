@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from gridbridge.model.fixed_paths import LEDGER
 from tests.apart import PYTHON, Apart
 
 pytestmark = pytest.mark.apart
@@ -108,19 +107,6 @@ def test_a_preempted_task_is_retried_and_a_hanging_cluster_loses_no_task(site: C
 
 
 @pytest.mark.twin
-def test_a_personal_ledger_refuses_repeated_attempts_and_changed_files(site: Campaigns) -> None:
-    site.submit({"name": "once", "nb_jobs": 2, "exec_file": "true", "clusters": {"alpha": {}}})
-    site.until_ended()
-    again, _ = site.type(f"{AS_USER} send-arrays c.1 alpha 99 0:1")
-    site.sh("cd /var/spool/gridbridge/campaigns && sed s/true/false/ c.1 >n && cat n >c.1")
-    told, changed = site.type(f"{AS_USER} send-arrays c.1 alpha 99 0:2")
-
-    assert again.startswith("5 0 ")
-    assert changed == "2"
-    assert "the file has changed since" in told
-
-
-@pytest.mark.twin
 def test_no_attempt_is_submitted_while_an_earlier_attempt_is_alive(site: Campaigns) -> None:
     site.submit({"name": "one", "nb_jobs": 1, "exec_file": f"echo >>/mnt/ran; {UNTIL} #",
                  "clusters": {"alpha": {}, "beta": {}}})  # fmt: skip
@@ -135,97 +121,6 @@ def test_no_attempt_is_submitted_while_an_earlier_attempt_is_alive(site: Campaig
     assert "the campaign has ended" in late
     assert early.startswith("75 0 an earlier attempt of a task is still at alpha, in array 1")
     assert twice.startswith("75 0 ")
-
-
-@pytest.mark.twin
-def test_only_the_owner_reopens_an_ended_campaign(site: Campaigns) -> None:
-    site.submit({"name": "one", "nb_jobs": 2, "exec_file": "test -e /mnt/go #", "clusters":
-                 {"alpha": {}}})  # fmt: skip
-    site.until_ended()
-    _, by_itself = site.type(f"{AS_USER} take-up c.1 0123456789abcdef0123456789abcdef")
-    sent, _ = site.type(f"{AS_USER} send-arrays c.1 alpha 99 0:2")
-    site.sh(f"touch /mnt/go; {BIN}/gridevents -r -c 1 >/mnt/closed &")
-    site.until("ls -R /var/spool/gridbridge/campaigns | grep -q '^ask'")
-    site.until_ended()
-
-    assert by_itself == "2"
-    assert "the campaign has ended" in sent
-    assert site.outcomes() == {"0": ("success", 2), "1": ("success", 2)}
-    assert site.sh(f"grep -c -e ^end -e ^taken-up {LEDGER}/c.1") == "3\n"
-
-
-@pytest.mark.twin
-def test_a_cancelled_campaign_leaves_no_job_at_its_cluster(site: Campaigns) -> None:
-    """While root's ledger is missing, the campaign stays open."""
-    site.submit({"name": "gone", "nb_jobs": 9, "exec_file": f"echo >>/mnt/ran; {UNTIL} #",
-                 "clusters": {"alpha": {}}})  # fmt: skip
-    site.cycles("[ $(wc -l </mnt/ran) = 2 ]")
-    site.sh(f"{BIN}/griddel 1 &")
-    site.until("ls -R /var/spool/gridbridge/campaigns | grep -q '^ask'")
-    site.sh(f"mv {LEDGER}/c.1 /mnt/c.1")
-    site.cycles(f"{BIN}/gridevents 1 | grep -q NO_LEDGER")
-    why, events = (site.sh(f"{BIN}/{each} 1") for each in ("gridbridge why", "gridevents"))
-    listed = site.embedded("alpha", "list")
-    site.sh(f"mv /mnt/c.1 {LEDGER}/c.1")
-    site.cycles(f"! {EMBEDDED} /mnt/alpha list | grep -q ^id")
-    site.cycles(f'[ -z "$({BIN}/gridevents 1 | tail -n +2)" ]')
-
-    assert "the campaign is being cancelled: tasks at alpha have not ended yet" in why
-    assert f"root can't read {LEDGER}/c.1, or that file lacks arrays at alpha" in events
-    assert "id" in listed
-    assert " C " in site.sh(f"{BIN}/gridstat 1")
-
-
-@pytest.mark.twin
-def test_nikita_executes_a_cancellation_while_the_runner_is_stopped(site: Campaigns) -> None:
-    site.submit({"name": "gone", "nb_jobs": 2, "exec_file": f"echo >>/mnt/ran; {UNTIL} #",
-                 "clusters": {"alpha": {}}})  # fmt: skip
-    site.cycles("[ $(wc -l </mnt/ran) = 2 ]")
-    site.sh(f"{BIN}/griddel 1 >/mnt/killed 2>&1 &")
-    site.until("ls -R /var/spool/gridbridge/campaigns | grep -q '^ask'")
-    said = site.sh(f"{BIN}/gridbridge-nikita")
-    site.until(f"! {EMBEDDED} /mnt/alpha list | grep -q ^id")
-    site.cycle()
-
-    assert said == "wiped: 2 tasks of campaign 1 at alpha, which their owner cancelled\n"
-    assert " C " in site.sh(f"{BIN}/gridstat 1")
-
-
-@pytest.mark.twin
-def test_tasks_at_a_removed_cluster_are_reported_and_retried(site: Campaigns) -> None:
-    run = f"echo $CIGRI_JOB_ID >>/mnt/ran; {UNTIL} #"
-    clusters: dict[str, object] = {"alpha": {}, "gamma": {}}
-    site.submit({"name": "left", "nb_jobs": 4, "exec_file": run, "clusters": clusters})
-    site.cycles("[ $(wc -l </mnt/ran) = 4 ]")
-    site.sh("sed -i '/cluster.gamma/,/folder/d' /etc/gridbridge/gridbridge.toml; touch /mnt/go")
-    site.cycles(f"{BIN}/gridstat 1 -f | grep -c success | grep -q 2")
-    told = site.sh(f"{BIN}/gridevents -g; {BIN}/gridbridge why 1; {BIN}/gridstat 1")
-    site.sh(f"{BIN}/gridevents -e $({BIN}/gridevents -g | awk '/DROPPED/ {{print $1}}') -r &")
-    site.until("ls -R /var/spool/gridbridge/campaigns | grep -q '^ask'")
-    site.until_ended()
-    outcomes = sorted(site.outcomes().values())
-
-    assert told.count("gridbridge.toml has no [cluster.gamma] any more") == 2
-    assert " Re " in told
-    assert outcomes == [("success", 1), ("success", 1), ("success", 2), ("success", 2)]
-
-
-@pytest.mark.twin
-def test_two_runners_submit_no_task_twice(site: Campaigns) -> None:
-    runner = f"{BIN}/gridbridge-runner"
-    site.submit({"name": "once", "nb_jobs": 12, "exec_file": "echo $CIGRI_JOB_ID >>/mnt/ran #",
-                 "type": "normal", "clusters": {"alpha": {}, "beta": {}}})  # fmt: skip
-    site.sh(f"{runner} --loop 2>/mnt/log & echo $! >/mnt/first")
-    site.until("grep -q CAMPAIGN_ID /mnt/told")
-    second = site.type(runner)
-    site.sh("kill $(cat /mnt/first)")
-    site.until("! kill -0 $(cat /mnt/first) 2>/dev/null")
-    at_once = f"for n in 1 2 3; do {runner} >>/mnt/said 2>&1 & done; wait"
-    site.sh(f"for n in $(seq 20); do {at_once}; {ENDED} && exit; done; exit 1")
-
-    assert second == ("gridbridge-runner: another instance runs\n", "1")
-    assert site.sh("sort -t. -k2n /mnt/ran").split() == [f"1.{n}" for n in range(12)]
-    assert "another instance runs" in site.sh("cat /mnt/said")
 
 
 def test_shell_and_sql_code_in_names_and_parameters_is_not_executed(site: Campaigns) -> None:

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -238,16 +239,46 @@ def test_a_hanging_mail_program_delays_no_cycle(site: NotifyingSite, monkeypatch
     assert len(slow) == 1
 
 
-def test_a_notification_mail_has_its_headers(site: NotifyingSite) -> None:
+def deliver(site: NotifyingSite, folder: Path, commands: str, **subscription: Any) -> list[str]:
+    """Deliver a notification about a campaign; return the lines that the site's program got."""
     site.subscribed_campaign()
     site.notifier.send_due_notifications()
-    text = stress_and_mail_programs.notification_email(site.told[0]).decode()
+    program = folder / "program"
+    program.write_text(f"#!/bin/sh\n{commands}\n")
+    program.chmod(0o755)
+    (message,) = site.told
+    message = replace(message, subscription=replace(message.subscription, **subscription))
+    policy = NotificationsSection(mail=str(program), command=str(program))
+    stress_and_mail_programs.deliver_notification(message, policy)
+    return (folder / "input").read_text().splitlines()
 
-    head, _, body = text.partition("\n\n")
+
+def test_the_sites_mail_program_gets_address_headers_and_lines(site: NotifyingSite, tmp_path: Path) -> None:
+    first, *lines = deliver(site, tmp_path, f'{{ echo "$# $*"; cat; }} >{tmp_path}/input')
+
+    head, body = lines[: lines.index("")], lines[lines.index("") + 1 :]
+    assert first == "2 -i alice@example.org"
     assert "To: alice@example.org" in head
     assert "Subject: gridbridge: campaign 1: NEW_CAMPAIGN" in head
     assert "Auto-Submitted: auto-generated" in head
-    assert body.startswith("campaign 1 (sweep) has 2 tasks\n")
+    assert body[0] == "campaign 1 (sweep) has 2 tasks"
+
+
+def test_the_sites_command_gets_address_and_lines(site: NotifyingSite, tmp_path: Path) -> None:
+    jabber = {"way": NotificationChannel.JABBER, "identity": "alice@chat"}
+
+    lines = deliver(site, tmp_path, f'{{ echo "$# $*"; cat; }} >{tmp_path}/input', **jabber)
+
+    assert lines[:3] == [
+        "1 alice@chat",
+        "gridbridge: campaign 1: NEW_CAMPAIGN",
+        "campaign 1 (sweep) has 2 tasks",
+    ]
+
+
+def test_a_failing_notification_command_raises_an_error(site: NotifyingSite, tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed):
+        deliver(site, tmp_path, "exit 75", way=NotificationChannel.JABBER, identity="alice@chat")
 
 
 def test_a_single_cycle_waits_for_a_slow_mail_and_records_it(
@@ -272,14 +303,8 @@ def test_a_single_cycle_waits_for_a_slow_mail_and_records_it(
 
 
 def test_a_mail_program_with_endless_output_is_stopped(tmp_path: Path, site: NotifyingSite) -> None:
-    mailer = tmp_path / "mailer"
-    mailer.write_text("#!/bin/sh\nexec yes\n")
-    mailer.chmod(0o755)
-    site.subscribed_campaign()
-    site.notifier.send_due_notifications()
-
     with pytest.raises(CommandFailed, match="64 KiB"):
-        stress_and_mail_programs.deliver_notification(site.told[0], NotificationsSection(mail=str(mailer)))
+        deliver(site, tmp_path, "exec yes")
 
 
 def test_a_notification_without_a_free_thread_counts_as_failed() -> None:
