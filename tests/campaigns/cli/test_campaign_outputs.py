@@ -100,11 +100,8 @@ def test_outputs_of_ended_tasks_are_fetched_and_missing_files_are_left_out(
     done = fetch_task_outputs((*TASKS, gone, lost), str(here), {"beta": beta, "gamma": nowhere})
 
     assert sorted(os.listdir(here)) == ["0.1.err", "0.1.out", "1.2.err"]
-    assert [(each.cluster, each.files, bool(each.problem)) for each in done] == [
-        ("beta", 3, False),
-        ("gamma", 0, True),
-        ("omega", 0, True),
-    ]
+    fetched = [(at.cluster, at.files, bool(at.problem)) for at in done]
+    assert fetched == [("beta", 3, False), ("gamma", 0, True), ("omega", 0, True)]
 
 
 def test_declared_outputs_are_fetched_only_for_successful_tasks(
@@ -188,15 +185,6 @@ def test_fetching_follows_no_link_in_the_target_folder(beta: TaskOutputFolderAtC
     assert "0 is a link" in done.problem
 
 
-def test_fetching_over_ssh_follows_no_link(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(rsync, "rsync_files_from_host", lambda *_, follows, **__: asked.append(follows))
-
-    fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": GAMMA})
-
-    assert asked == [False]
-
-
 def test_a_default_folder_owned_by_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another user could create the folder first, and would get the outputs."""
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
@@ -207,18 +195,24 @@ def test_a_default_folder_owned_by_another_user_is_refused(tmp_path: Path, monke
 
 
 def test_outputs_are_fetched_over_ssh_with_the_users_own_login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[tuple[str, list[str], str]] = []
+    asked: list[tuple[str, list[str], str, bool]] = []
 
-    def pull(login: SshLogin, names: list[str], source: str, _to: str, *_: object, **__: object) -> bool:
-        asked.append((login.user, list(names), source))
+    def pull(login: SshLogin, names: list[str], source: str, *_: object, follows: bool, **__: object) -> bool:
+        asked.append((login.user, list(names), source, follows))
         raise CommandFailed(("rsync",), 255, stderr=b"no route", host=login.host)
 
     monkeypatch.setattr(rsync, "rsync_files_from_host", pull)
 
     (done,) = fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": GAMMA})
 
-    assert asked == [("al_gamma", ["0.1.out", "0.1.err"], "./campaign.7")]
+    assert asked == [("al_gamma", ["0.1.out", "0.1.err"], "./campaign.7", False)]
     assert "no route" in done.problem
+
+
+def output_folders(folder: Path, jdl: Jdl) -> dict[str, TaskOutputFolderAtCluster]:
+    write_campaign_file(folder, jdl)
+    (folder / "gridbridge.toml").write_text(CONFIG)
+    return own_campaign_output_folders(7, str(folder), str(folder / "gridbridge.toml"))
 
 
 @pytest.mark.parametrize(
@@ -236,25 +230,21 @@ def test_relative_output_folders_are_below_the_home_directory_at_each_cluster(
 ) -> None:
     """task.sh uses the same folder."""
     wish = JdlSettingsAtCluster(exec_file="x", exec_directory=directory)
-    write_campaign_file(tmp_path, Jdl(name="n", clusters={"alpha": wish, "gamma": wish, "gone": wish}))
-    (tmp_path / "gridbridge.toml").write_text(CONFIG)
 
-    found = own_campaign_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
+    folders = output_folders(tmp_path, Jdl(name="n", clusters={"alpha": wish, "gamma": wish, "gone": wish}))
 
-    assert {name: place.folder for name, place in found.items()} == {
+    assert {name: place.folder for name, place in folders.items()} == {
         "alpha": local.format(home=os.path.expanduser("~")),
         "gamma": far,
     }
 
 
 def test_root_gets_the_owners_name_instead_of_the_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_campaign_file(tmp_path, Jdl(name="n", clusters={"alpha": JdlSettingsAtCluster(exec_file="x")}))
-    (tmp_path / "gridbridge.toml").write_text(CONFIG)
     monkeypatch.setattr(campaign_files_of_owners, "uid_of_campaign_owner", lambda *_: 1)
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: owned by daemon; expected sudo -u daemon"):
-        own_campaign_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
+        output_folders(tmp_path, Jdl(name="n", clusters={"alpha": JdlSettingsAtCluster(exec_file="x")}))
 
 
 SWEEP = make_shown_campaign(state=CampaignState.TERMINATED, clusters=("beta",), ended=2, failed=1)
@@ -325,15 +315,12 @@ def test_a_task_cancelled_by_its_owner_is_not_submitted_again(published: str, tm
     ("state", "again"), [(CampaignState.TERMINATED, ("b", "c")), (CampaignState.CANCELLED, ("b",))]
 )
 def test_tasks_that_root_refused_to_submit_count_as_failed(
-    tmp_path: Path, state: CampaignState, again: tuple[str, ...]
+    published: str, tmp_path: Path, state: CampaignState, again: tuple[str, ...]
 ) -> None:
-    folder = f"{tmp_path}/published"
-    os.mkdir(folder)
-    publish_campaigns(folder, replace(SWEEP, tasks=3, state=state))
-    publish_campaign_task_file(7, 0, TASKS, folder)
+    publish_campaigns(published, replace(SWEEP, tasks=3, state=state))
     write_campaign_file(tmp_path, jdl_for_beta(), "a", "b", "c")
 
-    assert campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
+    assert campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == again
 
 
 def test_a_campaign_file_of_another_user_is_refused(
@@ -369,13 +356,10 @@ def test_only_a_campaign_of_another_user_is_refused(tmp_path: Path, monkeypatch:
 def test_declared_outputs_outside_the_tasks_folder_are_ignored(tmp_path: Path) -> None:
     names = ("../../.bashrc", "/etc/passwd", "a/../../b", "fine/one.txt")
     clusters = {"alpha": JdlSettingsAtCluster(exec_file="run", exec_directory="/tmp")}
-    write_campaign_file(tmp_path, Jdl(name="n", clusters=clusters, outputs=names), "a")
 
-    config = tmp_path / "gridbridge.toml"
-    config.write_text(CONFIG)
-    found = task_output_reading_and_fetching.own_campaign_output_folders(7, str(tmp_path), str(config))
+    folders = output_folders(tmp_path, Jdl(name="n", clusters=clusters, outputs=names))
 
-    assert [place.outputs for place in found.values()] == [("fine/one.txt",)]
+    assert [place.outputs for place in folders.values()] == [("fine/one.txt",)]
 
 
 def test_retrying_without_failed_tasks_is_refused(published: str, tmp_path: Path) -> None:

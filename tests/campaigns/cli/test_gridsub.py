@@ -76,32 +76,6 @@ def test_a_check_option_after_the_script_submits_nothing(run: Run) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "status"),
-    [
-        (("-f", "none"), 2),
-        (("--array", "1", "--clusters", "a", "-l", "walltime=1h", "--", "x"), 2),
-        (("--clusters", "a", "-l", "=1", "job.sh"), 2),
-        (("--clusters", "a", "wrong.sh"), 1),
-        (("--each-line", "empty", "--clusters", "a", "--", "x"), 1),
-        (("-f", "wrong.json"), 1),
-        (("-j", JDL.replace('"nb_jobs": 1', '"param_file": "none"')), 1),
-    ],
-)
-def test_a_wrong_command_line_exits_with_2_and_a_refused_campaign_with_1(
-    run: Run, words: tuple[str, ...], status: int
-) -> None:
-    """An unreadable file that the command line itself names counts as a wrong command line."""
-    Path("empty").write_text("\n")
-    Path("job.sh").write_text("echo\n")
-    Path("wrong.sh").write_text("#$ -j maybe\n")
-    Path("wrong.json").write_text('{"name": 3')
-
-    ended, lines = run(*words)
-
-    assert (ended, len(lines)) == (status, 1)
-
-
 def test_gridsub_without_arguments_lists_the_sources_of_a_campaign(run: Run) -> None:
     assert run() == (
         2,
