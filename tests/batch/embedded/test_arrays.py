@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -56,29 +57,23 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_preemptible_tasks_start_last_and_do_not_count_as_waiting(site: Site) -> None:
     array = add(site, 5, yields=True)
     ordinary = [add(site), add(site)]
-    waiting = site.database.waiting_job_count
-    started = [job.id for job in run_all(site)]
-    yielding = site.database.preemptible_slots
 
-    assert waiting == 2
-    assert started == [*ordinary, array, array + 1]
-    assert yielding == 2
+    assert site.database.waiting_job_count == 2
+    assert [job.id for job in run_all(site)] == [*ordinary, array, array + 1]
+    assert site.database.preemptible_slots == 2
 
 
-@pytest.mark.parametrize(
-    ("slots", "expected"), [pytest.param(1, [4], id="the newest"), pytest.param(3, [2, 3, 4], id="as many as it needs")]
-)
+@pytest.mark.parametrize(("slots", "expected"), [(1, [4]), (3, [2, 3, 4])], ids=["the newest", "as many as it needs"])
 def test_only_as_many_tasks_as_needed_are_preempted_and_each_once(
     site: Site, signals: list[int], slots: int, expected: list[int]
 ) -> None:
     add(site, 4, yields=True)
     run_all(site)
     add(site, slots=slots)
-    embedded_job_control.preempt_embedded_tasks(site.database)
-    embedded_job_control.preempt_embedded_tasks(site.database)
-    found = told(site)
+    for _ in range(2):
+        embedded_job_control.preempt_embedded_tasks(site.database)
 
-    assert (found, len(signals)) == (expected, 2 * len(expected))
+    assert (told(site), len(signals)) == (expected, 2 * len(expected))
 
 
 def test_no_task_is_preempted_if_too_few_slots_would_become_free(site: Site, signals: list[int]) -> None:
@@ -88,9 +83,8 @@ def test_no_task_is_preempted_if_too_few_slots_would_become_free(site: Site, sig
     embedded_job_control.preempt_embedded_tasks(site.database)  # two tasks of the array wait
     add(site, slots=3)
     embedded_job_control.preempt_embedded_tasks(site.database)
-    found = told(site)
 
-    assert (found, signals) == ([], [])
+    assert (told(site), signals) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -106,14 +100,10 @@ def test_only_a_deleted_task_that_a_signal_ended_counts_as_killed(
 
 
 def test_a_keeper_survives_a_locked_database(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    def locked(number: int = 0) -> list[EmbeddedJob]:
-        raise sqlite3.OperationalError(f"database is locked: {number}")
-
     job = site.database.live_job(add(site, 1, yields=True))
     watched = EmbeddedJobTimeLimitEnforcer(site.database, job, 0)
     with monkeypatch.context() as patch:
-        patch.setattr(site.database, "live_jobs", locked)
+        patch.setattr(site.database, "live_jobs", Mock(side_effect=sqlite3.OperationalError("database is locked")))
         watched.kill_job_if_due()
 
 

@@ -256,6 +256,7 @@ def test_the_demand_query_reads_the_whole_cell_configuration(tmp_path: Path) -> 
     assert host_resources_to_query(b"", documents.qconf) == ("arch", "h_vmem")
     first, array = parse_cell_demand(documents.qstat, documents.qhost, UTC, found).waiting
     assert not first.can_start
+    assert (found.user_lists, found.projects, first.shape.identity) == ({}, None, JobAccessIdentity())
     assert (array.tasks, array.capped) == (996, 992)
     assert found.promised == {"all.q@n1": 1}
 
@@ -301,15 +302,6 @@ def test_a_truncated_list_of_projects_is_a_parse_error(tmp_path: Path) -> None:
 
     with pytest.raises(ParseError, match=r"^qstat: broken XML"):
         query_demand_outputs(cell_of_scripts(tmp_path, **ANSWERS | LISTS | {"qstat": ended}))
-
-
-def test_owners_are_ignored_if_no_access_list_names_users(tmp_path: Path) -> None:
-    documents, _ = query_demand_outputs(cell_of_scripts(tmp_path, **ANSWERS))
-    found = parse_cell_configuration(documents.qconf)
-
-    assert (found.user_lists, found.projects) == ({}, None)
-    rows = parse_cell_demand(documents.qstat, documents.qhost, UTC, found).waiting
-    assert {one.shape.identity for one in rows} == {JobAccessIdentity()}
 
 
 @pytest.mark.parametrize(

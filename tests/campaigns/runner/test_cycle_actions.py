@@ -56,14 +56,6 @@ SEND = send("beta", 2)
 OFF_BETA = (TaskCountByExclusions(tasks=2, avoid=("beta",)),)
 
 
-def test_an_array_is_submitted_and_then_released(site: ArraySite) -> None:
-    site.do(SEND)
-
-    assert site.grid.told == ["submit 1 beta 0:1,1:1", "release 1 71"]
-    assert site.array.state is ArraySubmissionState.RELEASED
-    assert site.campaigns.count_unsent_tasks() == {1: 1}
-
-
 def test_one_call_submits_several_arrays_and_the_next_cycle_the_remaining(site: ArraySite) -> None:
     do = site.executor(most=2).execute_plan
     site.grid.takes = 1

@@ -6,7 +6,6 @@ import pytest
 
 from gridbridge.campaigns.runner.missing_and_straggling_attempts import MissingAttemptTracker
 from gridbridge.campaigns.store.campaign_task_rows import TaskMissingAtClusterRows
-from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.shell.clock import Clock
 from tests.builders.campaign_site import CampaignSite
 from tests.builders.campaigns import NOON, made_campaign, site_fixture
@@ -68,14 +67,6 @@ def test_a_task_listed_again_is_not_missing(site: CronSite) -> None:
     site.new_process()
 
     assert site.look(1) == [0.0]
-
-
-def test_an_ended_attempt_is_no_longer_missing(site: CronSite) -> None:
-    site.look(0, 1)
-    site.end(site.pending[:1], TaskAttemptOutcome.SUCCESS)
-    site.kept.store_missing_tasks([])
-
-    assert [*site.kept.missing_tasks()] == [(1, 1, 2)]
 
 
 def test_no_missing_task_of_an_ended_array_stays_in_memory(site: CronSite) -> None:

@@ -142,13 +142,6 @@ def test_order_and_repetition_in_an_answer_do_not_matter(site: GatheringSite) ->
     assert site.look(range(2, 3), ended={5: WELL, 4: ill, 3: ill, 1: WELL}) == ([3, 5], False)
 
 
-def test_only_unfinished_attempts_at_given_indices_are_read(site: GatheringSite) -> None:
-    site.end(site.attempts()[:1], Outcome.SUCCESS)
-
-    assert site.tries.unfinished_indices(site.first) == {2, 3, 4, 5}
-    assert [attempt.place for attempt in site.tries.unfinished_attempts_at(site.first, {1, 3, 5})] == [3, 5]
-
-
 def test_a_disputed_end_counts_only_after_its_owner_declares_it_lost(site: GatheringSite) -> None:
     given_up = replace(new_campaign_event(CampaignEventSubject.CAMPAIGN, Code.DISPUTED, 1, "beta", NOON), until=NOON)
 

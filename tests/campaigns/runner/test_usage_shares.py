@@ -77,15 +77,6 @@ def test_past_usage_counts_half_after_the_half_life(site: SharingSite) -> None:
     assert by_user.read_fair_share_inputs(()).used_s == {"alice": 500.0}
 
 
-def test_the_mean_run_time_counts_successful_tasks(site: SharingSite) -> None:
-    first_come = site.shares(FairShareUnit.NONE)
-    first_come.add_usage_of_ended_tasks(*ended(100, 300))
-    first_come.add_usage_of_ended_tasks(*ended(1, outcome=campaign_model.TaskAttemptOutcome.PROGRAM_ERROR))
-
-    assert first_come.read_fair_share_inputs((campaign("alice", 1),)).mean_s == {1: {"beta": 200.0}}
-    assert first_come.read_fair_share_inputs((campaign("bob", 2),)).mean_s == {}
-
-
 def test_a_cluster_without_success_has_the_longest_mean_run_time(site: SharingSite) -> None:
     first_come = site.shares(FairShareUnit.NONE)
     first_come.add_usage_of_ended_tasks(*ended(100, outcome=campaign_model.TaskAttemptOutcome.PROGRAM_ERROR))

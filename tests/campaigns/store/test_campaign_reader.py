@@ -58,14 +58,6 @@ def test_a_task_number_beyond_the_last_task_is_an_error(files: Files, tasks: tup
         files.lines(*tasks)
 
 
-def test_a_campaign_without_added_tasks_has_only_its_first_file(files: Files) -> None:
-    for part in (1, 2):
-        (files.folder / f"c.12.{part}").unlink()
-
-    with pytest.raises(CampaignFileUnreadable, match=r"c\.12\.1"):
-        files.lines(2)
-
-
 @pytest.mark.parametrize(
     "spoil",
     [

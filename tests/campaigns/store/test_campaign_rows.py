@@ -7,17 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
-from gridbridge.model.campaigns.campaign import (
-    PRIORITY_AT_ONCE,
-    PRIORITY_LAST,
-    ArraySubmissionState,
-    CampaignState,
-    TaskAttemptOutcome,
-    WaitingTaskRange,
-)
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
-from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import NOON, made_campaign
 
@@ -59,47 +49,3 @@ def test_unsent_tasks_are_taken_once_and_in_order(campaigns: CampaignRows) -> No
     assert attempts(campaigns, 99)[0] == (3, 1, 1)
     assert campaigns.count_unsent_tasks() == {}
     assert campaigns.create_array(1, "beta", 1, NOON) is None
-
-
-def test_a_retried_task_comes_first_or_last_by_its_priority(campaigns: CampaignRows) -> None:
-    campaigns.insert_campaign(SWEEP, "token")
-    attempts(campaigns, 3)
-
-    campaigns.add_unsent_tasks(1, WaitingTaskRange(first=1, last=1, attempt=2, priority=PRIORITY_LAST))
-    campaigns.add_unsent_tasks(1, WaitingTaskRange(first=2, last=2, attempt=2, priority=PRIORITY_AT_ONCE))
-
-    assert attempts(campaigns, 2) == [(2, 2, 1), (3, 1, 2)]
-    assert attempts(campaigns, 99)[-1] == (1, 2, 7)
-
-
-def test_an_ended_attempt_is_no_longer_unfinished(campaigns: CampaignRows) -> None:
-    campaigns.insert_campaign(SWEEP, "token")
-    array = campaigns.create_array(1, "beta", 2, NOON)
-    campaigns.set_array_state(array, ArraySubmissionState.SUBMITTED, 77)
-    first, second = campaigns.unfinished_attempts(array)
-
-    campaigns.record_attempt_ends(
-        (replace(first, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5),)
-    )
-    campaigns.add_to_task_counts(1, ended=1, failed=1)
-
-    kept = replace(array, state=ArraySubmissionState.SUBMITTED, job_id=77)
-    assert campaigns.unfinished_attempts(array) == (second,)
-    assert campaigns.query_open_arrays() == (kept,)
-    assert live_campaign_jobs_at(campaigns.database, "beta").jobs == {77}
-    assert live_campaign_jobs_at(campaigns.database, "gamma").jobs == frozenset()
-    campaigns.set_array_state(array, ArraySubmissionState.OVER)
-    assert live_campaign_jobs_at(campaigns.database, "beta").jobs == frozenset()
-    assert campaigns.query_open_arrays() == ()
-    assert TaskAttemptRows(campaigns.database, campaigns).query_clusters_with_task_attempts(1) == {"beta"}
-    found = campaigns.find_campaign(1)
-    assert (found.ended, found.failed) == (1, 1)
-
-
-def test_an_ended_campaign_is_stored_but_not_unfinished(campaigns: CampaignRows) -> None:
-    campaigns.insert_campaign(SWEEP, "token")
-
-    campaigns.set_campaign_state(1, CampaignState.TERMINATED)
-
-    assert campaigns.unfinished_campaigns() == ()
-    assert [one.state for one in campaigns.all_campaigns()] == [CampaignState.TERMINATED]

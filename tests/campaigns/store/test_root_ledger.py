@@ -10,7 +10,6 @@ import pytest
 
 from gridbridge import errors
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
-from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts, parse_attempt_ranges
 
 
 @pytest.fixture(name="folder")
@@ -84,23 +83,6 @@ def test_nested_task_ranges_are_found(folder: str) -> None:
         assert ledger.arrays_with_same_tasks(9, "60-61:2") == both
         with pytest.raises(errors.ArrayTasksAlreadyInLedger, match=AGAIN):
             ledger.record_array(3, "beta", "99-100:1")
-
-
-def test_recording_an_array_lists_only_its_own_tasks(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with ledger_with_file(folder) as ledger:
-        for number in range(1, 4):
-            ledger.record_array(number, "beta", f"{number * 10_000}-{number * 10_000 + 9_999}:1")
-    read: list[str] = []
-
-    def counted(text: str) -> Attempts:
-        read.append(text)
-        return parse_attempt_ranges(text)
-
-    monkeypatch.setattr("gridbridge.campaigns.store.root_ledger.parse_attempt_ranges", counted)
-    with ledger_with_file(folder) as ledger:
-        ledger.record_array(4, "beta", "0-9:1")
-
-    assert read == ["0-9:1"]
 
 
 def test_10000_arrays_are_listed_in_5_s(folder: str) -> None:

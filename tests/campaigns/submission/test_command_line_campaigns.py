@@ -311,11 +311,6 @@ def test_a_soft_time_limit_is_the_walltime_only_without_a_hard_limit(
     assert said.warnings == ((f"{idle}: changes nothing yet",) if idle else ())
 
 
-def test_a_limit_of_running_tasks_must_give_each_cluster_a_task() -> None:
-    with pytest.raises(ConfigError, match=r"^job\.sh:1: -tc 1: 2 clusters share this limit"):
-        script_campaign("#$ -t 1-9 -tc 1\n")
-
-
 def test_a_script_above_60000_bytes_is_refused() -> None:
     with pytest.raises(ConfigError, match="at most 60000 bytes"):
         script_campaign("x" * 60_001)

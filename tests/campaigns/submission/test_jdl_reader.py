@@ -253,16 +253,6 @@ def test_each_invalid_line_among_a_million_is_reported(tmp_path: Path) -> None:
     assert mistakes_of_jdl(OF_LINES, tmp_path) == expected
 
 
-def test_a_hundred_thousand_lines_get_unique_task_names(tmp_path: Path) -> None:
-    lines = [("", "same", "same x", " \t", f"{n} a")[n % 5] for n in range(MILLION // 10)]
-    (tmp_path / "lines").write_text("\n".join(lines))
-
-    parameters = lines_of(tmp_path)
-
-    assert parameters[:4] == ("same", "same#2 x", "4 a", "same#3")
-    assert len(parameters) == len({line.partition(" ")[0] for line in parameters}) == 60_000
-
-
 def test_of_a_million_invalid_lines_most_are_only_counted(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"\xe9\n" * MILLION)
     file = TaskFileReader("lines", str(tmp_path))
@@ -322,13 +312,6 @@ def test_each_field_of_a_clusters_settings_has_limits() -> None:
     assert kinds - {"is_besteffort"} == {*site_admission_rules.FIELDS}
     plain = Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="run")})
     assert site_admission_rules.jdl_limit_violation(plain) == ""
-
-
-@pytest.mark.parametrize(("path", "wrong"), [("/dev/zero", "not a plain file"), (".", "directory")])
-def test_a_param_file_must_be_a_plain_file(path: str, wrong: str, tmp_path: Path) -> None:
-    (mistake,) = mistakes_of_jdl(jdl_text("nb_jobs", param_file=path), tmp_path)
-
-    assert wrong in mistake
 
 
 def test_the_size_of_a_param_file_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
