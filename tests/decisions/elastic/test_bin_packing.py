@@ -168,19 +168,14 @@ def test_the_environment_decides_whether_a_task_uses_several_hosts() -> None:
     assert plan(cell(*half, wait=[waiting(1, slots=6, pe="pairs")])).add == 1
 
 
-def test_a_queue_request_may_list_several_queues_and_host_groups() -> None:
-    free = [instance("n1"), instance("n2")]
+@pytest.mark.parametrize(
+    "queues",
+    [("all.q",), ("none.q", "all.*"), ("all.q@n1", "all.q@@big"), ("*@@allh*",), ("all.q@@allhosts",)],
+)
+def test_a_queue_request_may_list_several_queues_and_host_groups(queues: tuple[str, ...]) -> None:
+    seen = cell(instance("n1"), instance("n2"), wait=[waiting(1, tasks=5, queues=queues)])
 
-    def added(*queues: str) -> int:
-        return plan(cell(*free, wait=[waiting(1, tasks=5, queues=queues)])).add
-
-    assert added("all.q") == 0
-    assert added("none.q", "all.*") == 0
-    assert added("all.q@n1", "all.q@@big") == 0
-    assert added("*@@allh*") == 0
-    assert plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@allhosts",))])).add == 0
-    big = plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@big",))]))
-    assert (big.add, big.refused[0].cause) == (0, Cause.NO_QUEUE)
+    assert plan(seen).verdict is Reason.ALL_FIT
 
 
 @pytest.mark.parametrize(
@@ -288,6 +283,7 @@ def test_nodes_that_one_pool_cannot_give_come_from_the_next_pool_in_the_next_rou
     [
         ({}, {}, 4, 3, Reason.MORE_WANTED),
         ({}, {}, 1, 0, Reason.FULL),
+        ({}, {}, 0, 0, Reason.NO_MAXIMUM),
         ({"limit": 2}, {}, 99, 2, Reason.MORE_WANTED),
         ({"quota": 11}, {}, 99, 2, Reason.MORE_WANTED),
         ({"quota": 3}, {}, 99, 0, Reason.OVER_QUOTA),
@@ -300,7 +296,7 @@ def test_nodes_that_one_pool_cannot_give_come_from_the_next_pool_in_the_next_rou
         ({"price": 2}, {"budget_month": 101, "budget_hour": 0.5}, 99, 0, Reason.OVER_BUDGET),
     ],
     ids=[
-        *("most", "full", "limit", "quota", "no quota", "rate", "booting"),
+        *("most", "full", "no maximum", "limit", "quota", "no quota", "rate", "booting"),
         *("hour", "none", "month", "no month", "neither"),
     ],
 )
@@ -412,6 +408,7 @@ def test_a_cluster_without_slots_gets_one_first_node_and_then_waits_for_the_node
         (waiting(9, slots=5, pe="pairs"), Cause.UNDIVIDED),
         (waiting(9, slots=1, pe="pairs"), Cause.UNDIVIDED),
         (waiting(9, queues=("gone.q",)), Cause.NO_QUEUE),
+        (waiting(9, queues=("all.q@@big",)), Cause.NO_QUEUE),
         (waiting(9, slots=5, pe="smp"), Cause.TOO_WIDE),
         (waiting(9, mfree="9G"), Cause.TOO_MUCH),
         (waiting(9, gpu="1"), Cause.TOO_MUCH),
@@ -544,19 +541,16 @@ def test_nodes_are_added_if_present_slots_cannot_finish_all_tasks_within_the_tar
 
 
 def test_nodes_are_added_only_for_tasks_that_present_slots_cannot_finish_in_time() -> None:
-    """Four slots finish a quarter of 96 slot-minutes in six minutes; twelve further slots finish the remainder."""
-    first = soon([begun(0, slots=4)], tasks=92, target_s=360)
+    """Four slots finish a quarter of 96 slot-minutes in six minutes; twelve further slots finish the remainder.
+
+    Arriving nodes count as slots.
+    """
+    runs, rules = instance(MASTER, (4,), begun=[begun(0, slots=4)]), {"target_wait_s": 360.0}
+    seen = cell(runs, wait=[waiting(60, tasks=92)], runtimes={("alice", "job"): 60.0})
+    first = plan(seen, AT_ONCE, **rules)
+    second = plan(after(seen, first), AT_ONCE, **rules)
 
     assert (first.add, first.verdict) == (3, Reason.MORE_WANTED)
-
-
-def test_arriving_nodes_count_as_slots_for_the_target_time() -> None:
-    runs = instance(MASTER, (4,), begun=[begun(0)])
-    known = {("alice", "job"): 60.0}
-    seen = cell(runs, wait=[waiting(60, tasks=92)], runtimes=known)
-    rules = {"target_wait_s": 360.0}
-    second = plan(after(seen, plan(seen, AT_ONCE, **rules)), AT_ONCE, **rules)
-
     assert (second.add, second.verdict) == (0, Reason.SOON)
 
 
@@ -622,40 +616,26 @@ def test_silent_hosts_give_no_capacity_and_many_silent_hosts_stop_the_balancer()
     assert plan(cell(*alive, *dead, wait=wait)).add == 1
 
 
-def test_without_max_nodes_no_node_is_added() -> None:
-    assert plan(cell(*full(MASTER), wait=[waiting(60)]), most=0).verdict is Reason.NO_MAXIMUM
-
-
 @pytest.mark.parametrize(
     ("least", "month", "add"),
     [(1, 100.0, 2), (1, 98.0, 0), (3, 100.0, 0), (3, 1559.0, 0), (3, 1563.0, 3)],
     ids=["a unit each", "no unit more", "the least", "of all the month", "and more"],
 )
-def test_the_future_cost_of_present_nodes_is_reserved_from_the_month_budget(least: int, month: float, add: int) -> None:
-    """Each node reserves the cost of its next hour.
+@pytest.mark.parametrize("leaving", [(), ("n3",)])
+def test_the_future_cost_of_present_nodes_is_reserved_from_the_month_budget(
+    least: int, month: float, add: int, leaving: tuple[str, ...]
+) -> None:
+    """Each node reserves the cost of its next hour, and a leaving node nothing.
 
     A node that the minimum needs reserves all 732 hours until the month ends.
     """
-    nodes = [node(one, 50, pool="paid") for one in ("n1", "n2")]
+    nodes = [node(name, 50, pool="paid") for name in ("n1", "n2")]
+    nodes += [node(name, 50, state="draining") for name in leaving]
     seen = cell(*full(MASTER, "n1", "n2"), nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
     rules = BalanceSection(min_nodes=least, max_nodes=9)
     found = plan_balance_by_demand(seen, rules, DemandPolicySection(billing_s=3600, budget_month=month), PAID)
 
     assert found.add == add
-
-
-def test_leaving_nodes_reserve_no_part_of_the_month_budget() -> None:
-    nodes = [node(one, 50, pool="paid") for one in ("n1", "n2")]
-    hosts = full(MASTER, "n1", "n2")
-    seen = cell(*hosts, nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
-    leaving = replace(seen, nodes=(*nodes, node("n3", 50, state="draining")))
-    rules = BalanceSection(min_nodes=3, max_nodes=9)
-
-    for one in (seen, leaving):
-        for month, add in ((1559.0, 0), (1563.0, 3)):
-            found = plan_balance_by_demand(one, rules, DemandPolicySection(billing_s=3600, budget_month=month), PAID)
-
-            assert found.add == add
 
 
 @cases(

@@ -13,7 +13,6 @@ from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_plan import BalancePlanReason as Reason
 from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
 from gridbridge.model.elastic.balancer_config_sections import BalanceSection
-from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellExecutionHost, CellQueue
 from tests.decisions.elastic.cells import MASTER, ago, cases, cluster, instance, node, situation, waiting
 
@@ -66,21 +65,6 @@ def test_no_node_is_added_for_tasks_that_fit_in_free_slots(is_faithful: bool) ->
     assert plan_balance_by_starcluster(exceeds, RULES, is_faithful=is_faithful).add == 1
 
 
-def test_array_tasks_are_counted_with_the_slots_of_each_task() -> None:
-    wide = [waiting(60, tasks=6, slots=2)]
-
-    assert add(cluster(ONE, FULL, wide), add_nodes_per_iteration=9) == 3
-
-
-def test_no_node_is_added_for_best_effort_and_campaign_tasks_and_the_refusal_says_why() -> None:
-    makes_way = waiting(60, tasks=40, jobs=(1,), gb_besteffort="TRUE")
-    of_campaign = waiting(60, tasks=40, jobs=(2,), is_campaign=True)
-    found = decided(cluster(ONE, FULL, [makes_way, of_campaign]))
-
-    assert (found.add, found.figures.wanted) == (0, 0)
-    assert [(one.job, one.cause) for one in found.refused if one.job] == [(1, Cause.BEST_EFFORT), (2, Cause.CAMPAIGN)]
-
-
 OF_FOUR = [waiting(60, tasks=4)]
 OTHERS = (instance(MASTER, (4,)), instance("n1"), instance("n1", (4,), queue="other.q"))
 COMING = tuple({**ONE, "n2": node("n2", 0, "booting"), "n3": node("n3", 0, "requested")}.values())
@@ -96,6 +80,14 @@ NUMBERS = {
         replace(cluster(ONE, FULL, [waiting(60, tasks=99)]), nodes=COMING),
         *({**AT_ONCE, "max_nodes": 5}, 1, 3),
     ),
+    "each task counts with its slots": (cluster(ONE, FULL, [waiting(60, tasks=6, slots=2)]), AT_ONCE, 3, 3),
+    "jobs that request other queues": (cluster(ONE, FULL, [waiting(60, queues=("long.q@@big", "far"))]), {}, 0, 0),
+    "jobs that request this queue, too": (cluster(ONE, FULL, [waiting(60, queues=("long.q", "all.*@n1"))]), {}, 1, 0),
+    "jobs in another queue use none of its slots": (
+        situation(instance(MASTER), instance("far", (1,) * 9, queue="transfer-beta", slots=50), wait=[waiting(60)]),
+        *({}, 0, 0),
+    ),
+    "no maximum": (cluster(ONE, FULL, [waiting(60, tasks=99)]), {"max_nodes": 0}, 0, 0),
     **{
         f"a host in state {state} takes no work": (
             situation(instance(MASTER, (4,)), instance("n1", state=state), wait=[waiting(60)], nodes=ONE.values()),
@@ -113,19 +105,23 @@ def test_the_faithful_rules_repeat_the_counting_errors_of_starcluster(
     assert (right, its_own) == (add(seen, **rules), starcluster_plan(seen, **rules).add)
 
 
-@pytest.mark.parametrize(("state", "why"), [("hqw", Cause.HELD), ("Eqw", Cause.ERROR), ("dqw", Cause.DELETED)])
-def test_no_node_is_added_for_held_failed_or_deleted_jobs_and_the_refusal_says_why(state: str, why: Cause) -> None:
-    plan = decided(cluster(ONE, FULL, [waiting(60, state=state, jobs=(3, 4))]))
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        ({"state": "hqw"}, Cause.HELD),
+        ({"state": "Eqw"}, Cause.ERROR),
+        ({"state": "dqw"}, Cause.DELETED),
+        ({"gb_besteffort": "TRUE"}, Cause.BEST_EFFORT),
+        ({"is_campaign": True}, Cause.CAMPAIGN),
+    ],
+)
+def test_no_node_is_added_for_jobs_that_no_node_would_help_and_the_refusal_says_why(
+    job: dict[str, Any], why: Cause
+) -> None:
+    plan = decided(cluster(ONE, FULL, [waiting(60, tasks=40, jobs=(3, 4), **job)]))
 
-    assert plan.add == 0
-    assert [(3, why), (4, why)] == [(one.job, one.cause) for one in plan.refused if one.job]
-
-
-def test_no_node_is_added_for_jobs_that_request_other_queues() -> None:
-    other = [waiting(60, queues=("long.q@@big", "transfer-*"))]
-    ours = [waiting(60, queues=("long.q", "all.*@n1"))]
-
-    assert (add(cluster(ONE, FULL, other)), add(cluster(ONE, FULL, ours))) == (0, 1)
+    assert (plan.add, plan.figures.wanted) == (0, 0)
+    assert [(3, why), (4, why)] == [(refusal.job, refusal.cause) for refusal in plan.refused if refusal.job]
 
 
 @pytest.mark.parametrize(("asked", "expected"), [("long.q", 0), ("long.q|all.*", 1), ("!all.q", 0), ("!(a.q|b.q)", 1)])
@@ -147,12 +143,6 @@ def test_more_than_three_silent_hosts_stop_the_balancer() -> None:
     assert (decided(many).verdict, add(many)) == (Reason.UNREADY, 0)
     assert (decided(idle).verdict, removed(idle)) == (Reason.UNREADY, ())
     assert starcluster_plan(many).verdict is Reason.FITS
-
-
-def test_jobs_in_other_queues_use_no_slots_of_the_configured_queue() -> None:
-    seen = situation(instance(MASTER), instance("far", (1,) * 9, queue="transfer-beta", slots=50), wait=[waiting(60)])
-
-    assert add(seen) == 0
 
 
 def test_hosts_may_have_different_numbers_of_slots() -> None:
@@ -184,12 +174,6 @@ def test_no_round_adds_more_nodes_than_max_nodes_and_the_limit_of_a_round_allow(
     assert expected == add(seen, max_nodes=most, add_nodes_per_iteration=4)
 
 
-def test_without_max_nodes_no_node_is_added_or_removed() -> None:
-    growing = cluster(ONE, FULL, [waiting(60, tasks=99)])
-
-    assert (add(growing, max_nodes=0), removed(cluster(ONE), max_nodes=0)) == (0, ())
-
-
 @pytest.mark.parametrize(("changed", "expected"), [(2, 0), (3, 1), (DAY_MIN + 1, 1)])
 def test_no_node_is_added_during_the_pause_after_a_change_of_nodes(changed: float, expected: int) -> None:
     assert expected == add(cluster(ONE, FULL, [waiting(60)], changed))
@@ -219,22 +203,6 @@ def test_no_node_is_removed_while_a_job_waits() -> None:
     assert removed(cluster(ONE, wait=[waiting(1, state="hqw")])) == ("n1",)
 
 
-def test_idle_nodes_are_removed_although_other_nodes_are_busy() -> None:
-    nodes = {name: node(name) for name in ("n1", "n2", "n3")}
-    plan = decided(cluster(nodes, {"n2": (1,)}))
-
-    assert plan.remove == ("n1", "n3")
-    assert [(one.host, one.cause) for one in plan.refused] == [("n2", Cause.BUSY)]
-
-
-def test_min_nodes_stay() -> None:
-    nodes = {name: node(name) for name in ("n1", "n2", "n3")}
-    plan = plan_balance_by_starcluster(cluster(nodes), replace(RULES, min_nodes=3))
-
-    assert plan.remove == ("n1",)
-    assert {one.host: one.cause for one in plan.refused} == {"n2": Cause.AT_MINIMUM, "n3": Cause.AT_MINIMUM}
-
-
 def test_leaving_nodes_do_not_count_towards_min_nodes() -> None:
     nodes = {"n1": node("n1"), "n2": node("n2", state="draining"), "n3": node("n3")}
     rules = replace(RULES, min_nodes=3)
@@ -255,23 +223,35 @@ def test_the_master_and_hosts_that_are_not_nodes_stay() -> None:
     assert decided(own).remove == ("n1",)
 
 
-@pytest.mark.parametrize(
-    ("one", "why"),
-    [
-        (node("n1", 50, "draining"), Cause.NOT_READY),
-        (node("n1", 50, "joining"), Cause.NOT_READY),
-        (node("n1", None), Cause.UPTIME_UNKNOWN),
-        (node("n9"), Cause.NOT_LISTED),
-        (node("bare"), Cause.NOT_LISTED),
-    ],
-    ids=["draining", "joining", "uptime", "not listed", "no queue"],
-)
-def test_a_node_with_unknown_facts_is_not_removed(one: ElasticNode, why: Cause) -> None:
-    seen = cluster(ONE)
-    with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, CellExecutionHost(name="bare")))
-    plan = plan_balance_by_starcluster(replace(seen, cell=with_bare, nodes=(one,)), RULES)
+THREE = {name: node(name) for name in ("n1", "n2", "n3")}
+BARE = replace(cluster(ONE).cell, hosts=(*cluster(ONE).cell.hosts, CellExecutionHost(name="bare")))
+WITH_DOMAIN = situation(instance("master.site"), instance("n1.site", (1,)), nodes=ONE.values(), hosts=())
+REMOVALS: dict[str, tuple[BalanceSituation, dict[str, int], tuple[str, ...], dict[str, Cause]]] = {
+    "beside a busy node": (cluster(THREE, {"n2": (1,)}), {}, ("n1", "n3"), {"n2": Cause.BUSY}),
+    "to the minimum": (cluster(THREE), {"min_nodes": 3}, ("n1",), dict.fromkeys(("n2", "n3"), Cause.AT_MINIMUM)),
+    "without a maximum": (cluster(ONE), {"max_nodes": 0}, (), {}),
+    "a host name with a domain": (WITH_DOMAIN, {}, (), {"n1": Cause.BUSY}),
+    "another domain": (replace(WITH_DOMAIN, nodes=(node("n1.other"),)), {}, (), {"n1.other": Cause.NOT_LISTED}),
+    **{
+        name: (replace(cluster(ONE), cell=BARE, nodes=(kept,)), {}, (), {kept.name: why})
+        for name, kept, why in (
+            ("draining", node("n1", 50, "draining"), Cause.NOT_READY),
+            ("joining", node("n1", 50, "joining"), Cause.NOT_READY),
+            ("unknown uptime", node("n1", None), Cause.UPTIME_UNKNOWN),
+            ("not listed", node("n9"), Cause.NOT_LISTED),
+            ("in no queue", node("bare"), Cause.NOT_LISTED),
+        )
+    },
+}
 
-    assert ((), [why]) == (plan.remove, [each.cause for each in plan.refused])
+
+@cases(("seen", "rules", "expected", "refused"), REMOVALS)
+def test_idle_nodes_are_removed_unless_facts_are_unknown(
+    seen: BalanceSituation, rules: dict[str, int], expected: tuple[str, ...], refused: dict[str, Cause]
+) -> None:
+    plan = plan_balance_by_starcluster(seen, replace(RULES, **rules))
+
+    assert (plan.remove, {refusal.host: refusal.cause for refusal in plan.refused}) == (expected, refused)
 
 
 def test_a_node_with_reserved_slots_is_not_removed() -> None:
@@ -284,12 +264,9 @@ def test_a_node_with_reserved_slots_is_not_removed() -> None:
 
 
 def test_a_node_in_no_queue_is_removed() -> None:
-    seen = cluster(ONE)
-    with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, CellExecutionHost(name="bare")))
     layout = CellConfiguration(queues={"all.q": CellQueue(name="all.q", hosts=(MASTER, "n1"))})
-    bare = replace(seen, cell=with_bare, nodes=(node("bare"),), layout=layout)
 
-    assert decided(bare).remove == ("bare",)
+    assert removed(replace(cluster(ONE), cell=BARE, nodes=(node("bare"),), layout=layout)) == ("bare",)
 
 
 def test_a_node_whose_name_contains_the_name_of_another_node_is_another_node() -> None:
@@ -298,15 +275,6 @@ def test_a_node_whose_name_contains_the_name_of_another_node_is_another_node() -
 
     assert decided(seen).remove == ("n1",)
     assert starcluster_plan(seen).remove == ()
-
-
-def test_a_host_name_with_a_domain_means_the_node_of_that_name() -> None:
-    seen = situation(instance("master.site"), instance("n1.site", (1,)), nodes=ONE.values(), hosts=())
-    other = replace(seen, nodes=(node("n1.other"),))
-
-    assert decided(seen).figures.nodes == 2
-    assert [one.cause for one in decided(seen).refused] == [Cause.BUSY]
-    assert [one.cause for one in decided(other).refused] == [Cause.NOT_LISTED]
 
 
 @pytest.mark.parametrize(

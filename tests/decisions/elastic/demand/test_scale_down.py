@@ -10,8 +10,8 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.balancer_round_reports import describe_balance_plan, explain_no_new_node_or_removal
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_plan import BalancePlanReason as Reason
-from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
 from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
@@ -100,6 +100,15 @@ def test_a_node_in_no_queue_is_removed() -> None:
     assert [(one.host, one.cause) for one in found.refused] == [("n1", Cause.NOT_LISTED)]
 
 
+def over_budget(minutes: float, spent: float = 0.0, most: int = 9, **budget: float) -> BalancePlan:
+    """Return the plan for two idle nodes and a busy node of a paid pool, and tasks that wait for four slots."""
+    own = [node(name, minutes, idle=0.1, pool="paid") for name in ("n1", "n2", "n3")]
+    seen = cell(*full(MASTER), *map(instance, ("n1", "n2")), instance("n3", (1,)), nodes=own, spent=spent)
+    waits = replace(seen, cell=replace(seen.cell, waiting=(waiting(1, tasks=4),)))
+    rules = BalanceSection(min_nodes=4, max_nodes=most)
+    return plan_balance_by_demand(waits, rules, DemandPolicySection(billing_s=3600, spare_nodes=2, **budget), PAID)
+
+
 @pytest.mark.parametrize(
     ("spent", "minutes", "expected"),
     [(97, 50, ()), (97.5, 50, ("n1",)), (99.5, 50, ("n1", "n2")), (999, 50, ("n1", "n2")), (999, 40, ())],
@@ -107,13 +116,7 @@ def test_a_node_in_no_queue_is_removed() -> None:
 )
 def test_idle_nodes_beyond_a_month_budget_are_removed(spent: float, minutes: float, expected: tuple[str, ...]) -> None:
     """The budget overrides min_nodes, spare_nodes, the idle timeout and waiting tasks."""
-    own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
-    seen = idle(*own[:2], wait=[waiting(1, tasks=4)], spent=spent)
-    busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
-    month = DemandPolicySection(billing_s=3600, budget_month=100.0, spare_nodes=2)
-    found = plan_balance_by_demand(
-        replace(seen, cell=busy, nodes=tuple(own)), BalanceSection(min_nodes=4, max_nodes=9), month, PAID
-    )
+    found = over_budget(minutes, spent, budget_month=100.0)
 
     assert (found.remove, found.add) == (expected, 0)
     assert (found.verdict is Reason.MONTH_SPENT) == bool(expected)
@@ -126,13 +129,7 @@ def test_idle_nodes_beyond_a_month_budget_are_removed(spent: float, minutes: flo
 )
 def test_idle_nodes_beyond_an_hour_budget_are_removed(budget: float, minutes: float, expected: tuple[str, ...]) -> None:
     """The budget overrides min_nodes, spare_nodes and waiting tasks, for example when a price rises."""
-    own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
-    seen = idle(*own[:2], wait=[waiting(1, tasks=4)])
-    busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
-    hour = DemandPolicySection(billing_s=3600, budget_hour=budget, spare_nodes=2)
-    found = plan_balance_by_demand(
-        replace(seen, cell=busy, nodes=tuple(own)), BalanceSection(min_nodes=4, max_nodes=4), hour, PAID
-    )
+    found = over_budget(minutes, most=4, budget_hour=budget)
 
     assert (found.remove, found.add) == (expected, 0)
     assert (found.verdict is Reason.TOO_DEAR) == bool(expected)
@@ -158,33 +155,23 @@ def test_an_hourly_billed_node_is_removed_in_the_last_quarter_hour(minutes: floa
 
 
 @pytest.mark.parametrize(
-    ("one", "cause"),
+    ("kept", "cause", "sentence"),
     [
-        (node("n1", is_kept=True), Cause.KEPT),
-        (node("n1", state="draining"), Cause.NOT_READY),
-        (node("n1", None), Cause.UPTIME_UNKNOWN),
-        (node("n1", 2), Cause.IDLE_BRIEFLY),
-        (node(MASTER), Cause.MASTER),
+        (node("n1", is_kept=True), Cause.KEPT, ""),
+        (node("n1", state="draining"), Cause.NOT_READY, "the node is draining, not ready"),
+        (node("n1", None), Cause.UPTIME_UNKNOWN, ""),
+        (node("n1", 2), Cause.IDLE_BRIEFLY, ""),
+        (node(MASTER), Cause.MASTER, ""),
+        (node("n9"), Cause.NOT_LISTED, ""),
     ],
-    ids=["kept", "draining", "unknown", "idle", "master"],
+    ids=["kept", "draining", "unknown", "idle", "master", "not listed"],
 )
-def test_some_nodes_are_never_removed_and_the_refusal_says_why(one: ElasticNode, cause: Cause) -> None:
-    found = plan(cell(instance(one.name), nodes=[one]))
+def test_some_nodes_are_never_removed_and_the_refusal_says_why(kept: ElasticNode, cause: Cause, sentence: str) -> None:
+    found = plan(cell(instance(MASTER), instance("n1"), nodes=[kept]))
 
-    assert ((), [(one.name, cause)]) == (found.remove, [(e.host, e.cause) for e in found.refused])
-
-
-def test_the_explanation_names_the_state_of_a_node_that_is_not_ready() -> None:
-    found = plan(cell(instance("n1"), nodes=[node("n1", state="draining")]))
-
-    said = [explain_no_new_node_or_removal(one, BalanceSection()) for one in found.refused]
-    assert said == ["the node is draining, not ready"]
-
-
-def test_a_node_that_the_cell_does_not_list_is_not_removed() -> None:
-    found = plan(cell(instance(MASTER), nodes=[node("n9")]))
-
-    assert [one.cause for one in found.refused] == [Cause.NOT_LISTED]
+    (refusal,) = found.refused
+    assert (found.remove, refusal.host, refusal.cause) == ((), kept.name, cause)
+    assert sentence in explain_no_new_node_or_removal(refusal, BalanceSection())
 
 
 def test_idle_nodes_above_the_scheduled_maximum_are_removed() -> None:
