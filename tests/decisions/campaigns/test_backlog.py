@@ -122,14 +122,6 @@ def test_a_probe_takes_one_slot_and_other_campaigns_get_the_remaining_slots(by: 
     assert sent_tasks(seen(events=(PROBED,), room=room(beta=100, gamma=60)))[1, "gamma"] == 60
 
 
-def test_each_planned_send_counts_its_tasks_by_the_clusters_that_the_tasks_avoid() -> None:
-    kept_off = (TaskCountByExclusions(tasks=50, avoid=("beta",)), TaskCountByExclusions(tasks=4, never=("beta",)))
-    look = seen(*kept_off, room=room(beta=50, gamma=60))
-
-    kinds = {(one.campaign, one.cluster): one.kept_off for one in plan_campaign_cycle(look).sends}
-    assert kinds == {(1, "gamma"): kept_off, (1, "beta"): (), (2, "beta"): ()}
-
-
 ROOM = ClusterCapacityForCampaigns(free_slots=50, max_slots=100, slots=100, flood_rate=0.1)
 IN_VAIN = CampaignSuccessAtCluster(campaign=1, cluster="beta", wiped_in_row=1)
 

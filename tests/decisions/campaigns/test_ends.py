@@ -134,10 +134,6 @@ def test_many_task_ends_are_split_into_transactions_that_keep_a_tasks_attempts_t
     )
 
 
-def test_a_plan_without_task_ends_is_one_transaction() -> None:
-    assert split_cycle_plan_by_transaction(CampaignCyclePlan(finished=(7,))) == (CampaignCyclePlan(finished=(7,)),)
-
-
 def test_an_attempt_with_contradicting_records_has_not_ended() -> None:
     missing = {attempt(1): 9999.0, attempt(2): 9999.0}
 

@@ -173,26 +173,16 @@ ALONE = WaitingLocalRequest(job=7, alone=frozenset({"alone"}))
     ("one", "places"),
     [
         (contest(*MEM2), [3, 2]),
-        (contest(*MEM2, places=(place(mem=2),)), [3]),
-        (contest(*MEM2, places=(place(mem=3),)), []),
-        (contest(*MEM2[:1]), []),
         (contest(*MEM2, places=(place(mem=1, slots=0),)), []),
         (contest(*MEM2, places=(place(),)), []),
         (contest(task(1, mem=2), task(2, mem=1)), [1]),
-        (contest(task(1, "n2", mem=9), task(2, "n2", mem=9)), []),
-        (contest(*MEM2, places=(place(mem=1), place("n2", mem=3))), []),
         (contest(*MEM2, task(4, "n2", mem=2), places=(place(mem=1), place("n2", mem=1))), [4]),
     ],
     ids=[
         "the newest first",
-        "just enough",
-        "enough is free",
-        "all tasks hold too little",
         "no slot is free",
         "the host lacks the resource",
         "one older task is enough",
-        "tasks of other hosts",
-        "another host is free",
         "host with the fewest preemptions",
     ],
 )
@@ -219,12 +209,6 @@ def test_exclusive_use_of_a_host_preempts_all_its_tasks() -> None:
     assert chosen_places(contest(*tasks, asked=ALONE, places=(place(),))) == []
 
 
-def test_a_task_with_exclusive_use_of_a_host_is_preempted_for_any_request() -> None:
-    alone = any_task(1, alone=frozenset({"alone"}))
-
-    assert chosen_places(contest(alone, asked=WaitingLocalRequest(job=7), places=(place(),))) == [1]
-
-
 def test_requested_slots_count_only_on_hosts_with_a_slots_resource() -> None:
     asked = WaitingLocalRequest(job=7, slots=2, defaults={"slots": 2})
     tasks = [task(n, slots=1) for n in (1, 2)]
@@ -232,10 +216,6 @@ def test_requested_slots_count_only_on_hosts_with_a_slots_resource() -> None:
     assert chosen_places(contest(*tasks, asked=asked, places=(place(slots=2),))) == []
     with_slots = FreeQueueInstanceResources(name="all.q@n1", slots=2, free={"slots": 0})
     assert chosen_places(contest(*tasks, asked=asked, places=(with_slots,))) == [2, 1]
-
-
-def test_resources_of_ending_tasks_count_as_free() -> None:
-    assert chosen_places(contest(*MEM2, any_task(9, amounts={"mem": 2}, is_ending=True))) == []
 
 
 AMOUNT = st.integers(0, 3).map(float)

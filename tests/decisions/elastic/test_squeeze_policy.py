@@ -104,6 +104,17 @@ SQUEEZES: dict[str, tuple[StandbyOrWakePlan, SqueezeCause, tuple[str, ...], tupl
         squeezed(cell((), ()), squeeze=MEMORY),
         *(SqueezeCause.PLENTY, ("n1",), ()),
     ),
+    "a host with reserved slots is not powered off": (
+        squeezed(
+            situation(instance("n0", (1,)), instance("n1", (1,), promised=1), nodes=(node("n0"), node("n1"))),
+            squeeze=ANY_HOST,
+        ),
+        *(SqueezeCause.PLENTY, ("n0",), ()),
+    ),
+    "the master is never powered off": (
+        squeezed(situation(*map(instance, ("n1", MASTER)), nodes=map(node, ("n1", MASTER))), squeeze=ANY_HOST),
+        *(SqueezeCause.PLENTY, ("n1",), ()),
+    ),
     "no maximum": (squeezed(cell((), (), ()), verdict=Reason.NO_MAXIMUM), SqueezeCause.NO_MAXIMUM, (), ()),
     "too many hosts are silent": (squeezed(cell((), (), ()), verdict=Reason.UNREADY), SqueezeCause.UNREADY, (), ()),
     **{
@@ -122,16 +133,6 @@ def test_the_cause_of_a_squeeze_plan_and_the_hosts_powered_off_or_woken(
 ) -> None:
     assert (found.cause, found.off, found.on) == (cause, off, on)
     assert bool(standby_and_wake_steps_of_plan(found)) == bool(off or on)
-
-
-def test_a_host_with_reserved_slots_is_not_powered_off() -> None:
-    seen = situation(
-        *(instance(name, (1,), promised=promised) for name, promised in (("n0", 0), ("n1", 1))),
-        nodes=(node("n0"), node("n1")),
-    )
-    found = squeezed(seen, squeeze=ANY_HOST)
-
-    assert found.off == ("n0",)
 
 
 @pytest.mark.parametrize(
@@ -158,14 +159,6 @@ def test_hosts_with_the_fewest_tasks_are_powered_off_first_then_the_last_listed(
     found = squeezed(seen, squeeze=ANY_HOST)
 
     assert found.off == ("n2", "n0")
-
-
-def test_the_master_is_never_powered_off() -> None:
-    hosts = ("n1", MASTER)
-    seen = situation(*map(instance, hosts), nodes=map(node, hosts))
-    found = squeezed(seen, squeeze=ANY_HOST)
-
-    assert found.off == ("n1",)
 
 
 def test_the_required_reserve_is_rounded_down() -> None:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import permutations
 
 import pytest
 
@@ -329,40 +328,6 @@ def test_an_unusable_area_gets_no_replica_and_the_reason_is_reported(wrong: dict
     assert planned.moves == ()
     told = {one.reason for one in planned.rejected}
     assert (reason in told) == bool(reason)
-
-
-def test_the_order_of_datasets_and_areas_does_not_change_the_plan() -> None:
-    kept = [dataset("x", "a", wished=2), dataset("y"), dataset("z", "b", "c", spoilt="c")]
-    areas = (area("a", 100), area("b", 800), area("c", 400))
-    plans = {
-        tuple(acts(DatasetStorageSnapshot(now=NOON, kept=some, areas=others)))
-        for some in permutations(kept)
-        for others in permutations(areas)
-    }
-
-    assert len(plans) == 1
-
-
-def test_repeated_rounds_about_datasets_end_with_a_round_without_moves() -> None:
-    place = {f"x{n}": ["a"] for n in range(6)}
-    used = {"a": 900, "b": 300, "c": 300}
-    for _ in range(20):
-        areas = tuple(area(name, 1000 - many) for name, many in used.items())
-        kept = [dataset(name, *at, wished=2) for name, at in place.items()]
-        done = acts(stored(*kept, areas=areas))
-        for name, target, source in done:
-            if target:
-                place[name].append(target)
-                used[target] += 60
-            if source:
-                place[name].remove(source)
-                used[source] -= 60
-        if not done:
-            break
-
-    assert not done
-    assert all(len(set(at)) == 2 for at in place.values())
-    assert max(used.values()) <= 900
 
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)

@@ -152,13 +152,6 @@ def test_a_home_task_that_is_deleting_or_unlisted_counts_as_deleted(local: str |
                 ("Rr", []),
             )
         ),
-        (a_transfer(desired=DesiredLocalJobState.DEAD), a_situation(remote="", at_s=0), []),
-        (a_transfer(desired=DesiredLocalJobState.DEAD), a_situation(remote=None), []),
-        (
-            a_transfer(desired=DesiredLocalJobState.DEAD),
-            a_situation(local="hRq", remote="", asleep=False),
-            [TransferActKind.RELEASE_LOCAL],
-        ),
         (
             a_transfer(desired=DesiredLocalJobState.DEAD, verdict=VERDICT),
             a_situation(local="hRq", remote="", asleep=False),
@@ -173,9 +166,7 @@ def test_a_home_task_that_is_deleting_or_unlisted_counts_as_deleted(local: str |
         (a_transfer(), a_situation(local="", remote="r", asleep=False), [TransferActKind.DELETE_REMOTE]),
         (a_transfer(), a_situation(local="", remote="", asleep=False), [TransferActKind.CLOSE]),
         (a_transfer(), a_situation(local="", remote="", asleep=True), []),
-        (a_transfer(), a_situation(local="", remote="", asleep=False, at_s=9), []),
         (a_transfer(), a_situation(local=None, remote="", asleep=False), []),
-        (a_transfer(), a_situation(local="hRq", remote=None, asleep=False), []),
         (  # home was asked before the deletion, and may never have been seen to list the task
             a_transfer(desired=DesiredLocalJobState.DEAD, local_state=job_state(""), updated_at=second(10)),
             replace(
