@@ -44,11 +44,6 @@ def seen(*kept_off: TaskCountByExclusions, **values: Any) -> CampaignCycleSituat
     return make_cycle_situation(**usual | values)
 
 
-def test_slots_that_all_tasks_of_a_campaign_avoid_go_to_the_next_campaign() -> None:
-    assert sent_tasks(seen()) == {(1, "beta"): 100}
-    assert sent_tasks(seen(TaskCountByExclusions(tasks=100, avoid=("beta",)))) == {(2, "beta"): 100}
-
-
 def test_tasks_that_avoid_no_cluster_get_slots_that_other_tasks_of_the_campaign_avoid() -> None:
     never = TaskCountByExclusions(tasks=10, never=("beta",))
 

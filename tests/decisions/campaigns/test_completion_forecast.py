@@ -69,15 +69,6 @@ def test_few_remaining_tasks_of_equal_length_end_within_two_rounds(running: int,
     assert 580 < told.p50_s <= told.p90_s < 1400
 
 
-def test_a_task_with_a_long_elapsed_time_ends_sooner() -> None:
-    young, old = (
-        forecast_campaign_end(progress(0, beta(*[600.0] * 30, elapsed_s=(elapsed,)))) for elapsed in (10.0, 590.0)
-    )
-
-    assert young.p50_s == pytest.approx(590, rel=0.05)
-    assert old.p50_s == pytest.approx(10, abs=5)
-
-
 def test_p50_follows_from_the_observed_rate_of_the_last_hour() -> None:
     """CiGri's throughput method: 120 tasks ended in an hour, so 95 remaining tasks need 2850 s."""
     hour = {"durations_s": (60.0,) * 120, "elapsed_s": (30.0,) * 10}

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.ledger_recovery_rules import (
-    plan_recovery_from_root_ledger,
-    subtract_from_waiting_ranges,
-)
+from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_recovery_from_root_ledger
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
@@ -71,24 +68,6 @@ def whole(
         superseded=tuple(each for one in portions for each in one.superseded),
         waiting=tuple(sorted(waiting, key=attrgetter("first"))),
     )
-
-
-@pytest.mark.parametrize(
-    ("tasks", "left"),
-    [
-        (set(), [(0, 9)]),
-        ({0, 1}, [(2, 9)]),
-        ({9}, [(0, 8)]),
-        ({3, 4, 7}, [(0, 2), (5, 6), (8, 9)]),
-        ({*range(12)}, []),
-        ({20}, [(0, 9)]),
-    ],
-)
-def test_tasks_are_removed_from_ranges_of_waiting_tasks(tasks: set[int], left: list[tuple[int, int]]) -> None:
-    found = subtract_from_waiting_ranges([WaitingTaskRange(first=0, last=9, attempt=2)], tasks)
-
-    assert [(one.first, one.last) for one in found] == left
-    assert {one.attempt for one in found} <= {2}
 
 
 def test_lost_arrays_are_restored_and_arrays_that_reused_their_numbers_are_undone() -> None:

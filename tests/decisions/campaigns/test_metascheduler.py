@@ -15,12 +15,7 @@ from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     rank_campaigns_for_clusters,
     sum_usage_by_claimant,
 )
-from gridbridge.decisions.campaigns.campaign_schedulers import (
-    SCHEDULERS,
-    ClusterOfferToScheduler,
-    TaskPerClusterScheduler,
-    WorkqueueScheduler,
-)
+from gridbridge.decisions.campaigns.campaign_schedulers import SCHEDULERS, ClusterOfferToScheduler, WorkqueueScheduler
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit, JobRatioRule
 from gridbridge.model.campaigns.campaign_cycle_plan import (
@@ -203,15 +198,6 @@ def test_the_workqueue_scheduler_fills_free_slots_by_the_job_ratio(one: ClusterO
 )
 def test_the_workqueue_scheduler_sends_further_tasks_to_wait(one: ClusterOfferToScheduler, expected: int) -> None:
     assert WorkqueueScheduler().to_wait(one) == expected
-
-
-@pytest.mark.parametrize(
-    ("one", "expected"), [(place(), 1), (place(is_tried=True), 0), (place(slots=11), 0), (place(free_slots=0), 0)]
-)
-def test_a_test_campaign_sends_one_task_in_all_to_each_cluster(one: ClusterOfferToScheduler, expected: int) -> None:
-    scheduler = TaskPerClusterScheduler()
-
-    assert (scheduler.to_start(one), scheduler.to_wait(one)) == (expected, 0)
 
 
 def test_every_campaign_type_has_a_scheduler() -> None:

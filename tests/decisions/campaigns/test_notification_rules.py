@@ -95,10 +95,6 @@ def test_tasks_deleted_by_a_user_cause_no_notification() -> None:
     assert build_event_notification(event, SWEEP) is None
 
 
-def test_a_notification_about_an_ended_campaign_advises_no_resumption() -> None:
-    assert happened(CampaignEventCode.RESTORED).text.endswith("; the campaign has ended, and needs no action")
-
-
 def test_a_notification_about_a_campaigns_end_has_the_numbers_of_tasks() -> None:
     one = replace(SWEEP, ended=9, failed=2, jdl=Jdl(name="two\nlines"))
     found = build_start_or_end_notification(one, LATER, is_over=True)

@@ -67,12 +67,6 @@ def _ratio(one: JobRatioUpdate) -> JobRatio:
     return JobRatio(campaign=one.campaign, cluster=one.cluster, ratio=one.ratio, submitted=one.submitted)
 
 
-@pytest.mark.parametrize("law", [JobRatioRule.MEASURED, JobRatioRule.TWO_WAY, JobRatioRule.ADAPTIVE])
-def test_the_first_cycle_fills_a_hundred_free_slots(law: JobRatioRule) -> None:
-    """CiGri's taps need ten cycles of 15 s."""
-    assert until_sent(law, 100, 2) == [100, 0]
-
-
 def test_slow_start_doubles_the_number_of_sent_tasks() -> None:
     assert until_sent(JobRatioRule.SLOW_START, 100, 6)[:5] == [1, 1, 3, 7, 14]
 
@@ -87,12 +81,6 @@ def test_a_cluster_that_starts_no_task_is_not_flooded() -> None:
     assert describe_campaign_cycle_plan(decided) == [
         "campaign 1 at beta: job ratio 1 -> 0.1 (measured: 100 slots free, 100 sent, 0 run, 100 wait, 10 may wait)"
     ]
-
-
-def test_a_full_cluster_gets_only_tasks_that_may_wait() -> None:
-    full = [{"flood_rate": 0.1}, {"flood_rate": 0.1, "waiting": 4}, {}]
-
-    assert [sent(seen(0, running=100, **known)) for known in full] == [10, 6, 0]
 
 
 def test_the_limit_of_waiting_tasks_is_shared_by_all_campaigns() -> None:

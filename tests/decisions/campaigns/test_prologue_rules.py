@@ -253,13 +253,6 @@ def test_an_unsubmitted_prologue_is_given_up_when_no_task_remains(state: Campaig
     assert (away.unsent, away.resumed) == ((), ())
 
 
-def test_a_waiting_prologue_of_an_ended_campaign_is_unneeded() -> None:
-    over = replace(ONE, state=CampaignState.TERMINATED)
-    known = pending(PROLOGUE)
-
-    assert plan(over, waiting=0, **known, idle_steps={(1, 1)}).unneeded == (array(),)
-
-
 def test_tasks_sent_after_a_deleted_prologue_get_a_new_prologue() -> None:
     found = plan(steps=(stepped(PROLOGUE, TaskAttemptOutcome.MOVED),))
 

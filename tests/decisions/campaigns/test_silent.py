@@ -41,19 +41,14 @@ def decided(state: ArraySubmissionState, campaigns: CampaignState, **values: Any
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_arrays_of_a_cancelled_campaign_are_deleted_when_their_cluster_answers(state: ArraySubmissionState) -> None:
+def test_arrays_are_deleted_or_resumed_only_at_clusters_that_answer(state: ArraySubmissionState) -> None:
     found = decided(state, CampaignState.CANCELLED)
     later = decided(state, CampaignState.CANCELLED, room={"beta": FULL, "gamma": FULL})
+    resumed = decided(state, CampaignState.IN_TREATMENT).resumed
 
-    assert [one.cluster for one in found.deleted] == ["beta"]
-    assert [one.cluster for one in later.deleted] == ["beta", "gamma"]
-
-
-@pytest.mark.parametrize("state", STATES[:2])
-def test_no_submission_is_resumed_at_a_cluster_that_does_not_answer(state: ArraySubmissionState) -> None:
-    found = decided(state, CampaignState.IN_TREATMENT)
-
-    assert [one.cluster for one in found.resumed] == ["beta"]
+    assert [array.cluster for array in found.deleted] == ["beta"]
+    assert [array.cluster for array in later.deleted] == ["beta", "gamma"]
+    assert [array.cluster for array in resumed] == ["beta"] * (state in STATES[:2])
 
 
 def test_no_superseded_attempt_is_ended_at_a_cluster_that_does_not_answer() -> None:

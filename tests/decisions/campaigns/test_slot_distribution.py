@@ -200,15 +200,6 @@ def test_slots_of_running_tasks_count_as_usage() -> None:
     assert sent_by_campaign(seen) == {1: 1, 2: 3}
 
 
-@pytest.mark.parametrize("type_", list(CampaignType))
-def test_a_paused_campaign_sends_no_tasks(type_: CampaignType) -> None:
-    one = campaign(1, {"beta": at()}, type_, CampaignState.PAUSED)
-    seen = make_cycle_situation(campaigns=(one,), waiting={1: 5}, room=room(beta=9))
-
-    assert plan_campaign_cycle(seen).sends == ()
-    assert plan_campaign_cycle(seen).finished == ()
-
-
 def test_a_campaign_without_waiting_or_running_tasks_has_ended() -> None:
     one = campaign(1, {"beta": at()})
 

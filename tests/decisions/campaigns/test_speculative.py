@@ -21,7 +21,6 @@ from gridbridge.decisions.campaigns.task_retries_and_copies import (
 )
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
-    Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
@@ -29,7 +28,6 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import LateSpeculationSection
 from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCyclePlan,
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     FairShareInputs,
@@ -119,13 +117,6 @@ def test_long_running_tasks_get_speculative_attempts_at_the_best_free_clusters(
     one: CampaignNearEnd, expected: dict[str, tuple[int, ...]]
 ) -> None:
     assert chosen(one) == expected
-
-
-def test_a_speculative_attempt_records_the_exceeded_run_time() -> None:
-    """`gridbridge why` shows this time."""
-    (one,) = choose_speculative_attempts(end(live(7, 96)))
-
-    assert one == SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(7,), beyond_s=95)
 
 
 @pytest.mark.parametrize(
@@ -392,12 +383,6 @@ def test_speculative_attempts_get_slots_that_ordinary_tasks_have_left() -> None:
     assert PlannedCampaignTaskSend(campaign=2, cluster="gamma", tasks=2) in plan.sends
     assert plan.copies == (FIRST,)
     assert copied(replace(look, waiting={2: 7})) == ()
-
-
-def test_a_campaign_without_speculation_ends_with_an_otherwise_empty_plan() -> None:
-    one = Campaign(**{name: getattr(SWEEP, name) for name in SWEEP.__slots__})
-
-    assert plan_campaign_cycle(seen(campaigns=(one,), arrays=())) == replace(CampaignCyclePlan(), finished=(1,))
 
 
 @pytest.mark.parametrize(("listed", "expected"), [(1, (FIRST,)), (2, ())])

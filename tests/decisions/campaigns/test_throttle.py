@@ -182,13 +182,3 @@ def test_exactly_the_tasks_above_the_flood_rate_are_deleted(ages: list[int], siz
     wiped = wiping(*parts, allowed={"beta": allowed}).wipes
 
     assert sum(one.task_count for one in wiped) == max(0, waiting - allowed)
-
-
-def test_tasks_listed_one_by_one_are_deleted_together() -> None:
-    found = wiping(*(part(901, range(n, n + 1)) for n in range(1, 4)), part(901, array=2))
-
-    singles = (range(1, 2), range(2, 3), range(3, 4))
-    assert found.wipes == (
-        wipe(NikitaDeletionReason.WAITED, *singles),
-        wipe(NikitaDeletionReason.WAITED, range(1, 6), array=2),
-    )

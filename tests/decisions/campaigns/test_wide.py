@@ -35,11 +35,6 @@ def there(number: int, waiting: int) -> ListedCampaignTaskCounts:
     return ListedCampaignTaskCounts(campaign=number, cluster="beta", waiting=waiting, listed=waiting)
 
 
-@pytest.mark.parametrize(("free", "expected"), [(0, {2: 1}), (3, {2: 1}), (4, {2: 2}), (8, {2: 3})])
-def test_one_multislot_task_without_free_slots_is_sent_to_wait(free: int, expected: dict[int, int]) -> None:
-    assert sent_by_campaign(small(free, 2)) == expected
-
-
 def test_free_slots_are_kept_for_a_waiting_multislot_task() -> None:
     """Otherwise the slots that the task needs would never be free at the same time."""
     seen = small(3, 1, 2, sharing=FAIRLY, there=(there(2, 1),))

@@ -5,12 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementHostState,
-    PlacementTask,
-    PlacementTaskState,
-)
+from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementHost, PlacementTask, PlacementTaskState
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import GB, host, job, reasons, snapshot, steps, tasks
 
@@ -100,14 +95,6 @@ def test_a_new_replica_goes_to_another_zone_or_to_the_fewest_copies(
     advice = plan_job_repair_or_spread(snapshot(places, copies, [job(replicas=1)]), "one", RULES)
 
     assert [("replica", 1, "a", "c")] == steps(advice)
-
-
-def test_a_task_without_readable_copy_is_reported() -> None:
-    places = [host("a", state=PlacementHostState.DEAD), *ABC[1:]]
-
-    advice = plan_job_repair_or_spread(snapshot(places, [TASK], [job(replicas=1)]), "one", RULES)
-
-    assert {(1, ""): "no copy of the task can be read"} == reasons(advice)
 
 
 @pytest.mark.parametrize(

@@ -185,14 +185,6 @@ def test_bytes_per_round_does_not_limit_the_repair_of_missing_replicas() -> None
     assert len(acts(stored(dataset("x"), dataset("y", "a", wished=2)), rules)) == 2
 
 
-def test_a_dataset_that_no_area_accepts_is_reported_with_a_reason_for_each_area() -> None:
-    planned = advice(stored(dataset("x", size=900)))
-
-    assert planned.moves == ()
-    assert {one.target for one in planned.rejected} == {"a", "b", "c"}
-    assert "900 GB are more than 75%" in planned.rejected[0].reason
-
-
 def test_no_disk_is_balanced_while_a_replica_is_being_copied() -> None:
     going = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON)
     areas = (area("a", 50), area("b", 800))

@@ -17,11 +17,9 @@ from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtClust
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     CampaignTaskAtCluster,
-    PlacementHostState,
     PlacementMove,
     PlacementMoveKind,
     PlacementSnapshot,
-    PlacementTaskState,
     TasksObservedAtClusters,
     TransferredTask,
 )
@@ -151,12 +149,6 @@ def test_automatic_rounds_move_a_campaigns_tasks_only_if_its_jdl_allows(may_move
     assert bool(advice.moves) is may_move
 
 
-def test_a_task_with_a_move_under_way_has_the_state_moving() -> None:
-    found = tasks_as_placement_snapshot(gathered(tasks=(listed(0, is_moving=True, is_waiting=False),)))
-
-    assert [one.state for one in found.tasks] == [PlacementTaskState.MOVING]
-
-
 @pytest.mark.parametrize(
     ("cluster", "free", "room"),
     [
@@ -189,15 +181,6 @@ def test_the_owners_of_transferred_tasks_take_turns_in_an_evacuation() -> None:
 
     assert len(advice.moves) == RULES.moves_from_failed
     assert "gb.alpha.99" in {one.job for one in advice.moves}
-
-
-def test_a_drained_cluster_is_a_host_in_state_drain() -> None:
-    found = tasks_as_placement_snapshot(gathered(drained=frozenset({"beta"})))
-
-    assert {one.name: one.state for one in found.hosts} == {
-        "beta": PlacementHostState.DRAIN,
-        "gamma": PlacementHostState.ALIVE,
-    }
 
 
 MOVE = PlacementMove(kind=PlacementMoveKind.LIVE, job="1", number=0, source="beta", target="gamma")

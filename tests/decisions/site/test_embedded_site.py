@@ -27,10 +27,6 @@ def wrong(
     return [(each.item, each.found, str(each.mend[0].value)) for each in found if each.state != FindingSeverity.OK]
 
 
-def test_a_correct_embedded_site_has_no_finding() -> None:
-    assert wrong() == []
-
-
 @pytest.mark.parametrize(("age_s", "found"), [(None, "no values"), (99.0, "values of 99 s ago")], ids=["none", "stale"])
 def test_an_embedded_site_without_fresh_load_values_starts_the_poller(age_s: float | None, found: str) -> None:
     poller = PollerProcessFacts(is_running=False, pid=0, age_s=age_s)

@@ -14,11 +14,10 @@ from gridbridge.decisions.transfer.transfer_queue_admission import (
     why_queue_refuses_job,
     why_request_excludes_queue,
 )
-from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh, load_value_closing_queue
+from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh
 from gridbridge.model.config_key_descriptions import RemoteAccounts
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
-from gridbridge.model.transfer.transfer_queue_load_values import CLOSED, PENDING, UP, load_value_complex_attribute
 
 PEOPLE = QueueJobAndUserRestrictions(people=("bob", "@physics"))
 
@@ -170,30 +169,6 @@ def test_the_home_queues_of_a_job_decide_whether_a_lost_job_runs_again(
 @pytest.mark.parametrize(("value", "expected"), [("true", "no"), ("", "no"), ("false", "yes")], ids=str)
 def test_a_job_that_requests_remote_execution_never_runs_again_by_home_queues(value: str, expected: str) -> None:
     assert rerun_policy_by_home_queues((("remote", value),), "", {"all.q": "TRUE"}) == expected
-
-
-BIG = "big-one"
-
-
-def values(up: str, pending: str) -> dict[str, str]:
-    return {load_value_complex_attribute(BIG, UP): up, load_value_complex_attribute(BIG, PENDING): pending}
-
-
-@pytest.mark.parametrize(
-    ("reported", "limit", "closed_by"),
-    [
-        (values("1", "4"), 5, ""),
-        (values("1", "5"), 5, PENDING),
-        (values("1", "99"), 0, ""),
-        (values("0", "0"), 5, UP),
-        (values("1", CLOSED[PENDING]), 5, PENDING),
-        ({load_value_complex_attribute(BIG, UP): "1"}, 5, PENDING),
-        ({}, 0, UP),
-    ],
-    ids=["below", "at the limit", "no limit", "silent", "closed", "no value", "nothing"],
-)
-def test_a_load_value_at_its_threshold_closes_the_queue(reported: dict[str, str], limit: int, closed_by: str) -> None:
-    assert load_value_closing_queue(reported, BIG, limit) == closed_by
 
 
 @pytest.mark.parametrize(("age_s", "is_fresh"), [(-2, False), (-1, True), (0, True), (30, True), (31, False)])
