@@ -1,12 +1,8 @@
 """Sections of gridbridge.toml that the tests of the balancer share."""
 
-ALPHA = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 6444
-execd_port = 6445
-"""
+from tests.builders.configurations import site_text
+
+ALPHA = site_text("alpha")
 RACK = """
 [provider.rack]
 kind = "power"

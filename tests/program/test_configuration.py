@@ -16,18 +16,10 @@ from gridbridge.program.configuration_in_force import SETTLE_S, ReloadableConfig
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 from gridbridge.transfer.poller import poller_daemon
+from tests.builders.configurations import site_text
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-RIGHT = """
-[site]
-cluster = "alpha"
-
-[cluster.alpha]
-qmaster_port = 1
-execd_port = 2
-
-[poller]
-"""
+RIGHT = f"{site_text('alpha')}[poller]\n"
 SLOWER = f"{RIGHT}interval_s = 7\n"
 WRONG = f"{RIGHT}interval_s = 1\nlost_polls = 0\n"
 DELTA = 'qmaster_port = 1\nexecd_port = 2\nssh = "delta"\nusers = { alice = "al" }\n'

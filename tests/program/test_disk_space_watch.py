@@ -16,6 +16,7 @@ from gridbridge.program import service_disk_space, status_and_why_reports
 from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell import local_host_facts
 from gridbridge.site import site_inspection
+from tests.builders.configurations import queue_text, site_text
 from tests.contract.waiting import until
 
 
@@ -110,28 +111,14 @@ def test_a_full_campaign_filesystem_is_reported_by_check_and_status(
 QCONF = """#!/bin/sh
 case $* in "-sq transfer-beta") printf 'qname transfer-beta\\ntmpdir /var/tmp/sge\\n' ;; esac
 """
-SITE = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 1
-execd_port = 2
-binaries = "{folder}"
-[cluster.beta]
-qmaster_port = 3
-execd_port = 4
-[queue.transfer-beta]
-cluster = "beta"
-pending_limit = 10
-slots = 10
-"""
 
 
 def test_the_tmpdirs_of_transfer_queues_are_queried_at_home(tmp_path: Path) -> None:
     client = tmp_path / "qconf"
     client.write_text(QCONF)
     client.chmod(0o755)
-    policy = configuration_file.parse_configuration("gridbridge.toml", SITE.format(folder=tmp_path).encode())
+    text = site_text("alpha", "beta", binaries=str(tmp_path)) + queue_text("beta")
+    policy = configuration_file.parse_configuration("gridbridge.toml", text.encode())
     workers = OwnerThreadPools()
     tmpdirs = service_disk_space.StarterTmpdirQuery(policy, workers, lambda: 0.0)
 

@@ -22,17 +22,17 @@ NOWHERE = GridEngineCellAccess(root="", cell="b", qmaster_port="", execd_port=""
 
 
 @pytest.mark.parametrize(
-    ("usual_s", "expected_s"), [(0.01, 5), (0.5, 10), (2.0, 15)], ids=["quick", "slow", "very slow"]
+    ("usual_s", "interval_s", "expected_s"),
+    [(0.01, 5, 5), (0.5, 5, 10), (2.0, 5, 15), (9.0, 25, 25)],
+    ids=["quick", "slow", "very slow", "never shorter than configured"],
 )
-def test_the_query_interval_grows_with_the_answer_time_below_stale_s(usual_s: float, expected_s: float) -> None:
+def test_the_query_interval_grows_with_the_answer_time_below_stale_s(
+    usual_s: float, interval_s: float, expected_s: float
+) -> None:
     """Queries take a twentieth of the time; values are stale after 30 s."""
-    assert (
-        query_interval_by_answer_time(usual_s, PollerSection(interval_s=5, query_share=0.05, stale_s=30)) == expected_s
-    )
+    section = PollerSection(interval_s=interval_s, query_share=0.05, stale_s=30)
 
-
-def test_the_query_interval_is_never_shorter_than_configured() -> None:
-    assert query_interval_by_answer_time(9.0, PollerSection(interval_s=25, query_share=0.05, stale_s=30)) == 25
+    assert query_interval_by_answer_time(usual_s, section) == expected_s
 
 
 def test_an_unexpected_exception_is_trouble_of_its_cluster_only(monkeypatch: pytest.MonkeyPatch) -> None:

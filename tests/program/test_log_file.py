@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.configurations import site_text
+
 CONF = Path(__file__).parents[2] / "conf/logrotate.d/gridbridge"
 PROGRAM = """
 import logging, sys
@@ -148,16 +150,7 @@ def rounds(wanted, path, renew):
 lasting.run_balancer_forever = rounds
 program.balance(["--config", sys.argv[3], "--loop"], standalone_mode=False)
 """
-SITE = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 1
-execd_port = 2
-[balance]
-max_nodes = 9
-apply = true
-"""
+SITE = f"{site_text('alpha')}[balance]\nmax_nodes = 9\napply = true\n"
 
 
 @pytest.mark.parametrize("has_errors", [False, True], ids=["output alone", "both streams"])

@@ -11,14 +11,12 @@ from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSitu
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.config import configuration_file
 from gridbridge.decisions.campaigns import campaign_cycle_planning as rules
 from gridbridge.model.campaigns.campaign import CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
-from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
@@ -216,17 +214,6 @@ def test_waiting_tasks_reserve_their_slots(site: Site) -> None:
     site.run_cycles()
 
     assert site.grid.told == before
-
-
-def test_a_waiting_prologue_is_deleted_after_the_last_task(site: Site) -> None:
-    """Beta has run all tasks meanwhile."""
-    site.bring(2 * SLOTS, wish=replace(WISH, prologue="make"))
-    site.run_cycles()
-    site.hanging["gamma"] = listed(72, range(1, 2), JobStateFact.WAITING)
-    site.run_cycles(4)
-
-    (of_array,) = TaskDeletionMarkRows(site.campaigns.database).deletion_marks().values()
-    assert [mark.wiped_for for mark in of_array.values()] == [NikitaDeletionReason.UNNEEDED]
 
 
 def test_a_silent_cluster_is_an_event_with_its_error(site: Site) -> None:

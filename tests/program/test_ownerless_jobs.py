@@ -9,19 +9,9 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
+from tests.builders.configurations import site_text
 
 NAME, ARRAY = "gb.alpha.7.0.1", "gc.alpha.12.1"
-SITE = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 1
-execd_port = 2
-[cluster.beta]
-qmaster_port = 3
-execd_port = 4
-binaries = "{folder}"
-"""
 CLIENT = """#!/bin/sh
 cd "${0%/*}" && echo "${0##*/} $*" >>calls
 case "${0##*/} $*" in
@@ -59,7 +49,7 @@ def beta(tmp_path: Path) -> Beta:
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Policy:
-    text = SITE.format(folder=tmp_path)
+    text = site_text("alpha", "beta", binaries=str(tmp_path))
     return configuration_file.parse_configuration("gridbridge.toml", text.encode())
 
 
@@ -117,9 +107,9 @@ def test_the_remedy_of_a_denied_deletion_depends_on_the_batch_system(
     beta: Beta, tmp_path: Path, section: str, expected: str
 ) -> None:
     """OAR has no operators: only root deletes jobs of others."""
-    text = SITE.format(folder=tmp_path)
+    text = site_text("alpha", "beta", binaries=str(tmp_path))
     if "oar" in section:
-        text = text.replace("qmaster_port = 3\nexecd_port = 4\n", "")
+        text = text.replace("[cluster.beta]\nqmaster_port = 1\nexecd_port = 2\n", "[cluster.beta]\n")
     policy = configuration_file.parse_configuration("gridbridge.toml", f"{text}{section}".encode())
     error = GridbridgeError("denied: user is not owner of job 41")
 

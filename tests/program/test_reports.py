@@ -19,18 +19,6 @@ from tests.shown import NOW, history, load, publish, service, shown, transfer
 from tests.steps import steps
 
 
-def test_status_reports_clusters_queues_and_transfers(tmp_path: Path) -> None:
-    told = build_site_status_report(NOW, publish(tmp_path, shown(transfer())))
-
-    assert told.alarm == ""
-    assert [(one.cluster, one.answers, one.why) for one in told.clusters] == [
-        ("alpha", True, "answered 4 s ago"),
-        ("beta", True, "answered 4 s ago"),
-    ]
-    assert [(one.queue, one.is_open) for one in told.queues] == [("transfer-beta", True)]
-    assert [(one.job, one.waits_for) for one in told.transfers] == [("12", "its end")]
-
-
 def test_status_names_a_full_folder_as_the_reason_of_a_silent_poller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,18 +53,6 @@ def test_status_of_an_empty_folder_reports_that_no_poller_ever_ran(tmp_path: Pat
 
     assert told.alarm == NEVER_PUBLISHED
     assert (told.clusters, told.queues, told.transfers) == ((), (), ())
-
-
-def test_why_of_a_job_has_its_history(tmp_path: Path) -> None:
-    task = history(transfer(), "being submitted to beta", "submitted to beta as 34, held")
-
-    _, (told,) = explain_transfers_of_local_job("12", NOW, publish(tmp_path, shown(), task))
-
-    assert told.job == "12"
-    assert [event.text for event in told.attempts[0].events] == [
-        "being submitted to beta",
-        "submitted to beta as 34, held",
-    ]
 
 
 def test_why_of_an_array_lists_its_tasks_in_order(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """A program may use another program's recent answer instead of querying a cluster itself."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -114,14 +113,3 @@ def test_a_query_is_identified_by_all_of_its_parameters() -> None:
     assert identify(cell("1"), queues) == identify(cell("1"), queues)
     assert identify(cell("1"), queues) not in others
     assert len(set(others)) == 4
-
-
-def test_an_answer_is_shared_between_two_programs(site: Site) -> None:
-    site.put()
-    other = StateFile.open(site.path)
-    found = cluster_observer.ClusterSnapshotSharing(other, site.clock).find_recent_snapshot(
-        "beta", "there", SENT.released, LIMIT_S
-    )
-    other.close()
-
-    assert found == cluster_observer.SharedClusterSnapshot(snapshot=replace(SEEN))

@@ -9,8 +9,9 @@ import pytest
 from gridbridge.errors import ConfigError
 from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.transfer.cli import qacct_remote, qstat_remote
+from tests.builders.configurations import site_text
 
-RIGHT = '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
+RIGHT = site_text("alpha")
 WRONG = RIGHT.replace("[site]", "[sit]")
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 

@@ -17,10 +17,12 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
-def git(checkout: Path, *words: str) -> str:
-    who = ("-c", "user.name=a", "-c", "user.email=a@b")
-    argv = ("git", "-C", str(checkout), *who, *words)
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+def commit_checkout(checkout: Path) -> str:
+    """Make a git repository with one commit of all files, and return the commit."""
+    git = ("git", "-C", str(checkout), "-c", "user.name=a", "-c", "user.email=a@b")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "one"), ("rev-parse", "--short=10", "HEAD")):
+        done = subprocess.run((*git, *words), check=True, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def test_an_installed_package_has_its_recorded_commit(package: Path) -> None:
@@ -35,12 +37,8 @@ def test_a_package_without_a_commit_has_its_version_only(package: Path) -> None:
 
 @pytest.mark.parametrize(("content", "end"), [("1\n", ""), ("2\n", ".changed")])
 def test_a_checkout_has_its_git_commit(package: Path, content: str, end: str) -> None:
-    checkout = package.parent
-    git(checkout, "init", "-q")
-    git(checkout, "add", ".")
-    git(checkout, "commit", "-q", "-m", "one")
+    commit = commit_checkout(package.parent)
     (package / "code").write_text(content)
-    commit = git(checkout, "rev-parse", "--short=10", "HEAD")
 
     assert version_with_commit(str(package)) == f"{__version__}+{commit}{end}"
 
@@ -56,12 +54,8 @@ def test_a_running_program_keeps_its_version(package: Path) -> None:
 @pytest.mark.parametrize(("account", "knows"), [(10001, True), (10002, False)])
 def test_git_runs_only_in_a_checkout_of_the_code_owner(package: Path, account: int, knows: bool) -> None:
     """The git settings of another account's checkout may name programs."""
-    checkout = package.parent
-    git(checkout, "init", "-q")
-    git(checkout, "add", ".")
-    git(checkout, "commit", "-q", "-m", "one")
-    commit = git(checkout, "rev-parse", "--short=10", "HEAD")
-    subprocess.run(["chown", "-R", str(account), checkout], check=True)
+    commit = commit_checkout(package.parent)
+    subprocess.run(["chown", "-R", str(account), package.parent], check=True)
     subprocess.run(["chown", "-R", "10001", package], check=True)
 
     assert version_with_commit(str(package)) == __version__ + (f"+{commit}" if knows else "")

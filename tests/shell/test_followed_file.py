@@ -81,16 +81,6 @@ def test_a_long_file_is_read_in_steps(log: Log) -> None:
     assert first.lines.decode() + log.read(100) == text
 
 
-def test_a_rotated_file_is_read_to_its_end_before_the_new_file(log: Log) -> None:
-    log.append("1\n")
-    log.read()
-    log.append("2\n")
-    log.rename(".1")
-    log.append("3\n")
-
-    assert log.read() == "2\n3\n"
-
-
 def test_late_lines_in_a_rotated_file_are_read(log: Log) -> None:
     log.append("1\n")
     log.read()

@@ -20,11 +20,8 @@ def test_the_local_host_is_recognised_by_name_and_address(monkeypatch: pytest.Mo
     known = {"inner": "127.0.0.1", "other": "192.0.2.7"}
     monkeypatch.setattr(local_host_facts.socket, "gethostbyname", lambda name: known[name])
 
-    assert [local_host_facts.is_this_host(one) for one in (local_host_facts.this_host_name(), "inner", "other")] == [
-        True,
-        True,
-        False,
-    ]
+    names = (local_host_facts.this_host_name(), "inner", "other")
+    assert [*map(local_host_facts.is_this_host, names)] == [True, True, False]
 
 
 def test_groups_of_an_account_begin_with_the_primary_group() -> None:

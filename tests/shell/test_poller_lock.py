@@ -43,10 +43,8 @@ def test_a_fifo_in_place_of_a_lock_file_does_not_block(path: str) -> None:
     """Root's load sensor and check read the lock of the service account."""
     os.mkfifo(path)
 
-    assert (program_lock_file.is_lock_file_held(path), program_lock_file.lock_file_holder_version(path)) == (
-        False,
-        None,
-    )
+    assert program_lock_file.is_lock_file_held(path) is False
+    assert program_lock_file.lock_file_holder_version(path) is None
 
 
 def test_a_lock_query_is_not_mistaken_for_the_holder(path: str) -> None:

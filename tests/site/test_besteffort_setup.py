@@ -9,6 +9,7 @@ from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest, FindingSeverity
 from gridbridge.model.site_configuration import Policy
 from gridbridge.site import besteffort_setup
+from tests.builders.configurations import site_text
 
 QCONF = """#!/bin/sh
 cd "${0%/*}" || exit 1
@@ -38,21 +39,9 @@ def policy(tmp_path: Path) -> Policy:
     for name, text in (("qconf", QCONF), ("qstat", QSTAT)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    toml = f"""[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 1
-execd_port = 2
-root = "{tmp_path}"
-binaries = "{tmp_path}"
-[cluster.gamma]
-kind = "oar"
-[cluster.delta]
-qmaster_port = 1
-execd_port = 2
-ssh = "delta-master"
-"""
-    return configuration_file.parse_configuration("FILE", toml.encode())
+    alpha = site_text("alpha", root=str(tmp_path), binaries=str(tmp_path))
+    others = '[cluster.gamma]\nkind = "oar"\n[cluster.delta]\nqmaster_port = 1\nexecd_port = 2\nssh = "delta-master"\n'
+    return configuration_file.parse_configuration("FILE", f"{alpha}{others}".encode())
 
 
 def asked(cluster: str = "alpha", like: str | None = None) -> BestEffortSetupRequest:

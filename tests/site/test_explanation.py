@@ -11,6 +11,7 @@ from gridbridge.batch.batch_submission_outcome import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import ParseError
 from gridbridge.site.submission_explanation import explain_submission
+from tests.builders.configurations import queue_text, site_text
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gridengine-8.1.9"
 JOB = (GOLDEN / "job-error.xml").read_text("latin-1")
@@ -34,24 +35,8 @@ def here(
         program.write_text(f"#!/bin/sh\ncat {folder}/{name}.said\nexit {status}\n")
         program.chmod(0o755)
     config = folder / "gridbridge.toml"
-    config.write_text(
-        f"""[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 1
-execd_port = 2
-binaries = "{folder}"
-[cluster.delta]
-qmaster_port = 3
-execd_port = 4
-ssh = "delta-master"
-users = {{ {people} }}
-[queue.transfer-delta]
-cluster = "delta"
-pending_limit = 1
-slots = 1
-"""
-    )
+    delta = f'[cluster.delta]\nqmaster_port = 3\nexecd_port = 4\nssh = "delta-master"\nusers = {{ {people} }}\n'
+    config.write_text(site_text("alpha", binaries=str(folder)) + delta + queue_text("delta"))
     return str(config)
 
 

@@ -12,31 +12,10 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import safe_files
 from gridbridge.site import transfer_queue_setup
 from gridbridge.state import published_json
+from tests.builders.configurations import queue_text, site_text
 
-SITE = """
-[site]
-cluster = "alpha"
-queue_order = "{order}"
-[cluster.alpha]
-qmaster_port = 1
-execd_port = 2
-[cluster.beta]
-qmaster_port = 3
-execd_port = 4
-cost = 3
-[cluster.delta]
-qmaster_port = 5
-execd_port = 6
-cost = 0.5
-[queue.transfer-beta]
-cluster = "beta"
-pending_limit = 9
-slots = 4
-[queue.transfer-delta]
-cluster = "delta"
-pending_limit = 9
-slots = 4
-"""
+SITE = site_text("alpha", "beta", "delta") + queue_text("beta", 9, 4) + queue_text("delta", 9, 4)
+KEYS = {"site": 'queue_order = "{order}"', "cluster.beta": "cost = 3", "cluster.delta": "cost = 0.5"}
 SWAPPED = {"transfer-beta": "200", "transfer-delta": "100"}
 
 
@@ -49,7 +28,10 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def policy(order: str) -> Policy:
-    return configuration_file.parse_configuration("FILE", SITE.format(order=order).encode())
+    text = SITE
+    for section, key in KEYS.items():
+        text = text.replace(f"[{section}]\n", f"[{section}]\n{key.format(order=order)}\n")
+    return configuration_file.parse_configuration("FILE", text.encode())
 
 
 def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:

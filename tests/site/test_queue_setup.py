@@ -17,6 +17,7 @@ from gridbridge.site.transfer_queue_setup import (
     plan_transfer_queue_removal,
     plan_transfer_queue_setup,
 )
+from tests.builders.configurations import queue_text, site_text
 
 QCONF = """#!/bin/sh
 [ "$SGE_QMASTER_PORT" = 1 ] || { echo "unable to send message to qmaster" >&2; exit 1; }
@@ -43,23 +44,10 @@ def policy(tmp_path: Path) -> Policy:
     (tmp_path / "qconf").chmod(0o755)
     (tmp_path / "qstat").write_text(QSTAT)
     (tmp_path / "qstat").chmod(0o755)
-    place = f'root = "{tmp_path}"\ncell = "default"\nbinaries = "{tmp_path}"\n'
+    text = site_text("alpha", "beta", root=str(tmp_path), cell="default", binaries=str(tmp_path))
     path = tmp_path / "gridbridge.toml"
-    path.write_text(
-        f"""[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 1
-execd_port = 2
-{place}[cluster.beta]
-qmaster_port = 3
-execd_port = 4
-{place}[queue.transfer-beta]
-cluster = "beta"
-pending_limit = 1
-slots = 1
-"""
-    )
+    ports = "[cluster.beta]\nqmaster_port = "
+    path.write_text(text.replace(f"{ports}1", f"{ports}3") + queue_text("beta"))
     return configuration_file.load_configuration(str(path))
 
 

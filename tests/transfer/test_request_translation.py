@@ -34,15 +34,11 @@ XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
 CONTEXT = (
     b"<JB_context><VA_variable>gridbridge_queues</VA_variable><VA_value>transfer-beta long.q</VA_value></JB_context>"
 )
+NAMES = {(RESOURCE, "h_rt"): "walltime", (PE, "mpi"): "orte", (PROJECT, ANY): "foreign", (QUEUE, "long.q"): "batch.q"}
+REASONS = {(RESOURCE, "gpu"): "none", (QUEUE, ANY): "there is batch.q only"}
 RULES = RequestMapping(
-    {
-        (RESOURCE, "h_rt"): RequestMappingRule(to="walltime"),
-        (RESOURCE, "gpu"): RequestMappingRule(reject="none"),
-        (PE, "mpi"): RequestMappingRule(to="orte"),
-        (PROJECT, ANY): RequestMappingRule(to="foreign"),
-        (QUEUE, "long.q"): RequestMappingRule(to="batch.q"),
-        (QUEUE, ANY): RequestMappingRule(reject="there is batch.q only"),
-    }
+    {name: RequestMappingRule(to=to) for name, to in NAMES.items()}
+    | {name: RequestMappingRule(reject=reason) for name, reason in REASONS.items()}
 )
 
 

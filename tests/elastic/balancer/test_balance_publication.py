@@ -13,7 +13,6 @@ from gridbridge.elastic.balancer.balancer_statistics_and_publication import (
 )
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
-from gridbridge.site.published_metrics import elastic_metric_families
 from tests.decisions.elastic.cells import NOON, instance, situation
 from tests.measured import FIGURES
 
@@ -37,17 +36,6 @@ def test_the_figures_of_successive_rounds_are_published_for_all_users(tmp_path: 
     assert (found.rounds, found.blind_rounds, found.pools[0].added) == (3, 1, 3)
     assert (folder / "balance.json").stat().st_mode & 0o777 == 0o644
     assert folder.stat().st_mode & 0o005 == 0o005
-
-
-def test_rounds_without_a_readable_cell_count_in_both_metrics(tmp_path: Path) -> None:
-    publish(tmp_path, BalancerRoundNodeChanges())
-    publish_round_without_cell_answer("alpha", NOON, "no answer", folder=str(tmp_path))
-    shown = balancer_statistics_and_publication.read_published_balance(str(tmp_path))
-    assert shown is not None
-    told = {sample.name: [sample.value] for family in elastic_metric_families(shown) for sample in family.samples}
-
-    assert told["gridbridge_balance_rounds_total"] == [2]
-    assert told["gridbridge_balance_blind_rounds_total"] == [1]
 
 
 def test_an_unreadable_published_file_resets_the_counters(tmp_path: Path) -> None:

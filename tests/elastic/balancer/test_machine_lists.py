@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import configuration_file
+from gridbridge.config.configuration_file import load_configuration
 from gridbridge.elastic.balancer import balance_preview, balance_situation_sources
 from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides
 from gridbridge.errors import ClusterStateUnknown
@@ -51,9 +51,7 @@ def pool(site: Path, name: str, provider: str, priority: int = 0) -> None:
 
 
 def judged(site: Path) -> dict[str, FindingSeverity]:
-    found = storage_provider_and_runner_checks.check_provider_lists(
-        configuration_file.load_configuration(str(site)), str(site)
-    )
+    found = storage_provider_and_runner_checks.check_provider_lists(load_configuration(str(site)), str(site))
     return {each.item: each.state for each in found}
 
 

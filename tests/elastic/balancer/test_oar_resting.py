@@ -12,7 +12,7 @@ from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand_reader import encode_reachable_hosts
 from gridbridge.batch.oar.oar_output_parser import MAY_REST
-from gridbridge.elastic import balancer_round_queries
+from gridbridge.elastic.balancer_round_queries import parse_balance_situation
 from gridbridge.elastic.oar_node_power import OarNodeMembership
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
@@ -100,9 +100,7 @@ class Server:
 
     def situation(self) -> BalanceSituation:
         kept = SavedBalancerRoundInput(now=self.world.now, master="gamma-master")
-        return balancer_round_queries.parse_balance_situation(
-            SavedBatchProgramOutputs(oar=self.document()), kept, "gamma"
-        )
+        return parse_balance_situation(SavedBatchProgramOutputs(oar=self.document()), kept, "gamma")
 
     def tags(self) -> dict[str, tuple[str, ...]]:
         told, _, _ = self.document().partition(BREAK)

@@ -13,18 +13,10 @@ from gridbridge.cli import main
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
 from gridbridge.state.published_json import publish_rebalance_round_begin
+from tests.builders.configurations import site_text
 from tests.rebalance.mover.areas import Carrier
 
-TOML = """\
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 1
-execd_port = 2
-[rebalance]
-min_free_bytes = 0
-full_free_bytes = 0
-"""
+TOML = f"{site_text('alpha')}[rebalance]\nmin_free_bytes = 0\nfull_free_bytes = 0\n"
 AREA = '[storage.{name}]\ncluster = "alpha"\npath = "{path}"\n'
 
 
@@ -69,11 +61,8 @@ def usual(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_commands_of_a_datasets_life_from_add_to_drop(shell: Shell) -> None:
     path = f"{shell.folder}/ref.fa"
 
-    assert shell.data("add", "ref", path, "--replicas", "2") == (
-        0,
-        "ref: 1 file, 4 B, 2 of 2 replicas whole: one, two\n",
-        "",
-    )
+    added = "ref: 1 file, 4 B, 2 of 2 replicas whole: one, two\n"
+    assert shell.data("add", "ref", path, "--replicas", "2") == (0, added, "")
     status, out, _ = shell.data("verify", "ref")
     assert (0, "one") == (status, out.splitlines()[2].split()[0])
     assert ["4", "yes"] == out.splitlines()[2].split()[1:3]
@@ -184,10 +173,7 @@ def test_add_later_warns_if_the_service_will_not_make_the_replicas(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (
-            ("add", "../x", "ref.fa"),
-            "'../x': invalid name of a dataset; expected at most 100 letters, digits, _ . + and -",
-        ),
+        (("add", "../x", "ref.fa"), "'../x': invalid name of a dataset; expected at most 100 letters, digits, _ . + "),
         (("add", "x", "/nowhere"), "/nowhere: No such file or directory; expected a readable file"),
         (("add", "x", "/dev/null"), "/dev/null: neither a file nor a folder; expected a readable"),
         (("add", "x", "/x", "--replicas", "0"), "0 replicas; expected 1 to 100"),

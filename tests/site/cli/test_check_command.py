@@ -36,19 +36,10 @@ from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanation
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.published_status_and_reports import PublishedClusterDrain
 from gridbridge.state import drains
+from tests.builders.configurations import site_text
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-CONFIG = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 6444
-execd_port = 6445
-[cluster.beta]
-cell = "beta"
-qmaster_port = 6446
-execd_port = 6447
-"""
+CONFIG = site_text("alpha", "beta")
 RULES = """
 from dataclasses import replace
 from gridbridge.model.campaigns.admission import AdmissionRefusal

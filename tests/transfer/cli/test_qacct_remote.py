@@ -38,11 +38,8 @@ class Here:
         qacct.chmod(0o755)
         self.accounting = folder / "accounting"
         self.config = folder / "gridbridge.toml"
-        self.config.write_text(
-            CONFIG.replace("/nonexistent", str(binaries)).replace(
-                "execd_port = 4\n", f'execd_port = 4\naccounting = "{self.accounting}"\n'
-            )
-        )
+        beta = f'[cluster.beta]\naccounting = "{self.accounting}"\n'
+        self.config.write_text(CONFIG.replace("/nonexistent", str(binaries)).replace("[cluster.beta]\n", beta))
         (folder / "published").mkdir()
         self.folder = str(folder / "published")
 

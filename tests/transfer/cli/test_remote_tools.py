@@ -21,25 +21,12 @@ from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
 from gridbridge.transfer.cli.qalter_remote_command import qalter_remote
 from gridbridge.transfer.cli.qdel_remote_command import qdel_remote
 from gridbridge.transfer.cli.qstat_remote_command import qstat_remote
+from tests.builders.configurations import queue_text, site_text
 from tests.shown import NOW, ago, cluster, history, load, publish, shown, transfer
 
 pytestmark = pytest.mark.usefixtures("utc")
 
-CONFIG = """[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 1
-execd_port = 2
-binaries = "/nonexistent"
-[cluster.beta]
-qmaster_port = 3
-execd_port = 4
-binaries = "/nonexistent"
-[queue.transfer-beta]
-cluster = "beta"
-pending_limit = 1
-slots = 1
-"""
+CONFIG = site_text("alpha", "beta", binaries="/nonexistent") + queue_text("beta")
 PROGRAMS = {
     "qstat_remote": qstat_remote,
     "qacct_remote": qacct_remote,

@@ -105,9 +105,9 @@ class Place:
         }
         return LocalTask(known | env, f"{self.folder}/spool", f"{self.folder}/published")
 
-    def step(self, noted: str = "") -> str:
+    def step(self, noted: str = "", **env: str) -> str:
         """Run the due step, as the starter's shell does."""
-        return DueStarterStep(self.task(), noted, ("true",)).run_due_step()
+        return DueStarterStep(self.task(**env), noted, ("true",)).run_due_step()
 
     def home(self, letters: str) -> None:
         """Set the state letters of the local job; no letters: unlisted."""

@@ -11,7 +11,6 @@ import pytest
 
 from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferMessageKind, TransferOutcome
 from gridbridge.transfer.starter import control_methods, starter, task_notes
-from gridbridge.transfer.starter.starter import DueStarterStep
 from tests.contract.waiting import until
 from tests.transfer.starter.cells import CLIENT, Place
 
@@ -246,7 +245,7 @@ def test_only_a_rescheduled_task_ends_with_exit_status_99(
 
 
 def test_a_task_that_still_asks_for_its_transfer_sends_no_intent(place: Place, shell: subprocess.Popen[bytes]) -> None:
-    DueStarterStep(place.task(RESTARTED="1"), "", ("true",)).run_due_step()
+    place.step(RESTARTED="1")
     place.home("dr")
 
     control_methods.terminate_local_job(place.task(RESTARTED="1"))

@@ -43,9 +43,9 @@ def home() -> Iterator[Path]:
     shutil.rmtree(base)
 
 
-def publish(home: Path, age_s: float = 0, values: dict[str, str] = VALUES) -> Path:
+def publish(home: Path, age_s: float = 0, values: dict[str, str] = VALUES, limit_s: float = 30) -> Path:
     path = home / "published/load"
-    path.write_bytes(published_file_formats.encode_load_values(time.time() - age_s, 30, values))
+    path.write_bytes(published_file_formats.encode_load_values(time.time() - age_s, limit_s, values))
     os.chown(path, SERVICE, -1)
     return path
 
@@ -210,17 +210,6 @@ def test_stale_or_future_load_values_close_the_queues(home: Path, age_s: float) 
     assert report(home) == CLOSED
 
 
-def test_the_sensor_reports_closing_values_whenever_the_file_is_unusable(execd: Execd, home: Path) -> None:
-    """Execd may never resend a value that one report lacks."""
-    assert execd.answer() == FULL
-    path = publish(home, 31)
-    assert execd.answer() == CLOSED
-    path.unlink()
-    assert execd.answer() == CLOSED
-    publish(home)
-    assert execd.answer() == FULL
-
-
 SPOILED = {
     "gone": lambda path: path.unlink(),
     "empty": lambda path: path.write_bytes(b""),
@@ -292,9 +281,7 @@ def test_a_poller_with_watchdog_signs_or_an_announced_pause_does_not_hang(home: 
 
 
 def test_a_shorter_limit_of_load_values_shortens_the_watchdog_time(home: Path) -> None:
-    path = home / "published/load"
-    path.write_bytes(published_file_formats.encode_load_values(time.time(), 5, VALUES))
-    os.chown(path, SERVICE, -1)
+    publish(home, limit_s=5)
     sensor = a_sensor(home)
     sensor.load_report(time.time())
 
@@ -389,9 +376,7 @@ def test_a_running_poller_outlives_the_sensor_and_is_not_started_twice(idle_home
 def test_a_hanging_poller_is_killed_and_replaced_while_queues_are_closed(idle_home: Path) -> None:
     poller = a_holder(idle_home / "poller.lock")
     poller.send_signal(signal.SIGSTOP)
-    path = idle_home / "published/load"
-    path.write_bytes(published_file_formats.encode_load_values(time.time() - 1, 0.2, VALUES))
-    os.chown(path, SERVICE, -1)
+    publish(idle_home, age_s=1, limit_s=0.2)
     execd = Execd(idle_home, *a_program())
 
     def is_replaced() -> bool:

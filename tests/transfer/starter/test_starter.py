@@ -21,7 +21,7 @@ from gridbridge.model.transfer_messages_in_spool import (
     TransferMessageKind,
 )
 from gridbridge.transfer.starter.remote_job_submission_step import FIRST_REJECTED_LOGIN_NOTE
-from gridbridge.transfer.starter.starter import DueStarterStep, run_next_starter_step
+from gridbridge.transfer.starter.starter import run_next_starter_step
 from gridbridge.transfer.starter.starter_step_context import (
     EARLY_S,
     MOST_CLIENT_PROGRAM_FAILURES,
@@ -102,8 +102,7 @@ def test_a_task_that_could_start_at_home_is_guarded(
     place.asks(asks)
     (place.folder / "alpha/7.3").write_text("r")
 
-    step = DueStarterStep(place.task(SGE_TASK_ID=task), "", ("true",))
-    step.run_due_step()
+    place.step(SGE_TASK_ID=task)
 
     assert {message.guard for message in place.sent(TransferMessageKind.RECORD)} == {guard}
     assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in calls]
@@ -127,14 +126,12 @@ def test_a_guard_set_by_the_poller_is_removed_when_the_task_runs_again(
 ) -> None:
     place.asks(REMOTE)
     (place.folder / "alpha/7.3").write_text("r")
-    DueStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).run_due_step()
+    place.step(SGE_TASK_ID=task)
     place.asks(later)
     name = TRANSFER.replace(".0.1", ".3.1") if task == "3" else TRANSFER
     place.decide(name, outcome="exit", exit_status="99")
 
-    answer = DueStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).run_due_step()
-
-    assert answer == "exit 99"
+    assert place.step(SGE_TASK_ID=task) == "exit 99"
     assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in taken_back]
 
 
@@ -154,11 +151,11 @@ def test_a_rescheduled_task_adopts_the_job_sent_from_another_transfer_queue(plac
     place.asks(QUEUE.format("transfer-beta,transfer-delta"))
     place.leads("transfer-delta", "delta")
     again = {"RESTARTED": "1", "QUEUE": "transfer-delta"}
-    DueStarterStep(place.task(**again), "", ("true",)).run_due_step()
+    place.step(**again)
     [asked] = place.sent(TransferMessageKind.ASK)
     place.answer(asked.wake, phase=StarterPhase.SUBMITTING, remote="beta", queue="transfer-beta")
 
-    DueStarterStep(place.task(**again), "", ("true",)).run_due_step()
+    place.step(**again)
 
     assert asked.restarted == "yes"
     records = {(one.queue, one.remote, one.phase) for one in place.sent(TransferMessageKind.RECORD)}
@@ -200,7 +197,7 @@ def test_records_and_questions_hold_the_submission_time_of_the_local_job(place: 
     place.step()
     (place.folder / "tmp/.gridbridge/record").unlink()
 
-    DueStarterStep(place.task(RESTARTED="1"), "", ("true",)).run_due_step()
+    place.step(RESTARTED="1")
 
     assert {one.submitted for one in place.sent(TransferMessageKind.RECORD)} == {"1795212523"}
     assert {one.submitted for one in place.sent(TransferMessageKind.ASK)} == {"1795212523"}
@@ -516,24 +513,20 @@ def test_a_new_failure_cause_is_reported_even_with_the_same_text(place: Place) -
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("queues", "expected"),
     [
-        (b"", False),
-        (
-            encode_non_forwarding_queues(NonForwardingQueues(queues="all.q", all_say="yes")),
-            "-hard -l h_rt=INFINITY -hard -l remote=false",
-        ),
-        (
-            encode_non_forwarding_queues(NonForwardingQueues(queues="all.q,big.q")),
-            "-q all.q,big.q -hard -l h_rt=INFINITY",
-        ),
+        (None, ""),
+        (NonForwardingQueues(queues="all.q", all_say="yes"), "-hard -l h_rt=INFINITY -hard -l remote=false"),
+        (NonForwardingQueues(queues="all.q,big.q"), "-q all.q,big.q -hard -l h_rt=INFINITY"),
     ],
     ids=["no queue back", "all say so", "some do"],
 )
-def test_a_submission_excludes_remote_transfer_queues(place: Place, told: bytes, expected: str) -> None:
-    if told:
+def test_a_submission_excludes_remote_transfer_queues(
+    place: Place, queues: NonForwardingQueues | None, expected: str
+) -> None:
+    if queues:
         (place.folder / "published/stays").mkdir()
-        (place.folder / "published/stays/beta").write_bytes(told)
+        (place.folder / "published/stays/beta").write_bytes(encode_non_forwarding_queues(queues))
 
     place.step()
 

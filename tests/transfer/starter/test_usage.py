@@ -67,13 +67,8 @@ class Job:
         epilog.write_text(text.replace(METHODS, str(self.root)))
         argv = shell or ("/bin/sh", "-p")
         run = 'cd "$1" && shift && "$@"; exit $?'
-        ran = subprocess.run(
-            ("/bin/sh", "-c", run, "shepherd", self.folder, *argv, epilog),
-            cwd="/",
-            check=False,
-            capture_output=True,
-            text=True,
-        )
+        command = ("/bin/sh", "-c", run, "shepherd", self.folder, *argv, epilog)
+        ran = subprocess.run(command, cwd="/", check=False, capture_output=True, text=True)
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
         return self.usage.read_text()
 
@@ -98,7 +93,7 @@ def test_the_root_epilog_replaces_usage_of_the_starter_by_remote_usage(job: Job,
     assert (job.log(), job.left()) == ("", {"config", "usage"})
 
 
-def test_the_root_epilog_starts_no_python(job: Job) -> None:
+def test_the_root_epilog_starts_no_python() -> None:
     assert "python" not in EPILOG.read_text()
 
 
