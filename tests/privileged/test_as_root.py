@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -152,10 +153,8 @@ def test_no_name_is_assigned_while_the_name_service_is_silent(
 def test_a_name_unknown_to_the_name_service_is_assigned(
     hosts: Path, monkeypatch: pytest.MonkeyPatch, errno: int
 ) -> None:
-    def lookup(*_: object) -> list[object]:
-        raise socket.gaierror(errno, "Name or service not known")
-
-    monkeypatch.setattr(as_root.socket, "getaddrinfo", lookup)
+    unknown = socket.gaierror(errno, "Name or service not known")
+    monkeypatch.setattr(as_root.socket, "getaddrinfo", Mock(side_effect=unknown))
     as_root.perform_as_root_request(("name", "big", "10.0.0.7"), str(hosts))
 
     assert "10.0.0.7 big\n" in hosts.read_text()

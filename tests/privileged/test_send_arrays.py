@@ -4,9 +4,9 @@ The fake cluster is a file to which the owner's process appends each request.
 """
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -90,16 +90,10 @@ def send(cluster: Cluster, count: int = MANY) -> list[ArraySendProgress]:
     return sent
 
 
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    waits: list[int] = []
-    fsync: Callable[[int], None] = os.fsync
-
-    def counting(end: int) -> None:
-        waits.append(end)
-        fsync(end)
-
-    monkeypatch.setattr(os, "fsync", counting)
-    return waits
+def fill_disk(monkeypatch: pytest.MonkeyPatch, lines: bytes) -> None:
+    """Let lines of the ledger that begin like this find a full disk."""
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda end, data: write(end, data[:7] if data.startswith(lines) else data))
 
 
 @pytest.mark.parametrize("count", [1, MANY])
@@ -108,10 +102,11 @@ def test_one_call_syncs_the_disk_twice_for_any_number_of_arrays(
 ) -> None:
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
         ledger.record_or_verify_campaign_file(os.getuid(), "digest")
-    waits = counted(monkeypatch)
+    sync = Mock(wraps=os.fsync)
+    monkeypatch.setattr(os, "fsync", sync)
 
     assert [sent.printed_result_line() for sent in send(cluster, count)] == [f"0 {101 + n} " for n in range(count)]
-    assert len(waits) == 2
+    assert sync.call_count == 2
 
 
 def test_intents_are_synced_before_submission_and_ids_before_release(cluster: Cluster) -> None:
@@ -135,13 +130,8 @@ def test_arrays_stay_held_while_the_disk_has_no_room_for_their_ids(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next call finds the held arrays, and submits none twice."""
-    write = os.write
-
-    def full(end: int, data: bytes) -> int:
-        return write(end, data[:7] if data.startswith(b"job ") else data)
-
     with monkeypatch.context() as disk:
-        disk.setattr(os, "write", full)
+        fill_disk(disk, b"job ")
         told = [sent.printed_result_line() for sent in send(cluster, 2)]
     assert [line.partition("No space")[0] for line in told] == ["1 0 "] * 2
     assert [word for word, _, _ in cluster.asked()] == ["submit", "submit"]
@@ -154,14 +144,9 @@ def test_arrays_stay_held_while_the_disk_has_no_room_for_their_ids(
 def test_an_intent_that_cannot_be_written_prevents_the_submission(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = os.write
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
         ledger.record_or_verify_campaign_file(os.getuid(), "digest")
-
-    def full(end: int, data: bytes) -> int:
-        return write(end, data[:7] if data.startswith(b"array ") else data)
-
-    monkeypatch.setattr(os, "write", full)
+    fill_disk(monkeypatch, b"array ")
 
     assert all("No space" in sent.printed_result_line() for sent in send(cluster, 2))
     assert cluster.asked() == []

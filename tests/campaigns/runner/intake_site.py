@@ -4,15 +4,18 @@ import hashlib
 import json
 import os
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import update
 
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
+from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox
 from gridbridge.campaigns.store.campaign_file_verification import NAME, CampaignFileRegister
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule
+from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection
 from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, campaign_file_name
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
@@ -65,6 +68,13 @@ class IntakeSite(CampaignSite):
         token = campaign_files_of_owners.write_owner_request_to_inbox(verb, (number,), str(self.brought), task)
         self.intake.process_inbox_files()
         return CampaignOwnerRequestReply(self.answer(token)[str(number)])
+
+    def request_handler(self) -> CampaignOwnerRequestHandler:
+        return CampaignOwnerRequestHandler(self.database, Clock(), str(self.brought), str(self.published))
+
+    def end_campaign(self, number: int, days: int, state: CampaignState = CampaignState.CANCELLED) -> None:
+        """Record that a campaign ended so many days ago."""
+        self.campaigns.set_campaign_state(number, state, datetime.now(UTC) - timedelta(days=days))
 
     def add_registered_file(self, data: bytes, number: int, part: int = 0) -> None:
         """Write a registered campaign file that the state file does not know."""

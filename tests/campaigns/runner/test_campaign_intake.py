@@ -5,25 +5,23 @@ import pwd
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 from sqlalchemy import delete
 
 from gridbridge.campaigns.runner import campaign_intake
 from gridbridge.campaigns.runner.campaign_runner import TAKING_S, process_inbox_before_cycle
-from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTES, CampaignFileRegister
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
-from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignForAdmission
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignState, WaitingTaskRange
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignState, WaitingTaskRange
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequest
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply as Reply
@@ -126,9 +124,8 @@ def test_a_retry_missing_in_a_restored_state_file_opens_an_event(
 
 def test_a_lost_retry_opens_no_second_event_after_its_owner_closed_the_first(site: IntakeSite) -> None:
     site.taken("a")
-    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, datetime.now(UTC))
-    at = datetime.now(UTC).timestamp()
-    CampaignFileRegister(str(site.brought)).record_retry_request(1, TOKEN, int(at))
+    site.end_campaign(1, 0, CampaignState.TERMINATED)
+    CampaignFileRegister(str(site.brought)).record_retry_request(1, TOKEN, int(datetime.now(UTC).timestamp()))
     site.restarted().intake.restore_lost_campaigns()
     (event,) = site.events.query_open_events()
 
@@ -222,19 +219,14 @@ def test_a_foreign_file_with_a_campaigns_number_is_moved_aside(site: IntakeSite)
 def test_files_and_events_of_campaigns_that_ended_long_ago_are_removed(site: IntakeSite) -> None:
     site.bring(asdict(SWEEP), "a 1")
     site.taken("a 1")
-    long_ago = datetime.now(UTC) - timedelta(days=31)
-    site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, long_ago)
-    site.campaigns.set_campaign_state(2, CampaignState.TERMINATED, datetime.now(UTC))
-    events = site.events
-    events.store_events(
-        new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, one, "beta", long_ago)
-        for one in (1, 2)
-    )
+    for campaign, days in ((1, 31), (2, 0)):
+        site.end_campaign(campaign, days, CampaignState.TERMINATED)
+        site.open_event(CampaignEventCode.EXIT_ERROR, campaign=campaign, last_at=datetime.now(UTC) - timedelta(days=31))
 
     site.intake.delete_old_files_and_events()
 
     assert site.files() == ["c.2"]
-    assert [one.campaign for one in events.query_open_events()] == [2]
+    assert [event.campaign for event in site.events.query_open_events()] == [2]
 
 
 def test_a_forward_jump_of_the_clock_removes_no_campaign_file(site: IntakeSite) -> None:
@@ -257,12 +249,10 @@ def test_a_forward_jump_of_the_clock_removes_no_campaign_file(site: IntakeSite) 
 def test_a_campaign_is_purged_after_keep_campaigns_d(site: IntakeSite, kept_d: float, left: list[int]) -> None:
     for _ in range(4):
         site.taken("a 1")
-    ends = [(CampaignState.TERMINATED, 301), (CampaignState.TERMINATED, 299)]
-    ends += [(CampaignState.CANCELLED, 301), (CampaignState.IN_TREATMENT, 0)]
-    array = site.campaigns.create_array(3, "beta", 1, datetime.now(UTC))
-    for number, (state, days) in enumerate(ends, start=1):
-        ended_at = datetime.now(UTC) - timedelta(days=days) if days else None
-        site.campaigns.set_campaign_state(number, state, ended_at)
+    array = site.send(campaign=3)
+    site.end_campaign(1, 301, CampaignState.TERMINATED)
+    site.end_campaign(2, 299, CampaignState.TERMINATED)
+    site.end_campaign(3, 301)
     site.limits = CampaignRunnerSection(keep_campaigns_d=kept_d)
     site.restarted()
 
@@ -279,16 +269,14 @@ def test_a_campaign_is_purged_after_keep_campaigns_d(site: IntakeSite, kept_d: f
 def test_campaigns_with_open_arrays_do_not_count_among_those_purged(site: IntakeSite) -> None:
     for _ in range(3):
         site.taken("a 1")
-    assert site.campaigns.create_array(1, "beta", 1, datetime.now(UTC))
+    site.send()
     for number, days in ((1, 303), (2, 301), (3, 302)):
-        ended_at = datetime.now(UTC) - timedelta(days=days)
-        site.campaigns.set_campaign_state(number, CampaignState.CANCELLED, ended_at)
+        site.end_campaign(number, days)
 
-    requests = CampaignOwnerRequestHandler(site.database, Clock(), str(site.brought), str(site.published))
-    requests.purge_ended_campaigns(datetime.now(UTC), 1)
+    site.request_handler().purge_ended_campaigns(datetime.now(UTC), 1)
 
-    states = {one.number: one.state for one in site.campaigns.all_campaigns()}
-    assert [number for number, state in states.items() if state is CampaignState.PURGED] == [3]
+    campaigns = site.campaigns.all_campaigns()
+    assert [campaign.number for campaign in campaigns if campaign.state is CampaignState.PURGED] == [3]
 
 
 @pytest.mark.parametrize(
@@ -304,16 +292,15 @@ def test_an_event_stays_open_while_its_campaign_has_open_arrays(
     site: IntakeSite, code: CampaignEventCode, is_deleted: bool, is_open: bool
 ) -> None:
     site.taken("a 1")
-    long_ago = datetime.now(UTC) - timedelta(days=31)
-    array = site.campaigns.create_array(1, "beta", 1, long_ago)
-    site.campaigns.set_array_state(array, ArraySubmissionState.OVER if is_deleted else ArraySubmissionState.RELEASED)
-    site.campaigns.set_campaign_state(1, CampaignState.CANCELLED, long_ago)
-    events = site.events
-    events.store_events([new_campaign_event(CampaignEventSubject.CAMPAIGN, code, 1, "beta", long_ago)])
+    array = site.send(job_id=7)
+    if is_deleted:
+        site.campaigns.set_array_state(array, ArraySubmissionState.OVER)
+    site.end_campaign(1, 31)
+    site.open_event(code, last_at=datetime.now(UTC) - timedelta(days=31))
 
     site.intake.delete_old_files_and_events()
 
-    assert bool(events.query_open_events()) is is_open
+    assert bool(site.open_event_numbers()) is is_open
 
 
 def test_answers_older_than_a_day_are_removed(site: IntakeSite) -> None:
@@ -551,15 +538,18 @@ def test_an_owner_cancels_pauses_and_resumes_a_campaign(
 
     answers = [site.ask(verb, 1) for verb in verbs]
 
-    (found,) = site.campaigns.all_campaigns()
-    assert (answers[-1], found.state) == (told, state)
+    assert (answers[-1], site.campaign.state) == (told, state)
     assert site.campaigns.count_unsent_tasks() == ({} if state is CampaignState.CANCELLED else {1: 1})
 
 
-def test_a_second_cancellation_drops_the_epilogue(site: IntakeSite) -> None:
-    wish = JdlSettingsAtCluster(exec_file="run", epilogue="clean")
-    site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
+def bring_with_epilogue(site: IntakeSite) -> None:
+    settings = JdlSettingsAtCluster(exec_file="run", epilogue="clean")
+    site.bring(asdict(Jdl(name="n", clusters={"beta": settings})), "a 1")
     site.intake.process_inbox_files()
+
+
+def test_a_second_cancellation_drops_the_epilogue(site: IntakeSite) -> None:
+    bring_with_epilogue(site)
 
     told = [site.ask(Verb.CANCEL, 1)]
     (kept,) = site.campaigns.unfinished_campaigns()
@@ -570,10 +560,8 @@ def test_a_second_cancellation_drops_the_epilogue(site: IntakeSite) -> None:
 
 
 def test_a_cancellation_repeated_after_a_kill_is_no_second_cancellation(site: IntakeSite) -> None:
-    wish = JdlSettingsAtCluster(exec_file="run", epilogue="clean")
-    site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
-    site.intake.process_inbox_files()
-    requests = CampaignOwnerRequestHandler(site.database, Clock())
+    bring_with_epilogue(site)
+    requests = site.request_handler()
     asked = CampaignOwnerRequest(token="t", uid=os.getuid(), verb=Verb.CANCEL, numbers=(1,))
 
     told = [requests.execute_request(one) for one in (asked, asked)]
@@ -587,9 +575,8 @@ def test_root_abandons_the_open_arrays_of_a_cancelled_campaign(
     site: IntakeSite, caplog: pytest.LogCaptureFixture
 ) -> None:
     site.taken("a", "b", "c")
-    now = datetime.now(UTC)
-    _, living = (site.campaigns.create_array(1, "beta", 1, now) for _ in range(2))
-    site.campaigns.set_array_state(living, ArraySubmissionState.RELEASED, 41)
+    site.send()
+    site.send(job_id=41)
 
     told = [site.ask(verb, 1) for verb in (Verb.ABANDON, Verb.CANCEL)]
     is_left = site.campaigns.is_campaign_unfinished(1)
@@ -616,10 +603,10 @@ def test_a_request_repeated_after_a_kill_is_answered_as_done(site: IntakeSite, b
     site.taken("a 1")
     if before:
         site.ask(before, 1)
-    requests = CampaignOwnerRequestHandler(site.database, Clock(), str(site.brought), str(site.published))
+    requests = site.request_handler()
     asked = CampaignOwnerRequest(token="t", uid=os.getuid(), verb=verb, numbers=(1,))
 
-    told = [requests.execute_request(one)[1] for one in (asked, replace(asked, token="u"), asked)]
+    told = [requests.execute_request(request)[1] for request in (asked, replace(asked, token="u"), asked)]
 
     assert told[::2] == [Reply.DONE] * 2
     assert told[1] is not Reply.DONE
@@ -633,27 +620,24 @@ def test_a_task_cancelled_before_submission_has_ended_unsuccessfully(site: Intak
     assert told == [Reply.DONE, Reply.TASK_ENDED, Reply.NO_TASK, Reply.NO_TASK]
     (touched,) = site.intake.requests.take_changed_attempts()
     assert (touched.task, touched.attempt, touched.outcome) == (2, 1, Outcome.UNWANTED)
-    (found,) = site.campaigns.all_campaigns()
-    assert (found.ended, found.failed, found.cancelled) == (1, 0, 1)
+    assert (site.campaign.ended, site.campaign.failed, site.campaign.cancelled) == (1, 0, 1)
     assert site.campaigns.count_unsent_tasks() == {1: 3}
-    array = site.campaigns.create_array(1, "beta", 9, found.submitted_at)
-    assert [one.task for one in site.campaigns.unfinished_attempts(array)] == [0, 1, 3]
+    assert [attempt.task for attempt in site.attempts(site.send(9))] == [0, 1, 3]
     shown = site.tasks.submitted_tasks(1, 0, 9)
     assert [(one.number, one.state_word) for one in shown] == [(0, "sent"), (1, "sent"), (2, "cancelled"), (3, "sent")]
 
 
 def test_a_cancelled_submitted_task_is_marked_until_its_end(site: IntakeSite) -> None:
     site.taken("a", "b")
-    array = site.campaigns.create_array(1, "beta", 2, site.campaigns.all_campaigns()[0].submitted_at)
+    array = site.send(2)
 
     told = [site.ask(Verb.CANCEL_TASK, 1, 1) for _ in range(2)]
 
     assert told == [Reply.DONE, Reply.DONE]
     assert not site.intake.requests.take_changed_attempts()
-    marks = site.marks.deletion_marks()
-    assert marks == {(1, array.number): {2: TaskDeletionMark(wiped_for=NikitaDeletionReason.UNWANTED)}}
-    ends = [replace(one, outcome=Outcome.SUCCESS) for one in site.campaigns.unfinished_attempts(array)]
-    site.campaigns.record_attempt_ends(ends)
+    mark = TaskDeletionMark(wiped_for=NikitaDeletionReason.UNWANTED)
+    assert site.marks.deletion_marks() == {(1, array.number): {2: mark}}
+    site.end(site.attempts(array), Outcome.SUCCESS)
     assert site.ask(Verb.CANCEL_TASK, 1, 1) is Reply.TASK_ENDED
 
 
@@ -708,14 +692,9 @@ def test_an_unexpected_error_with_one_file_does_not_stop_other_files(
     site: IntakeSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     bad, good = site.bring(asdict(SWEEP), "a"), site.bring(asdict(SWEEP), "a", "b")
-    add = site.intake._campaigns.insert_campaign
-
-    def fails(campaign: Campaign, token: str) -> int:
-        if token == bad:
-            raise OverflowError
-        return add(campaign, token)
-
-    monkeypatch.setattr(site.intake._campaigns, "insert_campaign", fails)
+    add = Mock(wraps=site.intake._campaigns.insert_campaign)
+    add.side_effect = lambda _, token: 1 / 0 if token == bad else DEFAULT
+    monkeypatch.setattr(site.intake._campaigns, "insert_campaign", add)
 
     assert site.intake.process_inbox_files() == 1
     assert site.answer(good) == {"campaign": 1}

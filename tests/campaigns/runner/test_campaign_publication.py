@@ -3,9 +3,10 @@
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -274,16 +275,10 @@ def test_an_end_count_line_cut_by_a_power_failure_is_skipped(site: PublishingSit
 
 
 def test_the_jdl_of_each_campaign_is_decoded_once(site: PublishingSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[object] = []
-    decode = campaign_tables.jdl_from_json
-
-    def noted(kept: Mapping[str, object]) -> Jdl:
-        read.append(kept)
-        return decode(kept)
-
-    monkeypatch.setattr(campaign_tables, "jdl_from_json", noted)
+    decode = Mock(wraps=campaign_tables.jdl_from_json)
+    monkeypatch.setattr(campaign_tables, "jdl_from_json", decode)
     site.publication.publish_campaigns(())
-    site.campaigns.insert_campaign(replace(SWEEP, jdl=Jdl(name="later", clusters=SWEEP.jdl.clusters)), "t")
+    site.insert(replace(SWEEP, jdl=Jdl(name="later", clusters=SWEEP.jdl.clusters)))
     site.campaigns.set_campaign_state(1, CampaignState.PAUSED)
     site.publication.publish_campaigns(())
 
@@ -291,7 +286,7 @@ def test_the_jdl_of_each_campaign_is_decoded_once(site: PublishingSite, monkeypa
     names = [(one.name, one.state, one.clusters) for one in shown.campaigns]
     paused, going = CampaignState.PAUSED, CampaignState.IN_TREATMENT
     assert names == [("sweep", paused, ("beta",)), ("later", going, ("beta",))]
-    assert len(read) == 2
+    assert decode.call_count == 2
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """All programs share one query of a cluster, and foreign jobs in the answer are ignored."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,7 +14,7 @@ from gridbridge.campaigns.runner.array_commands_as_owner import snapshot_without
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignState
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
-from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits, JobEnd
+from gridbridge.model.jobs_and_accounting import ClusterArrayLimits, JobEnd
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from tests.builders.campaign_site import CampaignSite
@@ -167,50 +168,34 @@ def test_submitted_jobs_at_a_cluster_are_listed_for_other_programs(site: Queryin
 
 def test_one_query_finds_the_live_tasks_of_all_late_arrays(site: QueryingSite, monkeypatch: pytest.MonkeyPatch) -> None:
     """All tasks count as live if the cluster does not answer."""
-    asked: list[Mapping[int, str]] = []
-
-    def living(_: object, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-        asked.append(arrays)
-        if len(asked) > 1:
-            raise GridbridgeError("busy")
-        return {8: frozenset({2})}
-
-    monkeypatch.setattr(status, "query_begun_indices", living)
+    cell = Mock(side_effect=[{8: frozenset({2})}, GridbridgeError("busy")])
+    monkeypatch.setattr(status, "query_begun_indices", cell)
     first, second = (site.send(2, number) for number in (7, 8))
 
     assert queries.query_live_task_indices(POLICY, (first, second)) == {second: {2}}
-    assert [len(one) for one in asked] == [2]
+    assert [len(arrays) for _, arrays in map(attrgetter("args"), cell.mock_calls)] == [2]
     assert queries.query_live_task_indices(POLICY, (first,)) == {first: frozenset(range(1, first.size + 1))}
 
 
 def test_one_query_finds_the_task_ends_of_all_arrays(site: QueryingSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[ArrayEndQuery]] = []
-    well = JobEnd(exit_status=0)
-
-    def ends(_: object, arrays: list[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
-        asked.append(arrays)
-        return {"gc.alpha.1.2": {2: well}}
-
-    monkeypatch.setattr(status, "query_array_ends", ends)
+    success = JobEnd(exit_status=0)
+    cell = Mock(return_value={"gc.alpha.1.2": {2: success}})
+    monkeypatch.setattr(status, "query_array_ends", cell)
     first, second = site.send(2, 7), site.send(2, 7)
-    told = queries.query_array_task_ends(POLICY, {first: range(1, 2), second: range(2, 4)})
 
-    assert told == {first: {}, second: {2: well}}
-    assert [[one.account for one in some] for some in asked] == [["gc.alpha.1.1", "gc.alpha.1.2"]]
+    ends = queries.query_array_task_ends(POLICY, {first: range(1, 2), second: range(2, 4)})
+
+    ((_, asked),) = map(attrgetter("args"), cell.mock_calls)
+    assert ends == {first: {}, second: {2: success}}
+    assert [query.account for query in asked] == ["gc.alpha.1.1", "gc.alpha.1.2"]
 
 
 def test_array_limits_are_cached_for_600_s_and_retried_after_60_s(
     site: QueryingSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[ClusterArrayLimits | None] = [None, ClusterArrayLimits(tasks=5), None, ClusterArrayLimits(tasks=7)]
-
-    def limits(_: object) -> ClusterArrayLimits:
-        found = told.pop(0)
-        if not found:
-            raise GridbridgeError("refused")
-        return found
-
-    monkeypatch.setattr(status, "query_array_limits", limits)
+    refusal = GridbridgeError("refused")
+    answers = [refusal, ClusterArrayLimits(tasks=5), refusal, ClusterArrayLimits(tasks=7)]
+    monkeypatch.setattr(status, "query_array_limits", Mock(side_effect=answers))
     asks = queries.ClusterArrayLimitCache(POLICY, Clock(NOON.timestamp, lambda: site.after_s))
     seen = []
     for site.after_s in (0.0, 59.0, 60.0, 659.0, 660.0, 719.0, 720.0):
@@ -223,10 +208,7 @@ def test_array_limits_are_cached_for_600_s_and_retried_after_60_s(
 def test_arrays_of_a_cluster_without_answer_have_no_reported_ends(
     site: QueryingSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def ends(*_: object) -> None:
-        raise GridbridgeError("refused")
-
-    monkeypatch.setattr(status, "query_array_ends", ends)
+    monkeypatch.setattr(status, "query_array_ends", Mock(side_effect=GridbridgeError("refused")))
     array = site.send(2, 7)
 
     assert queries.query_array_task_ends(POLICY, {array: range(1, 2)}) == {}

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -22,7 +23,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_c
 from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempts_by_task
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState as ArrayState
-from gridbridge.model.campaigns.campaign import CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import CampaignArray, CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import LateSpeculationSection
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
@@ -297,18 +298,12 @@ def test_competing_attempts_are_late_only_if_both_run_long(site: CopySite) -> No
 
 
 def test_only_late_attempts_are_read_from_the_state_file(site: CopySite, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[frozenset[int]] = []
-    pending_at = TaskAttemptRows.unfinished_attempts_at
-
-    def noted(tries: TaskAttemptRows, array: CampaignArray, places: frozenset[int]) -> tuple[TaskAttempt, ...]:
-        read.append(places)
-        return pending_at(tries, array, places)
-
-    monkeypatch.setattr(TaskAttemptRows, "unfinished_attempts_at", noted)
+    read = Mock(wraps=site.tries.unfinished_attempts_at)
+    monkeypatch.setattr(TaskAttemptRows, "unfinished_attempts_at", read)
     monkeypatch.setattr(CampaignRows, "unfinished_attempts", None)
 
-    assert [one.task for one in late_attempts(site, row(1), row(2, minutes=2))] == [0]
-    assert read == [{1}]
+    assert [attempt.task for attempt in late_attempts(site, row(1), row(2, minutes=2))] == [0]
+    assert [indices for _, indices in (call.args for call in read.mock_calls)] == [{1}]
 
 
 def test_tasks_at_a_silent_cluster_count_as_running(site: CopySite) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -119,10 +120,7 @@ _site = site_fixture(GatheringSite)
 
 
 def test_no_attempt_of_a_completely_listed_array_is_read(site: GatheringSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(*_: object) -> None:
-        raise AssertionError("read")
-
-    monkeypatch.setattr(site.updator._tries, "unfinished_indices", read)
+    monkeypatch.setattr(site.updator._tries, "unfinished_indices", Mock(side_effect=AssertionError("read")))
 
     assert site.look(range(1, 3), range(3, 6), ended={}) == ([], False)
     assert site.asked == 0

@@ -1,15 +1,10 @@
-"""The state file stores campaigns, unsent tasks in ranges, and submitted tasks one by one."""
+"""The state file stores campaigns, and unsent tasks in ranges."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
-
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
-from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign
+from tests.builders.campaign_site import CampaignSite
+from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
 SWEEP = made_campaign(
     tasks=10,
@@ -17,35 +12,24 @@ SWEEP = made_campaign(
     jdl=Jdl(name="sweep é'", type=CampaignType.TEST, clusters={"beta": JdlSettingsAtCluster(exec_file="run")}),
 )
 
-
-@pytest.fixture(name="campaigns")
-def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
-    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    yield CampaignRows(database)
-    database.close()
+_site = site_fixture(CampaignSite)
 
 
-def attempts(campaigns: CampaignRows, tasks: int) -> list[tuple[int, int, int]]:
-    """Create an array of campaign 1; return task, attempt and index of each of its tasks."""
-    array = campaigns.create_array(1, "beta", tasks, NOON)
-    return [(one.task, one.attempt, one.place) for one in campaigns.unfinished_attempts(array)]
+def test_a_stored_campaign_is_read_back_unchanged(site: CampaignSite) -> None:
+    stored = replace(SWEEP, number=site.campaigns.insert_campaign(SWEEP, "token"))
+
+    assert site.campaign == stored
+    assert site.campaigns.find_campaign_by_file_token("token") == stored
+    assert site.campaigns.unfinished_campaigns() == (stored,)
+    assert site.campaigns.find_campaign_by_file_token("other") is None
 
 
-def test_a_stored_campaign_is_read_back_unchanged(campaigns: CampaignRows) -> None:
-    number = campaigns.insert_campaign(SWEEP, "token")
+def test_unsent_tasks_are_taken_once_and_in_order(site: CampaignSite) -> None:
+    site.insert(SWEEP)
 
-    kept = replace(SWEEP, number=number)
-    assert campaigns.find_campaign(number) == kept
-    assert campaigns.find_campaign_by_file_token("token") == kept
-    assert campaigns.unfinished_campaigns() == (kept,)
-    assert campaigns.find_campaign_by_file_token("other") is None
+    first, second = (site.attempts(site.send(tasks)) for tasks in (3, 99))
 
-
-def test_unsent_tasks_are_taken_once_and_in_order(campaigns: CampaignRows) -> None:
-    campaigns.insert_campaign(SWEEP, "token")
-
-    assert attempts(campaigns, 3) == [(0, 1, 1), (1, 1, 2), (2, 1, 3)]
-    assert campaigns.count_unsent_tasks() == {1: 7}
-    assert attempts(campaigns, 99)[0] == (3, 1, 1)
-    assert campaigns.count_unsent_tasks() == {}
-    assert campaigns.create_array(1, "beta", 1, NOON) is None
+    assert [(attempt.task, attempt.attempt, attempt.place) for attempt in first] == [(0, 1, 1), (1, 1, 2), (2, 1, 3)]
+    assert [attempt.task for attempt in second] == [3, 4, 5, 6, 7, 8, 9]
+    assert site.campaigns.count_unsent_tasks() == {}
+    assert site.campaigns.create_array(1, "beta", 1, NOON) is None
