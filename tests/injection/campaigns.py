@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -396,11 +397,6 @@ def copied_once() -> list[str]:
     ]
 
 
-def moved_away() -> list[str]:
-    """Run to the end; a task without a record counts as deleted at once."""
-    return ran_once(forgotten_s=0.0)
-
-
 def is_gone() -> list[str]:
     """End the cancelled campaign; check that none of its tasks ran."""
     status, rows = _run_on(CANCELLED)
@@ -411,11 +407,16 @@ def is_gone() -> list[str]:
     ]
 
 
-def wiped_once() -> list[str]:
-    """Run nikita again; check that it deletes and marks all waiting tasks, and that each later runs once."""
+def _wipe() -> tuple[int, list[list[str]]]:
+    """Run nikita without a kill; return its exit status and the jobs left at each cell."""
     KILLER.aim(())
     status = killing.run(wiping)
-    left = [sandbox.jobs(one) for one in CELLS]
+    return status, [sandbox.jobs(cell) for cell in CELLS]
+
+
+def wiped_once() -> list[str]:
+    """Run nikita again; check that it deletes and marks all waiting tasks, and that each later runs once."""
+    status, left = _wipe()
     database = StateFile.open(STATE)
     marked = sum(len(places) for places in TaskDeletionMarkRows(database).deletion_marks().values())
     database.close()
@@ -431,9 +432,7 @@ def wiped_once() -> list[str]:
 
 def killed_once() -> list[str]:
     """Run nikita, then the runner; check that no task of the cancelled campaign ran."""
-    KILLER.aim(())
-    status = killing.run(wiping)
-    left = [sandbox.jobs(one) for one in CELLS]
+    status, left = _wipe()
     _let_start()
     status = status or killing.run(cycles(is_wound_up, forgotten_s=0.0))
     return [
@@ -516,11 +515,7 @@ def kills(one: Scenario, each: int) -> Iterator[str]:
 
 def client_kills(each: int) -> Iterator[str]:
     """Let each client kill its caller or lose its answer; yield the client and the moment."""
-    _struck(0, "ends")
-    count = len(killing.COUNT.read_text().splitlines())
-    for number in range(1, count + 1, each):
-        for moment in ("begins", "ends", "lost"):
-            yield f"client {number} {moment} (ended {_struck(number, moment)})"
+    return killing.client_kills(_struck, each, ("begins", "ends", "lost"))
 
 
 def _struck(number: int, moment: str) -> int:
@@ -676,8 +671,7 @@ def main(name: str, each: int = 1) -> int:
 
 def _done(name: str, each: int) -> int:
     rounds = OTHERS[name](each) if name in OTHERS else kills(KILLED[name], each)
-    look = KILLED[name].look if name in KILLED else ran_once
-    look = moved_away if name == "started" else look
+    look = KILLED[name].look if name in KILLED else partial(ran_once, 0.0 if name == "started" else 60.0)
     return killing.report_wrong_ends(f"{name}: ", rounds, look)
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -352,7 +353,7 @@ def main(name: str, each: int = 1, how: str = "") -> int:
     moments = (killing.BEGINS, killing.ENDS) if "poller" in name else (killing.ENDS,)
     struck = chain(
         killing.kills(prepare, scenario.act, each, scenario.since),
-        () if scenario.since else killing.client_kills(prepare, scenario.act, each, moments),
+        () if scenario.since else killing.client_kills(partial(killing.strike, prepare, scenario.act), each, moments),
     )
     if how == FULL:
         struck = chain(killing.full_disks(prepare, scenario.act, each))

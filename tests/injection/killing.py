@@ -69,6 +69,20 @@ def kills(prepare: Act, act: Act, each: int, since: str = "") -> Iterator[str]:
 
     With `since`, start at the first call of that name. The sandbox is reset before each kill.
     """
+    for name, number in _calls_after_reset(prepare, act, each, since):
+        status = _traced(act, f"inject={name}:signal=SIGKILL:when={number}")
+        yield f"{name} {number} (ended {status})"
+
+
+def full_disks(prepare: Act, act: Act, each: int) -> Iterator[str]:
+    """Let every EACHth writing call find a full disk; yield the place of each failure."""
+    for name, number in _calls_after_reset(prepare, act, each):
+        if name in NEED_ROOM:
+            status = _traced(act, f"inject={name}:error=ENOSPC:when={number}")
+            yield f"{name} {number} without room (ended {status})"
+
+
+def _calls_after_reset(prepare: Act, act: Act, each: int, since: str = "") -> Iterator[tuple[str, int]]:
     sandbox.reset()
     prepare()
     found = calls(act)
@@ -76,35 +90,20 @@ def kills(prepare: Act, act: Act, each: int, since: str = "") -> Iterator[str]:
     for name, number in found[first::each]:
         sandbox.reset()
         prepare()
-        status = _traced(act, f"inject={name}:signal=SIGKILL:when={number}")
-        yield f"{name} {number} (ended {status})"
+        yield name, number
 
 
-def full_disks(prepare: Act, act: Act, each: int) -> Iterator[str]:
-    """Let every EACHth writing call find a full disk; yield the place of each failure."""
-    sandbox.reset()
-    prepare()
-    found = calls(act)
-    for name, number in found[::each]:
-        if name not in NEED_ROOM:
-            continue
-        sandbox.reset()
-        prepare()
-        status = _traced(act, f"inject={name}:error=ENOSPC:when={number}")
-        yield f"{name} {number} without room (ended {status})"
-
-
-def client_kills(prepare: Act, act: Act, each: int, moments: tuple[str, ...]) -> Iterator[str]:
+def client_kills(strike: Callable[[int, str], int], each: int, moments: tuple[str, ...]) -> Iterator[str]:
     """Let the clients of a function kill the function; yield the place of each kill."""
-    _struck(prepare, act, 0, ENDS)
+    strike(0, ENDS)
     count = len(COUNT.read_text().splitlines()) if COUNT.exists() else 0
     for number in range(1, count + 1, each):
         for moment in moments:
-            status = _struck(prepare, act, number, moment)
-            yield f"client {number} {moment} (ended {status})"
+            yield f"client {number} {moment} (ended {strike(number, moment)})"
 
 
-def _struck(prepare: Act, act: Act, number: int, moment: str) -> int:
+def strike(prepare: Act, act: Act, number: int, moment: str) -> int:
+    """Run the function, which the client with this number kills."""
     sandbox.reset()
     prepare()
     return run(lambda: (VICTIM.write_text(f"{os.getpid()} {number} {moment}\n"), act()))
