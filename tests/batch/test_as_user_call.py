@@ -1,5 +1,7 @@
 """Tests of calls of gridbridge-as-user, by sudo or directly."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from gridbridge.batch import privileged_helper_calls
@@ -19,12 +21,7 @@ from gridbridge.shell.program_runs import CompletedProgram
 def test_only_a_site_with_several_users_needs_sudo(
     monkeypatch: pytest.MonkeyPatch, kind: ClusterKind, first: tuple[str, ...]
 ) -> None:
-    asked: list[tuple[str, ...]] = []
-
-    def run(argv: tuple[str, ...], *_: object) -> CompletedProgram:
-        asked.append(argv)
-        return CompletedProgram(argv, 0, b"", b"")
-
+    run = Mock(return_value=CompletedProgram((), 0, b"", b""))
     monkeypatch.setattr(privileged_helper_calls, "run_program", run)
     monkeypatch.setattr(privileged_helper_calls, "_is_personal", False)
     site = SiteSection(cluster="alpha")
@@ -33,7 +30,7 @@ def test_only_a_site_with_several_users_needs_sudo(
     )
     privileged_helper_calls.run_gridbridge_as_user("list-arrays", "c.1")
 
-    assert asked == [(*first, "list-arrays", "c.1")]
+    assert [request.args[0] for request in run.mock_calls] == [(*first, "list-arrays", "c.1")]
 
 
 def test_a_truncated_ledger_line_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -65,9 +65,7 @@ def test_a_job_whose_task_home_has_claimed_does_not_run(site: Site) -> None:
     take_home(site)
 
     assert run(site) == (199, "")
-    (message,) = site.spool.glob("w.*")
-    lines = message.read_text().splitlines()
-    assert {"outcome=requeue", "claim=home", "reason=fenced: home has its claim"} <= {*lines}
+    assert {"outcome=requeue", "claim=home", "reason=fenced: home has its claim"} <= told(site)
 
 
 def test_a_restarted_job_keeps_its_claim_and_key(site: Site) -> None:
@@ -79,8 +77,7 @@ def test_a_job_that_cannot_write_its_claim_enters_error_state(site: Site) -> Non
     (site.spool / CLAIMS_FOLDER).rmdir()
 
     assert run_without_key(site) == (200, "")
-    (message,) = site.spool.glob("w.*")
-    assert f"reason=can not claim the job in {site.spool}/claims on" in message.read_text()
+    assert f"reason=can not claim the job in {site.spool}/claims on" in "\n".join(told(site))
 
 
 def told(site: Site) -> set[str]:

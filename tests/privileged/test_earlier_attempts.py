@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -15,8 +16,7 @@ from gridbridge.privileged.earlier_attempts_ended_check import require_earlier_a
 CLUSTER = {"kind": "embedded", "folder": "/mnt/x"}
 CONFIG = {"site": {"cluster": "alpha"}, "cluster": {"beta": CLUSTER, "gamma": CLUSTER}}
 
-Asked = list[tuple[str, ...]]
-Ask = Callable[[str], Asked]
+Ask = Callable[[str], Mock]
 Ledger = RootLedgerOfSubmittedTasks
 
 
@@ -26,21 +26,11 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Ask:
         as_user_array_arguments.as_user_refusals_and_user_switch, "read_root_configuration", lambda _: CONFIG
     )
 
-    def of(answer: str) -> Asked:
-        words: Asked = []
-
-        class Worker:
-            def __init__(self, *_: object) -> None:
-                pass
-
-            def send_request_to_owner_process(self, *some: str) -> str:
-                words.append(some)
-                if not answer:
-                    raise GridbridgeError("no answer")
-                return answer
-
-        monkeypatch.setattr(earlier_attempts_ended_check, "CampaignOwnerWorker", Worker)
-        return words
+    def of(answer: str) -> Mock:
+        send = Mock(return_value=answer, side_effect=None if answer else GridbridgeError("no answer"))
+        worker = Mock(send_request_to_owner_process=send)
+        monkeypatch.setattr(earlier_attempts_ended_check, "CampaignOwnerWorker", Mock(return_value=worker))
+        return send
 
     return of
 
@@ -64,22 +54,22 @@ def wanted(tasks: str) -> AsUserArrayArguments:
 
 
 def test_each_cluster_is_asked_once_about_all_arrays(asked: Ask, ledger: Ledger) -> None:
-    words = asked("1=2:4:1")
+    send = asked("1=2:4:1")
     require_earlier_attempts_ended(wanted("0-99:4"), ledger, 0)
 
-    assert [len(one) for one in words] == [100, 1]
-    assert words[0][:3] == ("1=1001", "2=+", "3=1003")
-    assert words[1] == ("101=+",)
+    first, second = (request.args for request in send.mock_calls)
+    assert (len(first), first[:3]) == (100, ("1=1001", "2=+", "3=1003"))
+    assert second == ("101=+",)
 
 
 def test_a_resubmitted_array_is_also_looked_up_by_name(asked: Ask, ledger: Ledger) -> None:
     """The recorded id may belong to another, renamed job."""
-    words = asked("")
+    send = asked("")
     ledger.record_array(101, "gamma", "5-6:2")
     ledger.record_job_id_of_array(101, "55")
     require_earlier_attempts_ended(wanted("6:4"), ledger, 0)
 
-    assert words == [("7=1007",), ("101=55+",)]
+    assert send.mock_calls == [call("7=1007"), call("101=55+")]
 
 
 @pytest.mark.parametrize("answer", ["101=1:2:1", "100=8:9:1 101=7:3000000000:2,2:3:1"])
@@ -157,8 +147,8 @@ def test_a_failed_query_counts_as_silence(adapter: Adapter) -> None:
 def test_no_cluster_is_queried_after_the_time_limit(
     asked: Ask, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = asked("")
+    send = asked("")
     monkeypatch.setattr(earlier_attempts_ended_check, "ALL_ASK_S", 0.0)
     require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)
 
-    assert words == []
+    send.assert_not_called()

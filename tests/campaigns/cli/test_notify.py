@@ -1,7 +1,7 @@
 """gridnotify subscribes users to messages about their campaigns."""
 
 import json
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,22 +15,10 @@ from tests.campaigns.cli.published_builder import run_command
 MINE = [{"way": "mail", "identity": "a@b", "severity": "high"}]
 
 
-class Service:
-    def __init__(self) -> None:
-        self.answer: dict[str, Any] | None = {"0": "done"}
-        self.asked: list[tuple[CampaignOwnerRequestVerb, Any]] = []
-
-    def ask(self, verb: CampaignOwnerRequestVerb, *_: object, subscription: object = None) -> dict[str, Any]:
-        self.asked.append((verb, subscription))
-        if self.answer is None:
-            raise NoRunnerForRequest("nobody")
-        return self.answer
-
-
 @pytest.fixture(name="service")
-def _service(monkeypatch: pytest.MonkeyPatch) -> Service:
-    service = Service()
-    monkeypatch.setattr(campaign_client, "send_request_to_runner", service.ask)
+def _service(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    service = Mock(return_value={"0": "done"})
+    monkeypatch.setattr(campaign_client, "send_request_to_runner", service)
     return service
 
 
@@ -38,9 +26,9 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(gridnotify, list(words), standalone_mode=True)
 
 
-def test_gridnotify_without_subscriptions_shows_how_to_subscribe(service: Service) -> None:
+def test_gridnotify_without_subscriptions_shows_how_to_subscribe(service: Mock) -> None:
     """Standard output stays empty for scripts."""
-    service.answer = {"subscriptions": []}
+    service.return_value = {"subscriptions": []}
 
     done = run("-l")
 
@@ -48,22 +36,21 @@ def test_gridnotify_without_subscriptions_shows_how_to_subscribe(service: Servic
     assert "you have no subscriptions; use gridnotify -m ADDRESS -s high" in done.stderr
 
 
-def test_gridnotify_subscribes_the_user(service: Service) -> None:
+def test_gridnotify_subscribes_the_user(service: Mock) -> None:
     done = run_command(gridnotify, "--mail", "a@b", "-s", "high", "-v")
 
     assert (done.return_value, done.output) == (0, "Subscribed: mail on a@b\n")
-    assert service.asked == [
-        (CampaignOwnerRequestVerb.SUBSCRIBE, {"way": "mail", "identity": "a@b", "severity": "high"})
-    ]
+    (request,) = service.mock_calls
+    assert (request.args[0], request.kwargs["subscription"]) == (CampaignOwnerRequestVerb.SUBSCRIBE, MINE[0])
 
 
 @pytest.mark.parametrize(
     ("program", "told"), [("/nonexistent", "/nonexistent: you can't execute this"), ("/bin/sh", "")]
 )
-def test_gridnotify_warns_of_a_program_that_cannot_be_executed(service: Service, program: str, told: str) -> None:
+def test_gridnotify_warns_of_a_program_that_cannot_be_executed(service: Mock, program: str, told: str) -> None:
     done = run("-p", program, "-s", "low")
 
-    assert (done.exit_code, len(service.asked)) == (0, 1)
+    assert (done.exit_code, service.call_count) == (0, 1)
     assert told in done.output if told else done.output == ""
 
 
@@ -82,11 +69,11 @@ def test_gridnotify_warns_of_a_program_that_cannot_be_executed(service: Service,
     ],
 )
 def test_gridnotify_refuses_wrong_options_with_the_expected_form(
-    service: Service, words: tuple[str, ...], told: str
+    service: Mock, words: tuple[str, ...], told: str
 ) -> None:
     done = run(*words)
 
-    assert (done.exit_code, service.asked) == (2, [])
+    assert (done.exit_code, service.call_count) == (2, 0)
     assert told in done.output
 
 
@@ -101,16 +88,16 @@ def test_gridnotify_refuses_wrong_options_with_the_expected_form(
     ],
 )
 def test_gridnotify_reports_each_refusal_by_its_exit_status(
-    service: Service, answer: CampaignOwnerRequestReply | None, status: int
+    service: Mock, answer: CampaignOwnerRequestReply | None, status: int
 ) -> None:
-    service.answer = None if answer is None else {"0": answer.value}
+    service.side_effect = [NoRunnerForRequest("nobody") if answer is None else {"0": answer.value}]
     done = run_command(gridnotify, "-u", "-m", "a@b")
 
     assert done.return_value == status
 
 
-def test_gridnotify_lists_subscriptions_in_cigris_words(service: Service) -> None:
-    service.answer = {"subscriptions": MINE}
+def test_gridnotify_lists_subscriptions_in_cigris_words(service: Mock) -> None:
+    service.return_value = {"subscriptions": MINE}
     listed = run_command(gridnotify, "-l").output
 
     assert listed == ("You have the following notification subscriptions:\n - mail on a@b with severity high\n")

@@ -126,13 +126,6 @@ def test_requests_of_root_are_logged(site: RequestSite, caplog: pytest.LogCaptur
     assert [one.getMessage() for one in caplog.records] == ["event=by_root verb=cancel numbers=1"]
 
 
-def test_only_root_closes_an_event_of_a_cluster(site: RequestSite) -> None:
-    number = site.open_event(Code.GET_JOBS, kind=CampaignEventSubject.CLUSTER, campaign=0)
-
-    assert site.ask(Verb.FIX, number) is Reply.NOT_THEIRS
-    assert site.ask(Verb.FIX, number, ROOT) is Reply.DONE
-
-
 @pytest.mark.parametrize(
     ("event", "refused", "accepted"),
     [
@@ -146,7 +139,7 @@ def test_tasks_without_a_reliable_end_are_declared_lost(
 ) -> None:
     number = site.open_event(**event)
 
-    assert site.ask(Verb.RESUBMIT, number, refused) is Reply.NOT_THEIRS
+    assert site.ask(Verb.RESUBMIT, number, refused) is site.ask(Verb.FIX, number, refused) is Reply.NOT_THEIRS
     assert site.ask(Verb.RESUBMIT, number, accepted) is Reply.DONE
     (known,) = site.events.query_open_events()
     assert known.until
@@ -163,16 +156,10 @@ def test_closing_a_blacklist_or_sink_event_resets_the_clusters_record(site: Requ
     assert site.events.success_records([1]) == (replace(record, errors_in_row=0, is_trusted=True),)
 
 
-def test_a_retry_does_not_close_the_event_of_a_black_hole(site: RequestSite) -> None:
-    number = site.open_event(Code.SINK)
-
-    assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_AGAIN
-    assert site.open_event_numbers() == [number]
-    assert site.events.list_black_holes() == ((1, "beta"),)
-
-
 def test_a_black_hole_stays_listed_until_its_owner_closes_its_event(site: RequestSite) -> None:
     number = site.open_event(Code.SINK)
+    assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_AGAIN
+    assert site.open_event_numbers() == [number]
     site.ask(Verb.CANCEL, 1)
     later = datetime.now(UTC) + timedelta(days=31)
     site.events.delete_old_events(later)

@@ -188,13 +188,8 @@ def misplaced_path(place: str, kind: str, folder: Path) -> Path:
 @pytest.mark.parametrize(
     "place",
     [
-        "beside the inboxes",
-        "as if taken",
-        "in the inbox of Bob",
-        "owned by Bob",
-        "writable by all",
-        "of a foreign group",
-        "behind a symlink",
+        *("beside the inboxes", "as if taken", "in the inbox of Bob", "owned by Bob"),
+        *("writable by all", "of a foreign group", "behind a symlink"),
     ],
 )
 def test_a_file_counts_only_in_its_owners_private_inbox(tmp_path: Path, kind: str, place: str) -> None:

@@ -91,15 +91,8 @@ def test_each_invalid_line_of_a_task_file_is_reported(tmp_path: Path, data: byte
         (("-n 5", "-n 6"), ("-n 5", "-n#2 6")),
     ],
     ids=[
-        "different names",
-        "equal names",
-        "all quotation marks",
-        "none",
-        "tab",
-        "empty",
-        "unclosed",
-        "late mark",
-        "option",
+        *("different names", "equal names", "all quotation marks", "none", "tab"),
+        *("empty", "unclosed", "late mark", "option"),
     ],
 )
 def test_the_first_word_of_each_line_is_made_unique(lines: tuple[str, ...], expected: tuple[str, ...]) -> None:
