@@ -28,25 +28,27 @@ AsUser = Callable[[int, Callable[[], Any]], Any]
 Acting = Callable[[int], AbstractContextManager[None]]
 
 
+def made_transfer(**values: Any) -> Transfer:
+    """Return alice's released transfer to beta."""
+    known = {
+        "name": "gb.alpha.7.0.1",
+        "uid": 1001,
+        "owner": "alice",
+        "remote": "beta",
+        "queue": "transfer-beta",
+        "phase": StarterPhase.RELEASED,
+        "record": "/var/spool/gridbridge/m.0",
+        "wake": "0",
+        "rerun": "",
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Transfer(**read_states(known | values))
+
+
 @pytest.fixture
 def a_transfer() -> Callable[..., Transfer]:
-    def build(**values: Any) -> Transfer:
-        known = {
-            "name": "gb.alpha.7.0.1",
-            "uid": 1001,
-            "owner": "alice",
-            "remote": "beta",
-            "queue": "transfer-beta",
-            "phase": StarterPhase.RELEASED,
-            "record": "/var/spool/gridbridge/m.0",
-            "wake": "0",
-            "rerun": "",
-            "created_at": NOON,
-            "updated_at": NOON,
-        }
-        return Transfer(**read_states(known | values))
-
-    return build
+    return made_transfer
 
 
 @pytest.fixture(scope="session")

@@ -8,28 +8,14 @@ from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
-from gridbridge.model.campaigns.speculative_attempts import CompetingAttempt
 from tests.builders.campaigns import released_array
 from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slot_distribution import campaign
+from tests.decisions.campaigns.test_speculative import rival
 
 WISH = JdlSettingsAtCluster(exec_file="run")
 FULL = ClusterCapacityForCampaigns(free_slots=0)
 STATES = [ArraySubmissionState.INTENDED, ArraySubmissionState.SUBMITTED, ArraySubmissionState.RELEASED]
-
-
-def rival(task: int, attempt: int, number: int, outcome: TaskAttemptOutcome) -> CompetingAttempt:
-    """Return a competing attempt; array 1 is at beta, array 2 at gamma."""
-    return CompetingAttempt(
-        campaign=1,
-        task=task,
-        attempt=attempt,
-        array=number,
-        place=1,
-        cluster={1: "beta", 2: "gamma"}[number],
-        outcome=outcome,
-        is_copy=attempt > 1,
-    )
 
 
 def decided(state: ArraySubmissionState, campaigns: CampaignState, **values: Any) -> CampaignCyclePlan:
@@ -53,7 +39,7 @@ def test_arrays_are_deleted_or_resumed_only_at_clusters_that_answer(state: Array
 
 def test_no_superseded_attempt_is_ended_at_a_cluster_that_does_not_answer() -> None:
     rivals = tuple(
-        rival(task, attempt, number, outcome)
+        rival(attempt, outcome, task, array=number)
         for task, number in ((0, 1), (1, 2))
         for attempt, outcome in ((1, TaskAttemptOutcome.SUCCESS), (2, TaskAttemptOutcome.PENDING))
     )

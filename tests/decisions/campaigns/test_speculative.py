@@ -172,17 +172,12 @@ TASK = 5
 AT = {1: "beta", 2: "gamma", 3: "beta"}  # each attempt is in the array of its number
 
 
-def rival(attempt: int, outcome: TaskAttemptOutcome = LIVES, task: int = TASK, place: int = 1) -> CompetingAttempt:
-    return CompetingAttempt(
-        campaign=1,
-        task=task,
-        attempt=attempt,
-        array=attempt,
-        place=place,
-        cluster=AT[attempt],
-        outcome=outcome,
-        is_copy=attempt > 1,
-    )
+def rival(
+    attempt: int, outcome: TaskAttemptOutcome = LIVES, task: int = TASK, place: int = 1, array: int = 0
+) -> CompetingAttempt:
+    """Return a competing attempt, by default in the array of its number."""
+    known = {"campaign": 1, "task": task, "attempt": attempt, "place": place, "outcome": outcome}
+    return CompetingAttempt(**known, array=array or attempt, cluster=AT[array or attempt], is_copy=attempt > 1)
 
 
 def ended(attempt: int, outcome: TaskAttemptOutcome, task: int = TASK) -> TaskAttempt:

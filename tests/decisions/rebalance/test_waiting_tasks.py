@@ -1,7 +1,6 @@
 """Tasks at clusters as hosts, jobs and tasks of a placement snapshot, and the second check of planned moves."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -12,7 +11,7 @@ from gridbridge.decisions.rebalance.waiting_task_and_transfer_moves import (
     recheck_waiting_task_moves,
     tasks_as_placement_snapshot,
 )
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
@@ -24,8 +23,8 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     TransferredTask,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from tests.builders.campaigns import NOON, made_campaign
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RULES = RebalanceSection()
 
 
@@ -38,16 +37,7 @@ def answer(name: str, free: int, slots: int = 8, besteffort: int | None = None) 
 
 def campaign(number: int, *clusters: str, slots: int = 1, type_: CampaignType = CampaignType.DEFAULT) -> Campaign:
     wishes = {name: JdlSettingsAtCluster(exec_file="run", slots=slots) for name in clusters}
-    return Campaign(
-        number=number,
-        uid=1,
-        owner="alice",
-        state=CampaignState.IN_TREATMENT,
-        submitted_at=NOON,
-        tasks=100,
-        digest="",
-        jdl=Jdl(name="n", type=type_, clusters=wishes),
-    )
+    return made_campaign(number=number, tasks=100, jdl=Jdl(name="n", type=type_, clusters=wishes))
 
 
 def listed(task: int, cluster: str = "beta", campaign: int = 1, **more: object) -> CampaignTaskAtCluster:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,7 +33,8 @@ from gridbridge.model.transfer_messages_in_spool import (
     TransferMessage,
     TransferOutcome,
 )
-from tests.states import job_state, queue_state, read_states
+from tests.state_files import made_transfer
+from tests.states import job_state, queue_state
 
 NAME = "gb.alpha.7.0.1"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -45,24 +47,9 @@ def second(number: float) -> datetime:
     return NOON + timedelta(seconds=number)
 
 
-def a_transfer(**values: object) -> Transfer:
-    known: dict[str, object] = {
-        "name": NAME,
-        "uid": 1001,
-        "owner": "alice",
-        "remote": "beta",
-        "queue": "transfer-beta",
-        "phase": StarterPhase.RELEASED,
-        "record": "/spool/m.1",
-        "wake": "f0",
-        "rerun": "",
-        "created_at": NOON,
-        "updated_at": NOON,
-        "remote_id": 40,
-        "local_state": job_state("r"),
-        "remote_state": job_state("r"),
-    }
-    return Transfer(**read_states(known | values))
+def a_transfer(**values: Any) -> Transfer:
+    running = {"remote_id": 40, "local_state": job_state("r"), "remote_state": job_state("r")}
+    return made_transfer(**{"wake": "f0"} | running | values)
 
 
 def observed(transfer: Transfer, situation: TransferSituation) -> Transfer:

@@ -12,8 +12,7 @@ from gridbridge.model.transfer.claim_and_guard import (
     does_list_name_only_queues,
     may_queue_list_include,
 )
-from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.model.transfer_messages_in_spool import StarterPhase
+from tests.state_files import made_transfer
 
 OURS = ("transfer-beta", "transfer-delta")
 
@@ -68,19 +67,7 @@ def test_only_a_job_list_queried_after_the_last_message_may_decide_on_a_transfer
     asked_at: datetime, expected: bool
 ) -> None:
     """An older job list may lack a newly submitted job."""
-    transfer = Transfer(
-        name="gb.alpha.7.0.1",
-        uid=1000,
-        owner="alice",
-        remote="beta",
-        queue="transfer-beta",
-        phase=StarterPhase.HELD,
-        record="r1",
-        wake="f1",
-        rerun="",
-        created_at=TOLD - SECOND,
-        updated_at=TOLD,
-    )
+    transfer = made_transfer(created_at=TOLD - SECOND, updated_at=TOLD)
 
     assert transfer.is_unchanged_since_query(asked_at) is expected
 
