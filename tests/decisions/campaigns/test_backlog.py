@@ -1,4 +1,4 @@
-"""Unsent tasks avoid clusters where they failed or waited in vain; free slots go to tasks that may use them."""
+"""Unsent tasks avoid clusters where they failed or waited in vain; some tasks no cluster may run."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
-from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import update_success_records
-from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import ClusterClosureOrProbe, update_success_records
+from gridbridge.decisions.campaigns.unsent_task_backlog import has_unplaceable_tasks
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
@@ -26,7 +27,9 @@ from tests.decisions.campaigns.campaign_builder import (
     make_cycle_situation,
     sent_tasks,
 )
-from tests.decisions.campaigns.test_slot_distribution import at, campaign
+from tests.decisions.campaigns.test_event_rules import array, ended, event, told
+from tests.decisions.campaigns.test_event_rules import seen as seen_by_events
+from tests.decisions.campaigns.test_slots import at, campaign
 
 BOTH = {"beta": at(), "gamma": at()}
 PROBED = replace(make_closing_event(CampaignEventCode.SETUP_ERROR, "beta"), until=NOON)
@@ -175,3 +178,67 @@ def test_a_cycle_records_waiting_tasks_that_nikita_deleted() -> None:
     look = with_free_slots(waiting={}, arrays=(array,), ended=ended, over=(array,))
 
     assert plan_campaign_cycle(look).changes.records == (IN_VAIN,)
+
+
+WIDE = campaign(1, {"beta": at(slots=8), "gamma": at(slots=8)})
+LARGE = ClusterCapacityForCampaigns(free_slots=0, max_slots=800, slots=800)
+SMALL = ClusterCapacityForCampaigns(free_slots=0, max_slots=4, slots=4)
+BARRED = {(1, "gamma"): ClusterClosureOrProbe.PROBE}
+OVERRAN = {1: (TaskCountByExclusions(tasks=1, never=("beta",)),)}
+FAILED = {1: (TaskCountByExclusions(tasks=50, avoid=("beta",)),)}
+
+
+@pytest.mark.parametrize(
+    ("gamma", "known", "expected"),
+    [
+        pytest.param(LARGE, {"kept_off": OVERRAN}, False, id="gamma is large enough"),
+        pytest.param(SMALL, {"kept_off": OVERRAN}, True, id="gamma is too small"),
+        pytest.param(SMALL, {"kept_off": FAILED}, False, id="the task may return to beta"),
+        pytest.param(SMALL, {}, False, id="no overrun"),
+        pytest.param(replace(LARGE, is_drained=True), {"kept_off": OVERRAN}, True, id="drained"),
+        pytest.param(replace(LARGE, is_stressed=True), {"kept_off": OVERRAN}, None, id="stressed"),
+        pytest.param(replace(LARGE, max_slots=0), {"kept_off": OVERRAN}, None, id="disabled"),
+        pytest.param(None, {"kept_off": OVERRAN}, None, id="no answer"),
+        pytest.param(SMALL, {"kept_off": OVERRAN, "waiting": {}}, False, id="no waiting task"),
+    ],
+)
+def test_tasks_are_unplaceable_if_every_cluster_is_excluded_too_small_or_drained(
+    gamma: ClusterCapacityForCampaigns | None, known: dict[str, object], expected: bool | None
+) -> None:
+    assert has_unplaceable_tasks(WIDE, look(gamma, **known), {}) is expected
+
+
+def look(gamma: ClusterCapacityForCampaigns | None, **known: object) -> CampaignCycleSituation:
+    """Return the situation of a campaign at beta, and at gamma if its capacity is given."""
+    room = {"beta": LARGE} | ({"gamma": gamma} if gamma else {})
+    return seen_by_events(campaigns=(WIDE,), room=room, arrays=(), **known)
+
+
+def test_a_cluster_closed_by_an_event_makes_tasks_unplaceable() -> None:
+    one = look(LARGE, kept_off=OVERRAN)
+    paused = replace(WIDE, state=CampaignState.PAUSED)
+
+    assert (has_unplaceable_tasks(WIDE, one, BARRED), has_unplaceable_tasks(paused, one, BARRED)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "is_over"), [(SMALL, False), (None, False), (LARGE, True)], ids=["too small", "no answer", "large enough"]
+)
+def test_the_event_about_unplaceable_tasks_stays_open_until_a_cluster_accepts_the_tasks(
+    gamma: ClusterCapacityForCampaigns | None, is_over: bool
+) -> None:
+    known = event(CampaignEventCode.NO_CLUSTER, "")
+
+    first = told(look(SMALL, kept_off=OVERRAN))
+    later = told(look(gamma, kept_off=OVERRAN, events=(known,)))
+
+    assert first[CampaignEventCode.NO_CLUSTER].closed_at is None
+    assert (CampaignEventCode.NO_CLUSTER in later) is is_over
+
+
+def test_an_overrun_task_has_failed_if_every_other_cluster_is_too_small() -> None:
+    overran = ended(TaskAttemptOutcome.WALLTIME)
+    small, large = (replace(look(gamma), arrays=(array(),), ended=overran) for gamma in (SMALL, LARGE))
+
+    assert (plan_campaign_cycle(small).again, len(plan_campaign_cycle(large).again)) == ((), 1)
+    assert CampaignEventCode.WALLTIME in told(small)

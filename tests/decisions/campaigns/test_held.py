@@ -17,7 +17,7 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.jdl import CampaignType
 from tests.builders.campaigns import released_array
 from tests.decisions.campaigns.campaign_builder import make_closing_event, make_cycle_situation, sent_tasks
-from tests.decisions.campaigns.test_slot_distribution import at, campaign, room
+from tests.decisions.campaigns.test_slots import at, campaign, room
 
 BOBS, ALICES = (replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {"beta": at()}))
 

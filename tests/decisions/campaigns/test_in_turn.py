@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaTimeouts,
 )
 from tests.decisions.campaigns.campaign_builder import NOON, make_cycle_situation
-from tests.decisions.campaigns.test_slot_distribution import at, campaign
+from tests.decisions.campaigns.test_slots import at, campaign
 
 ROOM = ClusterCapacityForCampaigns(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
 PATIENCE = NikitaTimeouts(grace_s=60, waiting_s=900, over_walltime_s=1800)

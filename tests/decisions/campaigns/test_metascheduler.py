@@ -29,8 +29,8 @@ from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtClust
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 from tests.builders.campaigns import released_array
 from tests.decisions.campaigns.campaign_builder import make_campaign, make_cycle_situation
-from tests.decisions.campaigns.test_slot_distribution import at
-from tests.decisions.campaigns.test_slot_distribution import campaign as campaign_at
+from tests.decisions.campaigns.test_slots import at
+from tests.decisions.campaigns.test_slots import campaign as campaign_at
 
 GROUPS = {"alice": ("users", "staff"), "bob": ("users",)}
 

@@ -27,7 +27,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from tests.decisions.campaigns.campaign_builder import make_cycle_situation
-from tests.decisions.campaigns.test_slot_distribution import at, campaign
+from tests.decisions.campaigns.test_slots import at, campaign
 
 ONE = campaign(1, {"beta": at()})
 

@@ -10,7 +10,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, Cl
 from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
 from tests.builders.campaigns import released_array
 from tests.decisions.campaigns.campaign_builder import make_cycle_situation
-from tests.decisions.campaigns.test_slot_distribution import campaign
+from tests.decisions.campaigns.test_slots import campaign
 from tests.decisions.campaigns.test_speculative import rival
 
 WISH = JdlSettingsAtCluster(exec_file="run")
