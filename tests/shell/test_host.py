@@ -1,4 +1,4 @@
-"""Facts about the accounts and processes of the local host."""
+"""Facts about the accounts and processes of the local host, and a change to another account."""
 
 import os
 import pwd
@@ -12,6 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gridbridge.shell import local_host_facts
+from gridbridge.shell.program_runs import run_program
+from gridbridge.shell.program_startup import setpriv_command_prefix
 
 SLEEP = "/usr/bin/sleep"
 
@@ -75,3 +77,29 @@ def test_a_daemon_is_found_by_owner_root_and_program_name(for_all: Path) -> None
     assert others is None
     assert found
     assert (found.pid, found.program) == (pid, str(for_all / name))
+
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+
+
+def test_setpriv_switches_user_and_groups_of_the_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With root's group, a file that only that group can read would count as readable."""
+    me = pwd.getpwuid(os.getuid())
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+    ids = (f"--reuid={me.pw_uid}", f"--regid={me.pw_gid}")
+    assert setpriv_command_prefix(me.pw_name) == ("/usr/bin/setpriv", *ids, "--init-groups", "--")
+    assert setpriv_command_prefix("nobody-of-that-name") == ()
+
+
+def test_setpriv_is_not_used_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1234)
+
+    assert setpriv_command_prefix("root") == ()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another account")
+def test_setpriv_drops_the_groups_of_root() -> None:
+    done = run_program((*setpriv_command_prefix("nobody"), "/usr/bin/id", "-G"), ENVIRONMENT, 10)
+
+    assert b"0" not in done.require_success().stdout.split()

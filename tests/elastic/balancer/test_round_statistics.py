@@ -21,7 +21,7 @@ from gridbridge.elastic.balancer_round_queries import read_stored_task_ends
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, update_learnt_run_times
 from gridbridge.model.site_configuration import ClusterSection
-from tests.elastic.balancer.test_plan_preview import BUSY, kept
+from tests.elastic.balancer.test_previews import BUSY, kept
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 RECORD = (

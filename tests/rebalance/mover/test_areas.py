@@ -1,4 +1,4 @@
-"""Measuring storage areas: faults, free space, read-only filesystems and time limits."""
+"""Measuring storage areas: faults, free space, read-only filesystems, time and rate limits."""
 
 import os
 import shutil
@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from gridbridge.rebalance.replicas.storage_area_shell_scripts import (
     measure_area_for_account,
     measure_whole_area,
 )
-from gridbridge.shell import ssh
+from gridbridge.shell import rsync, ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.builders.campaigns import made_policy
@@ -200,3 +201,26 @@ def test_the_time_limit_of_reading_a_replica_grows_with_its_bytes_and_files(
     )
 
     assert round(max(limits)) == limit_s
+
+
+REFUSED = 30
+
+
+@pytest.mark.parametrize("kib", [0, 700])
+def test_rsync_gets_the_rate_limit_of_the_target_area(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kib: int
+) -> None:
+    program, noted = tmp_path / "rsync", tmp_path / "argv"
+    program.write_text(f'#!/bin/sh\necho "$*" >{noted}\nexit {REFUSED}\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(rsync, "PROGRAM", str(program))
+    disk = StorageAreaSection(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)
+    policy = made_policy("alpha", storage={"disk": disk})
+    one = Dataset(name="reads", path="/x", is_tree=True, files=1, size_bytes=1, sha256="", wished=1)
+    area = owner_datasets.storage_areas_of_account(policy)["disk"]
+    copier = ReplicaCopier(clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print)
+    with pytest.raises(StorageAreaUnusable):
+        copier.copy_replica(one, {"a": "0"}, LocalOrSshFolder(login=None, folder="/x"), area, relay="/none")
+    limits = [word for word in noted.read_text().split() if "bwlimit" in word]
+
+    assert limits == ([f"--bwlimit={kib}"] if kib else [])

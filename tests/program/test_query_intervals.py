@@ -1,6 +1,8 @@
-"""How often a slowly answering cluster is queried, and the effect of an unreadable answer."""
+"""When clusters are queried, and what an unreadable or failed answer does."""
 
+from concurrent.futures import Future
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult, query_interval_by_answer_time
+from gridbridge.program.threads_and_backoff import RepeatedBackgroundQuery
 from gridbridge.shell.clock import Clock
 from gridbridge.state.cluster_query_tables import decode_cluster_snapshot
 from tests.contract.waiting import until
@@ -160,3 +163,62 @@ def test_an_answer_is_not_shared_without_campaign_arrays(monkeypatch: pytest.Mon
 
     assert answer.snapshot
     assert answer.shared is None
+
+
+class ScriptedBackgroundQuery:
+    def __init__(self, **pauses: float) -> None:
+        self.now_s = 0.0
+        self.open: list[Future[int]] = []
+        workers = SimpleNamespace(run_call_in_thread=self._do)
+        self.question: RepeatedBackgroundQuery[int, int] = RepeatedBackgroundQuery(
+            workers,  # type: ignore[arg-type]  # what it needs of them
+            "beta",
+            "count",
+            int,
+            lambda: self.now_s,
+            **pauses,
+        )
+
+    def _do(self, owner: str, act: object, subject: int) -> Future[int]:
+        assert (owner, act) == ("cluster beta", int)
+        self.open.append(Future())
+        return self.open[-1]
+
+
+def test_an_answer_is_returned_once_with_its_subject() -> None:
+    asking = ScriptedBackgroundQuery()
+    asking.question.start_query(7)
+    before = asking.question.take_query_result()
+    asking.open[0].set_result(8)
+
+    assert (before, asking.question.take_query_result(), asking.question.take_query_result()) == (None, (7, 8), None)
+
+
+def test_no_second_query_starts_before_the_answer() -> None:
+    asking = ScriptedBackgroundQuery()
+    first = asking.question.is_query_due()
+    asking.question.start_query(7)
+    meanwhile = asking.question.is_query_due()
+    asking.open[0].set_result(8)
+    asking.question.take_query_result()
+
+    assert (first, meanwhile, asking.question.is_query_due()) == (True, False, True)
+
+
+def test_two_queries_have_a_pause_between() -> None:
+    asking = ScriptedBackgroundQuery(pause_s=60, first_s=9)
+    told = []
+    for asking.now_s in (0, 9, 10, 68, 69):
+        told.append(asking.question.is_query_due())
+
+    assert told == [False, True, False, False, True]
+
+
+def test_a_failed_query_is_logged_and_repeated(caplog: pytest.LogCaptureFixture) -> None:
+    asking = ScriptedBackgroundQuery()
+    asking.question.start_query(7)
+    asking.open[0].set_exception(GridbridgeError("no answer"))
+
+    assert asking.question.take_query_result() is None
+    assert "event=failed act=count cluster=beta why='no answer'" in caplog.text
+    assert asking.question.is_query_due()

@@ -1,17 +1,23 @@
-"""Decisions about saved rounds."""
+"""Decisions about saved rounds, and the preview of a squeeze."""
 
+import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from gridbridge.elastic import saved_balancer_round_folder
+from gridbridge.elastic.balancer import balance_situation_sources, squeeze_preview
 from gridbridge.elastic.balancer.balance_situation_sources import load_saved_balance_situation
 from gridbridge.elastic.balancer.balancer_round_decision import decide_and_report_balance
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, SavedBatchProgramOutputs
 from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
+from tests.elastic.site_text import ALPHA, RACK, powered_hosts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BUSY = SavedBatchProgramOutputs(qstat=(GOLDEN / "cell.xml").read_bytes(), qhost=(GOLDEN / "hosts.xml").read_bytes())
@@ -52,3 +58,42 @@ def test_a_saved_round_with_an_incomplete_answer_is_not_an_idle_cell(tmp_path: P
 
     with pytest.raises(ClusterStateUnknown, match=f"^{tmp_path}: qstat: broken XML"):
         load_saved_balance_situation(str(tmp_path))
+
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def test_a_preview_by_root_runs_as_the_account_of_the_balancer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_root = Mock()
+    monkeypatch.setattr(squeeze_preview, "drop_root_to_account", leave_root)
+    monkeypatch.setattr(
+        squeeze_preview.balance_situation_sources,
+        "observe_balanced_cluster",
+        Mock(side_effect=ClusterStateUnknown("enough")),
+    )
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(ALPHA)
+
+    with pytest.raises(ClusterStateUnknown):
+        squeeze_preview.preview_squeeze(NOON, path=str(path))
+
+    leave_root.assert_called_once_with(BALANCE_ACCOUNT)
+
+
+def test_hosts_with_unknown_power_state_are_reported_and_not_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(squeeze_preview, "drop_root_to_account", Mock())
+    shutil.copy(GOLDEN / "idle.xml", tmp_path / "qstat.xml")
+    shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
+    (tmp_path / "state.json").write_text(json.dumps({"now": NOON.isoformat(), "master": "m"}))
+    seen = balance_situation_sources.load_saved_balance_situation(str(tmp_path))
+    monkeypatch.setattr(squeeze_preview.balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
+    monkeypatch.setattr(squeeze_preview.host_membership_and_tags, "query_home_cluster_host_tags", lambda _: {})
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(ALPHA + RACK.replace("true", "false") + powered_hosts("alpha-n1"))
+
+    told = squeeze_preview.preview_squeeze(NOON, path=str(path))
+
+    assert [host for host, _ in told.untold] == ["alpha-n1"]
+    assert not [one for one in caplog.records if "no_state" in one.getMessage()]

@@ -1,0 +1,256 @@
+"""Items of `gridbridge check`: admission rules, logins, storage areas, and campaigns without a runner."""
+
+import os
+import pwd
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.campaigns.store.campaign_files_of_owners import encode_campaign_file, write_campaign_file_to_inbox
+from gridbridge.campaigns.submission.site_admission_rules import WHO_MENDS
+from gridbridge.decisions.site.account_and_file_findings import account_folders_with_wrong_owner
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList
+from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
+from gridbridge.model.config_key_descriptions import RemoteAccounts
+from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
+from gridbridge.shell.clock import Clock
+from gridbridge.site import admission_rule_check, site_inspection, storage_provider_and_runner_checks
+from gridbridge.site.storage_provider_and_runner_checks import check_runner_activity, check_storage_area_owners
+from tests.site.cli.test_check_command import SWEEP, publish
+from tests.site.test_queue_order_setup import policy
+
+RULE = "def every_campaign(candidate):\n    return None\n"
+
+
+def judged(folder: Path) -> list[tuple[FindingSeverity, str]]:
+    found = admission_rule_check.check_admission_rules_load("", str(folder), os.getuid())
+    return [(each.state, each.found) for each in found]
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "admission.d"
+    folder.mkdir(mode=0o755)
+    return folder
+
+
+def put(folder: Path, text: str) -> Path:
+    path = folder / "a.py"
+    path.write_text(text)
+    path.chmod(0o644)
+    return path
+
+
+def test_a_site_without_admission_rules_gets_no_finding(tmp_path: Path) -> None:
+    assert judged(tmp_path / "none") == []
+
+
+def test_loadable_admission_rules_are_ok(folder: Path) -> None:
+    put(folder, RULE)
+
+    assert judged(folder) == [(FindingSeverity.OK, "loaded")]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def x(:\n", ":1: SyntaxError: invalid syntax"),
+        ("print('a')\n1 / 0\n", ":2: ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit(0)\n", ":2: SystemExit: 0"),
+    ],
+    ids=["syntax", "import", "exit"],
+)
+def test_an_admission_rule_that_fails_to_load_is_broken(folder: Path, text: str, told: str) -> None:
+    path = put(folder, text)
+
+    assert judged(folder) == [(FindingSeverity.BROKEN, f"{path}{told}; {WHO_MENDS}")]
+
+
+def test_a_rule_that_others_can_write_is_broken_with_its_chmod(folder: Path) -> None:
+    path = put(folder, RULE)
+    path.chmod(0o666)
+
+    ((state, found),) = judged(folder)
+    assert (state, f"chmod go-w {path}" in found) == (FindingSeverity.BROKEN, True)
+
+
+def test_a_rule_that_hangs_is_broken_after_the_time_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission_rule_check, "LOAD_S", 1.0)
+    put(folder, "import time\ntime.sleep(60)\n")
+
+    assert judged(folder) == [(FindingSeverity.BROKEN, "not loaded after 1 s")]
+
+
+def test_a_rule_that_exits_its_process_is_broken(folder: Path) -> None:
+    put(folder, "import os\nos._exit(3)\n")
+
+    assert judged(folder) == [(FindingSeverity.BROKEN, "exit status 3")]
+
+
+@pytest.mark.parametrize(
+    ("users", "tried"),
+    [
+        (RemoteAccounts(alice="al_delta", gridbridge="gb_delta"), []),
+        (RemoteAccounts(alice="al_delta", carol="carol"), ["carol"]),
+        (RemoteAccounts(gridbridge="gb_delta"), ["carol"]),
+    ],
+    ids=["others are named", "named", "nobody is named"],
+)
+def test_the_users_own_key_is_tried_only_where_an_account_is_possible(
+    users: RemoteAccounts, tried: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise GridbridgeError("no")
+
+    carol = pwd.struct_passwd(("carol", "x", 1234, 1234, "", "/nonexistent", "/bin/sh"))
+    monkeypatch.setattr(os, "geteuid", lambda: 1234)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: carol)
+    monkeypatch.setattr(site_inspection.ssh, "run_over_ssh", refuse)
+    clusters = {"alpha": ClusterSection(), "delta": ClusterSection(ssh="delta-master", users=users)}
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
+
+    assert [each.person for each in site_inspection.inspect_ssh_keys(policy)] == tried
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+Look = Callable[[], list[tuple[FindingSeverity, str]]]
+
+
+@pytest.fixture(name="look")
+def _look(tmp_path: Path) -> Look:
+    """Return a function that judges the runner at noon."""
+    (tmp_path / "brought").mkdir()
+
+    def look() -> list[tuple[FindingSeverity, str]]:
+        clock = Clock(NOON.timestamp)
+        found = check_runner_activity(clock, str(tmp_path), str(tmp_path / "brought"))
+        return [(one.state, one.found) for one in found]
+
+    return look
+
+
+def show(published: Path, state: CampaignState) -> None:
+    publish(PublishedCampaignList(at=NOON, campaigns=(replace(SWEEP, state=state),)), published)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "state", "when"),
+    [
+        (None, FindingSeverity.WARNING, "never"),
+        (12, FindingSeverity.WARNING, "12 min ago"),
+        (1, FindingSeverity.OK, "1 min ago"),
+    ],
+)
+def test_an_old_last_cycle_is_a_warning_while_campaigns_are_unfinished(
+    tmp_path: Path, look: Look, minutes: int | None, state: FindingSeverity, when: str
+) -> None:
+    show(tmp_path, CampaignState.IN_TREATMENT)
+    if minutes is not None:
+        publish(PublishedTaskSendExplanations(at=NOON - timedelta(minutes=minutes)), tmp_path)
+
+    assert look() == [(state, f"1 unfinished; last cycle of gridbridge-runner: {when}")]
+
+
+@pytest.mark.parametrize("state", [CampaignState.TERMINATED, CampaignState.PAUSED])
+def test_ended_or_paused_campaigns_need_no_runner(tmp_path: Path, look: Look, state: CampaignState) -> None:
+    show(tmp_path, state)
+
+    assert look() == []
+
+
+def test_a_submitted_file_that_no_runner_accepted_is_a_warning(tmp_path: Path, look: Look) -> None:
+    write_campaign_file_to_inbox(encode_campaign_file({"name": "n"}, ("a",)), str(tmp_path / "brought"))
+
+    assert look() == [
+        (FindingSeverity.WARNING, "0 unfinished and 1 file not accepted yet; last cycle of gridbridge-runner: never")
+    ]
+
+
+WORD = "11111111-0000-0000-0000-000000000000"
+
+
+def area(path: Path) -> Policy:
+    known = policy("cost")
+    storage = StorageAreaSection(cluster=known.site.cluster, path=str(path))
+    return replace(known, storage={"disk": storage})
+
+
+def test_misowned_account_folders_are_parsed_from_a_listing() -> None:
+    lines = (
+        "alice d alice",
+        "bob d carol",
+        "carol l dora",
+        "bob d 1001",
+        "bob d a b",
+        "bob d .hidden",
+        f"bob d carol.{WORD}",
+        "bob d \x1b[31m",
+        "bob d x\nbob d alice",
+        "",
+    )
+
+    assert account_folders_with_wrong_owner(lines) == {"carol": "bob", "dora": "carol", f"carol.{WORD}": "bob"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
+def test_a_folder_owned_by_another_account_is_a_warning(tmp_path: Path) -> None:
+    for name in ("root", "daemon", "nobody", "no-account-of-ours", f"bin.{WORD}"):
+        (tmp_path / name).mkdir()
+    os.chown(tmp_path / "nobody", 65534, 65534)
+    (tmp_path / "bin").symlink_to("/")
+    (finding,) = check_storage_area_owners(area(tmp_path))
+
+    assert finding.state == FindingSeverity.WARNING
+    assert finding.found == f"{tmp_path}: bin is root's, daemon is root's"
+    assert f"rm -r -- {tmp_path}/NAME" in finding.hint
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
+def test_a_line_break_in_a_name_forges_no_warning(tmp_path: Path) -> None:
+    for name in ("nobody", "x\nroot d nobody\ny"):
+        (tmp_path / name).mkdir()
+    os.chown(tmp_path / "nobody", 65534, 65534)
+    (finding,) = check_storage_area_owners(area(tmp_path))
+
+    assert finding.state == FindingSeverity.OK
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
+def test_many_long_names_hide_no_misowned_folder(tmp_path: Path) -> None:
+    (tmp_path / "daemon").mkdir()
+    for number in range(9000):
+        (tmp_path / f"{number:x<250}").touch()
+    (finding,) = check_storage_area_owners(area(tmp_path))
+
+    assert finding.found == f"{tmp_path}: daemon is root's"
+
+
+@pytest.mark.parametrize(("names", "is_told"), [(5, False), (6, True)])
+def test_a_storage_area_with_too_many_names_is_a_warning(
+    tmp_path: Path, names: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_provider_and_runner_checks, "MOST", 5)
+    for number in range(names):
+        (tmp_path / f"{number}").mkdir()
+    (finding,) = check_storage_area_owners(area(tmp_path))
+
+    assert (finding.state == FindingSeverity.WARNING) == is_told
+    assert (f"{tmp_path} has more than 5 names" in finding.found) == is_told
+
+
+def test_a_storage_area_without_misowned_folders_is_ok(tmp_path: Path) -> None:
+    (finding,) = check_storage_area_owners(area(tmp_path))
+
+    assert finding.state == FindingSeverity.OK
+
+
+def test_a_missing_storage_area_gets_no_finding(tmp_path: Path) -> None:
+    assert not tuple(check_storage_area_owners(area(tmp_path / "gone")))
