@@ -35,14 +35,6 @@ def ask(world: World, request: AdministratorNodeRequestKind, host: str = "alpha-
     administrator_alerts_and_requests.record_node_change_request(host, request, place(world))
 
 
-def test_the_overview_shows_nodes_and_requests_of_administrators(world: World) -> None:
-    ask(world, AdministratorNodeRequestKind.KEEP)
-
-    shown = overview(world)
-    assert [("alpha-n10", "ready")] == [(node.name, node.state.value) for node in shown.nodes]
-    assert (("alpha-n10", "keep"),) == shown.asked
-
-
 def test_a_drained_node_is_removed_after_its_task_ends(world: World) -> None:
     ask(world, AdministratorNodeRequestKind.DRAIN, "alpha-n10.cluster")
     world.minutes(3)
@@ -126,23 +118,11 @@ def test_a_request_for_a_node_under_removal_is_refused(world: World, wish: Admin
         ask(world, wish, node.name)
 
 
-def test_a_request_for_a_host_that_is_not_a_node_is_refused(world: World) -> None:
-    with pytest.raises(StateError, match=r"^alpha-n9: not a node of the balancer"):
-        ask(world, AdministratorNodeRequestKind.DRAIN, "alpha-n9")
-
-
 def test_before_the_first_round_the_overview_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="no round of gridbridge-balance has acted yet"):
         administrator_alerts_and_requests.read_balancer_state_overview(
             World(tmp_path, Trouble()).now, f"{tmp_path}/none.db"
         )
-
-
-def test_the_history_lists_rounds_from_the_oldest_to_the_newest(world: World) -> None:
-    told = [one.sentence for one in administrator_alerts_and_requests.load_last_node_changing_rounds(2, place(world))]
-
-    assert 2 == len(told)
-    assert all("join alpha-n10" in one for one in told)
 
 
 def test_a_node_kept_while_a_round_decides_its_removal_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -222,22 +222,21 @@ def test_all_users_may_read_the_statistics_and_only_the_owner_may_write(cell: Ro
     assert cell.stats.stat().st_mode & 0o777 == 0o644
 
 
-def test_rows_with_other_columns_are_kept_in_the_file_and_skipped(cell: Round) -> None:
-    older = "2026-03-01,3,1\n2026-03-01 11:59:30,3,1,2,8,60,5,0.5,extra\n"
+@pytest.mark.parametrize(
+    ("older", "invalid"),
+    [
+        ("2026-03-01,3,1\n2026-03-01 11:59:30,3,1,2,8,60,5,0.5,extra\n", (1, 2)),
+        ("2026-03-01T11:59:30+00:00,3,1", (1,)),
+    ],
+    ids=["other columns", "an incomplete row"],
+)
+def test_invalid_rows_are_kept_in_the_file_and_skipped(cell: Round, older: str, invalid: tuple[int, ...]) -> None:
     cell.stats.write_text(older)
     cell.note()
 
     found, left_out = balancer_statistics_and_publication.read_balancer_statistics(str(cell.stats))
-    assert ([one.at for one in found], left_out) == ([NOW], (1, 2))
+    assert ([one.at for one in found], left_out) == ([NOW], invalid)
     assert cell.stats.read_text().startswith(older)
-
-
-def test_an_incomplete_row_does_not_spoil_the_next_row(cell: Round) -> None:
-    cell.stats.write_text("2026-03-01T11:59:30+00:00,3,1")
-    cell.note()
-
-    found, left_out = balancer_statistics_and_publication.read_balancer_statistics(str(cell.stats))
-    assert ([one.at for one in found], left_out) == ([NOW], (1,))
 
 
 def test_the_accounting_file_is_where_grid_engine_writes_it_unless_configured() -> None:

@@ -56,12 +56,14 @@ def test_policy_starcluster_powers_idle_hosts_off_late_in_their_hour(world: Worl
     assert (before, len(asleep(world))) == ([], 3)
 
 
-def test_waiting_tasks_wake_hosts_and_remove_the_tag(world: World) -> None:
+@pytest.mark.parametrize("lost", [0, 3], ids=["at once", "by repeated requests"])
+def test_waiting_tasks_wake_hosts_and_remove_the_tag(world: World, lost: int) -> None:
     world.minutes(12)
+    world.switches.lost = lost
     world.minutes(8, waits=[timedelta(minutes=20)] * 8)
 
     assert (asleep(world), world.running()) == ([], 8)
-    assert sorted(world.switches.on) == sorted(world.switches.off)
+    assert set(world.switches.on) == set(world.switches.off)
     assert set(world.cell.tags.values()) == {()}
 
 
@@ -208,14 +210,6 @@ def test_a_host_that_does_not_boot_is_retried_after_retry_s(world: World) -> Non
 
     assert sorted(first) == sorted(second) == sorted(set(world.switches.off))
     assert len(world.switches.on) == 2 * len(first)
-
-
-def test_a_lost_power_on_request_is_repeated(world: World) -> None:
-    world.minutes(12)
-    world.switches.lost = 3
-    world.minutes(8, waits=[HOUR] * 8)
-
-    assert (asleep(world), world.running()) == ([], 8)
 
 
 def test_a_host_that_is_shutting_down_is_woken_only_after_it_is_off(world: World) -> None:

@@ -143,6 +143,7 @@ def test_a_request_for_an_unknown_node_is_a_one_line_error(world: World, words: 
     done = run(*words, "alpha-n9", "--json")
 
     assert isinstance(done.exception, StateError)
+    assert str(done.exception).startswith("alpha-n9: not a node of the balancer")
     assert (str(done.exception).count("\n"), done.stdout) == (0, "")
     assert world.rows.administrator_requests_by_host() == {}
 

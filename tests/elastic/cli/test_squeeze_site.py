@@ -72,12 +72,6 @@ def test_the_missing_settings_of_a_squeeze_are_listed(more: str, lacks: list[str
     assert [lack.partition(":")[0] for lack in found] == lacks
 
 
-def test_no_host_is_powered_off_below_min_nodes(folder: Path) -> None:
-    done = run(folder, "[balance]\nmax_nodes = 5\nmin_nodes = 3\n")
-
-    assert "no host is powered off or woken" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("more", "words", "told"),
     [

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
-from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import ClusterSection, Policy
+from gridbridge.model.site_configuration import ClusterSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 from gridbridge.model.transfer_messages_in_spool import (
     KEYS,
@@ -37,6 +36,7 @@ from gridbridge.transfer.poller.starter_message_reader import PREMATURE_OF_UID
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.transfer_rows import TransferRows
+from tests.builders.campaigns import made_policy
 from tests.transfer.poller.messages import NAME, RECORD, without_account
 
 ALICE, BOB = without_account(2)
@@ -88,22 +88,13 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
     folder.mkdir()
     (tmp_path / "spool/wake").mkdir(parents=True)
     cluster = ClusterSection(qmaster_port=1, execd_port=2)
-    policy = Policy(
-        site=SiteSection(cluster="alpha"),
-        clusters={"alpha": cluster, "beta": cluster},
-        queues={"transfer-beta": TransferQueueSection(cluster="beta", pending_limit=1, slots=1)},
-        poller=PollerSection(spool_files_per_uid=LIMIT),
-    )
+    queue = TransferQueueSection(cluster="beta", pending_limit=1, slots=1)
+    facts = {"clusters": {"alpha": cluster, "beta": cluster}, "queues": {"transfer-beta": queue}}
+    policy = made_policy(**facts, poller=PollerSection(spool_files_per_uid=LIMIT))
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    views = NoViews(policy, Clock(), str(folder))
-    resources = PollerResources(
-        database=database,
-        inbox=Inboxes(),
-        acts=TransferActRunner(policy, str(folder), str(tmp_path / "spool")),
-        views=views,
-        observers={},
-        spool=str(tmp_path / "spool"),
-    )
+    acts = TransferActRunner(policy, str(folder), str(tmp_path / "spool"))
+    outputs = {"acts": acts, "views": NoViews(policy, Clock(), str(folder)), "spool": str(tmp_path / "spool")}
+    resources = PollerResources(database=database, inbox=Inboxes(), observers={}, **outputs)
     service = TransferService(policy, resources)
     service.mail.linger_s = 0
     yield service
@@ -181,12 +172,14 @@ def test_a_question_read_together_with_the_closed_message_is_answered_after_the_
     )
     service.run_poller_round()
 
-    reply = published_file_formats.read_verdict_or_reply(
-        published_file_formats.answer_path_for_starter("f1", ALICE, service.resources.acts.verdicts._folder)
-    )
-
+    reply = published_file_formats.read_verdict_or_reply(answer_path(service))
     assert reply is not None
     assert reply.transfer == "gb.alpha.7.0.2"
+
+
+def answer_path(service: TransferService) -> str:
+    folder = service.resources.acts.verdicts._folder
+    return published_file_formats.answer_path_for_starter("f1", ALICE, folder)
 
 
 def test_the_folders_of_answers_cannot_be_listed_by_other_people(service: TransferService) -> None:
@@ -212,15 +205,13 @@ def test_each_person_has_a_limited_number_of_answers(service: TransferService) -
 
 def test_unfetched_answers_are_swept_unless_their_starter_waits(service: TransferService) -> None:
     send(service, TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
-    path = published_file_formats.answer_path_for_starter("f1", ALICE, service.resources.acts.verdicts._folder)
-    service.resources.acts.verdicts.sweep_unread_verdicts(frozenset(), os.stat(path).st_mtime)
-    assert os.path.exists(path)
+    path, sweep = answer_path(service), service.resources.acts.verdicts.sweep_unread_verdicts
+    left = []
+    for waiting, before_s in (((), os.stat(path).st_mtime), (("f1",), time.time() + 1), ((), time.time() + 1)):
+        sweep(frozenset(waiting), before_s)
+        left.append(os.path.exists(path))
 
-    service.resources.acts.verdicts.sweep_unread_verdicts(frozenset({"f1"}), time.time() + 1)
-    assert os.path.exists(path)
-
-    service.resources.acts.verdicts.sweep_unread_verdicts(frozenset(), time.time() + 1)
-    assert not os.path.exists(path)
+    assert left == [True, True, False]
 
 
 def test_a_temporary_file_of_a_killed_writer_is_swept(service: TransferService) -> None:
@@ -295,16 +286,11 @@ def test_a_folder_or_link_in_place_of_a_wake_fifo_is_harmless(
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
 def test_no_message_content_stops_the_poller(service: TransferService, contents: list[dict[str, str]]) -> None:
-    kinds = (
-        TransferMessageKind.RECORD,
-        TransferMessageKind.INTENT,
-        TransferMessageKind.ENDED,
-        TransferMessageKind.CLOSED,
-        TransferMessageKind.ASK,
-    )
-    for kind in kinds:
+    for kind in ("RECORD", "INTENT", "ENDED", "CLOSED", "ASK"):
         for values in contents:
-            message = TransferMessage(**(vars(RECORD) | values | {"kind": kind, "transfer": NAME}))
+            message = TransferMessage(
+                **(vars(RECORD) | values | {"kind": getattr(TransferMessageKind, kind), "transfer": NAME})
+            )
             if len(encode_transfer_message(message)) <= 4096:
                 send(service, message, uid=BOB)
 

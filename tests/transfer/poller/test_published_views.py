@@ -9,6 +9,7 @@ import pytest
 
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.published_status_and_reports import (
     PublishedClusterAnswer,
@@ -16,8 +17,7 @@ from gridbridge.model.published_status_and_reports import (
     PublishedConfigurationStatus,
     PublishedOpenTransfers,
 )
-from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import ClusterSection, Policy
+from gridbridge.model.site_configuration import ClusterSection
 from gridbridge.model.transfer.transfer_config_sections import (
     ProjectMappingRule,
     QueueMappingRule,
@@ -33,42 +33,21 @@ from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher, published_row_with_all_fields
 from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
 from gridbridge.transfer.transfer_rows import TransferRows
+from tests.builders.campaigns import made_policy
+from tests.decisions.transfer.test_transfer_policy import a_transfer
 from tests.states import job_state
 
 NOW = datetime.now(UTC)
-POLICY = Policy(
-    site=SiteSection(cluster="alpha"),
-    clusters={
-        "alpha": ClusterSection(qmaster_port=1, execd_port=2),
-        "beta": ClusterSection(qmaster_port=3, execd_port=4),
-    },
-    queues={"transfer-beta": TransferQueueSection(cluster="beta", pending_limit=10, slots=2)},
-)
-TRANSFER = Transfer(
-    name="gb.alpha.12.0.1",
-    uid=1001,
-    owner="alice",
-    remote="beta",
-    queue="transfer-beta",
-    phase="held",
-    record="m.1",
-    wake="w.1",
-    rerun="",
-    remote_id=34,
-    created_at=NOW,
-    updated_at=NOW,
-    reason="submitted to beta as 34, held",
-)
+CLUSTER = ClusterSection(qmaster_port=1, execd_port=2)
+QUEUE = TransferQueueSection(cluster="beta", pending_limit=10, slots=2)
+POLICY = made_policy(clusters={"alpha": CLUSTER, "beta": CLUSTER}, queues={"transfer-beta": QUEUE})
+IDENTITY = {"name": "gb.alpha.12.0.1", "remote_id": 34, "phase": "held", "reason": "submitted to beta as 34, held"}
+TRANSFER = a_transfer(**IDENTITY, created_at=NOW, updated_at=NOW, local_state=UNSEEN, remote_state=UNSEEN)
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> StateFile:
-    return StateFile.open(f"sqlite:///{tmp_path}/state.db")
-
-
-@pytest.fixture
-def job_history(folder: str, database: StateFile) -> TaskHistoryPublisher:
-    return TaskHistoryPublisher("alpha", database, TransferStatePublisher(POLICY, Clock(), folder))
+def job_history(folder: str, state_file: StateFile) -> TaskHistoryPublisher:
+    return TaskHistoryPublisher("alpha", state_file, TransferStatePublisher(POLICY, Clock(), folder))
 
 
 def texts(folder: str, job: str) -> list[list[str]]:
@@ -81,16 +60,16 @@ def texts(folder: str, job: str) -> list[list[str]]:
 
 
 def test_an_open_history_is_republished_without_reading_the_state_file_again(
-    folder: str, database: StateFile, job_history: TaskHistoryPublisher, monkeypatch: pytest.MonkeyPatch
+    folder: str, state_file: StateFile, job_history: TaskHistoryPublisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again = TRANSFER.with_changes(name="gb.alpha.12.0.2")
     foreign = TRANSFER.with_changes(name="gb.gamma.12.0.1")
 
     def tell(one: Transfer, text: str) -> None:
         event = TransferEvent(name=one.name, uid=one.uid, at=NOW, text=text)
-        TransferRows(database).insert_or_update_transfer(one)
+        TransferRows(state_file).insert_or_update_transfer(one)
         job_history.update_cached_history(None, one)
-        TransferRows(database).add_transfer_event(event)
+        TransferRows(state_file).add_transfer_event(event)
         job_history.add_history_event(event)
         job_history.mark_history_for_publication(one)
         job_history.publish_marked_histories()
@@ -103,7 +82,7 @@ def test_an_open_history_is_republished_without_reading_the_state_file_again(
         tell(TRANSFER.with_changes(closed_at=NOW), "over")
         tell(again.with_changes(remote_state=job_state("r")), "third")
     kept = published_json.read_transfer_histories_of_job(folder, "12")
-    fresh = TaskHistoryPublisher("alpha", database, TransferStatePublisher(POLICY, Clock(), folder))
+    fresh = TaskHistoryPublisher("alpha", state_file, TransferStatePublisher(POLICY, Clock(), folder))
     fresh.mark_history_for_publication(again)
     fresh.publish_marked_histories()
 
@@ -113,13 +92,13 @@ def test_an_open_history_is_republished_without_reading_the_state_file_again(
 
 
 def test_closed_histories_are_read_from_the_state_file_again(
-    folder: str, database: StateFile, job_history: TaskHistoryPublisher, monkeypatch: pytest.MonkeyPatch
+    folder: str, state_file: StateFile, job_history: TaskHistoryPublisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = []
     read = TransferRows.transfers_of_task
     monkeypatch.setattr(TransferRows, "transfers_of_task", lambda *of: reads.append(of[1:]) or read(*of))
     for one in (TRANSFER.with_changes(closed_at=NOW), TRANSFER, TRANSFER):
-        TransferRows(database).insert_or_update_transfer(one)
+        TransferRows(state_file).insert_or_update_transfer(one)
         job_history.update_cached_history(None, one)
         job_history.mark_history_for_publication(one)
         job_history.publish_marked_histories()
@@ -131,9 +110,9 @@ def test_closed_histories_are_read_from_the_state_file_again(
 
 
 def test_an_invisible_change_does_not_rewrite_a_history(
-    folder: str, database: StateFile, job_history: TaskHistoryPublisher
+    folder: str, state_file: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
-    TransferRows(database).insert_or_update_transfer(TRANSFER)
+    TransferRows(state_file).insert_or_update_transfer(TRANSFER)
     job_history.update_cached_history(TRANSFER, TRANSFER.with_changes(seen_at=NOW, missed_polls=1))
     job_history.publish_marked_histories()
 
@@ -146,10 +125,10 @@ def test_an_invisible_change_does_not_rewrite_a_history(
 
 
 def test_a_transfer_that_closed_unpublished_is_published_at_the_next_start(
-    folder: str, database: StateFile, job_history: TaskHistoryPublisher
+    folder: str, state_file: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
     TransferStatePublisher(POLICY, Clock(), folder).publish_open_transfers([TRANSFER], {})
-    TransferRows(database).insert_or_update_transfer(TRANSFER.with_changes(closed_at=datetime.now(UTC)))
+    TransferRows(state_file).insert_or_update_transfer(TRANSFER.with_changes(closed_at=datetime.now(UTC)))
 
     job_history.mark_unpublished_histories()
     job_history.publish_marked_histories()

@@ -18,8 +18,7 @@ from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_check_facts import FolderFreeSpace
-from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import ClusterSection, Policy
+from gridbridge.model.site_configuration import ClusterSection
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind
 from gridbridge.model.transfer_messages_in_spool import (
@@ -47,6 +46,7 @@ from gridbridge.transfer.poller.published_transfers import TransferStatePublishe
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.transfer_rows import TransferRows
+from tests.builders.campaigns import made_policy
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 
@@ -80,11 +80,8 @@ class Machine:
         (self.spool / "wake").mkdir(parents=True)
         (folder / "published").mkdir()
         cluster = ClusterSection(qmaster_port=1, execd_port=2)
-        self.policy = Policy(
-            site=SiteSection(cluster="alpha"),
-            clusters={"alpha": cluster, "beta": cluster},
-            queues={"transfer-beta": TransferQueueSection(cluster="beta", pending_limit=1, slots=1)},
-        )
+        queue = TransferQueueSection(cluster="beta", pending_limit=1, slots=1)
+        self.policy = made_policy(clusters={"alpha": cluster, "beta": cluster}, queues={"transfer-beta": queue})
         self.ahead_s = 0.0  # the clock, of this machine's
         self.passed_s = 0.0
         self.start()

@@ -12,7 +12,6 @@ from gridbridge.errors import ConflictingRemoteJobEnds
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.published_status_and_reports import PublishedAccountingProgress
-from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
@@ -25,6 +24,7 @@ from gridbridge.transfer.poller.published_transfers import TransferStatePublishe
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.transfer_rows import TransferRows
 from gridbridge.transfer.usage_rows import RemoteUsageRows
+from tests.builders.campaigns import made_policy
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 from tests.program.test_threads import without_room
 from tests.states import job_state
@@ -43,11 +43,9 @@ class Beta:
         self.url = f"sqlite:///{folder}/state.db"
         cluster = ClusterSection(qmaster_port=1, execd_port=2)
         queue = TransferQueueSection(cluster="beta", pending_limit=1, slots=1, remote_usage=False)
-        self.policy = Policy(
-            site=SiteSection(cluster="alpha"),
-            clusters={"alpha": cluster, "beta": replace(cluster, accounting=str(self.file))},
-            queues={"transfer-beta": queue, "asking": replace(queue, remote_usage=True)},
-        )
+        clusters = {"alpha": cluster, "beta": replace(cluster, accounting=str(self.file))}
+        queues = {"transfer-beta": queue, "asking": replace(queue, remote_usage=True)}
+        self.policy = made_policy(clusters=clusters, queues=queues)
         self.start()
 
     def start(self, policy: Policy | None = None) -> None:
