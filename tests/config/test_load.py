@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import ClusterKind, ClusterSection, JobEndPushKind, Policy
+from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 from tests.config.refusals import HOME, PORTS, SITE, problems_of
 
@@ -58,23 +58,6 @@ def test_a_site_without_queues_may_have_a_home_of_oar_or_none(home: str, kind: C
     assert (policy.home_cluster_section.kind if policy.home_cluster_section else None) == kind
     assert policy.why_no_transfer_queues
     assert not policy.is_single_user_site
-
-
-def test_given_keys_replace_defaults() -> None:
-    beta = 'kind = "gridengine"\ncell = "b"\npush = "qevent"\nspool_shared = true\n'
-    policy = parsed(GOOD.replace(QUEUE, beta + QUEUE) + "[poller]\nlost_polls = 3\n")
-
-    assert policy.poller == PollerSection(lost_polls=3)
-    assert policy.clusters["beta"] == ClusterSection(
-        kind=ClusterKind.GRIDENGINE,
-        cell="b",
-        push=JobEndPushKind.QEVENT,
-        spool_shared=True,
-        binaries="/usr/lib/gridengine",
-        qmaster_port=6444,
-        execd_port=6445,
-        remote_spool_dir="/var/spool/gridbridge",
-    )
 
 
 def test_remote_account_names_are_read_from_users() -> None:

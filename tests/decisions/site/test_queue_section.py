@@ -1,11 +1,7 @@
 """Findings about transfer queues, their section of gridbridge.toml, and the related settings."""
 
 import shlex
-import subprocess
-import sys
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,14 +14,14 @@ from gridbridge.decisions.site.transfer_queue_findings import (
     user_spool_limit_finding,
     writable_tmpdir_findings,
 )
-from gridbridge.model.config_key_descriptions import QueueDefaultRequests
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
-from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 from tests.decisions.site.setups import WANTED
 
+EDIT = (PYTHON, "-I", "-m", "gridbridge.config.edit", CONFIG)
 POLICY = Policy(
     site=SiteSection(cluster="alpha"),
     clusters={"alpha": ClusterSection(qmaster_port=1, execd_port=2)},
@@ -67,45 +63,18 @@ def test_remote_usage_is_written_only_if_it_is_not_the_default(is_wanted: bool) 
     assert f"'remote_usage = {str(is_wanted).lower()}'" in mended.mend[0].value
 
 
-def run(edit: SetupEdit, toml: Path) -> None:
-    python = shlex.quote(sys.executable)  # the checkout's folder may have a blank
-    line = edit.value.replace(CONFIG, str(toml)).replace(f"{PYTHON} -I", python)
-    subprocess.run(["sh", "-c", line], check=True)
+def test_a_new_section_has_only_the_required_keys() -> None:
+    """Edits keep comments and other keys (tests/config/test_edit.py)."""
+    (edit,) = queue_section_finding(replace(POLICY, queues={}), WANTED).mend
+
+    keys = ('cluster = "beta"', f"pending_limit = {WANTED.pending_limit}", f"slots = {WANTED.slots}")
+    assert shlex.split(edit.value) == [*EDIT, "put", "queue", "transfer-beta", *keys]
 
 
-def test_comments_and_other_keys_of_a_section_are_preserved(tmp_path: Path) -> None:
-    toml = tmp_path / "gridbridge.toml"
-    head = '[site]\ncluster = "alpha"\n[queue.transfer-beta]  # to beta\ncluster = "beta"\n'
-    rest = 'recall_wait_s = 5.0\n[queue.transfer-beta.asks]\nmem_free = "64G"\n[poller]\n'
-    toml.write_text(f"{head}slots = 9  # few\npending_limit=1\n{rest}")
-    queue = TransferQueueSection(
-        cluster="beta", slots=9, pending_limit=1, recall_wait_s=5.0, asks=QueueDefaultRequests({"mem_free": "64G"})
-    )
-    found = queue_section_finding(replace(POLICY, queues={"transfer-beta": queue}), WANTED)
-    run(found.mend[0], toml)
-
-    changed = f"slots = {WANTED.slots}  # few\npending_limit={WANTED.pending_limit}\n"
-    assert toml.read_text() == f"{head}{changed}{rest}"
-
-
-def test_a_new_section_has_only_the_required_keys(tmp_path: Path) -> None:
-    toml = tmp_path / "gridbridge.toml"
-    toml.write_text("[poller]\n")
-    found = queue_section_finding(replace(POLICY, queues={}), WANTED)
-    run(found.mend[0], toml)
-
-    assert tomllib.loads(toml.read_text())["queue"] == {
-        "transfer-beta": {"cluster": "beta", "pending_limit": WANTED.pending_limit, "slots": WANTED.slots}
-    }
-
-
-def test_the_section_of_a_queue_is_removed(tmp_path: Path) -> None:
-    toml = tmp_path / "gridbridge.toml"
-    toml.write_text("[site] # ours\n[queue.transfer-beta]\nslots = 1\n# to b\n[queue.b]\n")
+def test_the_section_of_a_queue_is_removed() -> None:
     (edit,) = queue_section_removal_edits(POLICY, WANTED)
-    run(edit, toml)
 
-    assert toml.read_text() == "[site] # ours\n# to b\n[queue.b]\n"
+    assert shlex.split(edit.value) == [*EDIT, "drop", "queue", "transfer-beta"]
 
 
 def test_keys_that_setup_does_not_manage_need_no_edit() -> None:

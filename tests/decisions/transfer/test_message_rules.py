@@ -135,17 +135,6 @@ def test_an_end_message_before_the_remote_id_is_recorded_is_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    "late",
-    [DesiredLocalJobState.RUNNING, DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.DEAD],
-    ids=lambda value: value,
-)
-def test_a_deletion_intent_overrides_all_later_intents(late: str) -> None:
-    dead = take(None, RECORD, DEAD)
-
-    assert tell(dead, DEAD.with_changes(desired=late), NOON + timedelta(hours=1)) == dead
-
-
-@pytest.mark.parametrize(
     ("message", "reason"),
     [
         (RECORD, ""),
@@ -234,13 +223,6 @@ def test_a_later_record_keeps_the_remote_id_and_the_listed_states() -> None:
         reason="submitted to beta as , released",
     )
     assert later.remote_id == 40
-
-
-def test_the_first_end_message_is_final() -> None:
-    ended = take(None, RECORD, ENDED)
-
-    assert ended.verdict == ENDED
-    assert tell(ended, ENDED.with_changes(exit_status="0"), NOON + timedelta(hours=1)) == ended
 
 
 def test_an_end_message_sets_the_remote_host_if_it_names_a_host() -> None:
