@@ -57,13 +57,6 @@ def test_a_malformed_spool_message_is_refused(data: bytes) -> None:
         decode_transfer_message(data)
 
 
-def test_a_changed_message_copy_leaves_the_original_unchanged() -> None:
-    message = TransferMessage(kind=TransferMessageKind.RECORD, phase="held")
-
-    assert message.with_changes(phase="released") == TransferMessage(kind=TransferMessageKind.RECORD, phase="released")
-    assert message.phase == "held"
-
-
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1)
 
 

@@ -69,12 +69,6 @@ def test_a_cell_is_named_as_its_cluster_by_default() -> None:
     assert [cluster.cell for cluster in policy.clusters.values()] == ["alpha", "default"]
 
 
-def test_the_local_cluster_is_the_cluster_of_the_site_section() -> None:
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"alpha": ALPHA}, queues={})
-
-    assert policy.home_cluster_section is policy.clusters["alpha"]
-
-
 @pytest.mark.parametrize(
     ("form", "good", "bad"),
     [

@@ -4,15 +4,8 @@ import pytest
 
 from gridbridge.errors import ParseError
 from gridbridge.model import light_dataclass
-from gridbridge.model.job_request import FAR_S, JobRequest, JobSpec, is_home_only_resource, resource_long_name
+from gridbridge.model.job_request import FAR_S, JobRequest, is_home_only_resource, resource_long_name
 from gridbridge.model.transfer_name import TransferAttemptId, is_transfer_name, parse_transfer_name
-
-
-def test_an_empty_job_request_has_defaults() -> None:
-    asked = JobRequest()
-
-    assert (asked.hard, asked.soft, asked.queues, asked.priority) == ((), (), "", 0)
-    assert (asked.is_pinned_to_transfer_queue, asked.is_deferred, asked.owner_requested_queues) == (False, False, "")
 
 
 def test_a_changed_request_leaves_the_original_unchanged() -> None:
@@ -35,14 +28,6 @@ def test_a_deferred_job_keeps_its_own_start_time_in_its_context() -> None:
 
     assert (own.is_deferred, deferred.is_deferred) == (False, True)
     assert (own.owner_requested_start, deferred.owner_requested_start) == (1767225600, 1767225600)
-
-
-def test_a_job_spec_has_defaults_for_a_serial_job() -> None:
-    spec = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest())
-    wide = spec.with_changes(pe="smp", slots=4)
-
-    assert (spec.pe, spec.slots, spec.cwd, spec.shell) == ("", 1, "", "/bin/sh")
-    assert (wide.transfer, wide.pe, wide.slots) == ("gb.alpha.1.0.1", "smp", 4)
 
 
 @light_dataclass(kw_only=True)

@@ -415,20 +415,16 @@ def test_a_black_hole_closes_the_cluster_and_opens_an_event_about_the_successes(
     assert sent(look) == {"gamma": 4}
 
 
-def test_the_end_of_a_campaign_closes_its_blacklist_events() -> None:
+def test_the_end_of_a_campaign_closes_its_blacklist_events_and_those_about_acts_of_root() -> None:
     blacklist, lonely = event(CampaignEventCode.BLACKLIST), event(CampaignEventCode.NO_CLUSTER, "")
+    of_root = event(CampaignEventCode.NO_LEDGER, until=NOON + MINUTE)
     look = seen(events=(blacklist, event(CampaignEventCode.SINK, "gamma"), lonely), arrays=(), waiting={})
 
     plan = plan_campaign_cycle(look)
     assert plan.finished == (1,)
-    assert {one.code for one in plan.changes.events if one.closed_at} == {blacklist.code, lonely.code}
-
-
-def test_the_end_of_a_campaign_closes_events_about_acts_of_root() -> None:
-    known = event(CampaignEventCode.NO_LEDGER, until=NOON + MINUTE)
-
-    assert told(seen(events=(known,))) == {}
-    assert told(seen(campaigns=(), arrays=(), events=(known,)))[CampaignEventCode.NO_LEDGER].closed_at == NOON
+    assert {event.code for event in plan.changes.events if event.closed_at} == {blacklist.code, lonely.code}
+    assert told(seen(events=(of_root,))) == {}
+    assert told(seen(campaigns=(), arrays=(), events=(of_root,)))[of_root.code].closed_at == NOON
 
 
 def test_a_failed_submission_is_resumed_after_its_pause_and_a_release_at_once() -> None:

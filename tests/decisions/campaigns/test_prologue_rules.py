@@ -21,7 +21,6 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignPrologueOrEpilogueStart,
     ClusterCapacityForCampaigns,
     LastPrologueOrEpilogueAttempt,
-    PlannedCampaignTaskSend,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
@@ -98,13 +97,6 @@ def test_no_task_is_sent_while_the_prologue_runs() -> None:
     assert causes == {"beta": TaskSentOrUnsentCause.PREPARING, "gamma": TaskSentOrUnsentCause.SENT}
 
 
-def test_tasks_are_sent_after_the_prologue_succeeds() -> None:
-    found = plan(**ended(PROLOGUE, TaskAttemptOutcome.SUCCESS))
-
-    assert found.sends == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=10),)
-    assert (found.ended, len(found.stepped), found.steps) == ((), 1, ())
-
-
 @pytest.mark.parametrize(
     "outcome", [TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SIGNAL, TaskAttemptOutcome.WALLTIME]
 )
@@ -133,12 +125,37 @@ def test_a_successful_prologue_closes_the_setup_error_event() -> None:
 
 
 @pytest.mark.parametrize(
-    "outcome", [TaskAttemptOutcome.WIPED, TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.SITE_FAULT]
+    ("known", "sent", "steps"),
+    [
+        pytest.param(ended(PROLOGUE, TaskAttemptOutcome.SUCCESS), 10, (), id="success"),
+        *(
+            pytest.param(ended(PROLOGUE, outcome), 0, (begun(PROLOGUE, 2),), id=outcome.value)
+            for outcome in (TaskAttemptOutcome.WIPED, TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.SITE_FAULT)
+        ),
+        pytest.param(
+            {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.MOVED),)}, 0, (begun(PROLOGUE, 2),), id="deleted before"
+        ),
+        pytest.param(
+            {
+                "steps": (
+                    stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS),
+                    replace(stepped(EPILOGUE, TaskAttemptOutcome.PENDING), array=2),
+                ),
+                "arrays": (array(number=2),),
+            },
+            *(0, ()),
+            id="an epilogue runs",
+        ),
+    ],
 )
-def test_a_prologue_ended_by_the_cluster_is_started_again_without_an_event(outcome: TaskAttemptOutcome) -> None:
-    found = plan(**ended(PROLOGUE, outcome))
+def test_tasks_are_sent_after_a_successful_prologue_and_a_lost_prologue_is_started_again(
+    known: dict[str, Any], sent: int, steps: tuple[CampaignPrologueOrEpilogueStart, ...]
+) -> None:
+    """A prologue that the cluster ended opens no event."""
+    found = plan(**known)
 
-    assert (found.changes.events, found.steps) == ((), (begun(PROLOGUE, 2),))
+    assert (sum(send.tasks for send in found.sends), found.steps) == (sent, steps)
+    assert (found.changes.events, found.ended, found.finished) == ((), (), ())
 
 
 TERMINATED = replace(ONE, state=CampaignState.TERMINATED)
@@ -220,16 +237,6 @@ def test_tasks_retried_after_the_epilogue_get_a_new_prologue() -> None:
     assert (last.steps, last.finished) == ((begun(EPILOGUE, 2),), ())
 
 
-def test_no_task_is_sent_while_an_epilogue_runs() -> None:
-    steps = (
-        stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS),
-        replace(stepped(EPILOGUE, TaskAttemptOutcome.PENDING), array=2),
-    )
-    found = plan(waiting=2, steps=steps, arrays=(array(number=2),))
-
-    assert (found.sends, found.steps, found.finished) == ((), (), ())
-
-
 def test_a_waiting_prologue_without_remaining_tasks_is_unneeded() -> None:
     known = pending(PROLOGUE)
     idle = {**known, "idle_steps": frozenset({(1, 1)})}
@@ -251,12 +258,6 @@ def test_an_unsubmitted_prologue_is_given_up_when_no_task_remains(state: Campaig
     unsent = "not sent, because no task is left: the prologue"
     assert [each for each in describe_campaign_cycle_plan(found) if each.startswith(unsent)]
     assert (away.unsent, away.resumed) == ((), ())
-
-
-def test_tasks_sent_after_a_deleted_prologue_get_a_new_prologue() -> None:
-    found = plan(steps=(stepped(PROLOGUE, TaskAttemptOutcome.MOVED),))
-
-    assert (found.sends, found.steps) == ((), (begun(PROLOGUE, 2),))
 
 
 def test_a_cancelled_campaign_runs_its_epilogue_after_the_deletion_of_its_tasks() -> None:
@@ -304,12 +305,3 @@ def test_an_epilogue_that_was_always_preempted_is_described_so() -> None:
 
     told = "campaign 1: the epilogue failed at beta: the last attempt was preempted"
     assert told in describe_campaign_cycle_plan(found)
-
-
-def test_an_interrupted_prologue_submission_is_resumed() -> None:
-    begun_one = array(ArraySubmissionState.INTENDED)
-    found = plan(**pending(PROLOGUE, begun_one.state))
-    dropped = plan(CANCELLED, waiting=0, **pending(PROLOGUE, begun_one.state))
-
-    assert (found.resumed, found.deleted) == ((begun_one,), ())
-    assert (dropped.resumed, dropped.deleted, dropped.steps) == ((), (begun_one,), ())

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -113,30 +114,32 @@ def test_a_transfer_names_the_event_that_it_waits_for(
     assert explain_transfer_wait(one, what, NOW) == words
 
 
-def test_the_explanation_shows_the_states_at_both_clusters_with_their_ages() -> None:
-    told = explain_transfer_attempt(PublishedTransferHistory(transfer=transfer()), shown(), NOW)
-
-    assert told.where == "job 12 of alice is at beta as job 34"
-    assert told.here == "r in transfer-beta for 5 min"
-    assert told.there == "r on beta-n1 for 3 min"
+AT_BETA = "job 12 of alice is at beta as job 34"
+OVER = {"closed_at": ago(5), "reason": "ended here: exit status 3", "outcome": "exit status 3"}
+UNLISTED = {"local_state": "", "local_since": None}
 
 
-def test_the_explanation_of_a_closed_transfer_shows_the_job_end() -> None:
-    over = transfer(closed_at=ago(5), reason="ended here: exit status 3", outcome="exit status 3")
+@pytest.mark.parametrize(
+    ("state", "where", "here", "there"),
+    [
+        ({}, AT_BETA, "r in transfer-beta for 5 min", "r on beta-n1 for 3 min"),
+        (
+            OVER,
+            "job 12 of alice was sent to beta as job 34; the transfer has ended",
+            *("ended here: exit status 3", "exit status 3"),
+        ),
+        (UNLISTED, AT_BETA, "not listed in transfer-beta", "r on beta-n1 for 3 min"),
+        (UNLISTED | {"outcome": "exit status 3"}, AT_BETA, "ending in transfer-beta", "exit status 3"),
+    ],
+    ids=["running", "closed", "unlisted at home", "ending"],
+)
+def test_the_explanation_shows_the_states_at_both_clusters_with_their_ages(
+    state: dict[str, Any], where: str, here: str, there: str
+) -> None:
+    history = PublishedTransferHistory(transfer=transfer(**state))
+    explained = explain_transfer_attempt(history, shown(), NOW)
 
-    told = explain_transfer_attempt(PublishedTransferHistory(transfer=over), shown(), NOW)
-
-    assert told.where == "job 12 of alice was sent to beta as job 34; the transfer has ended"
-    assert (told.here, told.there) == ("ended here: exit status 3", "exit status 3")
-
-
-@pytest.mark.parametrize(("outcome", "here"), [("", "not listed"), ("exit status 3", "ending")])
-def test_a_transfer_that_the_home_job_list_lacks_is_shown_as_unlisted_or_ending(outcome: str, here: str) -> None:
-    one = transfer(local_state="", local_since=None, outcome=outcome)
-
-    told = explain_transfer_attempt(PublishedTransferHistory(transfer=one), shown(), NOW)
-
-    assert told.here == f"{here} in transfer-beta"
+    assert (explained.where, explained.here, explained.there) == (where, here, there)
 
 
 ROUTE = service().routes[0]
