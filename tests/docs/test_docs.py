@@ -1,15 +1,17 @@
-"""The documentation is complete: it has every command, and every link has a target."""
+"""The documentation is complete: it has every command, every link has a target, and blocks can be copied."""
 
 import ast
 import configparser
 import os
 import re
+import runpy
 import subprocess
 import textwrap
 from pathlib import Path
 
 import click
 import pytest
+from pygments.token import Generic
 
 from gridbridge.batch.privileged_helper_calls import PATIENCE_S
 from gridbridge.cli.main import gridbridge
@@ -19,7 +21,7 @@ from gridbridge.model.fixed_paths import HOME
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection
 from gridbridge.transfer.starter.sensor import HUNG_S
-from tests.docs.console import PAGES, ROOT, console, matches
+from tests.docs.console import BLOCK, PAGES, ROOT, console, matches
 
 KINDS = ("tutorials", "how-to", "reference", "explanation")
 COMMANDS = ROOT / "docs" / "reference" / "commands"
@@ -238,3 +240,16 @@ def test_a_here_document_without_an_end_is_a_mistake() -> None:
 )
 def test_dots_stand_for_anything(expected: str, actual: str, same: bool) -> None:
     assert matches(expected, actual) == same
+
+
+LEXER = runpy.run_path(str(ROOT / "docs/console.py"))["ConsoleLexer"]
+BLOCKS = [block for page in PAGES for block in BLOCK.findall(page.read_text())]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_the_copy_button_copies_only_the_commands_of_a_block(block: str) -> None:
+    tokens = LEXER().get_tokens(block)
+    copied = "".join(word for kind, word in tokens if kind not in (Generic.Prompt, Generic.Output))
+
+    typed = [each.command for each in console(f"```console\n{block}```\n")]
+    assert "\n".join(typed) == copied.strip()
