@@ -3,10 +3,10 @@
 import re
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from gridbridge.model import names_offered_by_cluster
-from tests.lab.grid import Grid, is_rescheduled
+from tests.lab.grid import Grid, between, is_rescheduled
 
 ACTIVE = "/var/spool/gridengine/alpha/execd/alpha-master/active_jobs"
 GONE_AT_HOME_S = 20.0  # after qdel, whatever the other cluster does
@@ -124,46 +124,31 @@ def why(grid: Grid, job: str, user: str = "alice") -> str:
     return grid.on("alpha-master", "gridbridge", "why", job, user=user).out
 
 
-@contextmanager
-def global_setting(grid: Grid, master: str, name: str, value: str) -> Iterator[None]:
+def global_setting(grid: Grid, master: str, name: str, value: str) -> AbstractContextManager[None]:
     change = "cd /tmp && qconf -sconf global | sed 's/^{0} .*/{0} {1}/' >global && qconf -Mconf global"
     before = grid.sh(master, f"qconf -sconf global | sed -n 's/^{name} *//p'").strip()
-    grid.sh(master, change.format(name, value))
-    try:
-        yield
-    finally:
-        grid.sh(master, change.format(name, before))
+    return between(lambda text: grid.sh(master, change.format(name, text)), value, before)
 
 
-@contextmanager
-def complex_at(grid: Grid, name: str, master: str, queue: str) -> Iterator[None]:
+def complex_at(grid: Grid, name: str, master: str, queue: str) -> AbstractContextManager[None]:
     """Give a cluster a resource, and one of its queues nine units of the resource."""
-    grid.sh(
-        master,
-        f"(qconf -sc; echo {name} {name} INT '<=' YES NO 0 0) >/tmp/c && qconf -Mc /tmp/c &&"
-        f" qconf -aattr queue complex_values {name}=9 {queue}",
-    )
-    try:
-        yield
-    finally:
-        grid.sh(
-            master,
-            f"qconf -dattr queue complex_values {name}=9 {queue};"
-            f" qconf -sc | grep -v '^{name} ' >/tmp/c; qconf -Mc /tmp/c",
-        )
+    value = f"queue complex_values {name}=9 {queue}"
+    add = f"(qconf -sc; echo {name} {name} INT '<=' YES NO 0 0) >/tmp/c && qconf -Mc /tmp/c && qconf -aattr {value}"
+    remove = f"qconf -dattr {value}; qconf -sc | grep -v '^{name} ' >/tmp/c; qconf -Mc /tmp/c"
+    return between(lambda script: grid.sh(master, script), add, remove)
 
 
-@contextmanager
-def qmaster(grid: Grid, away: str, back: str, host: str = "beta-master") -> Iterator[None]:
+def qmaster(grid: Grid, away: str, back: str, host: str = "beta-master") -> AbstractContextManager[None]:
     """Freeze or stop a qmaster until the block ends.
 
     `away` and `back` are `freeze` and `thaw`, or `stop` and `start`.
     """
-    grid.on(host, "labctl", away, "qmaster")
-    try:
-        yield
-    finally:
-        grid.on(host, "labctl", back, "qmaster")
+    return between(lambda verb: grid.on(host, "labctl", verb, "qmaster"), away, back)
+
+
+def cut(grid: Grid, cluster: str) -> AbstractContextManager[None]:
+    """Cut the network to a cluster's master until the block ends."""
+    return between(lambda verb: grid.lab("net", f"{cluster}-master", verb), "cut", "heal")
 
 
 def reachable(grid: Grid) -> None:
@@ -172,30 +157,30 @@ def reachable(grid: Grid) -> None:
     grid.accounting(grid.submit(*options, user="bob", cluster="beta", script="exit 0\n"), "beta")
 
 
-@contextmanager
-def full_beta(grid: Grid) -> Iterator[None]:
-    job = grid.submit("-N", "fill", "-t", "1-4", user="bob", cluster="beta", script="sleep 600\n")
-    try:
-        grid.until(
-            lambda: [grid.states("beta").get(f"{job}.{task}") for task in range(1, 5)] == ["r"] * 4, "beta to be full"
-        )
-        yield
-    finally:
-        grid.cell("beta", "qdel", job, user="bob")
-        grid.until_gone(job, "beta")
+def full_beta(grid: Grid) -> AbstractContextManager[None]:
+    return full(grid, "beta")
 
 
 @contextmanager
-def short_notify(grid: Grid, seconds: int) -> Iterator[None]:
-    queues = (("alpha", "transfer-beta"), ("beta", "all.q"))
-    for cluster, queue in queues:
-        change = ("-mattr", "queue", "notify", f"0:0:{seconds}", queue)
-        assert grid.cell(cluster, "qconf", *change, user="root").status == 0
+def full(grid: Grid, cluster: str) -> Iterator[None]:
+    """Fill the own slots of alpha or beta with jobs of bob until the block ends."""
+    options = ("-N", "fill", "-t", "1-4", "-q", "all.q", *QUIET)
+    job = grid.submit(*options, user="bob", cluster=cluster, script="sleep 600\n")
+    tasks = [f"{job}.{task}" for task in range(1, 5)]
     try:
+        grid.until(lambda: [grid.states(cluster).get(task) for task in tasks] == ["r"] * 4, f"{cluster} to be full")
         yield
     finally:
-        for cluster, queue in queues:
-            grid.cell(cluster, "qconf", "-mattr", "queue", "notify", "00:01:00", queue, user="root")
+        grid.cell(cluster, "qdel", job, user="bob")
+        grid.until_gone(job, cluster)
+
+
+def short_notify(grid: Grid, seconds: int) -> AbstractContextManager[None]:
+    def change(notify: str) -> None:
+        for cluster, queue in (("alpha", "transfer-beta"), ("beta", "all.q")):
+            assert grid.cell(cluster, "qconf", "-mattr", "queue", "notify", notify, queue, user="root").status == 0
+
+    return between(change, f"0:0:{seconds}", "00:01:00")
 
 
 class Since:
@@ -206,14 +191,16 @@ class Since:
         return max(0.1, limit_s - (time.monotonic() - self._began))
 
 
+def closed(grid: Grid, cluster: str, *queues: str) -> AbstractContextManager[None]:
+    """Let no new job start in queues of a cluster, by default on its own hosts; running jobs continue."""
+    return between(lambda way: grid.cell(cluster, "qmod", way, *(queues or ("all.q",)), user="root"), "-d", "-e")
+
+
 def together(grid: Grid, names: list[str]) -> list[str]:
-    grid.cell("alpha", "qmod", "-d", "all.q", user="root")
-    try:
+    with closed(grid, "alpha"):
         jobs = [grid.submit("-N", name, *QUIET, script=TELLS) for name in names]
         for job in jobs:
             wait_for(grid, grid.remote_id(job), "qw")
-    finally:
-        grid.cell("alpha", "qmod", "-e", "all.q", user="root")
     return jobs
 
 

@@ -1,12 +1,12 @@
 """Delta as the tests of its transfer queue see it: its jobs, files and ssh connections."""
 
 import json
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tests.lab.away import once, why
-from tests.lab.grid import Grid
+from tests.lab.grid import Grid, between
 
 HOME, FAR = "alpha-master", "delta-master"
 ACCOUNT = "al_delta"
@@ -26,22 +26,11 @@ class End:
 
 
 def until_open(grid: Grid) -> None:
-    grid.until(lambda: is_open(grid), f"{QUEUE} to be open")
+    grid.until(lambda: grid.is_open(queue=QUEUE), f"{QUEUE} to be open")
 
 
-def is_open(grid: Grid) -> bool:
-    rows = grid.cell("alpha", "qstat", "-f", "-q", QUEUE, user="root").out.splitlines()
-    return any(len(row.split()) == 5 for row in rows if row.startswith(f"{QUEUE}@"))
-
-
-@contextmanager
-def many_slots(grid: Grid) -> Iterator[None]:
-    change = "qconf -rattr queue slots {} all.q"
-    grid.sh(FAR, change.format(MANY_SLOTS))
-    try:
-        yield
-    finally:
-        grid.sh(FAR, change.format(SLOTS))
+def many_slots(grid: Grid) -> AbstractContextManager[None]:
+    return between(lambda slots: grid.sh(FAR, f"qconf -rattr queue slots {slots} all.q"), MANY_SLOTS, SLOTS)
 
 
 def submit(grid: Grid, script: str, *options: str, name: str = "away", user: str = "alice") -> str:

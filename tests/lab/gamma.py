@@ -62,12 +62,8 @@ class Gamma:
     def until_clean(self) -> None:
         self.grid.until_none(self.left, "gamma to be clean", LONG_S)
 
-    def is_open(self) -> bool:
-        rows = self.grid.cell("alpha", "qstat", "-f", "-q", QUEUE, user="root").out.splitlines()
-        return any(len(row.split()) == 5 for row in rows if row.startswith(f"{QUEUE}@"))
-
     def until_open(self) -> None:
-        self.grid.until(self.is_open, f"{QUEUE} to be open", LONG_S)
+        self.grid.until(lambda: self.grid.is_open(queue=QUEUE), f"{QUEUE} to be open", LONG_S)
 
     def clear(self) -> None:
         self.grid.sh(HOME, "qdel -u alice; :", user="alice")

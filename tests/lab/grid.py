@@ -1,12 +1,13 @@
 """The running lab as tests use it: commands on its hosts, jobs, and waiting with a limit."""
 
+import json
 import os
 import re
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import pytest
 
@@ -206,17 +207,44 @@ class Grid:
         """Wait until the transfer queue to beta is open, which shows that all services work."""
         self.until(self.is_open, "transfer-beta to be open", 60)
 
-    def is_open(self, cluster: str = "alpha") -> bool:
-        queue = f"transfer-{OTHER[cluster]}"
+    def is_open(self, cluster: str = "alpha", queue: str = "") -> bool:
+        """Say whether a transfer queue of a cluster is open, by default the queue between alpha and beta."""
+        return self.queue_letters(queue or f"transfer-{OTHER[cluster]}", cluster) == ""
+
+    def queue_letters(self, queue: str, cluster: str = "alpha") -> str:
+        """Return the state letters of a queue with one instance; `?` for a missing queue."""
         out = self.cell(cluster, "qstat", "-f", "-q", queue, user="root").out
         rows = [line.split() for line in out.splitlines() if line.startswith(f"{queue}@")]
-        return bool(rows) and len(rows[0]) == 5
+        return "".join(rows[0][5:]) if rows else "?"
+
+    def check(self, host: str = "alpha-master", user: str = "root") -> dict[str, dict[str, Any]]:
+        """Return the items of `gridbridge check` by name."""
+        items = json.loads(self.on(host, "gridbridge", "check", "--json", user=user).out)["items"]
+        return {item["name"]: item for item in items}
+
+    def decisions(self) -> list[dict[str, Any]]:
+        """Return the decisions in the service's journal, as `gridbridge replay` lists them."""
+        listed: list[dict[str, Any]] = json.loads(self.sh("alpha-master", "gridbridge replay --json"))
+        return listed
+
+    def replay(self, decision: int) -> Done:
+        return self.on("alpha-master", "gridbridge", "replay", str(decision))
 
 
 def pause_s(waited_s: float, look_s: float) -> float:
     """Return the pause before the next poll, from the time waited and the duration of a poll."""
     own, usual = SHARE * look_s, PAUSE_S + BACK_OFF * waited_s
     return max(min(SLOW_PAUSE_S, own), min(LONGEST_PAUSE_S, usual))
+
+
+@contextmanager
+def between(act: Callable[[T], object], begin: T, end: T) -> Iterator[None]:
+    """Call `act(begin)` before a block, and `act(end)` after it, whatever happens in the block."""
+    act(begin)
+    try:
+        yield
+    finally:
+        act(end)
 
 
 def is_rescheduled(record: dict[str, str]) -> bool:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from inspect import isgeneratorfunction
 from typing import Any, TypeVar
 
-from tests.lab.away import qmaster
-from tests.lab.grid import Grid
+from tests.lab.away import closed, qmaster
+from tests.lab.grid import Grid, between
 
 T = TypeVar("T")
 Steps = Generator[str, None, T]
@@ -94,25 +94,10 @@ def _goes_on(step: Future[End | str]) -> bool:
     return not step.exception() and isinstance(step.result(), str)
 
 
-@contextmanager
-def roomy(grid: Grid) -> Iterator[None]:
-    slots = ("qconf", "-mattr", "queue", "slots")
+def roomy(grid: Grid) -> AbstractContextManager[None]:
     before = grid.sh("beta-master", "qconf -sq all.q | sed -n 's/^slots *//p'").strip()
-    grid.on("beta-master", *slots, str(ROOM), "all.q")
-    try:
-        yield
-    finally:
-        grid.on("beta-master", *slots, before, "all.q")
-
-
-@contextmanager
-def closed(grid: Grid, cluster: str) -> Iterator[None]:
-    """Let no new job start on a cluster's own hosts; running jobs continue."""
-    grid.cell(cluster, "qmod", "-d", "all.q", user="root")
-    try:
-        yield
-    finally:
-        grid.cell(cluster, "qmod", "-e", "all.q", user="root")
+    change = ("qconf", "-mattr", "queue", "slots")
+    return between(lambda slots: grid.on("beta-master", *change, slots, "all.q"), str(ROOM), before)
 
 
 def closed_home(grid: Grid) -> AbstractContextManager[None]:
@@ -123,14 +108,9 @@ def closed_beta(grid: Grid) -> AbstractContextManager[None]:
     return closed(grid, "beta")
 
 
-@contextmanager
-def no_scheduler(grid: Grid) -> Iterator[None]:
+def no_scheduler(grid: Grid) -> AbstractContextManager[None]:
     """Let no job start at home: end alpha's scheduler, a thread of its qmaster."""
-    grid.cell("alpha", "qconf", "-kt", "scheduler", user="root")
-    try:
-        yield
-    finally:
-        grid.cell("alpha", "qconf", "-at", "scheduler", user="root")
+    return between(lambda way: grid.cell("alpha", "qconf", way, "scheduler", user="root"), "-kt", "-at")
 
 
 def frozen_beta(grid: Grid) -> AbstractContextManager[None]:

@@ -1,14 +1,13 @@
 """The breaker: after several failed jobs in a row beta gets no more jobs for a while."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import pytest
 
 from tests.lab.away import QUIET, ends, lines
 from tests.lab.configured import configured
-from tests.lab.grid import Grid
-from tests.lab.transfer.home.refusals import BETA
+from tests.lab.grid import Grid, between
 
 pytestmark = pytest.mark.lab
 
@@ -25,14 +24,9 @@ def quick_breaker(grid: Grid) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def closed_to_us(grid: Grid) -> Iterator[None]:
+def closed_to_us(grid: Grid) -> AbstractContextManager[None]:
     """Let beta refuse jobs from alpha-master, but still answer queries from there."""
-    grid.sh("alpha-master", f"{BETA} -ds alpha-master")
-    try:
-        yield
-    finally:
-        grid.sh("alpha-master", f"{BETA} -as alpha-master")
+    return between(lambda way: grid.cell("beta", "qconf", way, "alpha-master", user="root"), "-ds", "-as")
 
 
 @pytest.mark.long

@@ -2,15 +2,13 @@
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager
 
 import pytest
 
-from tests.lab.away import kill, qmaster
+from tests.lab.away import full, kill, qmaster
 from tests.lab.configured import POLLER, SERVICE, TOML, configured, pollers
-from tests.lab.grid import Grid
+from tests.lab.grid import Grid, between
 
 pytestmark = pytest.mark.lab
 
@@ -74,21 +72,20 @@ def test_an_end_is_noticed_where_the_spool_is_not_shared(grid: Grid, push: str) 
 @pytest.mark.long
 def test_a_queue_closes_at_its_pending_limit_and_opens_again(grid: Grid) -> None:
     """The job load adjustment damps bursts: at most 3 jobs above the threshold of 5 wait at beta."""
-    fill = grid.submit("-N", "fill", "-t", "1-4", user="bob", cluster="beta", script="sleep 600\n")
-    with threshold(grid, 5):
+    with threshold(grid, 5), full(grid, "beta"):
         job = grid.transfer("-N", "rush", "-t", f"1-{RUSH}", script="sleep 1\n")
         grid.until(lambda: _waiting_at_beta(grid) >= 5, "five to wait at beta")
-        grid.until(lambda: "a" in _queue_letters(grid), "the queue to be closed", 30)
-        seen = [_waiting_at_beta(grid) for _ in range(30)]
-        grid.cell("beta", "qdel", fill, user="bob")
+        grid.until(lambda: "a" in grid.queue_letters("transfer-beta"), "the queue to be closed", 30)
+        waiting = [_waiting_at_beta(grid) for _ in range(30)]
+        grid.cell("beta", "qdel", "-u", "bob", user="bob")
 
         def have_ended() -> bool:
-            seen.append(_waiting_at_beta(grid))
+            waiting.append(_waiting_at_beta(grid))
             return len(grid.records(job)) == RUSH
 
         grid.until(have_ended, "all to end", 150)
 
-    assert max(seen) <= 5 + 3, f"overshoot of {max(seen) - 5}"
+    assert max(waiting) <= 5 + 3, f"overshoot of {max(waiting) - 5}"
 
 
 @pytest.mark.long
@@ -129,7 +126,7 @@ def test_a_poller_that_is_stopped_is_told_and_replaced(grid: Grid) -> None:
         status = ("gridbridge", "status")
         grid.until(lambda: "silent for" in grid.on("alpha-master", *status).out, "status to tell it")
         check = grid.on("alpha-master", "gridbridge", "check").out
-        grid.until(lambda: "a" in _queue_letters(grid), "the queue to be closed")
+        grid.until(lambda: "a" in grid.queue_letters("transfer-beta"), "the queue to be closed")
         after = grid.until(lambda: set(pollers(grid)) - set(before), "another poller")
         grid.require_ready()
 
@@ -159,14 +156,9 @@ def test_the_poller_tells_systemd_that_it_lives(grid: Grid) -> None:
     ], told
 
 
-@contextmanager
-def threshold(grid: Grid, limit: int) -> Iterator[None]:
+def threshold(grid: Grid, limit: int) -> AbstractContextManager[None]:
     change = "qconf -rattr queue load_thresholds gb_beta_up=false,gb_beta_pending={} transfer-beta"
-    grid.sh("alpha-master", change.format(limit))
-    try:
-        yield
-    finally:
-        grid.sh("alpha-master", change.format(250))
+    return between(lambda pending: grid.sh("alpha-master", change.format(pending)), limit, 250)
 
 
 def _load(grid: Grid) -> list[str]:
@@ -175,12 +167,6 @@ def _load(grid: Grid) -> list[str]:
 
 def _waiting_at_beta(grid: Grid) -> int:
     return sum("qw" in state for state in grid.states("beta").values())
-
-
-def _queue_letters(grid: Grid) -> str:
-    out = grid.cell("alpha", "qstat", "-f", "-q", "transfer-beta", user="root").out
-    row = next(line.split() for line in out.splitlines() if line.startswith("transfer-beta@"))
-    return row[5] if len(row) > 5 else ""
 
 
 @pytest.mark.long
@@ -192,7 +178,7 @@ def test_a_site_without_a_cluster_of_its_own_asks_all_and_says_so(grid: Grid) ->
         grid.sh(host, HOMELESS)
         grid.until(lambda: _served(grid, host) == "grid", "the site's own service", 60)
         grid.until(lambda: len(_asked(grid, host)) == 2, "both clusters to be asked", 60)
-        checked, asked = _checked(grid, host), _asked(grid, host)
+        checked, asked = grid.check(host), _asked(grid, host)
         status = grid.on(host, "gridbridge", "status")
         queue = grid.on(host, "gridbridge", "setup", "transfer", "alpha")
     finally:
@@ -210,11 +196,6 @@ def _served(grid: Grid, host: str) -> str:
     """Return the site of the service that published last."""
     told = grid.sh(host, f"cat {SERVICE}")
     return str(json.loads(told)["cluster"])
-
-
-def _checked(grid: Grid, host: str) -> dict[str, Any]:
-    items = json.loads(grid.on(host, "gridbridge", "check", "--json").out)["items"]
-    return {each["name"]: each for each in items}
 
 
 def _asked(grid: Grid, host: str) -> dict[str, bool]:

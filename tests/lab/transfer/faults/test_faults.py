@@ -1,15 +1,15 @@
 """After each fault every job has run exactly once, or waits with a stated reason; no orphan runs."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from shlex import quote
 
 import pytest
 
-from tests.lab.away import ends, global_setting, statuses
+from tests.lab.away import cut, ends, global_setting, lines, qmaster, statuses
 from tests.lab.configured import configured
-from tests.lab.grid import Grid
+from tests.lab.grid import Grid, between
 
 pytestmark = pytest.mark.lab
 
@@ -59,8 +59,8 @@ def test_twenty_jobs_run_once_each_though_the_remote_qmaster_stops_for_a_minute(
     job = submit(grid, "outage", 20, 3)
     grid.until(lambda: len(grid.remote_ids(job)) > 4, "some to be away")
 
-    with stopped_for(grid, 60, "beta-master", "qmaster"):
-        pass
+    with qmaster(grid, "stop", "start"):
+        grid.sh("beta-master", "sleep 60", timeout_s=90)
 
     assert outcome(grid, job, "outage", 20) == once_each(job, 20)
 
@@ -70,11 +70,8 @@ def test_jobs_run_once_though_the_network_to_the_remote_master_is_cut(grid: Grid
     job = submit(grid, "cut", 6, 3)
     grid.until(lambda: len(grid.remote_ids(job)) > 1, "some to be away")
 
-    grid.lab("net", "beta-master", "cut")
-    try:
+    with cut(grid, "beta"):
         grid.until(lambda: "gb_beta_up=0" in _load(grid), "the queue to be closed", 90)
-    finally:
-        grid.lab("net", "beta-master", "heal")
 
     assert outcome(grid, job, "cut", 6) == once_each(job, 6)
 
@@ -114,12 +111,9 @@ def test_remote_jobs_are_known_two_minutes_after_state_file_and_spool_were_lost(
 
 def test_a_stopped_sensor_never_blocks_execd(grid: Grid) -> None:
     """Execd keeps starting and ending jobs. The resumed sensor answers again."""
-    grid.sh("alpha-master", f"pkill -STOP -f {SENSOR}")
-    try:
+    with between(lambda signal: grid.sh("alpha-master", f"pkill -{signal} -f {SENSOR}"), "STOP", "CONT"):
         job = submit(grid, "deaf", 2, 1)
         assert outcome(grid, job, "deaf", 2, 40) == once_each(job, 2)
-    finally:
-        grid.sh("alpha-master", f"pkill -CONT -f {SENSOR}")
 
 
 def _states(grid: Grid, job: str) -> set[str]:
@@ -163,16 +157,6 @@ def test_jobs_run_once_though_betas_clocks_are_two_hours_ahead(grid: Grid) -> No
 
 
 @contextmanager
-def stopped_for(grid: Grid, seconds: int, host: str, daemon: str) -> Iterator[None]:
-    grid.sh(host, f"labctl stop {daemon}")
-    try:
-        yield
-        grid.sh(host, f"sleep {seconds}", timeout_s=seconds + 30)
-    finally:
-        grid.sh(host, f"labctl start {daemon}")
-
-
-@contextmanager
 def qstat_of_the_service(grid: Grid) -> Iterator[Callable[[str], Callable[[], bool]]]:
     """Replace the poller's qstat of beta by a program with a given answer; starters keep the real qstat.
 
@@ -201,20 +185,16 @@ def qstat_of_the_service(grid: Grid) -> Iterator[Callable[[str], Callable[[], bo
         grid.sh("alpha-master", f"rm -r {fake}")
 
 
-@contextmanager
-def false_clock(grid: Grid, offset: str) -> Iterator[None]:
-    daemons = [("beta-master", "qmaster"), ("beta-n1", "execd"), ("beta-n2", "execd")]
-    for host, daemon in daemons:
-        grid.sh(host, f"labctl stop {daemon}; labctl --faketime {offset} start {daemon}")
-    try:
-        yield
-    finally:
-        for host, daemon in daemons:
-            grid.sh(host, f"labctl stop {daemon}; labctl start {daemon}")
+def false_clock(grid: Grid, offset: str) -> AbstractContextManager[None]:
+    def restart(option: str) -> None:
+        for host, daemon in (("beta-master", "qmaster"), ("beta-n1", "execd"), ("beta-n2", "execd")):
+            grid.sh(host, f"labctl stop {daemon}; labctl {option} start {daemon}")
+
+    return between(restart, f"--faketime {offset}", "")
 
 
 def _ran(grid: Grid, name: str) -> list[str]:
-    return grid.on("alpha-master", "cat", f"{name}.ran", user="alice").out.split()
+    return lines(grid, f"{name}.ran")
 
 
 def _load(grid: Grid) -> str:
@@ -222,8 +202,7 @@ def _load(grid: Grid) -> str:
 
 
 def _unanswered(grid: Grid) -> int:
-    log = grid.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")
-    return log.count("event=no_answer cluster=beta")
+    return grid.logged("event=no_answer cluster=beta").count("\n")
 
 
 def _pids(grid: Grid, program: str) -> list[str]:

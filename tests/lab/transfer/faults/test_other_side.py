@@ -11,6 +11,7 @@ import pytest
 from tests.lab.away import (
     QUIET,
     SLEEP,
+    closed,
     complex_at,
     ends,
     is_known,
@@ -26,29 +27,19 @@ from tests.lab.phases import Outcomes, Phases, Steps, as_it_is, closed_beta, clo
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]
 
-NODES = LOST, LEFT = "beta-n1", "beta-n2"
+LOST, LEFT = "beta-n1", "beta-n2"
 RUN = "echo $HOSTNAME >>$JOB_NAME.ran\n"
 
 
 @contextmanager
-def only(grid: Grid, node: str) -> Iterator[None]:
-    others = [f"all.q@{each}" for each in NODES if each != node]
-    grid.cell("beta", "qmod", "-d", *others, user="root")
-    try:
-        yield
-    finally:
-        grid.cell("beta", "qmod", "-e", *others, user="root")
-
-
-@contextmanager
 def to_be_lost(grid: Grid) -> Iterator[None]:
-    with closed_home(grid), only(grid, LOST):
+    with closed_home(grid), closed(grid, "beta", f"all.q@{LEFT}"):
         yield
 
 
 @contextmanager
 def broken(grid: Grid, breaks: str, mends: str) -> Iterator[None]:
-    with only(grid, LEFT):
+    with closed(grid, "beta", f"all.q@{LOST}"):
         try:
             grid.sh(LEFT, breaks)
             yield

@@ -13,6 +13,7 @@ from tests.lab.away import (
     SLEEP,
     Since,
     child,
+    cut,
     ends,
     kill,
     lines,
@@ -37,12 +38,9 @@ OUTAGE = 5  # tasks that run as beta is stopped, and that come meanwhile
 
 @contextmanager
 def cut_off_beta(grid: Grid) -> Iterator[None]:
-    grid.lab("net", "beta-master", "cut")
-    try:
+    with cut(grid, "beta"):
         yield
-    finally:
-        grid.lab("net", "beta-master", "heal")
-        grid.require_ready()
+    grid.require_ready()
 
 
 PHASES: Phases = {

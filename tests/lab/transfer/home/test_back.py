@@ -1,16 +1,14 @@
 """Transfer queues in both directions: a job crosses at most once, never loops, and runs exactly once."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
 import pytest
 
 from tests.lab.abreast import abreast as abreast
-from tests.lab.away import QUIET, lines, wait_for, why
+from tests.lab.away import QUIET, full, lines, wait_for, why
 from tests.lab.configured import configured
-from tests.lab.grid import OTHER, Grid
+from tests.lab.grid import OTHER, Grid, between
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
@@ -29,19 +27,6 @@ ENDED_IN = (  # of beta, every queue that a transfer of a job of alpha's was in
 @pytest.fixture(autouse=True, scope="module")
 def _open_with_fresh_notes(grid: Grid, open_back: None) -> None:
     grid.sh("alpha-master", "rm -f *.ran back.*", user="alice")
-
-
-@contextmanager
-def full(grid: Grid, cluster: str) -> Iterator[None]:
-    options = ("-N", "fill", "-t", "1-4", "-q", "all.q", *QUIET)
-    job = grid.submit(*options, user="bob", cluster=cluster, script="sleep 600\n")
-    tasks = [f"{job}.{task}" for task in range(1, 5)]
-    try:
-        grid.until(lambda: [grid.states(cluster).get(task) for task in tasks] == ["r"] * 4, f"{cluster} to be full")
-        yield
-    finally:
-        grid.cell(cluster, "qdel", job, user="bob")
-        grid.until_gone(job, cluster)
 
 
 def cross(grid: Grid, home: str, name: str, *options: str, script: str = RAN) -> str:
@@ -144,12 +129,9 @@ def full_clusters(grid: Grid) -> Full:
 def sent_to_silent_queue(grid: Grid) -> Kept:
     """Send a job while beta's own queue does not define `remote`."""
     change = ("queue", "complex_values", "remote=FALSE", "all.q")
-    grid.cell("beta", "qconf", "-dattr", *change, user="root")
-    try:
+    with between(lambda way: grid.cell("beta", "qconf", way, *change, user="root"), "-dattr", "-aattr"):
         until_known(grid, "queues=all.q")
         return kept(grid, cross(grid, "alpha", "by-queue"), "alpha", "by-queue")
-    finally:
-        grid.cell("beta", "qconf", "-aattr", *change, user="root")
 
 
 def until_known(grid: Grid, last: str) -> None:

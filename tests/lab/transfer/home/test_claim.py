@@ -12,9 +12,9 @@ from itertools import count
 
 import pytest
 
-from tests.lab.away import QUIET, TELLS, ends, full_beta, lines, starts, together, wait_for, why
+from tests.lab.away import QUIET, TELLS, cut, ends, full_beta, lines, starts, together, wait_for, why
 from tests.lab.grid import Grid
-from tests.lab.transfer.home.claimed import claimed, claims, cut, frozen_poller
+from tests.lab.transfer.home.claimed import claimed, claims, frozen_poller
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 

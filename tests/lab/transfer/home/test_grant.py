@@ -1,15 +1,15 @@
 """Claims by grant at delta: a job starts after home's grant, and comes home while delta is cut off."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
 import pytest
 
-from tests.lab.away import QUIET, TELLS, ends, starts, why
+from tests.lab.away import QUIET, TELLS, closed, cut, ends, starts, why
 from tests.lab.delta import ACCOUNT, FAR, far_jobs, until_open
-from tests.lab.grid import Grid
-from tests.lab.transfer.home.claimed import claimed, cut, frozen_poller, grants, log
+from tests.lab.grid import Grid, between
+from tests.lab.transfer.home.claimed import claimed, frozen_poller, grants
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
 
@@ -40,14 +40,10 @@ def _fresh(grid: Grid, by_grant: None) -> Iterator[None]:
 
 def submit(grid: Grid, *names: str) -> list[str]:
     """Submit jobs that cross to delta now, and could run at home."""
-    queues = ("all.q", "transfer-beta")
-    grid.cell("alpha", "qmod", "-d", *queues, user="root")
-    try:
+    with closed(grid, "alpha", "all.q", "transfer-beta"):
         jobs = [grid.submit("-N", name, *QUIET, script=TELLS) for name in names]
         for job in jobs:
             until_released(grid, job)
-    finally:
-        grid.cell("alpha", "qmod", "-e", *queues, user="root")
     return jobs
 
 
@@ -75,14 +71,9 @@ def full_delta(grid: Grid) -> Iterator[list[str]]:
         grid.sh(FAR, f"qdel {' '.join(jobs)}; :", user="bo_delta")
 
 
-@contextmanager
-def unable_to_give(grid: Grid) -> Iterator[None]:
+def unable_to_give(grid: Grid) -> AbstractContextManager[None]:
     """Keep grants from arriving at delta; the service still writes them."""
-    grid.sh(FAR, "chmod 700 ~gb_delta")
-    try:
-        yield
-    finally:
-        grid.sh(FAR, "chmod 755 ~gb_delta")
+    return between(lambda mode: grid.sh(FAR, f"chmod {mode} ~gb_delta"), "700", "755")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,9 +145,8 @@ def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
         (job,) = submit(grid, "unsure")
         grid.until(lambda: "granted:" in why(grid, job), "its grant to be kept", LONG_S)
         with cut(grid, "delta"):
-            silent = "event=no_answer cluster=delta"
-            before = log(grid).count(silent)
-            grid.until(lambda: log(grid).count(silent) > before + 1, "delta to be silent", LONG_S)
+            before = silences(grid)
+            grid.until(lambda: silences(grid) > before + 1, "delta to be silent", LONG_S)
             state = grid.states()[job]
     grid.until(lambda: ends(grid, job), "its end", LONG_S)
 
@@ -171,6 +161,10 @@ def test_a_job_that_gets_no_grant_ends_as_fenced_and_its_task_runs(grid: Grid, s
 
     assert "fenced at delta: the job got no grant" in why(grid, silence.fenced)
     assert ran(grid, "fenced")[1:] == ["end"]
+
+
+def silences(grid: Grid) -> int:
+    return grid.logged("event=no_answer cluster=delta").count("\n")
 
 
 def remote_id(grid: Grid, job: str) -> str:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.lab.away import QUIET, TELLS, ends, why
+from tests.lab.away import QUIET, TELLS, closed, cut, ends, why
 from tests.lab.gamma import ACCOUNT, FAR, HOME, LONG_S, Gamma
 from tests.lab.grid import Grid
-from tests.lab.transfer.home.claimed import claimed, cut, grants
+from tests.lab.transfer.home.claimed import claimed, grants
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(500)]
 
@@ -36,13 +36,9 @@ def _fresh(gamma: Gamma) -> Iterator[None]:
 
 def submit(gamma: Gamma, name: str) -> str:
     """Submit a job that crosses to gamma now, and could run at home."""
-    queues = ("all.q", "transfer-beta")
-    gamma.grid.cell("alpha", "qmod", "-d", *queues, user="root")
-    try:
+    with closed(gamma.grid, "alpha", "all.q", "transfer-beta"):
         job = gamma.grid.submit("-N", name, *QUIET, script=TELLS)
         gamma.until_told(job, "released")
-    finally:
-        gamma.grid.cell("alpha", "qmod", "-e", *queues, user="root")
     return job
 
 

@@ -1,7 +1,7 @@
 """A job that beta refuses permanently comes home, runs at alpha, and never runs twice."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,24 +9,27 @@ import pytest
 
 from tests.lab.away import QUIET, ends, global_setting, is_known, lines, reason, why
 from tests.lab.configured import configured, restart
-from tests.lab.grid import Grid
+from tests.lab.grid import Grid, between
 from tests.lab.phases import Outcomes, Phases, Steps, as_it_is, closed_home, no_jobs_left
-from tests.lab.transfer.home.refusals import NO_PROJECT, PROJECT, project
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 REQUEST = ("hard resource_list", "soft resource_list", "hard_queue_list", "context")
-OURS = ("-P", PROJECT)  # which beta does not know
+PROJECT = "homeonly"  # of alpha alone
+NO_PROJECT = f"beta has no project {PROJECT}"
+OURS = ("-P", PROJECT)
 SCRIPT = "echo $HOSTNAME >>$JOB_NAME.ran\n"
 
 
-@contextmanager
-def without_values(grid: Grid) -> Iterator[None]:
-    grid.sh("alpha-master", "qconf -dattr queue complex_values remote=FALSE all.q")
-    try:
-        yield
-    finally:
-        grid.sh("alpha-master", "qconf -mattr queue complex_values remote=FALSE all.q")
+def project(grid: Grid) -> AbstractContextManager[None]:
+    definition = f"name {PROJECT}\\noticket 0\\nfshare 0\\nacl NONE\\nxacl NONE\\n"
+    add, remove = f"printf '{definition}' >/tmp/prj && qconf -Aprj /tmp/prj", f"qconf -dprj {PROJECT}"
+    return between(lambda script: grid.sh("alpha-master", script), add, remove)
+
+
+def without_values(grid: Grid) -> AbstractContextManager[None]:
+    change = "qconf {} queue complex_values remote=FALSE all.q"
+    return between(lambda way: grid.sh("alpha-master", change.format(way)), "-dattr", "-mattr")
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """A task that waits at beta is recalled to a free slot at home, and never runs twice."""
 
-import json
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -97,8 +96,7 @@ def recalled(grid: Grid) -> Recalled:
     }
     refused = f"{SPOOL}/m.forged"
     grid.until(lambda: not grid.on("alpha-master", "ls", refused).out, "the forgery to be refused", 90)
-    kept = json.loads(grid.sh("alpha-master", "gridbridge replay --json"))
-    return Recalled(jobs=found, decisions=kept)
+    return Recalled(jobs=found, decisions=grid.decisions())
 
 
 def crosses_again(grid: Grid, job: str) -> str:
@@ -155,7 +153,7 @@ def test_a_recall_is_replayed_from_the_state_file_with_the_same_result(
     """Another process replays the decision from the rows of the state file alone."""
     of_program = [one for one in recalled.decisions if one["program"] == program]
     kept = next(one for one in of_program if decided in one["sentence"])
-    again = grid.on("alpha-master", "gridbridge", "replay", str(kept["decision"]))
+    again = grid.replay(kept["decision"])
 
     assert (again.status, again.err) == (0, "")
     assert "; ".join(again.out.splitlines()) == kept["sentence"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.lab import away
-from tests.lab.grid import Grid
+from tests.lab.grid import Grid, between
 from tests.lab.phases import Outcomes, Phases, Steps, as_it_is, closed_beta, closed_home, no_jobs_left, roomy
 from tests.lab.transfer.home.claimed import frozen_poller
 
@@ -57,12 +57,9 @@ def held_job(grid: Grid) -> int:
 def silent_execd(grid: Grid) -> Iterator[None]:
     """Stop the execd of the transfer host, so that the qmaster reschedules its jobs."""
     with away.global_setting(grid, "alpha-master", "reschedule_unknown", "0:0:5"):
-        grid.on("alpha-master", "labctl", "stop", "execd")
-        try:
+        with between(lambda verb: grid.on("alpha-master", "labctl", verb, "execd"), "stop", "start"):
             yield
-        finally:
-            grid.on("alpha-master", "labctl", "start", "execd")
-            grid.require_ready()
+        grid.require_ready()
 
 
 PHASES: Phases = {
@@ -92,15 +89,20 @@ class Again:
     copies: tuple[str, ...]  # of its remote jobs those that beta still lists
 
 
-def again(grid: Grid) -> Steps[Again]:
-    job = grid.submit("-N", "rj", *away.QUIET, script=UNTIL_GO)
-    grid.until(lambda: away.lines(grid, "rj.ran"), "the first run")
+def put_back(grid: Grid, name: str, *options: str) -> Steps[Again]:
+    """Reschedule a job while its first run is at beta."""
+    job = grid.submit("-N", name, *options, *away.QUIET, script=UNTIL_GO)
+    grid.until(lambda: away.lines(grid, f"{name}.ran"), "the first run")
 
     yield "all is open"  # while another job is made to cross, home is closed
     grid.cell("alpha", "qmod", "-rj", job, user="root")
-    grid.until(lambda: away.lines(grid, "rj.ran")[1:], "the second run", 90)
-    grid.sh("alpha-master", "touch rj.go", user="alice")
-    return _ended(grid, job, "rj")
+    grid.until(lambda: away.lines(grid, f"{name}.ran")[1:], "the second run", 90)
+    grid.sh("alpha-master", f"touch {name}.go", user="alice")
+    return _ended(grid, job, name)
+
+
+def again(grid: Grid) -> Steps[Again]:
+    return (yield from put_back(grid, "rj"))
 
 
 def test_qmod_rj_starts_anew_only_after_the_copy_is_gone(came: Outcomes) -> None:
@@ -115,14 +117,7 @@ def test_qmod_rj_starts_anew_only_after_the_copy_is_gone(came: Outcomes) -> None
 
 
 def away_again(grid: Grid) -> Steps[Again]:
-    job = grid.submit("-N", "away", "-q", "transfer-beta", *away.QUIET, script=UNTIL_GO)
-    grid.until(lambda: away.lines(grid, "away.ran"), "the first run")
-
-    yield "all is open"
-    grid.cell("alpha", "qmod", "-rj", job, user="root")
-    grid.until(lambda: away.lines(grid, "away.ran")[1:], "the second run", 90)
-    grid.sh("alpha-master", "touch away.go", user="alice")
-    return _ended(grid, job, "away")
+    return (yield from put_back(grid, "away", "-q", "transfer-beta"))
 
 
 def test_a_job_that_is_only_for_beta_is_sent_there_anew_after_the_copy_is_gone(came: Outcomes) -> None:
@@ -298,12 +293,8 @@ def _statuses(grid: Grid, number: str) -> list[str]:
 @contextmanager
 def asleep(grid: Grid) -> Iterator[None]:
     """Hide events at home from the service and from the transfer host's execd."""
-    grid.on("alpha-master", "labctl", "freeze", "execd")
-    try:
-        with frozen_poller(grid):
-            yield
-    finally:
-        grid.on("alpha-master", "labctl", "start", "execd")
+    with between(lambda verb: grid.on("alpha-master", "labctl", verb, "execd"), "freeze", "start"), frozen_poller(grid):
+        yield
 
 
 def _ended(grid: Grid, job: str, name: str) -> Again:
