@@ -116,12 +116,6 @@ CANCELLED, UNWANTED = NikitaDeletionReason.CANCELLED, NikitaDeletionReason.UNWAN
         pytest.param([part(901, marked=OVERFLOW)], {"repeated": [wipe(OVERFLOW, WHOLE)]}, AGAIN, id="late"),
         pytest.param([running(10, marked=OVERRAN)], {"repeated": [wipe(OVERRAN, WHOLE)]}, AGAIN, id="runs"),
         pytest.param(
-            [running(10, marked=WAITED)],
-            {"spared": [wipe(WAITED, WHOLE)]},
-            ALONE,
-            id="starts",
-        ),
-        pytest.param(
             [part(10, marked=MOVED)],
             {"moved": [wipe(MOVED, WHOLE)]},
             "moved: {}, which are to start at another cluster",

@@ -45,12 +45,6 @@ def test_the_expected_wait_is_counted_in_turnovers_of_all_slots(
         pytest.param(
             (busy(BETA, 7), busy(DELTA, 1), busy(GAMMA, 7)), QueueOrder.WAIT, "delta beta gamma", id="all are full"
         ),
-        pytest.param(
-            (replace(BETA, is_heard=False), DELTA, busy(GAMMA, 99)),
-            QueueOrder.WAIT,
-            "delta gamma beta",
-            id="who is silent comes last",
-        ),
         pytest.param(EVERY, QueueOrder.COST, "delta gamma beta", id="equal costs: as it is"),
         pytest.param(
             (BETA, busy(DELTA, 9), GAMMA), QueueOrder.COST, "gamma delta beta", id="equal costs: the least wait"

@@ -37,11 +37,6 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
     [
         (transfer(), shown(), "its end"),
         (
-            transfer(phase="submitting", remote_id=None, remote_state=""),
-            shown(),
-            "the starter, to submit the job to beta",
-        ),
-        (
             transfer(
                 phase="submitting",
                 remote_id=None,
@@ -55,11 +50,6 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
         (transfer(phase="held", remote_state=""), shown(), "the starter, to release the job at beta"),
         (
             transfer(phase="held", remote_state="hqw", desired="suspended"),
-            shown(),
-            "a resume (qmod -usj 12): your suspend holds the job at beta",
-        ),
-        (
-            transfer(remote_state="hqw", desired="suspended"),
             shown(),
             "a resume (qmod -usj 12): your suspend holds the job at beta",
         ),
@@ -101,8 +91,8 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
         (transfer(closed_at=NOW), shown(), ""),
     ],
     ids=[
-        *("running", "being submitted", "tried in vain", "held until released", "suspended before it was released"),
-        *("suspended while it waited", "suspended while it ran", "suspended there by somebody"),
+        *("running", "tried in vain", "held until released", "suspended before it was released"),
+        *("suspended while it ran", "suspended there by somebody"),
         *("suspended by its queue there", "waiting", "held by somebody there", "not seen yet"),
         *("its host is unknown", "its cluster is configured no more", "its cluster is silent", "listed no more"),
         *("error state", "deleted here", "ended", "over"),
