@@ -1,5 +1,6 @@
-"""The cost of nodes by billing units, and the pool of new nodes by priority and price."""
+"""The cost of nodes by billing units, the pool of new nodes, and hints for administrators."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,9 +9,13 @@ from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
     choose_pool_for_new_nodes,
     node_costs_since_last_round,
 )
+from gridbridge.decisions.elastic.nodes_needing_administrator import (
+    explain_how_to_wake_host,
+    manual_machine_removal_command,
+)
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason
-from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState
+from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection, NodePoolSection, ProviderKind
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, NodeStateCause
 from tests.decisions.elastic.cells import NOON, ago
 
 HOUR_S = 3600.0
@@ -110,3 +115,50 @@ def test_nodes_come_from_the_first_usable_pool_by_priority_and_price(
     told = choose_pool_for_new_nodes(plan, PRICED, usable, kept, NOON)
 
     assert expected == (told.pool, told.add)
+
+
+COMMAND = MachineProviderSection(program="/opt/site/rent node")
+EC2 = MachineProviderSection(kind=ProviderKind.EC2, region="eu-west-1")
+OTHER = MachineProviderSection(kind=ProviderKind.EC2, region="here", endpoint="https://cloud:1/")
+LIBCLOUD = MachineProviderSection(kind=ProviderKind.LIBCLOUD, driver="openstack")
+
+
+@pytest.mark.parametrize(
+    ("machine", "section", "expected"),
+    [
+        ("r-17", COMMAND, """`echo '{"id": "r-17"}' | '/opt/site/rent node' destroy`"""),
+        ("a'b", COMMAND, """`echo '{"id": "a'"'"'b"}' | '/opt/site/rent node' destroy`"""),
+        ("i-1", EC2, "`aws ec2 terminate-instances --region eu-west-1 --instance-ids i-1`"),
+        (
+            "i-1",
+            OTHER,
+            "`aws ec2 terminate-instances --region here --endpoint-url https://cloud:1/ --instance-ids i-1`",
+        ),
+        ("n-1", LIBCLOUD, "end machine n-1 of provider cloud (openstack) with the cloud's own tools"),
+        ("n-1", None, "end machine n-1 of provider cloud with the cloud's own tools"),
+    ],
+)
+def test_the_machine_removal_command(machine: str, section: MachineProviderSection | None, expected: str) -> None:
+    assert expected == manual_machine_removal_command(machine, "cloud", section)
+
+
+OFF = BalancerOwnedNode(name="n3", pool="rack", machine="n3", state=ElasticNodeState.STANDBY, since=NOON)
+TAG = "`gridbridge balance tag n3 SUFFIX`"
+FREE = "`gridbridge balance keep --free n3`"
+NEVER = "the host is off and is not woken"
+DRAINED = ", because an administrator drained the host"
+
+
+@pytest.mark.parametrize(
+    ("cause", "tags", "expected"),
+    [
+        (NodeStateCause.RESTS, ("htools:standby:auto",), "the host is off, and is woken when needed"),
+        (NodeStateCause.NONE, (), f"{NEVER}, because the host has no tag; {TAG} adds a tag"),
+        (NodeStateCause.NONE, ("htools:other",), f"{NEVER}, because the host has no tag; {TAG} adds a tag"),
+        (NodeStateCause.DRAINED, ("htools:standby:1",), f"{NEVER}{DRAINED}; {FREE} allows a wake"),
+        (NodeStateCause.DRAINED, (), f"{NEVER}{DRAINED}; {FREE}, then {TAG} allows a wake"),
+        (NodeStateCause.UNDER_TASKS, ("htools:standby:1",), f"the host is off: {NodeStateCause.UNDER_TASKS}"),
+    ],
+)
+def test_the_hint_how_to_wake_a_powered_off_host(cause: NodeStateCause, tags: tuple[str, ...], expected: str) -> None:
+    assert expected == explain_how_to_wake_host(replace(OFF, cause=cause), {"n3": tags})
