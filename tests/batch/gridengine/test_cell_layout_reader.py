@@ -56,22 +56,21 @@ def layout(**told: object) -> bytes:
     return json.dumps(told).encode()
 
 
-def test_resources_are_indexed_by_name_and_shortcut() -> None:
-    found = parse_cell_configuration(layout(**BY_HAND)).resources
+LAYOUT = parse_cell_configuration(layout(**BY_HAND))
 
-    assert found["vmem"] is found["h_vmem"]
-    assert found["h_vmem"] == CellResourceDefinition(
+
+def test_resources_are_indexed_by_name_and_shortcut() -> None:
+    assert LAYOUT.resources["vmem"] is LAYOUT.resources["h_vmem"]
+    assert LAYOUT.resources["h_vmem"] == CellResourceDefinition(
         name="h_vmem", shortcut="vmem", counted=ConsumableKind.BY_SLOT, default="1G"
     )
-    assert found["exclusive"].relation is RequestedValueComparison.EXCLUSIVE
-    assert found["licence"].counted is ConsumableKind.BY_JOB
-    assert found["remote"].is_forced
+    assert LAYOUT.resources["exclusive"].relation is RequestedValueComparison.EXCLUSIVE
+    assert LAYOUT.resources["licence"].counted is ConsumableKind.BY_JOB
+    assert LAYOUT.resources["remote"].is_forced
 
 
 def test_allocation_rules_are_parsed_as_slot_distributions() -> None:
-    found = parse_cell_configuration(layout(**BY_HAND)).environments
-
-    assert list(found.values()) == [
+    assert list(LAYOUT.environments.values()) == [
         ParallelEnvironment(name="smp", spread=ParallelSlotDistribution.ONE_HOST, slots=99),
         ParallelEnvironment(name="mpi", spread=ParallelSlotDistribution.ANY_HOSTS, slots=40),
         ParallelEnvironment(name="pairs", spread=ParallelSlotDistribution.FIXED, per_host=2),
@@ -80,22 +79,18 @@ def test_allocation_rules_are_parsed_as_slot_distributions() -> None:
 
 def test_a_host_group_includes_hosts_of_nested_groups() -> None:
     """Two groups may include each other."""
-    found = parse_cell_configuration(layout(**BY_HAND))
-
-    assert found.groups == {"@all": {"n1", "n8", "n9"}, "@big": {"n8", "n9", "n1"}}
-    assert found.groups_of_host("n9") == {"@all", "@big"}
-    assert found.add_enclosing_groups(frozenset(("@big",))) == {"@all", "@big"}
-    assert found.hosts_with_queue == {"n1", "n8", "n9"}
+    assert LAYOUT.groups == {"@all": {"n1", "n8", "n9"}, "@big": {"n8", "n9", "n1"}}
+    assert LAYOUT.groups_of_host("n9") == {"@all", "@big"}
+    assert LAYOUT.add_enclosing_groups(frozenset(("@big",))) == {"@all", "@big"}
+    assert LAYOUT.hosts_with_queue == {"n1", "n8", "n9"}
 
 
 def test_queue_settings_are_parsed_for_each_host() -> None:
-    found = parse_cell_configuration(layout(**BY_HAND)).queues
-
-    assert found["all.q"].hosts == ("@all",)
-    assert found["all.q"].with_values_of_host("n8", {"@all", "@big"}).environments == ("smp", "mpi")
-    assert found["all.q"].with_values_of_host("n1", {"@all"}).environments == ("smp",)
-    assert dict(found["all.q"].values) == {"h_rt": "24:0:0"}
-    assert (found["all.q"].is_away, found["far"].is_away) == (False, True)
+    assert LAYOUT.queues["all.q"].hosts == ("@all",)
+    assert LAYOUT.queues["all.q"].with_values_of_host("n8", {"@all", "@big"}).environments == ("smp", "mpi")
+    assert LAYOUT.queues["all.q"].with_values_of_host("n1", {"@all"}).environments == ("smp",)
+    assert dict(LAYOUT.queues["all.q"].values) == {"h_rt": "24:0:0"}
+    assert (LAYOUT.queues["all.q"].is_away, LAYOUT.queues["far"].is_away) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +135,7 @@ ROW = (
 def cell(*rows: tuple[object, ...], running: str = "") -> GridEngineCellSnapshot:
     jobs = "".join(ROW.format(*row) for row in rows)
     document = f"<job_info><queue_info>{running}</queue_info><job_info>{jobs}</job_info></job_info>"
-    return parse_cell_demand(document.encode(), BARE, UTC, parse_cell_configuration(layout(**BY_HAND)))
+    return parse_cell_demand(document.encode(), BARE, UTC, LAYOUT)
 
 
 def test_campaign_tasks_are_grouped_apart_from_other_jobs() -> None:

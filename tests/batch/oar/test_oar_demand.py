@@ -17,22 +17,9 @@ from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation,
 from gridbridge.model.elastic.balancer_config_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.grid_engine_cell import ParallelSlotDistribution, RunningTaskGroup, TaskResourceRequests
 from gridbridge.model.job_and_queue_states import QueueStartBlocker
-from tests.batch.oar.test_oar_output import shown
+from tests.batch.oar.test_oar_output import answer, nodes, resource, shown
 
 QUEUE = "all.q"
-
-
-def resource(number: int, host: str, **values: object) -> dict[str, object]:
-    usual: dict[str, object] = {
-        "resource_id": number,
-        "network_address": host,
-        "state": "Alive",
-        "next_state": "UnChanged",
-        "type": "default",
-        "drain": "NO",
-        "available_upto": 2147483647,
-    }
-    return usual | values
 
 
 def document(
@@ -42,9 +29,7 @@ def document(
     lines: Sequence[str] | None = None,
 ) -> bytes:
     """Return the output of the demand query; without `lines`, the output of an earlier version."""
-    table = {str(one["resource_id"]): one for one in resources}
-    listed = {str(one["Job_Id"]): one for one in jobs}
-    parts = [json.dumps(table).encode(), json.dumps(listed).encode()]
+    parts = [nodes(*resources), answer(*jobs)]
     if lines is not None:
         parts.append("\n".join(lines).encode())
     return BREAK.join(parts) + WHOLE + encode_reachable_hosts(up)

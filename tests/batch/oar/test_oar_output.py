@@ -253,12 +253,13 @@ def test_jobs_resubmitted_by_oar_are_listed_as_copies(monkeypatch: pytest.Monkey
 
 
 HALTED = 2147483646  # available_upto of a node that OAR may halt and wake at any time
+NEVER = 2147483647
 NOW = 1_795_000_000.0
 
 
 def resource(number: int, host: str, **values: object) -> dict[str, object]:
     usual = {"resource_id": number, "network_address": host, "state": "Alive", "drain": "NO"}
-    return usual | {"type": "default"} | values
+    return usual | {"next_state": "UnChanged", "type": "default", "available_upto": NEVER} | values
 
 
 def nodes(*resources: dict[str, object]) -> bytes:
@@ -292,7 +293,7 @@ def test_each_node_is_a_queue_with_one_slot_for_each_resource() -> None:
             resource(6, "n4", state="Absent", available_upto=HALTED),
             resource(7, "n5", state="Absent", available_upto=int(NOW) - 1),
             resource(8, "n6", state="Absent", available_upto=0),
-            resource(9, "n7", state="Absent", available_upto=2147483647),
+            resource(9, "n7", state="Absent", available_upto=NEVER),
             resource(10, "n8", state="Dead", available_upto=HALTED),
         )
     )
