@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -90,26 +91,17 @@ def test_one_call_reads_and_hashes_the_campaign_file_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrays: int
 ) -> None:
     site = Site(tmp_path / "site", FEW, arrays)
-    read_bytes, hashed_bytes = list[int](), list[int]()
-    read, sha256 = safe_files.read_file_only_owner_writes, campaign_file_verification.hashlib.sha256
-
-    def reading(path: str, *limits: int) -> object:
-        found = read(path, *limits)
-        read_bytes.append(len(found[0]))
-        return found
-
-    def hashing(data: bytes) -> object:
-        hashed_bytes.append(len(data))
-        return sha256(data)
-
-    monkeypatch.setattr(campaign_file_verification.safe_files, "read_file_only_owner_writes", reading)
-    monkeypatch.setattr(campaign_file_verification.hashlib, "sha256", hashing)
+    read = Mock(wraps=safe_files.read_file_only_owner_writes)
+    sha256 = Mock(wraps=campaign_file_verification.hashlib.sha256)
+    monkeypatch.setattr(campaign_file_verification.safe_files, "read_file_only_owner_writes", read)
+    monkeypatch.setattr(campaign_file_verification.hashlib, "sha256", sha256)
     with site.ledger() as ledger:
         content = site.content(ledger)
         for place in range(arrays):
             site.send(content, ledger, place)
 
-    assert read_bytes == hashed_bytes == [len(site.whole)]
+    assert read.call_count == 1
+    sha256.assert_called_once_with(site.whole)
 
 
 @pytest.mark.parametrize("tasks", [FEW, MANY])

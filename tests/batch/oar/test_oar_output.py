@@ -19,6 +19,7 @@ from gridbridge.batch.oar.oar_output_parser import (
 from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.program_runs import CompletedProgram
@@ -236,6 +237,11 @@ def test_a_preempted_job_ends_unseen_unless_it_has_an_exit_status(code: int, exp
     assert (end.exit_status, end.signal, end.reason, end.is_end_unknown) == expected
 
 
+def snapshot(monkeypatch: pytest.MonkeyPatch, answer: bytes, *wanted: int) -> ClusterSnapshot:
+    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: answer)
+    return status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", {*wanted})[0]
+
+
 def test_jobs_resubmitted_by_oar_are_listed_as_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [
         shown(),
@@ -243,10 +249,8 @@ def test_jobs_resubmitted_by_oar_are_listed_as_copies(monkeypatch: pytest.Monkey
         shown(Job_Id=15, state="Hold", resubmit_job_id=14),
         shown(Job_Id=16, state="Waiting", resubmit_job_id=2, name="theirs"),
     ]
-    told = status_of([resource(1, "n1")], jobs[1:], jobs[:1])
-    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: told)
 
-    seen, _ = status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", {13})
+    seen = snapshot(monkeypatch, status_of([resource(1, "n1")], jobs[1:], jobs[:1]), 13)
 
     assert sorted(seen.jobs) == [13]
     assert [one.job_id for one in seen.copies] == [14, 15]
@@ -349,9 +353,8 @@ def test_best_effort_slots_are_free_for_other_jobs(monkeypatch: pytest.MonkeyPat
     slots = [resource(1, "n1", jobs="1"), resource(2, "n1", jobs="2"), resource(4, "n1")]
     slots += [resource(3, "n1", jobs="2, 6")]
     lines = (line(2, "R", "besteffort"), line(6, "L", "besteffort"), line(3, "W"))
-    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: status_of(slots, lines=lines))
 
-    seen, _ = status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", ())
+    seen = snapshot(monkeypatch, status_of(slots, lines=lines))
 
     assert (seen.free_slots, seen.besteffort_slots, seen.pending) == (3, 1, 1)
 
@@ -359,10 +362,8 @@ def test_best_effort_slots_are_free_for_other_jobs(monkeypatch: pytest.MonkeyPat
 def test_a_job_that_starts_between_two_queries_counts_as_running(monkeypatch: pytest.MonkeyPatch) -> None:
     waits = shown(state="Waiting", assigned_resources=[], events=None, exit_code=None)
     brief = {name: value for name, value in waits.items() if name not in ("events", "exit_code")}
-    told = status_of([resource(1, "n1")], [brief], [shown()])
-    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: told)
 
-    seen, _ = status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", {13})
+    seen = snapshot(monkeypatch, status_of([resource(1, "n1")], [brief], [shown()]), 13)
 
     assert [one.state.text for one in seen.jobs[13]] == ["r"]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -18,8 +17,6 @@ from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignAr
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.builders.campaigns import released_array
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
 
 def array(number: int, copies_beyond_s: int | None = None) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
     one = released_array(
@@ -34,12 +31,10 @@ def array(number: int, copies_beyond_s: int | None = None) -> tuple[CampaignArra
 
 
 class Helper:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked = ""
-        self.says = (0, "", "")
-        monkeypatch.setattr(privileged_helper_calls, "run_program", self._run)
+    asked = ""
+    says = (0, "", "")
 
-    def _run(self, argv: tuple[str, ...], *_: object) -> CompletedProgram:
+    def run(self, argv: tuple[str, ...], *_: object) -> CompletedProgram:
         self.asked = " ".join(argv[3:])
         status, out, err = self.says
         return CompletedProgram(argv, status, out.encode(), err.encode())
@@ -47,7 +42,9 @@ class Helper:
 
 @pytest.fixture(name="helper")
 def _helper(monkeypatch: pytest.MonkeyPatch) -> Helper:
-    return Helper(monkeypatch)
+    helper = Helper()
+    monkeypatch.setattr(privileged_helper_calls, "run_program", helper.run)
+    return helper
 
 
 def test_one_call_submits_several_arrays(helper: Helper) -> None:

@@ -39,33 +39,25 @@ MAIL = {"way": "mail", "identity": "alice@example.org", "severity": "low"}
 PROGRAM = {"way": "program", "identity": "/home/alice/told", "severity": "high"}
 
 
-class Watch:
-    def __init__(self) -> None:
-        self.at = Clock().now()
-
-    def clock(self) -> Clock:
-        clock = Clock()
-        clock.now = lambda: self.at  # type: ignore[method-assign]
-        return clock
-
-    def forward(self, seconds: float) -> None:
-        self.at += timedelta(seconds=seconds)
-
-
 class NotifyingSite(CampaignSite):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.brought, self.published = folder / "campaigns", folder / "published"
         self.brought.mkdir()
         self.published.mkdir()
-        self.watch = Watch()
+        self.at = Clock().now()
+        self.clock = Clock(lambda: self.at.timestamp())
         places = (str(self.brought), str(self.published))
-        clock = self.watch.clock()
-        self.intake = CampaignAndRequestIntake(self.database, frozenset({"beta"}), clock, *places, notifications=POLICY)
+        self.intake = CampaignAndRequestIntake(
+            self.database, frozenset({"beta"}), self.clock, *places, notifications=POLICY
+        )
         self.told: list[CampaignNotification] = []
         self.error: GridbridgeError | None = None
-        self.notifier = CampaignNotifier(self.database, POLICY, clock, self._tell)
+        self.notifier = CampaignNotifier(self.database, POLICY, self.clock, self._tell)
         self.subscriptions = NotificationSubscriptionRows(self.database)
+
+    def forward(self, seconds: float) -> None:
+        self.at += timedelta(seconds=seconds)
 
     def _tell(self, message: CampaignNotification, policy: NotificationsSection) -> None:
         self.told.append(message)
@@ -79,16 +71,16 @@ class NotifyingSite(CampaignSite):
         return told
 
     def new_campaign(self) -> int:
-        return self.insert(made_campaign(uid=os.getuid(), submitted_at=self.watch.at, tasks=2))
+        return self.insert(made_campaign(uid=os.getuid(), submitted_at=self.at, tasks=2))
 
     def subscribed_campaign(self) -> int:
         """Subscribe to notifications by mail, and add a campaign a second later."""
         self.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
-        self.watch.forward(1)
+        self.forward(1)
         return self.new_campaign()
 
     def event(self, code: CampaignEventCode, campaign: int) -> None:
-        self.open_event(code, campaign=campaign, opened_at=self.watch.at, last_at=self.watch.at)
+        self.open_event(code, campaign=campaign, opened_at=self.at, last_at=self.at)
 
     def codes(self) -> list[list[str]]:
         return [[word.split(":")[1] for word in message.words] for message in self.told]
@@ -160,23 +152,23 @@ def _keeps(site: NotifyingSite) -> None:
 def test_each_event_is_notified_once_in_at_most_one_message_a_minute(site: NotifyingSite) -> None:
     number = site.subscribed_campaign()
     site.event(CampaignEventCode.BLACKLIST, number)
-    site.watch.forward(1)
+    site.forward(1)
     site.notifier.send_due_notifications()
     site.notifier.send_due_notifications()
-    site.watch.forward(10)
+    site.forward(10)
     site.event(CampaignEventCode.SINK, number)
     site.notifier.send_due_notifications()
 
     assert site.codes() == [["BLACKLIST", "NEW_CAMPAIGN"]]
-    site.watch.forward(60)
-    site.campaigns.set_campaign_state(number, CampaignState.TERMINATED, site.watch.at)
+    site.forward(60)
+    site.campaigns.set_campaign_state(number, CampaignState.TERMINATED, site.at)
     site.notifier.send_due_notifications()
     assert site.codes()[1:] == [["SINK", "FINISHED_CAMPAIGN"]]
 
 
 def test_events_before_the_subscription_are_not_notified(site: NotifyingSite) -> None:
     site.event(CampaignEventCode.BLACKLIST, site.new_campaign())
-    site.watch.forward(1)
+    site.forward(1)
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
     site.notifier.send_due_notifications()
 
@@ -185,15 +177,15 @@ def test_events_before_the_subscription_are_not_notified(site: NotifyingSite) ->
 
 def test_notifications_continue_after_the_clock_was_set_back(site: NotifyingSite) -> None:
     site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
-    site.watch.forward(86400)
+    site.forward(86400)
     number = site.new_campaign()
     site.notifier.send_due_notifications()
-    site.watch.forward(-86400)
+    site.forward(-86400)
     site.notifier.send_due_notifications()
     for code in (CampaignEventCode.BLACKLIST, CampaignEventCode.SINK):
-        site.watch.forward(241)  # the longest pause
+        site.forward(241)  # the longest pause
         site.event(code, number)
-        site.watch.forward(1)
+        site.forward(1)
         site.notifier.send_due_notifications()
 
     assert site.codes() == [["NEW_CAMPAIGN"], ["BLACKLIST"], ["SINK"]]
@@ -206,13 +198,13 @@ def test_a_failed_notification_is_dropped_after_three_attempts(
     number = site.subscribed_campaign()
     for pause_s in (1, 59, 61, 121, 241, 600):
         site.notifier.send_due_notifications()
-        site.watch.forward(pause_s)
+        site.forward(pause_s)
 
     assert len(site.told) == 3
     assert "event=told_nobody" in caplog.text
     site.error = None
     site.event(CampaignEventCode.BLACKLIST, number)
-    site.watch.forward(60)
+    site.forward(60)
     site.notifier.send_due_notifications()
     assert site.codes()[3:] == [["BLACKLIST"]]
     assert site.subscriptions.all_subscriptions()[0].tries == 0
@@ -227,10 +219,10 @@ def test_a_hanging_mail_program_delays_no_cycle(site: NotifyingSite, monkeypatch
         slow.append(message)
         goes_on.wait(10)
 
-    notifier = CampaignNotifier(site.database, POLICY, site.watch.clock(), tell)
+    notifier = CampaignNotifier(site.database, POLICY, site.clock, tell)
     site.subscribed_campaign()
     notifier.send_due_notifications()
-    site.watch.forward(600)
+    site.forward(600)
     notifier.send_due_notifications()
     goes_on.set()
     is_noted = lambda: notifier.send_due_notifications() or site.subscriptions.all_subscriptions()[0].tries == 0  # noqa: E731
@@ -293,10 +285,10 @@ def test_a_single_cycle_waits_for_a_slow_mail_and_records_it(
 
     site.subscribed_campaign()
     for _ in range(3):
-        notifier = CampaignNotifier(site.database, POLICY, site.watch.clock(), tell)
+        notifier = CampaignNotifier(site.database, POLICY, site.clock, tell)
         notifier.send_due_notifications()
         notifier.wait_for_deliveries()
-        site.watch.forward(600)
+        site.forward(600)
 
     assert len(slow) == 1
     assert site.subscriptions.all_subscriptions()[0].tries == 0
