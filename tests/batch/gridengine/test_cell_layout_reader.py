@@ -214,30 +214,8 @@ def test_global_values_count_for_hosts_without_own_value() -> None:
     assert [(host.name, host.values) for host in found] == [("n1", (("color", "red"),)), ("n2", (("color", "blue"),))]
 
 
-ANSWERS = {
-    "qstat": """case "$*" in *ha*) echo '<job_info><queue_info/><job_info><job_list>
-<JB_job_number>7</JB_job_number></job_list></job_info></job_info>';;
--j*) echo "<detailed_job_info><djob_info><element><JB_job_number>$2</JB_job_number>
-<JB_ja_task_concurrency>4</JB_ja_task_concurrency></element></djob_info></detailed_job_info>";;
-*) echo '<job_info><queue_info/><job_info><job_list><JB_job_number>7</JB_job_number>
-<state>qw</state><slots>1</slots><hard_request name="arch">x</hard_request></job_list>
-<job_list><JB_job_number>9</JB_job_number><state>qw</state><slots>1</slots>
-<tasks>5-1000:1</tasks></job_list></job_info></job_info>';; esac""",
-    "qrstat": """case "$*" in *-ar*) echo "<qrstat><ar_summary><id>$2</id><granted_slots_list>
-<granted_slots queue_instance='all.q@n1' slots='1'/></granted_slots_list></ar_summary></qrstat>";;
-*) echo '<qrstat><ar_summary><id>3</id><state>W</state></ar_summary></qrstat>';; esac""",
-    "qhost": """echo "<qhost><host name='$1'/><host name='$2'/></qhost>" """,
-    "qconf": """case "$1" in
--sc) printf '#name shortcut type relop req cons def urg\\nh_vmem vm MEMORY <= YES YES 0 0\\n';;
--sq) printf 'qname all.q\\nhostlist @all\\npe_list smp\\n\\nqname b.q\\nhostlist NONE\\n';;
--spl) echo smp;;
--sp) printf 'pe_name %s\\nslots 9\\nallocation_rule $pe_slots\\n' "$2";;
--shgrpl) echo @all;;
--sckptl) echo no ckpt interface definition defined; exit 1;;
--shgrp) printf 'group_name %s\\nhostlist n1 n2\\n' "$2";;
--sss) echo n1;;
-*) exit 1;; esac""",
-}
+PROGRAMS = Path(__file__).with_name("fake_cell")
+ANSWERS = {name: (PROGRAMS / name).read_text() for name in ("qstat", "qrstat", "qhost", "qconf")}
 
 
 def test_the_demand_query_reads_the_whole_cell_configuration(tmp_path: Path) -> None:
@@ -263,18 +241,7 @@ LISTS = {
     .replace("pe_list smp\\n", "pe_list smp\\nuser_lists staff,[n1=guests]\\nprojects NONE,[@all=p1]\\n")
     .replace("-sckptl) echo no ckpt interface definition defined; exit 1;;", CHECKPOINTS)
     .replace("-sss)", f"{SHOWN_LIST}\n-sss)"),
-    "qstat": """case "$*" in *ha*) echo '<job_info><queue_info/><job_info/></job_info>';;
--j*) echo '<detailed_job_info><djob_info><element><JB_job_number>7</JB_job_number>
-<JB_group>users</JB_group></element><element><JB_job_number>8</JB_job_number>
-<JB_checkpoint_name>blcr</JB_checkpoint_name><JB_group>users</JB_group></element>
-</djob_info></detailed_job_info>';;
-*-ext*) echo '<job_info><queue_info/><job_info><job_list><JB_job_number>7</JB_job_number>
-<JB_project>p1</JB_project></job_list><job_list><JB_job_number>8</JB_job_number></job_list>
-</job_info></job_info>';;
-*) echo '<job_info><queue_info/><job_info><job_list><JB_job_number>7</JB_job_number>
-<JB_owner>bob</JB_owner><state>qw</state><slots>1</slots></job_list>
-<job_list><JB_job_number>8</JB_job_number><JB_owner>bob</JB_owner><state>qw</state>
-<slots>1</slots></job_list></job_info></job_info>';; esac""",
+    "qstat": (PROGRAMS / "qstat_with_owners").read_text(),
 }
 
 

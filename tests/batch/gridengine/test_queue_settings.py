@@ -73,40 +73,9 @@ def test_queue_limits_count_only_on_the_queues_single_host(
     assert user_job_queries.query_queue_restrictions(cell, "far") == found
 
 
-QCONF_OF_VOCABULARY = """\
-echo "$@" >>"${0%/*}/asked"
-case $1 in
--sc) cat <<'END'
-#name               shortcut   type        relop requestable consumable default  urgency
-#----------------------------------------------------------------------------------------
-arch                a          RESTRING    ==    YES         NO         NONE     0
-cpu                 cpu        DOUBLE      >=    NO          NO         0        0
-licence             lic        INT         <=    FORCED      YES        0        0
-END
-;;
--spl) printf 'mpi\\nsmp\\nfar\\nnone\\n' ;;
--sprjl) echo 'no project list defined' >&2; exit 1 ;;
--sql) echo all.q ;;
--sp) case $2 in
-    smp) printf 'pe_name smp\nslots 99\nallocation_rule $pe_slots\n' ;;
-    mpi) printf 'pe_name mpi\nslots 99\nallocation_rule 2\n' ;;
-    none) printf 'pe_name none\nslots 0\nallocation_rule $pe_slots\n' ;;
-    esac ;;
--sq) cat <<'END'
-qname     all.q
-pe_list   make,[@big=smp none],[n1=mpi]
-
-qname          transfer-beta
-pe_list        far
-complex_values remote=TRUE
-END
-;;
-esac
-"""
-
-
 def test_the_request_vocabulary_has_all_requestable_names(tmp_path: Path) -> None:
-    cell = cell_of_scripts(tmp_path, qconf=QCONF_OF_VOCABULARY)
+    qconf = Path(__file__).with_name("fake_cell") / "qconf_of_vocabulary"
+    cell = cell_of_scripts(tmp_path, qconf=qconf.read_text())
 
     assert query_requestable_names(cell) == NamesOfferedByCluster(
         resource=frozenset({"arch", "a", "licence", "lic"}),

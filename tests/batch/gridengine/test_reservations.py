@@ -12,28 +12,7 @@ from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.batch.gridengine.cells import cell_of_scripts
 
-ONE = b"""<?xml version='1.0'?>
-<qrstat xmlns:xsd="http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qrstat">
-   <ar_summary>
-      <id>1</id>
-      <name/>
-      <state>W</state>
-      <resource_list>
-         <resource name="hostname" type="n3"/>
-      </resource_list>
-      <granted_slots_list>
-         <granted_slots  queue_instance="all.q@n3" slots="1"/>
-         <granted_slots  queue_instance="all.q@n4" slots="2"/>
-      </granted_slots_list>
-   </ar_summary>
-   <ar_summary>
-      <id>2</id>
-      <granted_slots_list>
-         <granted_slots  queue_instance="all.q@n3" slots="2"/>
-      </granted_slots_list>
-   </ar_summary>
-</qrstat>
-"""
+ONE = (Path(__file__).with_name("fake_cell") / "qrstat.xml").read_bytes()
 
 
 def cell(folder: Path, body: str = "") -> GridEngineCellAccess:

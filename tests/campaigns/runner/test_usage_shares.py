@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,11 +15,7 @@ from gridbridge.model.campaigns.campaign_configuration_sections import (
     FairShareUnit,
     MetaschedulerSection,
 )
-from gridbridge.model.campaigns.campaign_cycle_plan import (
-    CampaignCyclePlan,
-    CampaignCycleSituation,
-    DecayedCampaignUsage,
-)
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.shell.clock import Clock
 from tests.builders.campaign_site import CampaignSite
@@ -102,23 +99,15 @@ def test_small_past_usage_does_not_hide_new_usage(site: SharingSite) -> None:
     assert by_user.read_fair_share_inputs(()).used_s == {"alice": 200.25}
 
 
-class CountingUsageRows(CampaignSlotUsageRows):
-    reads = 0
-
-    def read_slot_usage(self) -> tuple[DecayedCampaignUsage, ...]:
-        self.reads += 1
-        return super().read_slot_usage()
-
-
 def test_past_usage_is_read_once_in_each_cycle(site: SharingSite) -> None:
-    usage = CountingUsageRows(site.database)
+    usage = Mock(wraps=CampaignSlotUsageRows(site.database))
     shares = site.shares(FairShareUnit.USER, usage=usage)
 
     for _ in range(2):
         shares.read_fair_share_inputs(())
         shares.add_usage_of_ended_tasks(*ended(100))
 
-    assert usage.reads == 2
+    assert usage.read_slot_usage.call_count == 2
     assert shares.read_fair_share_inputs(()).used_s == {"alice": 400.0}
 
 
