@@ -3,86 +3,13 @@
 tests/lab/campaigns/test_scripts.py asks a real one for the same.
 """
 
+import tomllib
+from pathlib import Path
+
 NAME, JOIN, TASKS = "job_name", "merge", "job-array tasks"
 OUT, ERR, SHELL = "stdout_path_list", "stderr_path_list", "shell_list"
 HARD, VARIABLES, WORK = "hard resource_list", "env_list", "cwd"
 
-TAKEN: dict[str, dict[str, str]] = {
-    "#$ -N test\t\t# Job name": {NAME: "test"},
-    '#$ -N "a # b" -j y': {NAME: "a"},
-    "#$ -N a#b": {NAME: "a"},
-    "#$": {},
-    "#$ # -N x": {},
-    "#$# -N x": {},
-    "#$-N x": {NAME: "x"},
-    "#$\t-N\tx": {NAME: "x"},
-    " #$ -N x": {},
-    "# $ -N x": {},
-    "#$ -N x\r": {NAME: "x"},
-    "#$ -N 'x": {NAME: "x"},
-    '#$ -N "x\'y"': {NAME: "xy"},
-    "#$ -N a'b": {NAME: "ab"},
-    "#$ -N a.b-c_d+e,f=%$!~;|&()[]{}<>^`": {NAME: "a.b-c_d+e,f=%$!~;|&()[]{}<>^`"},
-    "#$ -N -x": {NAME: "-x"},
-    "#$ -N a -N b": {NAME: "b"},
-    "#$ -j Y": {JOIN: "y"},
-    "#$ -j Yes": {JOIN: "y"},
-    "#$ -j NO": {},
-    "#$ -j y -j n": {},
-    "#$ -b N": {},
-    "#$ -i /dev/null": {},
-    "#$ -i :/dev/null": {},
-    "#$ -t 5": {TASKS: "5-5:1"},
-    "#$ -t 1:3:1": {TASKS: "1-3:1"},
-    "#$ -t 1:10:3": {TASKS: "1-10:3"},
-    "#$ -t 3-1": {TASKS: "1-3:1"},
-    "#$ -t 01-03": {TASKS: "1-3:1"},
-    "#$ -t 1-10:20": {TASKS: "1-10:20"},
-    "#$ -t 1-3 -tc 2": {TASKS: "1-3:1"},
-    "#$ -tc 0": {},
-    "#$ -S bash": {SHELL: "bash"},
-    "#$ -S ,/bin/sh": {SHELL: "/bin/sh"},
-    "#$ -S /bin/sh -S /bin/bash": {SHELL: "/bin/bash"},
-    "#$ -o /tmp/x -e :y": {OUT: "/tmp/x", ERR: "y"},
-    "#$ -o ,x": {OUT: "x"},
-    "#$ -o :a:b": {OUT: "a:b"},
-    "#$ -l h_rt=:10:": {HARD: "h_rt=600"},
-    "#$ -l h_rt=1:70:80": {HARD: "h_rt=7880"},
-    "#$ -l h_rt=1.5": {HARD: "h_rt=2"},
-    "#$ -l h_rt=1K,h_rt=20": {HARD: "h_rt=20"},
-    '#$ -l "h_vmem=2G, h_rt=10"': {HARD: "h_rt=10,h_vmem=2G"},
-    "#$ -l ,h_vmem=2G,": {HARD: "h_vmem=2G"},
-    '#$ -l ""': {},
-    "#$ -l arch='lx-*|*64'": {HARD: "arch=lx-*|*64"},
-    "#$ -l arch=!lx-amd64": {HARD: "arch=!lx-amd64"},
-    "#$ -l h_rt=10 # -j y": {HARD: "h_rt=10"},
-    "#$ -soft -l arch=x\n#$ -l arch=y": {HARD: "arch=y"},
-    '#$ -v A="b c",B=d': {VARIABLES: "A=b c,B=d"},
-    "#$ -v A='say \"hi\"'": {VARIABLES: "A=say hi"},
-    "#$ -v A=$HOME,": {VARIABLES: "A=$HOME"},
-    "#$ -v A=b=c -v B=1 -v B=2": {VARIABLES: "A=b=c,B=2"},
-    "#$ -wd ~/x": {WORK: "~/x"},
-    "#$ -wd $HOME": {WORK: "$HOME"},
-    "#$ -a 203001010000.30 -ac a=b,c -A acc -dc a -sc a": {},
-    "#$ -binding env linear:1 -js 5 -M a@b,c -m beas": {},
-    "#$ -binding striding:2:1 -binding explicit:0,0": {},
-    "#$ -h -notify -now n -p -1023 -pty N -R y -r YES -shell n -sync no": {},
-    "#$ -w n -clear -C x -u alice": {},
-}
-REFUSED = (
-    *("-j maybe", "-j true", "-j", "-b maybe", "-r maybe", "-R maybe", "-w x", "-m q", '-m ""'),
-    *("-sync maybe", "-pty maybe", "-now maybe", "-shell maybe", "-p -1024", "-p x", "-js -1"),
-    *("-a x", "-a 13010000", "-dl x", "-c q", "-binding x", "-binding env", "-binding striding:2"),
-    *("-A", "-C", "-M", '-M ""', '-q ""', '-dc ""', '-ac ""', "-sc =x", "-notify n", "-V y", "-h u"),
-    *("-cwd /tmp", "hello", "-N x hello", "-N x -- -j y", "-help", "--N x", "-display x:0", "-ot 5"),
-    *("-nostdin", "-tcon y", "-hold_jid", "-ar", "-@"),
-    *("-N a/b", "-N a:b", "-N a@b", "-N a*b", "-N a?b", "-N a\\b", "-N 1a", '-N "a b"', "-N ä"),
-    *('-N ""', "-N", "-N #b", "-N none", "-N All", "-N template", "-N " + "x" * 513),
-    *("-t 0-3", "-t 1-3-1", "-t n", "-t -3", "-t 1-3:", "-t 1-10:0", "-t 1 - 3", "-tc 5", "-tc -1"),
-    *("-t 1-3 -tc x", "-t 1-3,5", "-pe smp", "-pe smp 0", "-pe smp 2,0", "-pe smp 4-16:4"),
-    *("-pe smp x", "-pe smp 2 x", "-S a,b", '-S ""', "-o x,y", '-o ""', '-e ":"', "-i x,y", '-i ""'),
-    *("-v =2", "-v", "-v A=2, B=3", "-v A=b\\ c", "-wd"),
-    *("-l", "-l h_rt=10:0", "-l h_rt=1:0:0:0", "-l h_rt=1h", "-l h_rt=", "-l h_rt=09", "-l =2"),
-    *("-l h_rt=NONE", "-l h_rt=5:", "-l h_vmem=", "-l h_vmem=2 G", "-l h_vmem = 2G", "-l slots=2"),
-    *("-l s=2", '-l "num_proc>=2"', '-l "arch = x"', "-l h_rt=10;h_vmem=2G", "-l h_vmem=2G, h_rt=1"),
-)
+LINES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+TAKEN: dict[str, dict[str, str]] = LINES["taken"]
+REFUSED: tuple[str, ...] = (*LINES["refused"]["options"], "-N " + "x" * 513)
