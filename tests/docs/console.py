@@ -1,9 +1,11 @@
 """The console blocks of the documentation: commands and their expected output."""
 
+import importlib.util
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = tuple(sorted({ROOT / "README.md", *(ROOT / "docs").rglob("*.md")}))
@@ -61,3 +63,13 @@ def _pattern(line: str) -> str:
     if line == ANYTHING:
         return r"(?:.*\n)*"
     return ".*?".join(map(re.escape, line.split(ANYTHING))) + r"\n"
+
+
+def lab_module(name: str) -> ModuleType:
+    """Import a program of the folder lab."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "lab" / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

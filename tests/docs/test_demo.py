@@ -1,6 +1,5 @@
 """The demo detects failures, and without root it plays on embedded clusters."""
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -12,21 +11,16 @@ from types import ModuleType
 import pytest
 
 from gridbridge.config import configuration_file
-from tests.docs.console import ROOT
+from tests.docs.console import ROOT, lab_module
 
 LIMIT_S = 240  # of both parts
 
 
 @pytest.fixture(scope="module")
 def demo() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("demo", ROOT / "lab" / "demo.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "lab"))
-        spec.loader.exec_module(module)
-        yield module
+        yield lab_module("demo")
 
 
 @pytest.mark.apart

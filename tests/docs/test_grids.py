@@ -1,13 +1,12 @@
 """The demo's queries of the lab, and how the demo reads the answers."""
 
-import importlib.util
 import json
 from types import ModuleType
 
 import pytest
 from pytest_subprocess import FakeProcess
 
-from tests.docs.console import ROOT
+from tests.docs.console import lab_module
 
 QSTAT = """\
 job-ID  prior   name       user         state submit/start at     queue          slots ja-task-ID
@@ -39,12 +38,7 @@ TOLD = {
 
 @pytest.fixture(scope="module")
 def grids() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("grids", ROOT / "lab" / "grids.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return lab_module("grids")
 
 
 def answers(fp: FakeProcess, grids: ModuleType, text: str) -> None:
