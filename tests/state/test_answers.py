@@ -1,5 +1,6 @@
-"""A cluster's last query result in the state file, which all programs of the service share."""
+"""A cluster's last query result in the state file, and the folder of published files."""
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pytest
 
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
+from gridbridge.state import drains, published_files
 from gridbridge.state.cluster_query_tables import (
     LastClusterQueryResult,
     LastClusterQueryRows,
@@ -101,3 +103,17 @@ def test_storing_a_query_result_of_100_000_tasks_takes_less_than_half_a_second(a
     assert len(decode_cluster_snapshot(found.content, "beta", NOON).jobs[7]) == MANY
     assert len(content) < 20 * MANY
     assert took_s < 0.5
+
+
+def test_the_umask_does_not_change_the_modes_of_published_folders(tmp_path: Path) -> None:
+    """A service that an administrator starts has the administrator's umask."""
+    before = os.umask(0o077)
+    try:
+        published_files.publish_file(str(tmp_path / "a/b/file"), b"", published_files.UNLISTED)
+        drains.make_cluster_drains_folder(str(tmp_path / "c"))
+    finally:
+        os.umask(before)
+
+    modes = {name: oct((tmp_path / name).stat().st_mode & 0o777) for name in ("a", "a/b", "c")}
+    assert modes == {"a": "0o755", "a/b": "0o711", "c": "0o755"}
+    assert (tmp_path / "c/drained").stat().st_mode & 0o777 == 0o755
