@@ -36,6 +36,7 @@ from bench.rows import Row, show
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.submission import jdl_reader
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
@@ -126,7 +127,9 @@ def _brought(folder: Path) -> tuple[float, float, float]:
 
 def _submit(folder: Path) -> None:
     said = jdl_reader.parse_jdl("b.json", JDL, folder=str(folder))
-    campaign_client.submit_campaign(said, str(folder / "files"), str(folder / "published"))
+    campaign_client.submit_campaign(
+        said, FixedPaths(campaigns=str(folder / "files"), published=str(folder / "published"))
+    )
 
 
 def _serve(folder: Path) -> None:

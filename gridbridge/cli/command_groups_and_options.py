@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from gridbridge.cli import output_and_errors
 from gridbridge.errors import ClusterStateUnknown
-from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED, FixedPaths
 
 
 class FullSentenceCommandGroup(click.Group):
@@ -84,6 +84,7 @@ def refuse_empty_option_value(ctx: click.Context, option: click.Parameter, value
     return value
 
 
+FIXED_PATHS = click.make_pass_decorator(FixedPaths, ensure=True)  # a test gives other paths as `obj`
 FOLDER = click.option(
     "--published",
     "folder",

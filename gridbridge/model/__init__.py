@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as light_dataclass
 else:
 
-    def light_dataclass(*, kw_only):
+    def light_dataclass(*, kw_only, frozen=False):  # mypy alone enforces `frozen`
         """Return a class decorator that adds an `__init__` with the annotated names as keywords."""
         assert kw_only
 

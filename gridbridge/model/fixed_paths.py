@@ -1,5 +1,7 @@
 """Paths and exit statuses that are the same at every site, so that starters need no configuration."""
 
+from gridbridge.model import light_dataclass
+
 CONFIG = "/etc/gridbridge/gridbridge.toml"
 HOME = "/var/lib/gridbridge"
 IN_FORCE = f"{HOME}/gridbridge.toml"  # copy of gridbridge.toml as now in force
@@ -63,3 +65,14 @@ SUDOERS = "/etc/sudoers.d/gridbridge"
 SET_UP = "gridbridge setup host --apply"
 BALANCE_SET_UP = "gridbridge setup balance --apply makes the account on the host of the qmaster"
 ELSEWHERE = "run this on the transfer host, where the service is"
+
+
+@light_dataclass(kw_only=True, frozen=True)
+class FixedPaths:
+    """Paths that a program passes on: a test's paths are other ones, and some are options of commands."""
+
+    configuration: str = CONFIG
+    published: str = PUBLISHED
+    campaigns: str = CAMPAIGNS
+    admission: str = ADMISSION
+    admission_owner: int = 0  # uid of the account that alone may write admission rules

@@ -92,13 +92,13 @@ def test_a_missing_published_folder_prints_one_line(command: tuple[str, ...], wh
 @pytest.mark.parametrize(
     ("module", "argv", "stored"),
     [
-        ("campaigns.submit_campaign = lambda _: 7", ["--array", "1-3", "--", "true"], "campaign 7 is stored"),
+        ("campaigns.submit_campaign = lambda *_: 7", ["--array", "1-3", "--", "true"], "campaign 7 is stored"),
         (
             "campaigns.add_tasks_to_campaign = lambda *_: None;"
-            " campaign_tasks.find_published_campaign = lambda _: None;"
+            " campaign_tasks.find_published_campaign = lambda *_: None;"
             " sources.campaign_with_added_tasks ="
             " lambda *_: (Read(jdl=None, parameters=()), ('a', 'b'));"
-            " admission.require_unchanged_by_rules = lambda _: None",
+            " admission.require_unchanged_by_site_rules = lambda *_: None",
             ["-c", "7", "-J", '["a", "b"]'],
             "stored for campaign 7: 2 tasks",
         ),
@@ -118,7 +118,7 @@ def test_gridsub_reports_a_stored_campaign_whose_id_cannot_be_printed(
         "from gridbridge.campaigns.cli import gridsub_campaign_source as sources\n"
         "from gridbridge.campaigns.cli import gridsub, command_relay_and_runner_wait as relay\n"
         "relay.transfer_host_to_relay_to = lambda *_: ''\n"
-        "admission.admit_campaign_by_site_rules = lambda said: said\n"
+        "admission.admit_campaign_by_site_rules = lambda said, _: said\n"
         "sources.CampaignSourceOptions.read_campaign = lambda *_: Said()\n"
         "class Said: warnings = (); jdl = type('Jdl', (), {'datasets': ()})\n"
         f"{module}\n"

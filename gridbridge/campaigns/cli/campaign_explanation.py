@@ -21,7 +21,6 @@ from gridbridge.model.campaigns.send_reasons import (
     TaskSendExplanation,
     TaskSentOrUnsentCause,
 )
-from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.published_status_and_reports import number_with_noun
 
 SENTENCES = {
@@ -90,7 +89,7 @@ class CampaignExplanation:
     sentences: tuple[str, ...] = ()
 
 
-def explain_campaign_or_task(text: str, folder: str = PUBLISHED) -> CampaignExplanation | None:
+def explain_campaign_or_task(text: str, folder: str) -> CampaignExplanation | None:
     """Explain CAMPAIGN or CAMPAIGN.TASK; None if the campaign or task does not exist."""
     is_task = "." in text
     try:

@@ -21,7 +21,7 @@ from gridbridge.campaigns.store.campaign_client import ANSWER_S, TAKEN_S, NoRunn
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.errors import ConfigError, StandardOutputReaderGone, StandardOutputUnwritable
-from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.shell import ssh
 from gridbridge.shell.safe_files import is_owned_by_current_user
 
@@ -33,7 +33,7 @@ EITHER = "{}: {} was not reached, or the connection was lost"
 HANDED_OVER = b"\n"  # a relayed command has started once it has read this standard input
 
 
-def transfer_host_to_relay_to(folder: str = PUBLISHED, path: str = CONFIG) -> str:
+def transfer_host_to_relay_to(folder: str, path: str) -> str:
     """Return the name of the transfer host; empty if the command runs on this host."""
     if os.path.isdir(folder):
         return ""
@@ -68,8 +68,9 @@ def run_here_or_on_transfer_host(
     `writes` returns the files to copy to this host. `changes` says whether the command changes any state.
     After a lost connection nobody knows whether the state was changed.
     """
-    words = sys.argv[1:]
-    transfer_host = "" if any(word.partition("=")[0] in HERE for word in words) else transfer_host_to_relay_to()
+    words, paths = sys.argv[1:], FixedPaths()
+    is_here = any(word.partition("=")[0] in HERE for word in words)
+    transfer_host = "" if is_here else transfer_host_to_relay_to(paths.published, paths.configuration)
     try:
         options = command.make_context(name, [*words]).params if transfer_host else {}
     except click.exceptions.ClickException:

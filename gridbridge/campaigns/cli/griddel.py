@@ -6,8 +6,9 @@ from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, command_relay_and_run
 from gridbridge.campaigns.cli.gridstat import parse_campaign_dot_task
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import VERBOSE, VERSION
+from gridbridge.cli.command_groups_and_options import FIXED_PATHS, VERBOSE, VERSION
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
+from gridbridge.model.fixed_paths import FixedPaths
 
 SAID = {
     CampaignOwnerRequestVerb.CANCEL: "cancelled",
@@ -47,7 +48,9 @@ NOT_DONE = {
 @click.option("-j", "--job", metavar="JOB", help="Cancel the task with this CIGRI_JOB_ID, such as 12.7.")
 @VERBOSE
 @VERSION
+@FIXED_PATHS
 def griddel(
+    paths: FixedPaths,
     numbers: tuple[str, ...],
     listed: str | None,
     is_pause: bool,
@@ -88,14 +91,14 @@ def griddel(
         campaign, task = parse_campaign_dot_task(job)
     campaigns = _parse_campaign_ids(words) if job is None else (campaign,)
     return command_relay_and_runner_wait.send_request_and_report_answer(
-        "griddel", lambda: _request_change_of_campaigns(verb, campaigns, task, job)
+        "griddel", lambda: _request_change_of_campaigns(verb, campaigns, task, job, paths)
     )
 
 
 def _request_change_of_campaigns(
-    verb: CampaignOwnerRequestVerb, campaigns: tuple[int, ...], task: int, job: str | None
+    verb: CampaignOwnerRequestVerb, campaigns: tuple[int, ...], task: int, job: str | None, paths: FixedPaths
 ) -> int:
-    answers = campaign_client.ask_runner_to_act_on_campaigns(verb, campaigns, task=task)
+    answers = campaign_client.ask_runner_to_act_on_campaigns(verb, campaigns, paths, task)
     for number, reply in answers.items():
         if reply is CampaignOwnerRequestReply.DONE:
             subject = f"Campaign {number}" if job is None else f"Task {number}.{task}"

@@ -8,7 +8,7 @@ from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, command_relay_and_run
 from gridbridge.campaigns.cli.campaign_table import MOMENT
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import FOLDER, VERBOSE, VERSION
+from gridbridge.cli.command_groups_and_options import FIXED_PATHS, FOLDER, VERBOSE, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
@@ -18,6 +18,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventSubject,
 )
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.state.published_json import to_json_types
 
 NOT_DONE = {
@@ -47,7 +48,9 @@ NOT_DONE = {
 @VERBOSE
 @FOLDER
 @VERSION
+@FIXED_PATHS
 def gridevents(
+    paths: FixedPaths,
     campaign_id: int | None,
     campaign: int | None,
     is_global: bool,
@@ -94,10 +97,10 @@ def gridevents(
     if is_fix or is_again:
         verb = CampaignOwnerRequestVerb.RESUBMIT if is_again else CampaignOwnerRequestVerb.FIX
         return command_relay_and_runner_wait.send_request_and_report_answer(
-            "gridevents", lambda: _request_closing_of_events(events, verb)
+            "gridevents", lambda: _request_closing_of_events(events, verb, paths)
         )
     states = {shown.number: shown.state for shown in campaign_client.published_campaigns(folder)}
-    print_events(events, states, is_json, is_one=number is not None)
+    print_events(events, states, is_json, paths.campaigns, is_one=number is not None)
     return 0
 
 
@@ -110,7 +113,9 @@ def _explain_missing_event(
     return "" if campaign is None or campaign in numbers else f"no campaign {campaign}"
 
 
-def _request_closing_of_events(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb) -> int:
+def _request_closing_of_events(
+    events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb, paths: FixedPaths
+) -> int:
     sent_again = {
         event.number
         for event in events
@@ -118,7 +123,7 @@ def _request_closing_of_events(events: tuple[CampaignEvent, ...], verb: Campaign
     }
     campaigns = tuple({event.campaign for event in events})
     answers = campaign_client.ask_runner_to_act_on_campaigns(
-        verb, tuple(event.number for event in events), of=campaigns
+        verb, tuple(event.number for event in events), paths, of=campaigns
     )
     for number, reply in answers.items():
         if reply is CampaignOwnerRequestReply.DONE:
@@ -146,7 +151,11 @@ EVENT_HEAD = ("Event", "S", "Class", "Code", "Campaign", "Cluster", "Since", "Wh
 
 
 def print_events(
-    events: tuple[CampaignEvent, ...], states: Mapping[int, CampaignState], is_json: bool, is_one: bool = False
+    events: tuple[CampaignEvent, ...],
+    states: Mapping[int, CampaignState],
+    is_json: bool,
+    campaigns: str,
+    is_one: bool = False,
 ) -> None:
     """Print a table of events; a single event's first failed task is shown to the campaign's owner."""
     if is_json:
@@ -156,12 +165,12 @@ def print_events(
         EVENT_HEAD, [_event_table_row(event, states) for event in events], numbers=("Event", "Campaign")
     )
     for event in events if is_one else ():
-        parameters, words = campaign_client.first_failed_task_details(event)
+        parameters, words = campaign_client.first_failed_task_details(event, campaigns)
         if parameters:
             output_and_errors.print_line(f"first task {event.campaign}.{event.first_task}: {parameters}")
         for word in words:
             output_and_errors.print_line(f"  {word}")
-        if folder := campaign_client.failed_start_directory(event):
+        if folder := campaign_client.failed_start_directory(event, campaigns):
             output_and_errors.print_line(f"exec_directory at {event.cluster}: {folder}")
         if not event.closed_at and (cure := _describe_event_cure(event)):
             output_and_errors.print_line(cure)

@@ -10,7 +10,8 @@ from gridbridge.campaigns.cli import REFUSED, command_relay_and_runner_wait
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
+from gridbridge.cli.command_groups_and_options import FIXED_PATHS, FOLDER, VERSION
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.published_status_and_reports import number_with_noun
 
 
@@ -19,7 +20,8 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 @click.argument("to", metavar="[DIR]", required=False)
 @FOLDER
 @VERSION
-def gridfetch(number: int, to: str | None, folder: str) -> int:
+@FIXED_PATHS
+def gridfetch(paths: FixedPaths, number: int, to: str | None, folder: str) -> int:
     """Copy standard output and error of the ended tasks from every cluster.
 
     Outputs that the JDL declares are copied too, for tasks that succeeded. All files are read with your permissions,
@@ -43,7 +45,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
         return REFUSED
     ended = [task for task in campaign_client.list_published_tasks(campaign, 0, folder) if task.has_ended]
     try:
-        locations = task_output_reading_and_fetching.own_campaign_output_folders(number)
+        locations = task_output_reading_and_fetching.own_campaign_output_folders(number, paths)
         folder_here = to or f"campaign.{number}"
         results = task_output_reading_and_fetching.fetch_task_outputs(ended, folder_here, locations, is_chosen=bool(to))
     except ForeignOrMissingCampaignFile as error:

@@ -7,10 +7,11 @@ import click
 from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, command_relay_and_runner_wait
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import VERSION
+from gridbridge.cli.command_groups_and_options import FIXED_PATHS, VERSION
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.notification_subscriptions import NotificationChannel, NotificationSeverity
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.published_status_and_reports import replace_control_characters
 
 NOT_DONE = {
@@ -32,7 +33,9 @@ TYPED = {NotificationChannel.MAIL: "-m", NotificationChannel.JABBER: "-j", Notif
 @click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Print what was done.")
 @click.option("--json", "is_json", is_flag=True, help="With -l: print JSON.")
 @VERSION
+@FIXED_PATHS
 def gridnotify(
+    paths: FixedPaths,
     is_list: bool,
     address: str | None,
     name: str | None,
@@ -63,15 +66,15 @@ def gridnotify(
     return command_relay_and_runner_wait.send_request_and_report_answer(
         "gridnotify",
         lambda: (
-            _print_own_subscriptions(is_json)
+            _print_own_subscriptions(is_json, paths)
             if is_list
-            else _subscribe_or_unsubscribe_caller(*chosen[0], severity, is_end, is_verbose)
+            else _subscribe_or_unsubscribe_caller(*chosen[0], severity, is_end, is_verbose, paths)
         ),
     )
 
 
-def _print_own_subscriptions(is_json: bool) -> int:
-    subscriptions = campaign_client.own_notify_subscriptions()
+def _print_own_subscriptions(is_json: bool, paths: FixedPaths) -> int:
+    subscriptions = campaign_client.own_notify_subscriptions(paths)
     if is_json:
         output_and_errors.print_json(subscriptions)
         return 0
@@ -86,7 +89,7 @@ def _print_own_subscriptions(is_json: bool) -> int:
 
 
 def _subscribe_or_unsubscribe_caller(
-    way: NotificationChannel, identity: str, severity: str | None, is_end: bool, is_verbose: bool
+    way: NotificationChannel, identity: str, severity: str | None, is_end: bool, is_verbose: bool, paths: FixedPaths
 ) -> int:
     try:
         campaign_client.require_valid_notify_address(way, identity)
@@ -97,7 +100,7 @@ def _subscribe_or_unsubscribe_caller(
         raise click.UsageError(f"{wrong}give -s low, medium or high, the lowest severity that notifies you")
     verb = CampaignOwnerRequestVerb.UNSUBSCRIBE if is_end else CampaignOwnerRequestVerb.SUBSCRIBE
     answer = campaign_client.change_own_subscription(
-        verb, way, identity, NotificationSeverity(severity or NotificationSeverity.LOW)
+        verb, way, identity, NotificationSeverity(severity or NotificationSeverity.LOW), paths
     )
     if answer is not CampaignOwnerRequestReply.DONE:
         output_and_errors.print_error(f"gridnotify: {NOT_DONE[answer]}")

@@ -14,10 +14,11 @@ from gridbridge.campaigns.cli.campaign_table import HEAD, SUMMARY_HEAD, campaign
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.cli import output_and_errors, plot_files
-from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
+from gridbridge.cli.command_groups_and_options import FIXED_PATHS, FOLDER, VERSION
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import is_task_cancelled_by_owner
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedCampaignTask
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.state.published_json import to_json_types
 
@@ -32,7 +33,8 @@ class NoSuchCampaignOrTask(GridbridgeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridstatOutputFormat:
-    folder: str
+    paths: FixedPaths
+    folder: str  # of published files
     is_headless: bool = False
     is_json: bool = False
     is_csv: bool = False
@@ -67,7 +69,7 @@ def _campaign_as_json(campaign: PublishedCampaign) -> dict[str, object]:
 
 
 def _print_campaign_with_tasks(campaign: PublishedCampaign, first: int, view: GridstatOutputFormat) -> None:
-    parameters = campaign_client.own_task_parameters(campaign.number)
+    parameters = campaign_client.own_task_parameters(campaign.number, view.paths.campaigns)
     tasks = campaign_client.list_published_tasks(campaign, first, view.folder)
     counted = campaign_client.campaign_with_cluster_progress(campaign, view.folder)
     if view.is_json:
@@ -87,8 +89,8 @@ def _print_campaign_with_tasks(campaign: PublishedCampaign, first: int, view: Gr
 def _print_failed_tasks(campaign: PublishedCampaign, view: GridstatOutputFormat) -> None:
     bad = campaign_client.finally_failed_tasks(campaign, view.folder)
     tasks = tuple(task for task in bad if not is_task_cancelled_by_owner(task.outcome, campaign.state))
-    parameters = campaign_client.own_task_parameters(campaign.number)
-    texts, problems = _read_last_lines_of_standard_error(campaign.number, tasks[:MOST_FAILED])
+    parameters = campaign_client.own_task_parameters(campaign.number, view.paths.campaigns)
+    texts, problems = _read_last_lines_of_standard_error(campaign.number, tasks[:MOST_FAILED], view.paths)
     if view.is_json:
         rows = [campaign_table.task_json(task, parameters) | {"stderr": texts.get(task.number)} for task in tasks]
         output_and_errors.print_json(rows)
@@ -108,7 +110,7 @@ def _print_failed_tasks(campaign: PublishedCampaign, view: GridstatOutputFormat)
 def _print_open_events(campaign: PublishedCampaign, view: GridstatOutputFormat) -> None:
     published = campaign_client.published_events(view.folder)
     chosen = campaign_client.select_published_events(published, campaign.number, None, is_global=False, is_all=False)
-    gridevents.print_events(chosen, {campaign.number: campaign.state}, view.is_json)
+    gridevents.print_events(chosen, {campaign.number: campaign.state}, view.is_json, view.paths.campaigns)
 
 
 def _print_task_or_task_output(
@@ -121,8 +123,8 @@ def _print_task_or_task_output(
     if (is_there or is_output or is_error) and not published_task.job_id:
         raise NoSuchCampaignOrTask(f"task {number}.{task} has no job at a cluster yet")
     if is_output or is_error:
-        return _print_task_output(number, published_task, is_error=is_error)
-    parameters = campaign_client.own_task_parameters(number)
+        return _print_task_output(number, published_task, view.paths, is_error=is_error)
+    parameters = campaign_client.own_task_parameters(number, view.paths.campaigns)
     if view.is_json:
         output_and_errors.print_json(campaign_table.task_json(published_task, parameters))
     elif view.is_csv:
@@ -151,11 +153,11 @@ def _import_progress_display() -> ModuleType:
     return campaign_progress_display
 
 
-def _print_task_output(number: int, task: PublishedCampaignTask, *, is_error: bool) -> int:
+def _print_task_output(number: int, task: PublishedCampaignTask, paths: FixedPaths, *, is_error: bool) -> int:
     from gridbridge.campaigns.cli import task_output_reading_and_fetching  # this import is slow
 
     stream = task_output_reading_and_fetching.ERR if is_error else task_output_reading_and_fetching.OUT
-    locations = task_output_reading_and_fetching.own_campaign_output_folders(number)
+    locations = task_output_reading_and_fetching.own_campaign_output_folders(number, paths)
     texts, problems = task_output_reading_and_fetching.read_task_output_tails([task], stream, MOST_BYTES, locations)
     for problem in problems:
         output_and_errors.print_error(f"gridstat: {problem}")
@@ -171,12 +173,12 @@ def _print_task_output(number: int, task: PublishedCampaignTask, *, is_error: bo
 
 
 def _read_last_lines_of_standard_error(
-    number: int, tasks: Sequence[PublishedCampaignTask]
+    number: int, tasks: Sequence[PublishedCampaignTask], paths: FixedPaths
 ) -> tuple[dict[int, str], list[str]]:
     from gridbridge.campaigns.cli import task_output_reading_and_fetching
 
     try:
-        locations = task_output_reading_and_fetching.own_campaign_output_folders(number)
+        locations = task_output_reading_and_fetching.own_campaign_output_folders(number, paths)
     except ForeignOrMissingCampaignFile:
         return {}, []
     return task_output_reading_and_fetching.read_task_output_tails(
@@ -215,9 +217,11 @@ OF_ONE = "-f, -e, -J, --failed"
 )
 @FOLDER
 @VERSION
+@FIXED_PATHS
 @click.pass_context
 def gridstat(
     context: click.Context,
+    paths: FixedPaths,
     /,
     number: int | None,
     campaign: int | None,
@@ -250,7 +254,7 @@ def gridstat(
       gridstat -j 12.0 -E
       gridstat -s 10-*
     """
-    view = GridstatOutputFormat(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
+    view = GridstatOutputFormat(paths=paths, folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
     chosen = number if campaign is None else campaign
     if problem := _find_conflict_of_gridstat_options(context.params):
         raise click.UsageError(problem)
@@ -290,7 +294,7 @@ def _print_view_chosen_by_options(
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
         (options["is_watch"], lambda: _import_progress_display().watch_campaigns_until_end(read_campaigns)),
         (picture, lambda: _plot_campaign_task_ends(campaigns[0], picture, view)),
-        (options["is_jdl"], lambda: output_and_errors.print_json(campaign_client.read_own_jdl(campaigns[0].number))),
+        (options["is_jdl"], lambda: _print_own_jdl(campaigns[0].number, view.paths.campaigns)),
         (options["is_failed"], lambda: _print_failed_tasks(campaigns[0], view)),
         (options["is_full"], lambda: _print_campaign_with_tasks(campaigns[0], offset or 0, view)),
         (options["is_events"], lambda: _print_open_events(campaigns[0], view)),
@@ -298,6 +302,10 @@ def _print_view_chosen_by_options(
         (True, lambda: _print_campaigns(campaigns, view, is_summary=range_ is not None)),
     )
     next(act for is_wanted, act in acts if is_wanted)()
+
+
+def _print_own_jdl(number: int, folder: str) -> None:
+    output_and_errors.print_json(campaign_client.read_own_jdl(number, folder))
 
 
 def _find_conflict_of_gridstat_options(options: Mapping[str, Any]) -> str:

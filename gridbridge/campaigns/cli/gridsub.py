@@ -26,10 +26,10 @@ from gridbridge.campaigns.submission import qsub_directive_parser, site_admissio
 from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import VERSION
+from gridbridge.cli.command_groups_and_options import FIXED_PATHS, VERSION
 from gridbridge.errors import CommandLineMistake, ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.fixed_paths import CAMPAIGNS
+from gridbridge.model.fixed_paths import FixedPaths
 
 TYPES = [campaign_type.value for campaign_type in CampaignType]
 KINDS = ["best-effort", "normal"]
@@ -135,7 +135,9 @@ def _may_qsub_option_cause_usage_error(error: click.UsageError) -> bool:
 @click.option("--debug", "is_debug", is_flag=True, help="Print the traceback of an error.")
 @VERSION
 @click.argument("words", metavar="[-|SCRIPT [WORD...]|-- CMD [WORD...]]", nargs=-1)
+@FIXED_PATHS
 def gridsub(
+    paths: FixedPaths,
     added_to: int | None,
     added_file: str | None,
     added_text: str | None,
@@ -183,7 +185,7 @@ def gridsub(
         is_idempotent=is_idempotent,
         is_normal=kind == "normal",
     )
-    typed = CampaignSourceOptions(**source, wishes=requested, type_=type_)
+    typed = CampaignSourceOptions(**source, wishes=requested, type_=type_, paths=paths)
     flags = {"--check": is_check, "--wait": is_wait, "--details": is_details, "--debug": is_debug}
     options = [option for option, is_set in flags.items() if is_set]
     try:
@@ -202,43 +204,45 @@ def gridsub(
 
 
 def _submit_or_check_campaign(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
-    if (again := typed.retry_options_to_relay()) and (
-        transfer_host := command_relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS)
-    ):
+    if (again := typed.retry_options_to_relay()) and (transfer_host := _transfer_host_to_relay_to(typed.paths)):
         return _relay_gridsub(transfer_host, again, options, None)
     data = sys.stdin.buffer.read() if is_ready else b""
     parsed = gridsub_campaign_source.decode_jdl_from_login_node(data) if is_ready else typed.read_campaign()
     for warning in parsed.warnings:
         output_and_errors.print_error(f"gridsub: {warning}")
-    if transfer_host := command_relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
+    if transfer_host := _transfer_host_to_relay_to(typed.paths):
         encoded = campaign_files_of_owners.encode_campaign_file(asdict(parsed.jdl), parsed.parameters)
         return _relay_gridsub(transfer_host, ["--ready"], options, encoded)
     if "--check" in options:
         # imported late, because modules of decisions are slow to load
         from gridbridge.campaigns.cli import gridsub_check_preview
 
-        return gridsub_check_preview.print_submission_check(parsed)
-    admitted = site_admission_rules.admit_campaign_by_site_rules(parsed)
-    number = _send_campaign_to_runner(admitted)
+        return gridsub_check_preview.print_submission_check(parsed, typed.paths)
+    admitted = site_admission_rules.admit_campaign_by_site_rules(parsed, typed.paths)
+    number = _send_campaign_to_runner(admitted, typed.paths)
     more = [command_relay_and_runner_wait.stored_campaign_json(number, admitted)] if "--details" in options else []
     lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
     status = command_relay_and_runner_wait.print_stored_submission("gridsub", lines, f"campaign {number} is stored")
-    return status or _wait_for_campaign_if_asked(number, "--wait" in options)
+    return status or _wait_for_campaign_if_asked(number, "--wait" in options, typed.paths)
 
 
-def _send_campaign_to_runner(admitted: ParsedJdl) -> int:
+def _send_campaign_to_runner(admitted: ParsedJdl, paths: FixedPaths) -> int:
     if admitted.jdl.datasets:
         # imported late, because few campaigns have datasets
         from gridbridge.rebalance.replicas import delegated_datasets
 
         try:
-            delegated_datasets.add_campaign_datasets(admitted.jdl.datasets)
+            delegated_datasets.add_campaign_datasets(admitted.jdl.datasets, paths)
         except (ConfigError, StateError) as error:
             raise NoRunnerForRequest(str(error)) from error
         except GridbridgeError as error:
             raise CampaignSubmissionRefusal(str(error)) from error
     with command_relay_and_runner_wait.report_late_runner_answer("gridsub"):
-        return campaign_client.submit_campaign(admitted)
+        return campaign_client.submit_campaign(admitted, paths)
+
+
+def _transfer_host_to_relay_to(paths: FixedPaths) -> str:
+    return command_relay_and_runner_wait.transfer_host_to_relay_to(paths.campaigns, paths.configuration)
 
 
 def _add_tasks_to_campaign(
@@ -246,20 +250,20 @@ def _add_tasks_to_campaign(
 ) -> int:
     if not typed.has_no_campaign_options or (file is None) == (text is None):
         raise click.UsageError(gridsub_campaign_source.USAGE)
-    if transfer_host := command_relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
+    if transfer_host := _transfer_host_to_relay_to(typed.paths):
         words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]
         lines = "" if file is None else gridsub_campaign_source.read_jdl_or_script(file)
         data = None if file is None else lines.encode("utf-8", "surrogateescape")
         return _relay_gridsub(transfer_host, words, options, data)
     is_check = "--check" in options
     status = gridsub_campaign_source.add_campaign_tasks(
-        number, file, text, is_check=is_check, is_details="--details" in options
+        number, file, text, typed.paths, is_check=is_check, is_details="--details" in options
     )
-    return status or _wait_for_campaign_if_asked(number, "--wait" in options and not is_check)
+    return status or _wait_for_campaign_if_asked(number, "--wait" in options and not is_check, typed.paths)
 
 
-def _wait_for_campaign_if_asked(number: int, is_wait: bool) -> int:
-    return gridwait.wait_for_campaign_end("gridsub", number) if is_wait else 0
+def _wait_for_campaign_if_asked(number: int, is_wait: bool, paths: FixedPaths) -> int:
+    return gridwait.wait_for_campaign_end("gridsub", number, paths.published) if is_wait else 0
 
 
 def _relay_gridsub(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:

@@ -29,14 +29,14 @@ from gridbridge.config.site import OF_KIND
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
-from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, PUBLISHED
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site_configuration import ClusterKind
 from gridbridge.program import configuration_in_force
 from gridbridge.program.model_values_as_json import model_value_from_json
 
 
-def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
+def read_jdl(path: str, text: str, type_: str, config: str) -> ParsedJdl:
     """Read a JDL, on a login node with any cluster names; raise ConfigError with all mistakes."""
     folder = os.path.dirname(path) or "."
     return jdl_reader.parse_jdl(
@@ -44,16 +44,14 @@ def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJd
     )
 
 
-def campaign_of_failed_tasks(
-    number: int, type_: str = "", folder: str = CAMPAIGNS, published: str = PUBLISHED
-) -> ParsedJdl:
+def campaign_of_failed_tasks(number: int, type_: str, paths: FixedPaths) -> ParsedJdl:
     """Return a new campaign with the failed tasks of the caller's campaign, without cancelled tasks."""
-    campaign = campaign_client.find_published_campaign(number, published)
+    campaign = campaign_client.find_published_campaign(number, paths.published)
     if not campaign:
         raise ConfigError((f"no campaign {number}",))
-    tasks = campaign_client.finally_failed_tasks(campaign, published)
+    tasks = campaign_client.finally_failed_tasks(campaign, paths.published)
     failed_tasks = [task for task in tasks if task.outcome is not TaskAttemptOutcome.UNWANTED]
-    header, parameters = campaign_files_of_owners.read_own_campaign_file(number, folder, is_run=True)
+    header, parameters = campaign_files_of_owners.read_own_campaign_file(number, paths.campaigns, is_run=True)
     if not failed_tasks:
         raise ConfigError((f"campaign {number}: no task has failed",))
     before = model_value_from_json(header, Jdl)
@@ -62,7 +60,7 @@ def campaign_of_failed_tasks(
 
 
 def campaign_with_added_tasks(
-    number: int, file: str | None, text: str | None, folder: str = CAMPAIGNS
+    number: int, file: str | None, text: str | None, folder: str
 ) -> tuple[ParsedJdl, tuple[str, ...]]:
     """Return the caller's campaign with added tasks, and the added parameters alone; store nothing."""
     header, before = campaign_files_of_owners.read_own_campaign_file(number, folder, is_run=True)
@@ -99,7 +97,7 @@ def _configured_cluster_names(path: str) -> tuple[str, ...]:
         return ()
 
 
-def choose_clusters_of_campaign(options: CampaignWithoutJdlOptions, path: str = CONFIG) -> CampaignWithoutJdlOptions:
+def choose_clusters_of_campaign(options: CampaignWithoutJdlOptions, path: str) -> CampaignWithoutJdlOptions:
     """Return the options, with all clusters if none is named; raise CommandLineMistake for wrong names."""
     chosen = options.clusters
     try:
@@ -136,6 +134,7 @@ class CampaignSourceOptions:
     retried: int | None
     words: tuple[str, ...]
     wishes: CampaignWithoutJdlOptions
+    paths: FixedPaths
     type_: str | None = None
 
     @property
@@ -171,16 +170,16 @@ class CampaignSourceOptions:
             if file.lower().endswith((".json", ".toml", ".jdl")) or looks_like_jdl(text):
                 raise click.UsageError(f"{file}: a JDL, not a job script; expected gridsub -f {file}")
             _check_options_after_script(file, self.words[1:])
-            options = choose_clusters_of_campaign(self.wishes)
+            options = choose_clusters_of_campaign(self.wishes, self.paths.configuration)
             return campaigns_without_jdl.campaign_of_job_script(file, text, self.words[1:], options)
         if len(self.words) > 1:
             raise click.UsageError(SOURCES)
         self._refuse_options_beside_jdl()
         if self.retried is not None:
-            return campaign_of_failed_tasks(self.retried, self.type_ or "")
+            return campaign_of_failed_tasks(self.retried, self.type_ or "", self.paths)
         source = "the JDL of -j" if self.text is not None else self.path or STANDARD_INPUT
         text = self.text if self.text is not None else read_jdl_or_script(source)
-        return read_jdl(source, text, self.wishes.type_)
+        return read_jdl(source, text, self.wishes.type_, self.paths.configuration)
 
     def _require_single_campaign_source(self) -> None:
         if self._count_source_options + (bool(self.words) and not self._is_campaign_from_command_line) != 1:
@@ -190,7 +189,7 @@ class CampaignSourceOptions:
         if not self.words:
             option = "--array 1-9" if self.numbers is not None else f"--each-line {self.lines}"
             raise click.UsageError(f"no command stands after --; expected gridsub {option} -- CMD {{}}")
-        options = choose_clusters_of_campaign(self.wishes)
+        options = choose_clusters_of_campaign(self.wishes, self.paths.configuration)
         if self.numbers is not None:
             return campaigns_without_jdl.campaign_with_task_per_number(self.numbers, self.words, options)
         file = "/dev/stdin" if self.lines == STANDARD_INPUT else str(self.lines)
@@ -237,15 +236,17 @@ def _read_file_or_stdin(path: str) -> bytes:
         return file.read(FILE_BYTES + 1)
 
 
-def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool) -> int:
+def add_campaign_tasks(
+    number: int, file: str | None, text: str | None, paths: FixedPaths, *, is_check: bool, is_details: bool
+) -> int:
     """Add the tasks of a file or JSON list to a campaign, or only check them; return the exit status."""
-    campaign = campaign_client.find_published_campaign(number)
+    campaign = campaign_client.find_published_campaign(number, paths.published)
     if campaign and not campaign.state.is_alive:
-        campaign_files_of_owners.require_own_campaign(number)
+        campaign_files_of_owners.require_own_campaign(number, paths.campaigns)
         raise CampaignSubmissionRefusal(f"campaign {number} is {campaign.state}; submit the tasks as a new campaign")
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:
-        parsed, new = campaign_with_added_tasks(number, path, text)
+        parsed, new = campaign_with_added_tasks(number, path, text, paths.campaigns)
     except ForeignOrMissingCampaignFile as error:
         if campaign:
             raise
@@ -253,12 +254,12 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
         raise CampaignSubmissionRefusal(f"no campaign {number}") from error
     for warning in parsed.warnings:
         output_and_errors.print_error(f"gridsub: {warning}")
-    site_admission_rules.require_unchanged_by_site_rules(parsed)
+    site_admission_rules.require_unchanged_by_site_rules(parsed, paths)
     if is_check:
         output_and_errors.print_line(f"campaign {number}: {number_with_noun(len(new), 'task')} to add, none stored")
         return 0
     with command_relay_and_runner_wait.report_late_runner_answer("gridsub"):
-        campaign_client.add_tasks_to_campaign(number, new)
+        campaign_client.add_tasks_to_campaign(number, new, paths)
     added = number_with_noun(len(new), "task")
     more = [command_relay_and_runner_wait.stored_campaign_json(number, parsed)] if is_details else []
     lines = (f"{added} successfully added", *more, f"CAMPAIGN_ID={number}")

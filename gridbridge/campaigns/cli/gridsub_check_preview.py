@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
-from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.published_status_and_reports import (
     PublishedClusterAnswer,
     number_with_noun,
@@ -64,10 +64,10 @@ class SubmissionPreview:
 
 
 def preview_tasks_by_cluster(
-    parsed: ParsedJdl, admission: CampaignAdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
+    parsed: ParsedJdl, admission: CampaignAdmissionResult, paths: FixedPaths
 ) -> SubmissionPreview:
-    policy = _load_configuration_for_jdl(admission.jdl, path)
-    site_admission_rules.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
+    policy, folder = _load_configuration_for_jdl(admission.jdl, paths.configuration), paths.published
+    site_admission_rules.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), paths)
     tasks = len(parsed.parameters)
     is_test = admission.jdl.type is CampaignType.TEST
     tasks = min(tasks, len(admission.jdl.clusters)) if is_test else tasks
@@ -164,16 +164,16 @@ def _load_configuration_for_jdl(jdl: Jdl, path: str) -> Policy:
     return policy
 
 
-def print_submission_check(parsed: ParsedJdl) -> int:
+def print_submission_check(parsed: ParsedJdl, paths: FixedPaths) -> int:
     """Print what admission rules change and what each cluster gets; return 1 for a refused campaign."""
-    admission = site_admission_rules.apply_site_admission_rules(parsed)
+    admission = site_admission_rules.apply_site_admission_rules(parsed, paths)
     for fired in admission.fired:
         for change in fired.changes:
             output_and_errors.print_line(f"rule {fired.rule} changes {replace_control_characters(change)}")
     if admission.refusal:
         output_and_errors.print_error(f"gridsub: {replace_control_characters(admission.refusal)}")
         return REFUSED
-    previewed = preview_tasks_by_cluster(parsed, admission)
+    previewed = preview_tasks_by_cluster(parsed, admission, paths)
     name = replace_control_characters(admission.jdl.name)
     output_and_errors.print_line(f"{name}: {number_with_noun(previewed.tasks, 'task')}, nothing is stored")
     for cluster in previewed.there:

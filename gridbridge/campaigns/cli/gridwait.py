@@ -11,7 +11,6 @@ from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign
-from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.shell.retry import poll_until
 
@@ -43,9 +42,7 @@ SHOWN_S = 5.0  # a newly submitted campaign is published within this time
 GONE = "campaign {} no longer exists: it was purged, or the state file was restored from a backup"
 
 
-def wait_for_campaign_end(
-    program: str, number: int, folder: str = PUBLISHED, pause: Callable[[float], None] = time.sleep
-) -> int:
+def wait_for_campaign_end(program: str, number: int, folder: str, pause: Callable[[float], None] = time.sleep) -> int:
     """Wait for a campaign's end; return 0 if all tasks succeeded, or 1 after a message from `program`."""
     if not poll_until(lambda: campaign_client.find_published_campaign(number, folder) is not None, SHOWN_S):
         output_and_errors.print_error(f"{program}: no campaign {number}")

@@ -15,7 +15,7 @@ from gridbridge.campaigns.submission.jdl_value_parsers import OUTPUT
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
-from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.program import configuration_in_force
 from gridbridge.shell import rsync, safe_files, ssh
@@ -55,19 +55,17 @@ def task_output_file_name(task: PublishedCampaignTask, stream: str) -> str:
     return f"{task.number}.{task.attempt}.{stream}"
 
 
-def own_campaign_output_folders(
-    number: int, folder: str = CAMPAIGNS, config: str = CONFIG
-) -> Mapping[str, TaskOutputFolderAtCluster]:
+def own_campaign_output_folders(number: int, paths: FixedPaths) -> Mapping[str, TaskOutputFolderAtCluster]:
     """Return the output folder of the caller's own campaign at each cluster.
 
     Raises ForeignOrMissingCampaignFile for another user's campaign, also as root, who must follow no user's path.
     """
-    uid = campaign_files_of_owners.uid_of_campaign_owner(number, folder)
+    uid = campaign_files_of_owners.uid_of_campaign_owner(number, paths.campaigns)
     if not os.geteuid() and uid:
         owner = safe_files.account_name_or_uid(uid)
         raise ForeignOrMissingCampaignFile(f"campaign {number}: owned by {owner}; expected sudo -u {owner} ...")
-    header, _ = campaign_files_of_owners.read_own_campaign_file(number, folder)
-    policy, _ = configuration_in_force.load_config_or_one_in_force(config)
+    header, _ = campaign_files_of_owners.read_own_campaign_file(number, paths.campaigns)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(paths.configuration)
     declared = tuple(output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output))
     folders = {}
     for name, cluster in header["clusters"].items():

@@ -38,7 +38,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedClusterSlotsList,
     PublishedForecastErrors,
 )
-from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
+from gridbridge.model.fixed_paths import CONFIG, ELSEWHERE, HOME, SPOOL, FixedPaths
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
 from gridbridge.program.model_values_as_json import model_value_from_json
 from gridbridge.shell import safe_files
@@ -69,40 +69,36 @@ class CampaignSubmissionRefusal(GridbridgeError):
     """The service refused a campaign."""
 
 
-def submit_campaign(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
+def submit_campaign(parsed: ParsedJdl, paths: FixedPaths) -> int:
     """Submit a campaign and return its number.
 
     Raises CampaignSubmissionRefusal, NoRunnerForRequest or RunnerAnswerTimeout.
     """
-    return _send_campaign_file_to_runner(asdict(parsed.jdl), parsed.parameters, folder, published)
+    return _send_campaign_file_to_runner(asdict(parsed.jdl), parsed.parameters, paths)
 
 
-def add_tasks_to_campaign(
-    number: int, parameters: tuple[str, ...], folder: str = CAMPAIGNS, published: str = PUBLISHED
-) -> None:
+def add_tasks_to_campaign(number: int, parameters: tuple[str, ...], paths: FixedPaths) -> None:
     """Add tasks to the caller's own campaign; raises the errors of `submit_campaign`."""
-    _send_campaign_file_to_runner({ADDS_TO: number}, parameters, folder, published)
+    _send_campaign_file_to_runner({ADDS_TO: number}, parameters, paths)
 
 
-def _send_campaign_file_to_runner(
-    fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str
-) -> int:
-    _require_existing_spool_folder(folder, published)
-    if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
+def _send_campaign_file_to_runner(fields: dict[str, object], parameters: tuple[str, ...], paths: FixedPaths) -> int:
+    _require_existing_spool_folder(paths)
+    if os.geteuid() == 0 and os.stat(paths.campaigns).st_uid != 0:
         raise CampaignSubmissionRefusal("campaigns never run as root; submit as another user")
     header = {**fields, UNIQUE: safe_files.random_file_name()}
     try:
         data = campaign_files_of_owners.encode_campaign_file(header, parameters)
-        token = campaign_files_of_owners.write_campaign_file_to_inbox(data, folder)
+        token = campaign_files_of_owners.write_campaign_file_to_inbox(data, paths.campaigns)
     except StateError as error:
         raise NoRunnerForRequest(str(error)) from error
-    if not _is_file_answered(token, published, ANSWER_S) and campaign_files_of_owners.withdraw_campaign_file(
-        token, folder
+    if not _is_file_answered(token, paths.published, ANSWER_S) and campaign_files_of_owners.withdraw_campaign_file(
+        token, paths.campaigns
     ):
         raise NoRunnerForRequest(
             "no gridbridge-runner takes campaigns now; nothing was stored. Start gridbridge-runner --loop"
         )
-    answer = _wait_for_runner_answer(token, published)
+    answer = _wait_for_runner_answer(token, paths.published)
     if "campaign" not in answer:
         raise CampaignSubmissionRefusal(str(answer["refused"]))
     return int(answer["campaign"])
@@ -111,8 +107,7 @@ def _send_campaign_file_to_runner(
 def ask_runner_to_act_on_campaigns(
     verb: CampaignOwnerRequestVerb,
     numbers: tuple[int, ...],
-    folder: str = CAMPAIGNS,
-    published: str = PUBLISHED,
+    paths: FixedPaths,
     task: int = 0,
     of: tuple[int, ...] = (),
 ) -> dict[int, CampaignOwnerRequestReply]:
@@ -120,34 +115,36 @@ def ask_runner_to_act_on_campaigns(
     possible = tuple(number for number in numbers if number <= campaign_files_of_owners.HIGHEST)
     if task > campaign_files_of_owners.HIGHEST:
         return dict.fromkeys(numbers, CampaignOwnerRequestReply.NO_TASK)
-    answer = send_request_to_runner(verb, possible, folder, published, task, of=of) if possible else {}
+    answer = send_request_to_runner(verb, possible, paths, task, of=of) if possible else {}
     replies = {int(number): CampaignOwnerRequestReply(word) for number, word in answer.items()}
     return dict.fromkeys(numbers, CampaignOwnerRequestReply.UNKNOWN) | replies
 
 
 def send_request_to_runner(
     verb: CampaignOwnerRequestVerb,
-    numbers: tuple[int, ...] = (),
-    folder: str = CAMPAIGNS,
-    published: str = PUBLISHED,
+    numbers: tuple[int, ...],
+    paths: FixedPaths,
     task: int = 0,
     subscription: Mapping[str, str] = campaign_files_of_owners.NO_WISH,
     of: tuple[int, ...] = (),
 ) -> dict[str, Any]:
     """Send a request; return the runner's answer, or raise NoRunnerForRequest or RunnerAnswerTimeout."""
-    _require_existing_spool_folder(folder, published)
+    _require_existing_spool_folder(paths)
     try:
-        token = campaign_files_of_owners.write_owner_request_to_inbox(verb, numbers, folder, task, subscription, of)
+        token = campaign_files_of_owners.write_owner_request_to_inbox(
+            verb, numbers, paths.campaigns, task, subscription, of
+        )
     except StateError as error:
         raise NoRunnerForRequest(str(error)) from error
-    if not _is_file_answered(token, published, ANSWER_S) and campaign_files_of_owners.withdraw_owner_request(
-        token, folder
+    if not _is_file_answered(token, paths.published, ANSWER_S) and campaign_files_of_owners.withdraw_owner_request(
+        token, paths.campaigns
     ):
         raise NoRunnerForRequest(NOT_TOLD if verb is CampaignOwnerRequestVerb.SUBSCRIPTIONS else NOT_CHANGED)
-    return _wait_for_runner_answer(token, published)
+    return _wait_for_runner_answer(token, paths.published)
 
 
-def _require_existing_spool_folder(folder: str, published: str) -> None:
+def _require_existing_spool_folder(paths: FixedPaths) -> None:
+    folder, published = paths.campaigns, paths.published
     if os.path.isdir(folder):
         return
     if os.path.isdir(published):
@@ -171,19 +168,19 @@ def _wait_for_runner_answer(token: str, published: str) -> dict[str, Any]:
         return answer
 
 
-def require_published_files(folder: str = PUBLISHED) -> None:
+def require_published_files(folder: str) -> None:
     """Raise StateError on a host that does not see the service's published files."""
     if not os.path.isdir(folder):
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}, {BY_SSH}")
 
 
-def published_campaigns(folder: str = PUBLISHED) -> tuple[PublishedCampaign, ...]:
+def published_campaigns(folder: str) -> tuple[PublishedCampaign, ...]:
     """Return all published campaigns, sorted by number."""
     shown = published_campaign_files.read_published_campaign_value(PublishedCampaignList, folder)
     return shown.campaigns if shown else ()
 
 
-def published_forecast_errors(folder: str = PUBLISHED) -> PublishedForecastErrors | None:
+def published_forecast_errors(folder: str) -> PublishedForecastErrors | None:
     shown = published_campaign_files.read_published_campaign_value(PublishedCampaignList, folder)
     return shown.errors if shown else None
 
@@ -199,17 +196,16 @@ def change_own_subscription(
     way: NotificationChannel,
     identity: str,
     severity: NotificationSeverity,
-    folder: str = CAMPAIGNS,
-    published: str = PUBLISHED,
+    paths: FixedPaths,
 ) -> CampaignOwnerRequestReply:
     """Add or remove a subscription of the calling user; raises the errors of `send_request_to_runner`."""
     subscription = {"way": way.value, "identity": identity, "severity": severity.value}
-    answer = send_request_to_runner(verb, (), folder, published, subscription=subscription)
+    answer = send_request_to_runner(verb, (), paths, subscription=subscription)
     return CampaignOwnerRequestReply(answer["0"])
 
 
-def own_notify_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED) -> list[dict[str, str]]:
-    answer = send_request_to_runner(CampaignOwnerRequestVerb.SUBSCRIPTIONS, (), folder, published)
+def own_notify_subscriptions(paths: FixedPaths) -> list[dict[str, str]]:
+    answer = send_request_to_runner(CampaignOwnerRequestVerb.SUBSCRIPTIONS, (), paths)
     subscriptions: list[dict[str, str]] = answer["subscriptions"]
     return subscriptions
 
@@ -219,7 +215,7 @@ POLLED_FOR = timedelta(minutes=10)
 TAIL_BYTES, TAIL_LINES = 4096, 5
 
 
-def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
+def published_events(folder: str) -> tuple[CampaignEvent, ...]:
     """Return all published events, sorted by number."""
     shown = published_campaign_files.read_published_campaign_value(PublishedCampaignEvents, folder)
     return shown.events if shown else ()
@@ -230,7 +226,7 @@ def describe_event_to_user(event: CampaignEvent, states: Mapping[int, CampaignSt
     return describe_campaign_event(event, states.get(event.campaign))
 
 
-def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[PublishedClusterSlots, ...]:
+def published_campaign_clusters(folder: str) -> tuple[PublishedClusterSlots, ...]:
     """Return the clusters that campaigns may use; slots unknown to the runner come from the poller."""
     grid = published_campaign_files.read_published_campaign_value(PublishedClusterSlotsList, folder)
     clusters = list[PublishedClusterSlots]()
@@ -273,7 +269,7 @@ def cluster_outage_and_blacklisted_campaigns(
     return is_down, tuple(sorted({event.campaign for event in of if event.code in BLACKLISTING_EVENTS}))
 
 
-def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:
+def first_failed_task_details(event: CampaignEvent, folder: str) -> tuple[str, tuple[str, ...]]:
     """Return the parameters and last error lines of an event's first task; empty without permission."""
     if event.first_task is None:
         return "", ()
@@ -289,7 +285,7 @@ def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> 
         return "", ()
 
 
-def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str:
+def failed_start_directory(event: CampaignEvent, folder: str) -> str:
     """Return the exec_directory of tasks that could not start; empty if the caller is not the owner."""
     if event.code is not CampaignEventCode.SETUP_ERROR:
         return ""
@@ -320,13 +316,11 @@ def _replace_unprintable_characters(line: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
-def find_published_campaign(number: int, folder: str = PUBLISHED) -> PublishedCampaign | None:
+def find_published_campaign(number: int, folder: str) -> PublishedCampaign | None:
     return next((campaign for campaign in published_campaigns(folder) if campaign.number == number), None)
 
 
-def list_published_tasks(
-    campaign: PublishedCampaign, first: int = 0, folder: str = PUBLISHED
-) -> Iterator[PublishedCampaignTask]:
+def list_published_tasks(campaign: PublishedCampaign, first: int, folder: str) -> Iterator[PublishedCampaignTask]:
     """Yield a campaign's tasks from number `first` on, including tasks that were never sent."""
     for part in range(first // A_FILE, (campaign.tasks - 1) // A_FILE + 1):
         sent = published_campaign_files.read_published_task_file(campaign.number, part, folder)
@@ -337,30 +331,26 @@ def list_published_tasks(
             yield replace(task, is_suspect=True) if is_suspect else task
 
 
-def find_published_task(
-    campaign: PublishedCampaign, number: int, folder: str = PUBLISHED
-) -> PublishedCampaignTask | None:
+def find_published_task(campaign: PublishedCampaign, number: int, folder: str) -> PublishedCampaignTask | None:
     return next(list_published_tasks(campaign, number, folder), None) if number < campaign.tasks else None
 
 
-def finally_failed_tasks(campaign: PublishedCampaign, folder: str = PUBLISHED) -> tuple[PublishedCampaignTask, ...]:
+def finally_failed_tasks(campaign: PublishedCampaign, folder: str) -> tuple[PublishedCampaignTask, ...]:
     is_over = campaign.state is CampaignState.TERMINATED
     all_tasks = list_published_tasks(campaign, 0, folder)
     return tuple(task for task in all_tasks if task.has_failed or (is_over and task.state_word == DROPPED))
 
 
-def campaign_with_cluster_progress(campaign: PublishedCampaign, folder: str = PUBLISHED) -> PublishedCampaign:
+def campaign_with_cluster_progress(campaign: PublishedCampaign, folder: str) -> PublishedCampaign:
     ends = task_end_times_and_clusters(campaign, folder)
     return campaign_progress_and_forecast.add_ended_task_counts_to_campaign(campaign, ends)
 
 
-def task_end_times_and_clusters(
-    campaign: PublishedCampaign, folder: str = PUBLISHED
-) -> tuple[CampaignTaskEndCounts, ...]:
+def task_end_times_and_clusters(campaign: PublishedCampaign, folder: str) -> tuple[CampaignTaskEndCounts, ...]:
     return published_campaign_files.read_published_task_end_counts(campaign.number, folder)
 
 
-def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
+def own_task_parameters(number: int, folder: str) -> list[str]:
     """Return the task parameters of the calling user's campaign; empty for another user's campaign."""
     try:
         return campaign_files_of_owners.read_own_campaign_file(number, folder)[1]
@@ -368,7 +358,7 @@ def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
         return []
 
 
-def read_own_jdl(number: int, folder: str = CAMPAIGNS) -> object:
+def read_own_jdl(number: int, folder: str) -> object:
     """Return the JDL of the caller's campaign; raise ForeignOrMissingCampaignFile for other campaigns."""
     header, parameters = campaign_files_of_owners.read_own_campaign_file(number, folder)
     return campaign_to_jdl_table(model_value_from_json(header, Jdl), parameters)

@@ -25,7 +25,7 @@ from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
-from gridbridge.model.fixed_paths import ADMISSION, CONFIG, PUBLISHED
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.datasets import DATASET_NAME
@@ -39,9 +39,7 @@ WHO_MENDS = "the administrator must correct this admission rule, which refuses e
 LONGEST = 200  # largest number of characters of an error message
 
 
-def load_site_admission_rules(
-    folder: str = ADMISSION, owner: int = safe_files.ROOT
-) -> tuple[CampaignAdmissionRule, ...]:
+def load_site_admission_rules(folder: str, owner: int) -> tuple[CampaignAdmissionRule, ...]:
     """Return the site's rules by file name and line; raise FileWritableByOthers or ConfigError."""
     try:
         safe_files.require_trusted_path(folder, owner=owner)
@@ -86,37 +84,29 @@ def _location_of_rule_error(error: BaseException, path: str) -> str:
     return f"{path}:{line}" if line else path
 
 
-def apply_site_admission_rules(
-    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = safe_files.ROOT
-) -> CampaignAdmissionResult:
+def apply_site_admission_rules(parsed: ParsedJdl, paths: FixedPaths) -> CampaignAdmissionResult:
     """Apply the site's admission rules to the caller's campaign; wrong rules raise an error."""
-    rules = load_site_admission_rules(folder, owner)
+    rules = load_site_admission_rules(paths.admission, paths.admission_owner)
     return admission_rule_application.apply_campaign_admission_rules(rules, _campaign_for_admission_rules(parsed))
 
 
-def admit_campaign_by_site_rules(
-    parsed: ParsedJdl,
-    folder: str = ADMISSION,
-    owner: int = safe_files.ROOT,
-    path: str = CONFIG,
-    published: str = PUBLISHED,
-) -> ParsedJdl:
+def admit_campaign_by_site_rules(parsed: ParsedJdl, paths: FixedPaths) -> ParsedJdl:
     """Return the campaign as admission rules change it; raise ConfigError if it is refused."""
-    admission = apply_site_admission_rules(parsed, folder, owner)
+    admission = apply_site_admission_rules(parsed, paths)
     if admission.refusal:
         raise ConfigError((admission.refusal,))
-    refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, published)
+    refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), paths)
     return replace(parsed, jdl=admission.jdl)
 
 
-def require_unchanged_by_site_rules(parsed: ParsedJdl, folder: str = ADMISSION, owner: int = safe_files.ROOT) -> None:
+def require_unchanged_by_site_rules(parsed: ParsedJdl, paths: FixedPaths) -> None:
     """Raise ConfigError if admission rules would refuse or change the campaign with the added tasks."""
-    rules = load_site_admission_rules(folder, owner)
+    rules = load_site_admission_rules(paths.admission, paths.admission_owner)
     if problem := admission_rule_application.explain_admission_violation(rules, _campaign_for_admission_rules(parsed)):
         raise ConfigError((problem,))
 
 
-def refuse_unsupported_properties(parsed: ParsedJdl, path: str = CONFIG, published: str = PUBLISHED) -> None:
+def refuse_unsupported_properties(parsed: ParsedJdl, paths: FixedPaths) -> None:
     """Raise ConfigError for clusters that do not support the campaign's host properties."""
     clusters = parsed.jdl.clusters.items()
     requests = {
@@ -129,12 +119,12 @@ def refuse_unsupported_properties(parsed: ParsedJdl, path: str = CONFIG, publish
     }
     if not requests:
         return
-    policy, _ = configuration_in_force.load_config_or_one_in_force(path)
+    policy, _ = configuration_in_force.load_config_or_one_in_force(paths.configuration)
     problems = []
     for name, request in requests.items():
         location = f"{parsed.places[name]}: " if parsed.places.get(name) else ""
         if reason := _explain_unsupported_host_properties(policy, name, request) or _explain_inexpressible_conditions(
-            name, request, published
+            name, request, paths.published
         ):
             problems.append(f"{location}{name}.properties: {reason}")
     if problems:

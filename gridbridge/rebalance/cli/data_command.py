@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON, FullSentenceCommandGroup
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FIXED_PATHS, JSON, FullSentenceCommandGroup
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.shell.clock import Clock
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def data() -> None:
 @click.option("--later", "is_later", is_flag=True, help="Let the service make the copies later.")
 @RECORDS
 @CONFIG_FILE
-def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, records: str, path: str) -> int:
+@FIXED_PATHS
+def add(
+    paths: FixedPaths, name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, records: str, path: str
+) -> int:
     """Record a file or a folder as a dataset, and make its replicas.
 
     The replicas go to the clusters with the most free space, to different clusters if possible. The command lists
@@ -60,8 +64,8 @@ def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, r
     if not records:
         from gridbridge.rebalance.replicas import delegated_datasets
 
-        delegated_datasets.require_below_delegation_limit((name,))
-    let = partial(_delegate_dataset_or_warn, name, records, is_later=is_later)
+        delegated_datasets.require_below_delegation_limit((name,), paths.campaigns)
+    let = partial(_delegate_dataset_or_warn, name, records, paths, is_later=is_later)
     result = datasets.add_dataset(name, source, replicas, may_move=not is_fixed, is_later=is_later, notify=let)
     return dataset_report.print_dataset_outcome(result)
 
@@ -112,7 +116,8 @@ def verify(name: str, records: str, path: str, is_json: bool) -> int:
 @click.option("--to", metavar="STORAGE", default="", help="Copy only into this area, even beyond the wanted number.")
 @RECORDS
 @CONFIG_FILE
-def replicate(name: str, to: str, records: str, path: str) -> int:
+@FIXED_PATHS
+def replicate(paths: FixedPaths, name: str, to: str, records: str, path: str) -> int:
     """Make the missing replicas of a dataset, and repair damaged replicas.
 
     The command verifies all replicas first, and replaces changed files. An interrupted copy is continued. Exit status:
@@ -126,7 +131,7 @@ def replicate(name: str, to: str, records: str, path: str) -> int:
     from gridbridge.rebalance.cli import dataset_report
 
     result = _open_own_datasets(path, records).replicate_dataset(
-        name, to, notify=partial(_delegate_dataset_or_warn, name, records)
+        name, to, notify=partial(_delegate_dataset_or_warn, name, records, paths)
     )
     return dataset_report.print_dataset_outcome(result)
 
@@ -190,7 +195,7 @@ def _open_own_datasets(config: str, records: str) -> "OwnerDatasets":
     return owner_datasets.open_owner_datasets(policy, records, output_and_errors.show_progress)
 
 
-def _delegate_dataset_or_warn(name: str, records: str, *, is_later: bool = False) -> None:
+def _delegate_dataset_or_warn(name: str, records: str, paths: FixedPaths, *, is_later: bool = False) -> None:
     """Delegate a dataset to the service; if the service does not maintain the dataset, print why.
 
     The service reads only the default folder of records. With `is_later` the user's command makes no replicas, and
@@ -200,8 +205,8 @@ def _delegate_dataset_or_warn(name: str, records: str, *, is_later: bool = False
 
     why = "the dataset's record is not in the default folder"
     if not records:
-        why = delegated_datasets.delegate_dataset_or_why_not(name)
-    if is_later and (why := why or delegated_datasets.why_no_dataset_rounds()):
+        why = delegated_datasets.delegate_dataset_or_why_not(name, paths.campaigns)
+    if is_later and (why := why or delegated_datasets.why_no_dataset_rounds(paths.published)):
         mend = f"run gridbridge data replicate {name}"
         output_and_errors.print_error(f"gridbridge: nobody will make the replicas of {name}: {why}; {mend}")
     elif why and not records:

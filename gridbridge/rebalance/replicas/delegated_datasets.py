@@ -19,7 +19,7 @@ from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.store import campaign_inbox
 from gridbridge.errors import CommandFailed, GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import JdlDataset
-from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, KEPT_DATASET, PUBLISHED
+from gridbridge.model.fixed_paths import CAMPAIGNS, KEPT_DATASET, FixedPaths
 from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
 from gridbridge.model.rebalance.datasets import DATASET_NAME, DelegatedDataset
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
@@ -42,7 +42,7 @@ class DatasetDelegationFile:
     dataset: str
 
 
-def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
+def require_below_delegation_limit(datasets: Iterable[str], folder: str) -> None:
     """Raise StateError if the caller would have more than MOST delegated datasets."""
     if not os.path.isdir(folder):
         return
@@ -80,7 +80,7 @@ def _delegation_file_name(dataset: str) -> str:
     return f"{KEPT_DATASET}{hashlib.sha256(dataset.encode()).hexdigest()[:32]}"
 
 
-def delegate_dataset_or_why_not(name: str, folder: str = CAMPAIGNS) -> str:
+def delegate_dataset_or_why_not(name: str, folder: str) -> str:
     """Delegate the caller's dataset to the service; return the reason of a failure, or ''."""
     if not os.path.isdir(folder):
         return f"{folder}: no such folder"
@@ -93,7 +93,7 @@ def delegate_dataset_or_why_not(name: str, folder: str = CAMPAIGNS) -> str:
     return ""
 
 
-def why_no_dataset_rounds(folder: str = PUBLISHED) -> str:
+def why_no_dataset_rounds(folder: str) -> str:
     with suppress(StateError, OSError):
         if published_json.read_published_rebalance_round(RebalanceRoundKind.DATASETS, folder) is None:
             return "no round about datasets (gridbridge rebalance data) has ever run at this site"
@@ -107,14 +107,16 @@ def try_revoke_dataset_delegation(name: str, folder: str = CAMPAIGNS) -> None:
             safe_files.remove_file(f"{mine}/{_delegation_file_name(name)}")
 
 
-def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG) -> None:
+def add_campaign_datasets(requests: Mapping[str, JdlDataset], paths: FixedPaths) -> None:
     """Add and delegate the datasets that a campaign names; an equal existing dataset is kept.
 
     If one exists with another path or number of replicas, raises GridbridgeError and adds none.
     """
     if not requests:
         return
-    served = owner_datasets.open_owner_datasets(configuration_in_force.load_config_or_one_in_force(path)[0])
+    served = owner_datasets.open_owner_datasets(
+        configuration_in_force.load_config_or_one_in_force(paths.configuration)[0]
+    )
     new = [name for name in requests if not served.records.has_dataset(name)]
     for name, request in requests.items():
         dataset = served.records.load_dataset(name) if name not in new else None
@@ -124,11 +126,11 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
                 f" {number_with_noun(dataset.wished, 'replica')};"
                 f" expected another name, or gridbridge data drop {name} first"
             )
-    require_below_delegation_limit(requests)
+    require_below_delegation_limit(requests, paths.campaigns)
     for name in new:
         served.add_dataset(name, requests[name].path, requests[name].replicas, is_later=True)
     for name in requests:
-        if why := delegate_dataset_or_why_not(name):
+        if why := delegate_dataset_or_why_not(name, paths.campaigns):
             raise GridbridgeError(f"{name}: the dataset was not delegated to the service: {why}")
 
 

@@ -23,11 +23,12 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedClusterSlots,
     PublishedClusterSlotsList,
 )
+from gridbridge.model.fixed_paths import FixedPaths
 from tests.builders.campaigns import NOON
 
 
-def run_command(command: Command, *words: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(command, words, input=stdin, standalone_mode=False)
+def run_command(command: Command, *words: str, stdin: str | None = None, paths: FixedPaths | None = None) -> Result:
+    return CliRunner().invoke(command, words, input=stdin, obj=paths, standalone_mode=False)
 
 
 def publish_campaigns(folder: object, *campaigns: PublishedCampaign, **values: Any) -> None:

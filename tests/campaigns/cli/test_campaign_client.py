@@ -19,6 +19,7 @@ from gridbridge.campaigns.store.campaign_inbox import list_inbox_files_of_all_us
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.shell.retry import poll_until
 
 SAID = ParsedJdl(jdl=Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="x")}), parameters=("a",))
@@ -59,11 +60,13 @@ class Killed(Thread):
 
 
 def bring(places: tuple[str, str]) -> int:
-    return campaign_client.submit_campaign(SAID, *places)
+    return campaign_client.submit_campaign(SAID, FixedPaths(campaigns=places[0], published=places[1]))
 
 
 def pause(places: tuple[str, str]) -> dict[int, CampaignOwnerRequestReply]:
-    return campaign_client.ask_runner_to_act_on_campaigns(CampaignOwnerRequestVerb.PAUSE, (7,), *places)
+    return campaign_client.ask_runner_to_act_on_campaigns(
+        CampaignOwnerRequestVerb.PAUSE, (7,), FixedPaths(campaigns=places[0], published=places[1])
+    )
 
 
 def unprocessed_files(folder: str) -> list[Any]:
@@ -94,7 +97,7 @@ def test_the_message_about_a_missing_runner_depends_on_the_request(
     places: tuple[str, str], verb: CampaignOwnerRequestVerb, told: str
 ) -> None:
     with pytest.raises(NoRunnerForRequest, match=told):
-        campaign_client.send_request_to_runner(verb, (), *places)
+        campaign_client.send_request_to_runner(verb, (), FixedPaths(campaigns=places[0], published=places[1]))
 
 
 @DO

@@ -24,6 +24,7 @@ from gridbridge.errors import CommandFailed, ConfigError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import rsync
 from tests.campaigns.cli.published_builder import (
@@ -212,7 +213,9 @@ def test_outputs_are_fetched_over_ssh_with_the_users_own_login(monkeypatch: pyte
 def output_folders(folder: Path, jdl: Jdl) -> dict[str, TaskOutputFolderAtCluster]:
     write_campaign_file(folder, jdl)
     (folder / "gridbridge.toml").write_text(CONFIG)
-    return own_campaign_output_folders(7, str(folder), str(folder / "gridbridge.toml"))
+    return own_campaign_output_folders(
+        7, FixedPaths(campaigns=str(folder), configuration=str(folder / "gridbridge.toml"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -262,11 +265,11 @@ def _published(tmp_path: Path) -> str:
 def test_gridfetch_reports_the_fetched_files_of_each_cluster(
     published: str, beta: TaskOutputFolderAtCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {"beta": beta})
+    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda *_: {"beta": beta})
     argv = ["7", f"{tmp_path}/to", "--published", published]
 
     done = run_command(gridfetch, *argv)
-    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {})
+    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda *_: {})
     again = run_command(gridfetch, *argv)
 
     assert (done.return_value, done.output) == (0, "beta: 3 files\n")
@@ -274,15 +277,11 @@ def test_gridfetch_reports_the_fetched_files_of_each_cluster(
     assert "gridfetch: beta: not configured any more" in again.output
 
 
-def test_gridfetch_refuses_missing_and_foreign_campaigns(
-    published: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(
-        task_output_reading_and_fetching.own_campaign_output_folders, "__defaults__", (str(tmp_path), "/none")
-    )
+def test_gridfetch_refuses_missing_and_foreign_campaigns(published: str, tmp_path: Path) -> None:
+    paths = FixedPaths(campaigns=str(tmp_path), configuration="/none")
 
-    theirs = run_command(gridfetch, "7", "--published", published)
-    none = run_command(gridfetch, "8", "--published", published)
+    theirs = run_command(gridfetch, "7", "--published", published, paths=paths)
+    none = run_command(gridfetch, "8", "--published", published, paths=paths)
 
     assert (theirs.return_value, none.return_value) == (1, 1)
     assert theirs.output == "gridfetch: campaign 7: the campaign's file was removed\n"
@@ -297,7 +296,7 @@ def test_failed_tasks_are_submitted_again_with_the_requested_campaign_type(
     write_campaign_file(tmp_path, jdl, "a 1", "b 'it is'", "c")
 
     for asked, type_ in (("test", CampaignType.TEST), ("default", CampaignType.DEFAULT), ("", before)):
-        again = campaign_of_failed_tasks(7, asked, str(tmp_path), published)
+        again = campaign_of_failed_tasks(7, asked, FixedPaths(campaigns=str(tmp_path), published=published))
         assert (again.jdl, again.parameters) == (replace(jdl, type=type_), ("b 'it is'",))
 
 
@@ -308,7 +307,9 @@ def test_a_task_cancelled_by_its_owner_is_not_submitted_again(published: str, tm
     publish_campaign_task_file(7, 0, (unwanted, deleted), published)
 
     assert [one.state_word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
-    assert campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == ("b",)
+    assert campaign_of_failed_tasks(7, "", FixedPaths(campaigns=str(tmp_path), published=published)).parameters == (
+        "b",
+    )
 
 
 @pytest.mark.parametrize(
@@ -320,7 +321,7 @@ def test_tasks_that_root_refused_to_submit_count_as_failed(
     publish_campaigns(published, replace(SWEEP, tasks=3, state=state))
     write_campaign_file(tmp_path, jdl_for_beta(), "a", "b", "c")
 
-    assert campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == again
+    assert campaign_of_failed_tasks(7, "", FixedPaths(campaigns=str(tmp_path), published=published)).parameters == again
 
 
 def test_a_campaign_file_of_another_user_is_refused(
@@ -330,7 +331,7 @@ def test_a_campaign_file_of_another_user_is_refused(
     monkeypatch.setattr(campaign_files_of_owners.os, "geteuid", lambda: 41000)
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="owned by another user"):
-        campaign_of_failed_tasks(7, "", str(tmp_path), published)
+        campaign_of_failed_tasks(7, "", FixedPaths(campaigns=str(tmp_path), published=published))
     with pytest.raises(ForeignOrMissingCampaignFile, match="owned by another user"):
         campaign_with_added_tasks(7, None, "[]", str(tmp_path))
 
@@ -339,7 +340,7 @@ def test_a_damaged_campaign_file_is_reported_as_damaged(published: str, tmp_path
     (tmp_path / "c.7").write_text("no JSON")
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="the campaign's file is damaged"):
-        campaign_of_failed_tasks(7, "", str(tmp_path), published)
+        campaign_of_failed_tasks(7, "", FixedPaths(campaigns=str(tmp_path), published=published))
 
 
 def test_only_a_campaign_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,10 +365,10 @@ def test_declared_outputs_outside_the_tasks_folder_are_ignored(tmp_path: Path) -
 
 def test_retrying_without_failed_tasks_is_refused(published: str, tmp_path: Path) -> None:
     with pytest.raises(ForeignOrMissingCampaignFile):
-        campaign_of_failed_tasks(7, "", str(tmp_path), published)
+        campaign_of_failed_tasks(7, "", FixedPaths(campaigns=str(tmp_path), published=published))
     with pytest.raises(ConfigError, match="no campaign 8"):
-        campaign_of_failed_tasks(8, "", str(tmp_path), published)
+        campaign_of_failed_tasks(8, "", FixedPaths(campaigns=str(tmp_path), published=published))
     write_campaign_file(tmp_path, Jdl(name="n"), "a", "b")
     publish_campaign_task_file(7, 0, (ENDED, replace(ENDED, number=1)), published)
     with pytest.raises(ConfigError, match="no task has failed"):
-        campaign_of_failed_tasks(7, "", str(tmp_path), published)
+        campaign_of_failed_tasks(7, "", FixedPaths(campaigns=str(tmp_path), published=published))

@@ -5,7 +5,7 @@ import os
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from unittest.mock import Mock, call
+from unittest.mock import ANY, Mock, call
 
 import pytest
 from click import Command
@@ -26,6 +26,7 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedForecastErrors
+from gridbridge.model.fixed_paths import FixedPaths
 from tests.builders.campaigns import NOON
 from tests.campaigns.cli.published_builder import make_shown_campaign, publish_campaigns, run_command
 
@@ -176,18 +177,13 @@ def test_gridsub_reports_each_mistake_with_its_exit_status(options: list[str], s
     assert words in done.output + str(done.exception)
 
 
-@pytest.fixture(name="no_host")
-def _no_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for function in (campaign_client.submit_campaign, campaign_client.ask_runner_to_act_on_campaigns):
-        defaults = function.__defaults__
-        monkeypatch.setattr(function, "__defaults__", (str(tmp_path / "none"), *defaults[1:]))
+NO_HOST = FixedPaths(campaigns="/nonexistent/campaigns")
 
 
-@pytest.mark.usefixtures("no_host")
 def test_without_a_runner_commands_exit_with_75() -> None:
     """A script may try the command again on another host, or later."""
-    brought = run_command(gridsub, "-t", "default", "-j", JDL)
-    asked = run_command(griddel, "1")
+    brought = run_command(gridsub, "-t", "default", "-j", JDL, paths=NO_HOST)
+    asked = run_command(griddel, "1", paths=NO_HOST)
 
     assert (brought.return_value, asked.return_value) == (75, 75)
     assert "submit campaigns on the transfer host" in brought.output
@@ -208,7 +204,6 @@ def test_an_unanswered_request_has_its_own_exit_status(
     assert (done.return_value, "look at gridstat before" in done.output) == (76, True)
 
 
-@pytest.mark.usefixtures("no_host")
 @pytest.mark.parametrize("options", [[], ["--debug"]], ids=["plain", "debug"])
 @pytest.mark.parametrize(
     ("text", "status", "error"),
@@ -225,16 +220,16 @@ def test_the_debug_option_prints_a_traceback(
 ) -> None:
     read = gridsub_campaign_source.read_jdl
 
-    def reads(source: str, said: str, type_: str) -> ParsedJdl:
+    def reads(source: str, said: str, type_: str, configuration: str) -> ParsedJdl:
         if "odd" in said:
             raise RuntimeError("odd")
-        return read(source, said, type_)
+        return read(source, said, type_, configuration)
 
     monkeypatch.setattr(gridsub_campaign_source, "read_jdl", reads)
     monkeypatch.setattr("sys.argv", ["gridsub", *options, "-j", text])
 
     with pytest.raises(SystemExit) as ended:
-        output_and_errors.run_command_reporting_errors(gridsub, "gridsub")
+        output_and_errors.run_command_reporting_errors(partial(gridsub, obj=NO_HOST), "gridsub")
 
     told = capsys.readouterr()
     lines = told.err.splitlines()
@@ -290,7 +285,7 @@ def test_griddel_acts_on_each_campaign_as_its_option_says(
     answers[2] = CampaignOwnerRequestReply.NOT_THEIRS
     badly = run_command(griddel, *options)
 
-    assert asked.mock_calls == [call(verb, (1, 2), task=0)] * 2
+    assert asked.mock_calls == [call(verb, (1, 2), ANY, 0)] * 2
     assert (well.return_value, well.output) == (0, f"Campaign 1 {said}\nCampaign 2 {said}\n")
     assert (badly.return_value, badly.stdout) == (1, f"Campaign 1 {said}\n")
     assert badly.stderr == "griddel: campaign 2: owned by another user\n"
@@ -307,7 +302,7 @@ def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
     found = run_command(griddel, "-j", "1.7")
 
-    assert asked.mock_calls == [call(CampaignOwnerRequestVerb.CANCEL_TASK, (1,), task=7)]
+    assert asked.mock_calls == [call(CampaignOwnerRequestVerb.CANCEL_TASK, (1,), ANY, 7)]
     assert (found.return_value, found.output) == (0, "Task 1.7 cancelled\n")
 
 
@@ -336,7 +331,7 @@ def test_griddel_refuses_wrong_options_with_exit_status_2(options: list[str], to
 @pytest.mark.parametrize("options", [[], ["-d"], ["--details"]])
 def test_gridsub_reports_a_stored_campaign_in_cigris_words(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
     """CiGri's -d prints the campaign's JSON between the two lines that scripts read."""
-    monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
+    monkeypatch.setattr(campaign_client, "submit_campaign", lambda *_: 12)
 
     done = run_command(gridsub, *options, "-", stdin=JDL)
 
@@ -358,7 +353,7 @@ def test_root_cannot_submit_a_campaign(tmp_path: Path, monkeypatch: pytest.Monke
     said = ParsedJdl(jdl=Jdl(name="n", clusters={}), parameters=())
 
     with pytest.raises(campaign_client.CampaignSubmissionRefusal, match="campaigns never run as root"):
-        campaign_client.submit_campaign(said, str(spool), str(tmp_path))
+        campaign_client.submit_campaign(said, FixedPaths(campaigns=str(spool), published=str(tmp_path)))
     assert os.listdir(spool) == []
 
 
@@ -368,7 +363,7 @@ def test_gridsub_options_after_the_script_cause_a_warning(
 ) -> None:
     """Qsub passes these words to the script too."""
     (tmp_path / "job.sh").write_text("echo $1\n")
-    monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
+    monkeypatch.setattr(campaign_client, "submit_campaign", lambda *_: 12)
     argv = ["--clusters", "beta", str(tmp_path / "job.sh"), option]
 
     done = run_command(gridsub, *argv)

@@ -19,7 +19,7 @@ Run = Callable[..., tuple[int, list[str]]]
 @pytest.fixture(autouse=True)
 def _nothing_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: pytest.fail("it was submitted"))
+    monkeypatch.setattr(campaign_client, "submit_campaign", lambda *_: pytest.fail("it was submitted"))
 
 
 @pytest.fixture(name="run")

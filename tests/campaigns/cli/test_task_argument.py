@@ -17,7 +17,7 @@ from gridbridge.campaigns.cli.campaign_table import parse_campaign_range
 from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.task_output_reading_and_fetching import TaskOutputFolderAtCluster
-from gridbridge.campaigns.store import campaign_client, published_campaign_files
+from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
@@ -27,6 +27,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
 )
 from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAttempt
+from gridbridge.model.fixed_paths import FixedPaths
 from tests.builders.campaigns import NOON
 from tests.campaigns.cli.published_builder import (
     jdl_for_beta,
@@ -80,7 +81,8 @@ class Site:
         write_campaign_file(self.files, jdl_for_beta(), *PARAMETERS)
 
     def stat(self, *options: str) -> Result:
-        return run_command(gridstat, *options, "--published", self.published)
+        paths = FixedPaths(campaigns=str(self.files), configuration="/nonexistent.toml")
+        return run_command(gridstat, *options, "--published", self.published, paths=paths)
 
     def lines(self, *options: str) -> list[list[str]]:
         return [line.split() for line in self.stat(*options).output.splitlines()]
@@ -88,20 +90,12 @@ class Site:
 
 def set_output_folder(monkeypatch: pytest.MonkeyPatch, cluster: str, folder: object) -> None:
     place = TaskOutputFolderAtCluster(login=None, folder=str(folder), timeout_s=9)
-    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {cluster: place})
+    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda *_: {cluster: place})
 
 
 @pytest.fixture(name="site")
-def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    site = Site(tmp_path)
-    for function in (campaign_client.own_task_parameters, campaign_client.read_own_jdl):
-        monkeypatch.setattr(function, "__defaults__", (str(site.files),))
-    monkeypatch.setattr(
-        task_output_reading_and_fetching.own_campaign_output_folders,
-        "__defaults__",
-        (str(site.files), "/nonexistent.toml"),
-    )
-    return site
+def _site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
 
 
 def test_all_users_see_the_state_of_each_task(site: Site) -> None:
@@ -264,7 +258,7 @@ def test_successes_at_a_black_hole_are_marked(site: Site) -> None:
 
 def test_gridfetch_warns_of_results_of_a_black_hole(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.show(replace(SWEEP, sinks=("beta",)))
-    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda _: {})
+    monkeypatch.setattr(task_output_reading_and_fetching, "own_campaign_output_folders", lambda *_: {})
     monkeypatch.setattr(task_output_reading_and_fetching, "fetch_task_outputs", lambda *_, **__: ())
     site.bring()
 

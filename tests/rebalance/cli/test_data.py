@@ -6,11 +6,13 @@ import pwd
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from gridbridge.cli import main
+from gridbridge.cli import main, output_and_errors
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, RefusedAreaOrDataset
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.rebalance.cli import dataset_report
@@ -35,8 +37,9 @@ class Shell:
         records = () if usual else ("--records", f"{self.folder}/records")
         files = ("--config", f"{self.folder}/toml", *records)
         sys.argv = ["gridbridge", "data", *words, *files]
+        command = partial(main.gridbridge, obj=FixedPaths(published=str(self.folder)))
         with pytest.raises(SystemExit) as ended:
-            main.main()
+            output_and_errors.run_command_reporting_errors(command, "gridbridge")
         told = self._capsys.readouterr()
         return int(ended.value.code or 0), told.out, told.err
 
@@ -127,7 +130,7 @@ def test_a_dataset_is_delegated_to_the_service_before_its_first_copy(
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda name: let.append(name) or "")
+    monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda name, _: let.append(name) or "")
     if verb == "replicate":
         shell.data("add", "ref", usual, "--later", usual=True)
         let.clear()
@@ -141,7 +144,7 @@ def test_drop_revokes_a_datasets_delegation_even_if_a_replica_can_not_be_removed
     shell: Shell, usual: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     let: list[str] = []
-    monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda name: let.append(name) or "")
+    monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda name, _: let.append(name) or "")
     monkeypatch.setattr(delegated_datasets, "try_revoke_dataset_delegation", let.remove)
     shell.data("add", "ref", usual, "--replicas", "2", usual=True)
     shell.data("drop", "ref", "--storage", "one", usual=True)
@@ -164,8 +167,7 @@ def test_drop_revokes_a_datasets_delegation_even_if_a_replica_can_not_be_removed
 def test_add_later_warns_if_the_service_will_not_make_the_replicas(
     shell: Shell, usual: str, monkeypatch: pytest.MonkeyPatch, is_usual: bool, let: str, begun: bool, why: str
 ) -> None:
-    monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda _: let)
-    monkeypatch.setattr(delegated_datasets.why_no_dataset_rounds, "__defaults__", (str(shell.folder),))
+    monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda *_: let)
     if begun:
         publish_rebalance_round_begin(RebalanceRoundKind.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder))
     status, _, err = shell.data("add", "ref", usual, "--later", usual=is_usual)

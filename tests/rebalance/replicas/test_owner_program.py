@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from click.testing import CliRunner
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.store import campaign_inbox
@@ -22,6 +23,7 @@ from gridbridge.decisions.rebalance.storage_area_rebalancing import (
 )
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import JdlDataset
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     DatasetReplica,
@@ -54,12 +56,11 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 @pytest.fixture(name="folder")
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def _folder(tmp_path: Path) -> str:
     """Make the folder of campaign files with the poller's mode."""
     path = tmp_path / "campaigns"
     path.mkdir()
     path.chmod(0o3733)
-    monkeypatch.setattr(delegate_dataset_or_why_not, "__defaults__", (str(path),))
     return str(path)
 
 
@@ -124,23 +125,19 @@ def _row(name: str) -> dict[str, object]:
 
 
 def test_a_delegation_beyond_the_limit_is_refused_and_no_dataset_is_added(
-    site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delegated_datasets, "MOST", 2)
-    monkeypatch.setattr(delegated_datasets.require_below_delegation_limit, "__defaults__", (folder,))
     monkeypatch.setattr(data_command, "_open_own_datasets", lambda *_: site.datasets)
     told = [delegate_dataset_or_why_not(name, folder) for name in ("one", "two", "one", "three")]
-    monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
-    with pytest.raises(SystemExit) as ended:
-        main.main()
-    lines = capsys.readouterr().err.splitlines()
+    words = ["add", "three", site.tree(), "--later"]
+    result = CliRunner().invoke(data_command.data, words, obj=FixedPaths(campaigns=folder))
     with pytest.raises(GridbridgeError, match="2 of your datasets are delegated to the service"):
-        add_campaign_datasets({"three": JdlDataset(path=f"{site.folder}/reads")})
+        add_campaign_datasets({"three": JdlDataset(path=f"{site.folder}/reads")}, FixedPaths(campaigns=folder))
 
     assert told[:3] == ["", "", ""]
     assert "expected at most 2:" in told[3]
-    assert (ended.value.code, len(lines)) == (2, 1)
-    assert "2 of your datasets are delegated to the service" in lines[0]
+    assert "2 of your datasets are delegated to the service" in str(result.exception)
     assert site.datasets.list_datasets() == []
     assert len(list_dataset_delegations(folder)) == 2
 
@@ -228,8 +225,8 @@ def test_a_delegation_can_be_revoked_although_another_user_owns_the_persons_fold
 
 def test_a_campaigns_datasets_are_recorded_and_delegated_to_the_service(site: Site, folder: str) -> None:
     wishes = {"reads": JdlDataset(path=site.tree(), replicas=2)}
-    add_campaign_datasets(wishes)
-    add_campaign_datasets(wishes)
+    add_campaign_datasets(wishes, FixedPaths(campaigns=folder))
+    add_campaign_datasets(wishes, FixedPaths(campaigns=folder))
 
     (found,) = site.datasets.list_datasets()
     assert (found.name, found.wished, found.files, found.replicas) == ("reads", 2, 3, ())
@@ -246,14 +243,14 @@ def test_a_campaign_is_refused_if_a_dataset_name_is_already_used_for_another_dat
     wishes = {"new": JdlDataset(path=path), "reads": JdlDataset(path=other, replicas=replicas)}
 
     with pytest.raises(GridbridgeError, match="reads: you already have a dataset of this name, of"):
-        add_campaign_datasets(wishes)
+        add_campaign_datasets(wishes, FixedPaths(campaigns=folder))
     assert [one.name for one in site.datasets.list_datasets()] == ["reads"]
     assert list_dataset_delegations(folder) == []
 
 
 def test_a_campaign_with_an_unreadable_dataset_is_refused(site: Site, folder: str) -> None:
     with pytest.raises(GridbridgeError, match="No such file or directory"):
-        add_campaign_datasets({"reads": JdlDataset(path=f"{site.folder}/none")})
+        add_campaign_datasets({"reads": JdlDataset(path=f"{site.folder}/none")}, FixedPaths(campaigns=folder))
     assert list_dataset_delegations(folder) == []
 
 

@@ -10,14 +10,12 @@ from threading import Timer
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.campaigns.cli import gridsub_campaign_source
 from gridbridge.campaigns.cli import gridwait as gridwait_module
 from gridbridge.campaigns.cli.gridsub import gridsub
 from gridbridge.campaigns.cli.gridsub_campaign_source import choose_clusters_of_campaign
-from gridbridge.campaigns.cli.gridsub_check_preview import preview_tasks_by_cluster
+from gridbridge.campaigns.cli.gridsub_check_preview import print_submission_check
 from gridbridge.campaigns.cli.gridwait import gridwait
 from gridbridge.campaigns.store import campaign_client, published_campaign_files
-from gridbridge.campaigns.submission import site_admission_rules
 from gridbridge.campaigns.submission.campaigns_without_jdl import (
     CampaignWithoutJdlOptions,
     campaign_with_task_per_number,
@@ -33,6 +31,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedClusterSlotsList,
 )
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.published_status_and_reports import PublishedClusterDrain
 from gridbridge.state import drains
@@ -84,13 +83,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     published = str(tmp_path / "published")
     publish(PublishedTaskSendExplanations(at=NOON, free_slots={"beta": 3}), published)
     publish(PublishedCampaignList(at=NOON, campaigns=(SWEEP,)), published)
-    rules = (str(tmp_path / "rules"), os.getuid())
-    config = str(tmp_path / "gridbridge.toml")
-    monkeypatch.setattr(site_admission_rules.apply_site_admission_rules, "__defaults__", rules)
-    monkeypatch.setattr(site_admission_rules.admit_campaign_by_site_rules, "__defaults__", (*rules, config, published))
-    monkeypatch.setattr(preview_tasks_by_cluster, "__defaults__", (published, config))
-    monkeypatch.setattr(gridsub_campaign_source.read_jdl, "__defaults__", (config,))
-    monkeypatch.setattr(campaign_client.submit_campaign, "__defaults__", ("/nonexistent", published))
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -102,8 +95,20 @@ def offer(site: Path, **names: set[str]) -> None:
 
 
 def sub(*options: str) -> tuple[int, list[str]]:
-    done = CliRunner().invoke(gridsub, options, standalone_mode=False)
+    done = CliRunner().invoke(gridsub, options, obj=site_paths(), standalone_mode=False)
     return done.return_value, [*done.stdout.splitlines(), *done.stderr.splitlines()]
+
+
+def site_paths() -> FixedPaths:
+    """Return the paths of the site, which is the working directory."""
+    site = os.getcwd()
+    return FixedPaths(
+        configuration=f"{site}/gridbridge.toml",
+        published=f"{site}/published",
+        campaigns=site,
+        admission=f"{site}/rules",
+        admission_owner=os.getuid(),
+    )
 
 
 @pytest.mark.usefixtures("site")
@@ -272,10 +277,11 @@ def test_a_campaign_that_an_admission_rule_refuses_is_not_submitted(check: list[
 
 
 @pytest.mark.usefixtures("site")
-def test_gridsub_check_refuses_an_unknown_cluster() -> None:
-    status, lines = sub("--check", "--array", "1", "--clusters", "omega", "--", "run")
+def test_gridsub_check_refuses_an_unknown_cluster_from_a_login_node() -> None:
+    campaign = campaign_with_task_per_number("1", ("run",), CampaignWithoutJdlOptions(clusters=("omega",)))
 
-    assert (status, lines[-1]) == (1, "gridsub: no cluster omega here; the clusters are alpha, beta")
+    with pytest.raises(ConfigError, match=r"^no cluster omega here; the clusters are alpha, beta$"):
+        print_submission_check(campaign, site_paths())
 
 
 @pytest.mark.usefixtures("site")
@@ -302,7 +308,7 @@ def test_admission_rules_that_others_can_write_stop_gridsub(site: Path) -> None:
 def test_gridsub_submits_the_campaign_as_changed_by_the_rules(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del site
     brought = []
-    monkeypatch.setattr(campaign_client, "submit_campaign", brought.append)
+    monkeypatch.setattr(campaign_client, "submit_campaign", lambda campaign, _: brought.append(campaign))
     monkeypatch.setattr(gridwait_module, "wait_for_campaign_end", lambda *_: 1)
 
     status, _ = sub("--wait", "--array", "1", "--clusters", "beta", "--", "run")
