@@ -138,6 +138,7 @@ def _may_qsub_option_cause_usage_error(error: click.UsageError) -> bool:
 @FIXED_PATHS
 def gridsub(
     paths: FixedPaths,
+    /,
     added_to: int | None,
     added_file: str | None,
     added_text: str | None,

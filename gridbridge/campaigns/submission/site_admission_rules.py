@@ -25,7 +25,7 @@ from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
-from gridbridge.model.fixed_paths import FixedPaths
+from gridbridge.model.fixed_paths import ADMISSION, FixedPaths
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.datasets import DATASET_NAME
@@ -39,7 +39,7 @@ WHO_MENDS = "the administrator must correct this admission rule, which refuses e
 LONGEST = 200  # largest number of characters of an error message
 
 
-def load_site_admission_rules(folder: str, owner: int) -> tuple[CampaignAdmissionRule, ...]:
+def load_site_admission_rules(folder: str = ADMISSION, owner: int = 0) -> tuple[CampaignAdmissionRule, ...]:
     """Return the site's rules by file name and line; raise FileWritableByOthers or ConfigError."""
     try:
         safe_files.require_trusted_path(folder, owner=owner)

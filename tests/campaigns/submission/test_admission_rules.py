@@ -85,7 +85,7 @@ def test_admission_rules_owned_by_another_account_are_refused(folder: Path, what
     os.chown(folder / what, 12345, 0)
 
     with pytest.raises(FileWritableByOthers, match=f"chown root {folder / what}"):
-        load_site_admission_rules(str(folder), 0)
+        load_site_admission_rules(str(folder))
 
 
 @pytest.mark.parametrize(
