@@ -1,6 +1,11 @@
 """Writes the sh script of a campaign's array; a task selects its parameters by its array index."""
 
+from gridbridge.model.campaigns.task_input_files import TaskInputFile
 from gridbridge.shell.program_runs import quote_for_sh
+
+TYPE_CHECKING = False  # importing typing would take as long as importing json
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BODY = f"{__file__.rpartition('/')[0]}/task.sh"
 PLACE = """\
@@ -13,13 +18,14 @@ AS_TYPED = ("utf-8", "surrogateescape")  # leaves a user's bytes unchanged, even
 class CampaignArrayScriptTask:
     """A task of an array, as the array's script runs the task."""
 
-    __slots__ = ("attempt", "copy", "label", "number", "parameters")
+    __slots__ = ("attempt", "copy", "inputs", "label", "number", "parameters")
 
     def __init__(self, number: int, attempt: int, parameters: tuple[str, ...]) -> None:
         self.number = number
         self.attempt = attempt
         self.parameters = parameters  # the first parameter is the task's name
         self.copy = 0  # number of the speculative attempt; 0: an ordinary attempt
+        self.inputs: tuple[TaskInputFile, ...] = ()
         self.label = ""  # a prologue or epilogue has this name instead of a number; empty: an ordinary task
 
 
@@ -33,8 +39,15 @@ def write_campaign_array_script(settings: dict[str, str], tasks: tuple[CampaignA
 
 
 def _shell_case_of_task(index: int, task: CampaignArrayScriptTask) -> str:
-    words = " ".join(map(quote_for_sh, task.parameters))
+    words = " ".join(map(quote_for_sh, (*_words_of_inputs(task), *task.parameters)))
     number = task.label or str(task.number)
     name = quote_for_sh(task.parameters[0] if task.parameters and not task.label else number)
     assignments = f"gb_number={number} gb_attempt={task.attempt} gb_copy={task.copy} gb_name={name}"
+    assignments += f" gb_inputs={len(task.inputs)}" if task.inputs else ""
     return f"{index}) {assignments}; set -- {words} ;;\n"
+
+
+def _words_of_inputs(task: CampaignArrayScriptTask) -> "Iterator[str]":
+    """Yield the four words from which task.sh links each input file of a task."""
+    for file in task.inputs:
+        yield from (str(file.size_bytes), file.digest, file.path, file.name)

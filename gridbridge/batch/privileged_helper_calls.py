@@ -6,7 +6,7 @@ import os
 from gridbridge.errors import RemoteJobNotOurs
 from gridbridge.model.fixed_paths import AS_ROOT, AS_USER, LEDGER_CUT, NOT_OURS, PYTHON
 from gridbridge.model.site_configuration import Policy
-from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_program
+from gridbridge.shell.program_runs import ANSWER_BYTES, BackgroundProgram, CompletedProgram, run_program
 
 SUDO = ("/usr/bin/sudo", "-n")
 SUDO_AS_USER = (*SUDO, AS_USER)
@@ -42,6 +42,11 @@ def run_gridbridge_as_user(
     if answer.status == NOT_OURS:
         raise RemoteJobNotOurs(gridbridge_as_user_error_text(answer))
     return answer
+
+
+def start_gridbridge_as_user(*words: str) -> BackgroundProgram:
+    """Start gridbridge-as-user, which may run for a day; raise ProgramNotStarted."""
+    return BackgroundProgram((*(ALONE if _is_personal else SUDO_AS_USER), *words), ENVIRONMENT)
 
 
 def gridbridge_as_user_error_text(answer: CompletedProgram) -> str:

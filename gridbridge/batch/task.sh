@@ -29,6 +29,20 @@ nodes() { # prints a line for each slot, from sge_pe(5)'s file for parallel jobs
         done
 }
 
+link_inputs() { # links each input file into the attempt's folder; $gb_carried: the folder of copies, below the home
+    while [ "$gb_left" -gt 0 ]; do
+        gb_file=$3
+        [ -z "$gb_carried" ] || gb_file=$HOME$gb_carried/$2
+        [ "$(stat -L -c %s -- "$gb_file" 2>/dev/null)" = "$1" ] || {
+            echo "gridbridge: input $4: $gb_file: missing or changed; expected a file of $1 bytes" >>"$gb_output.err"
+            return 1
+        }
+        case $4 in */*) mkdir -p -- "$gb_own/${4%/*}" || return 1 ;; esac
+        ln -sfT -- "$gb_file" "$gb_own/$4" || return 1
+        gb_left=$((gb_left - 1)) && shift 4
+    done
+}
+
 put() { # makes a successful attempt's folder the task's folder, unless another attempt's already is
     for gb_name in $gb_outputs; do
         [ -e "$gb_own/$gb_name" ] || { echo "gridbridge: the task left no $gb_name" >>"$gb_output.err" && return 1; }
@@ -64,8 +78,11 @@ set -C # never writes to an existing file or link
 set +C
 export CIGRI_NODE_FILE="${OAR_NODEFILE:-$PWD/$gb_output.nodes}"
 gb_own=
-case $gb_outputs in ?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb_folder/$gb_own ;; esac
+case $gb_outputs${gb_inputs:=} in ?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb_folder/$gb_own ;; esac
 [ -z "$gb_own" ] || mkdir -p -- "$gb_own" || { die 57; exit 1; }
+gb_left=${gb_inputs:-0}
+link_inputs "$@" || { die 54; exit 1; }
+shift $((4 * ${gb_inputs:-0}))
 make_way # if preempted before the task began
 (
     cd -- "${gb_own:+./}${gb_own:-$gb_work}" || exit 1
@@ -75,7 +92,7 @@ make_way # if preempted before the task began
 gb_status=$?
 rm -f -- "$gb_output.nodes"
 make_way
-case $gb_status$gb_outputs in 0?*) put || gb_status=1 ;; esac
+case $gb_status$gb_own in 0?*) put || gb_status=1 ;; esac
 case $gb_status in
 99 | 100) gb_status=$((gb_status + 100)) ;;
 199 | 200) die $((gb_status - 136)) ;;

@@ -7,6 +7,7 @@ CANNOT_START_STATUS = 200  # the cluster could not start the job; the end messag
 JOB_STATUS_BY_WRAPPER_STATUS = {199: REQUEUE, 200: ERROR}  # a wrapper reports status 99 as 199, 100 as 200
 STATUS_BY_SIGNAL = {63: 199, 64: 200}  # exit status, by the signal that ended the wrapper
 PREEMPTION_SIGNALS = (55, 56)  # signals that end the wrapper of a preempted task
+MISSING_INPUT_SIGNAL = 54  # signal that ends the wrapper of a task without one of its input files
 # A wrapper that can't start its job and can't write the reason kills itself with one of these signals.
 START_FAILURE_SIGNALS = {
     57: (TransferFailureCause.JOB, "can not change to its working directory"),

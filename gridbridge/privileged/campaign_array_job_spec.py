@@ -16,6 +16,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     is_prologue_or_epilogue_task,
     parse_attempt_ranges,
 )
+from gridbridge.model.campaigns.task_input_files import CARRIED_INPUTS, END_OF_PARAMETERS, parse_inputs_of_task_line
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
@@ -64,10 +65,7 @@ class VerifiedCampaignTasks:
         """Return an array's tasks; root's ledger says the attempt number of each speculative copy."""
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
-        script_tasks = tuple(
-            CampaignArrayScriptTask(n, k, split_task_parameters(self._lines[n].decode("utf-8", "surrogateescape")))
-            for n, k in self._asked[index]
-        )
+        script_tasks = tuple(_script_task(n, k, self._lines[n]) for n, k in self._asked[index])
         if self._order.is_of_copies:
             copies = self._ledger.count_copies_before(self._order.arrays[index].array)
             for task in script_tasks:
@@ -82,6 +80,8 @@ class VerifiedCampaignTasks:
         amounts = {key: _checked_amount_in_header(header, key, most) for key, most in LIMITS.items()}
         assert isinstance(section, dict)
         hosts = str(header.get("properties", ""))
+        is_remote = self._order.access_and_account_of_user(person)[0].login is not None
+        settings = self._array_job_settings(header, person, amounts, array.site, is_remote=is_remote)
         request = JobRequest(
             hard=(("h_rt", str(amounts["walltime_s"])), *parse_required_host_properties(hosts)),
             either=parse_alternative_host_properties(hosts),
@@ -93,14 +93,16 @@ class VerifiedCampaignTasks:
         return JobSpec(
             transfer=str(array),
             request=request,
-            script=write_campaign_array_script(self._array_job_settings(header, person, amounts, array.site), tasks),
+            script=write_campaign_array_script(settings, tasks),
             shell=str(section.get("shell", "/bin/sh")),
             pe=text["environment"],
             slots=amounts["slots"],
             tasks=len(tasks),
         )
 
-    def _array_job_settings(self, header: Header, person: str, amounts: dict[str, int], site: str) -> dict[str, str]:
+    def _array_job_settings(
+        self, header: Header, person: str, amounts: dict[str, int], site: str, *, is_remote: bool
+    ) -> dict[str, str]:
         walltime_s = amounts["walltime_s"]
         if "exec_file" not in header:
             raise AsUserRequestRefusal("key exec_file is missing")
@@ -115,7 +117,18 @@ class VerifiedCampaignTasks:
             "directory": str(header.get("exec_directory", "")),
             "exec": str(header["exec_file"]),
             "outputs": str(header["outputs"]),
+            "carried": f"/{CARRIED_INPUTS}" if is_remote else "",
         }
+
+
+def _script_task(number: int, attempt: int, line: bytes) -> CampaignArrayScriptTask:
+    text = line.decode("utf-8", "surrogateescape")
+    task = CampaignArrayScriptTask(number, attempt, split_task_parameters(text.partition(END_OF_PARAMETERS)[0]))
+    try:
+        task.inputs = parse_inputs_of_task_line(text)
+    except (*ODD, ParseError) as error:
+        raise AsUserRequestRefusal(f"task {number}: {error}") from error
+    return task
 
 
 def _read_task_lines(

@@ -152,6 +152,32 @@ def run_discarding_output(
     return CompletedProgram(argv, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), b"", b"")
 
 
+class BackgroundProgram:
+    """A program that runs in its own session while its caller does other work."""
+
+    def __init__(self, argv: tuple[str, ...], env: dict[str, str]) -> None:
+        """Start the program without input; raise ProgramNotStarted."""
+        self._argv = argv
+        self._outputs = [open_memory_file(b""), open_memory_file(b"")]
+        source = os.open(os.devnull, os.O_RDONLY)
+        try:
+            self._pid = spawn_program(argv, env, [source, *self._outputs])
+        except OSError as error:
+            close_file_descriptors(self._outputs)
+            raise ProgramNotStarted(argv, error) from error
+        finally:
+            os.close(source)
+
+    def take_result(self) -> CompletedProgram | None:
+        """Return the program's result, or None while it runs; there is no second result."""
+        pid, status = os.waitpid(self._pid, os.WNOHANG)
+        if not pid:
+            return None
+        stdout, stderr = (os.pread(end, ANSWER_BYTES, 0) for end in self._outputs)
+        close_file_descriptors(self._outputs)
+        return CompletedProgram(self._argv, os.waitstatus_to_exitcode(status), stdout, stderr)
+
+
 def quote_for_sh(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 

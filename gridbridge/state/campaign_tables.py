@@ -30,6 +30,7 @@ class JdlColumn(sa.TypeDecorator[Jdl]):
 def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
     clusters = {name: JdlSettingsAtCluster(**fields) for name, fields in stored["clusters"].items()}
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
+    values["inputs"] = tuple(stored.get("inputs", ()))
     datasets = {name: JdlDataset(**fields) for name, fields in stored["datasets"].items()}
     return Jdl(**values | {"clusters": clusters, "datasets": datasets})
 

@@ -1,7 +1,7 @@
 """gridsub: submits a campaign, a bag of tasks for many clusters."""
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -218,6 +218,7 @@ def _submit_or_check_campaign(typed: CampaignSourceOptions, options: list[str], 
         # imported late, because modules of decisions are slow to load
         from gridbridge.campaigns.cli import gridsub_check_preview
 
+        gridsub_campaign_source.task_lines_with_inputs(parsed.jdl, parsed.parameters, output_and_errors.print_line)
         return gridsub_check_preview.print_submission_check(parsed, typed.paths)
     admitted = site_admission_rules.admit_campaign_by_site_rules(parsed, typed.paths)
     number = _send_campaign_to_runner(admitted, typed.paths)
@@ -238,8 +239,9 @@ def _send_campaign_to_runner(admitted: ParsedJdl, paths: FixedPaths) -> int:
             raise NoRunnerForRequest(str(error)) from error
         except GridbridgeError as error:
             raise CampaignSubmissionRefusal(str(error)) from error
+    lines = gridsub_campaign_source.task_lines_with_inputs(admitted.jdl, admitted.parameters)
     with command_relay_and_runner_wait.report_late_runner_answer("gridsub"):
-        return campaign_client.submit_campaign(admitted, paths)
+        return campaign_client.submit_campaign(replace(admitted, parameters=lines), paths)
 
 
 def _transfer_host_to_relay_to(paths: FixedPaths) -> str:

@@ -6,6 +6,7 @@ import os
 import sys
 import tomllib
 from codecs import BOM_UTF8
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import click
@@ -74,6 +75,19 @@ def campaign_with_added_tasks(
     option = "-F" if text is None else "-J"
     warnings = tuple(f"{option}: {note}" for note in jdl_writer_and_task_files.task_line_warnings(lines, new))
     return ParsedJdl(jdl=model_value_from_json(header, Jdl), parameters=earlier + new, warnings=warnings), new
+
+
+def task_lines_with_inputs(
+    jdl: Jdl, parameters: tuple[str, ...], tell: Callable[[str], None] = lambda _: None
+) -> tuple[str, ...]:
+    """Return the lines of tasks for the campaign file; `tell` gets a summary of the input files, if any."""
+    if not jdl.inputs:
+        return parameters
+    from gridbridge.campaigns.submission import task_input_listing  # few campaigns have inputs
+
+    files = task_input_listing.list_inputs_of_tasks(jdl, parameters)
+    tell(files.summary)
+    return tuple(files.lines)
 
 
 def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
@@ -255,11 +269,12 @@ def add_campaign_tasks(
     for warning in parsed.warnings:
         output_and_errors.print_error(f"gridsub: {warning}")
     site_admission_rules.require_unchanged_by_site_rules(parsed, paths)
+    lines = task_lines_with_inputs(parsed.jdl, new)
     if is_check:
         output_and_errors.print_line(f"campaign {number}: {number_with_noun(len(new), 'task')} to add, none stored")
         return 0
     with command_relay_and_runner_wait.report_late_runner_answer("gridsub"):
-        campaign_client.add_tasks_to_campaign(number, new, paths)
+        campaign_client.add_tasks_to_campaign(number, lines, paths)
     added = number_with_noun(len(new), "task")
     more = [command_relay_and_runner_wait.stored_campaign_json(number, parsed)] if is_details else []
     lines = (f"{added} successfully added", *more, f"CAMPAIGN_ID={number}")

@@ -1,5 +1,6 @@
 """Has gridbridge-as-user submit, release, find and delete array jobs under the owners' accounts."""
 
+import json
 from collections.abc import Container, Iterable
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import (
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import jobs_of_removed_accounts
+from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
 # exit statuses after which a later cycle repeats the command
 LATER = (fixed_paths.NO_OWNER, fixed_paths.NO_LEDGER)
@@ -134,6 +136,25 @@ def close_campaign_in_root_ledger(campaign: int) -> None:
 def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
     """Have root reopen an ended campaign; raise RootCampaignRefusal if the owner did not ask for this."""
     _run_gridbridge_as_user(ERRORS, "take-up", f"c.{campaign}", request)
+
+
+def start_input_carry(array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> BackgroundProgram:
+    """Start to carry the input files of an array's tasks to its cluster; may be repeated."""
+    tasks = format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
+    words = ("carry-inputs", f"c.{array.campaign}", array.cluster, str(array.number), tasks)
+    return privileged_helper_calls.start_gridbridge_as_user(*words)
+
+
+def tasks_without_inputs(answer: CompletedProgram) -> dict[int, str] | None:
+    """Return the tasks whose input files can't be carried, with the reasons; None if the carry must be repeated."""
+    if answer.status == fixed_paths.NOT_NOW:
+        return None
+    if answer.status:
+        raise errors.GridbridgeError(privileged_helper_calls.gridbridge_as_user_error_text(answer))
+    try:
+        return {int(task): str(why) for task, why in json.loads(answer.stdout)["missing"].items()}
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise errors.ParseError(f"carry-inputs: {answer.stdout[:80]!r}") from error
 
 
 def _run_array_deletion_command(verb: str, array: CampaignArray, *indices: str) -> list[str]:

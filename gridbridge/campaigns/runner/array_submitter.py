@@ -1,7 +1,7 @@
 """Submits, releases and deletes arrays of campaign tasks, in limited time for each owner and cluster."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
@@ -22,7 +22,9 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.campaign_cycle_plan import PlannedCampaignTaskSend, TaskCountByExclusions
+from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
 
 class CampaignArrayCommands(Protocol):
@@ -47,6 +49,12 @@ class CampaignArrayCommands(Protocol):
 
     def close_campaign_in_root_ledger(self, campaign: int, /) -> None:
         """Close a campaign in root's ledger, so that root submits no more tasks of the campaign."""
+
+    def start_input_carry(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], /) -> BackgroundProgram:
+        """Start to carry the input files of an array's tasks to its cluster."""
+
+    def tasks_without_inputs(self, answer: CompletedProgram, /) -> dict[int, str] | None:
+        """Return the tasks whose input files can't be carried; None if the carry must be repeated."""
 
     def list_root_ledger_arrays(self, campaign: int, /) -> tuple[RootLedgerArray, ...]:
         """Return a campaign's arrays in root's ledger of submitted tasks."""
@@ -119,6 +127,60 @@ class OwnerCallTimeBudget:
         return self._owners[campaign]
 
 
+class InputCarryUnfinished(OwnerCallPostponement):
+    """The array is submitted in a later cycle, because its input files are not at the cluster yet."""
+
+
+class TasksWithoutInputs(GridbridgeError):
+    """Input files of some tasks can't be carried: a file is missing, unreadable or changed."""
+
+    def __init__(self, missing: Mapping[int, str]) -> None:
+        super().__init__(next(iter(missing.values()), ""))
+        self.missing = missing  # {task: reason}
+
+
+class BackgroundInputCarries:
+    """Carries the input files of arrays to clusters, before the arrays are submitted.
+
+    One carry runs for each campaign and cluster. After a restart a carry begins again, and skips carried files.
+    """
+
+    def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands, remote_clusters: Container[str]) -> None:
+        self._campaigns = campaigns
+        self._acts = acts
+        self._remote_clusters = remote_clusters  # clusters that don't see the files of this host
+        self._has_inputs: dict[int, bool] = {}
+        self._running: dict[tuple[int, str], tuple[CampaignArray, BackgroundProgram]] = {}
+        self._carried: set[tuple[int, int]] = set()  # pairs (campaign, array)
+
+    def require_inputs_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
+        """Raise InputCarryUnfinished until a carry has ended, TasksWithoutInputs, or the carry's error."""
+        if array.campaign_and_array_number in self._carried or not self._must_carry_inputs(array, attempts):
+            return
+        pair = array.campaign, array.cluster
+        running = self._running.get(pair)
+        if not running:
+            self._running[pair] = array, self._acts.start_input_carry(array, attempts)
+            _log.info("event=carry_begins array=%d.%d at=%s", array.campaign, array.number, array.cluster)
+        elif running[0].number == array.number and (answer := running[1].take_result()):
+            del self._running[pair]
+            missing = self._acts.tasks_without_inputs(answer)
+            if missing:
+                raise TasksWithoutInputs(missing)
+            if missing is not None:
+                self._carried.add(array.campaign_and_array_number)
+                return
+        raise InputCarryUnfinished(f"the input files are being carried to {array.cluster}")
+
+    def _must_carry_inputs(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> bool:
+        if array.cluster not in self._remote_clusters or is_prologue_or_epilogue_task(attempts[0].task):
+            return False
+        if array.campaign not in self._has_inputs:
+            campaign = self._campaigns.find_campaign(array.campaign)
+            self._has_inputs[array.campaign] = campaign is not None and bool(campaign.jdl.inputs)
+        return self._has_inputs[array.campaign]
+
+
 @dataclass(eq=False)
 class CampaignArraySubmitter:
     """Records new arrays in the state file, then submits them to clusters."""
@@ -129,6 +191,7 @@ class CampaignArraySubmitter:
     _settle: Callable[[CampaignArray, ArraySubmissionResult], None]
     _most: int  # an array has at most this many tasks
     _turns: OwnerCallTimeBudget
+    _inputs: BackgroundInputCarries
     begun: list[TaskAttempt] = field(default_factory=list)
 
     def submit_planned_tasks(self, send: PlannedCampaignTaskSend) -> None:
@@ -150,8 +213,11 @@ class CampaignArraySubmitter:
         begun: dict[tuple[int, str, bool], list[CampaignArray]] = {}
         for array in arrays:
             if array.state is ArraySubmissionState.INTENDED:
+                attempts = self._campaigns.unfinished_attempts(array)
+                if attempts and not self._are_inputs_at_cluster(array, attempts):
+                    continue
                 self._campaigns.record_possible_second_submission(array)
-                if not self._campaigns.unfinished_attempts(array):
+                if not attempts:
                     self._campaigns.set_array_state(array, ArraySubmissionState.RELEASED)
                     continue
                 key = array.campaign, array.cluster, array.is_of_copies
@@ -168,19 +234,32 @@ class CampaignArraySubmitter:
                 self._submit_recorded_arrays(few)
 
     def _submit_recorded_arrays(self, arrays: list[CampaignArray]) -> None:
-        if not arrays:
+        intended = tuple(
+            (array, attempts)
+            for array in arrays
+            if self._are_inputs_at_cluster(array, attempts := self._campaigns.unfinished_attempts(array))
+        )
+        if not intended:
             return
-        intended = tuple((array, self._campaigns.unfinished_attempts(array)) for array in arrays)
         try:
             sent = self._turns.run_owner_call(
-                arrays[0],
+                intended[0][0],
                 lambda: self._acts.submit_arrays(intended),
                 lambda results: any(result.error and not isinstance(result.error, ANSWERS) for result in results),
             )
         except GridbridgeError as error:
-            sent = (ArraySubmissionResult(error=error),) * len(arrays)
-        for array, result in zip(arrays, sent, strict=False):
+            sent = (ArraySubmissionResult(error=error),) * len(intended)
+        for (array, _), result in zip(intended, sent, strict=False):
             self._settle(array, result)
+
+    def _are_inputs_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> bool:
+        """Say whether an array may be submitted; record why not, unless its inputs are being carried."""
+        try:
+            self._inputs.require_inputs_at_cluster(array, attempts)
+        except GridbridgeError as error:
+            self._settle(array, ArraySubmissionResult(error=error))
+            return False
+        return True
 
 
 def _split_planned_tasks_into_arrays(send: PlannedCampaignTaskSend, most: int) -> Iterator[PlannedCampaignTaskSend]:

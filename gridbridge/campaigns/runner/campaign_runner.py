@@ -83,7 +83,13 @@ class CampaignRunnerCycle:
         observations, most = CycleStatisticsRecorder(self.database), policy.runner.max_tasks
         self._campaigns = campaigns
         self._actions = CampaignPlanExecutor(
-            self.database, observations, clock, policy.failures, most=most, ownerless=self._delete_array_without_owner
+            self.database,
+            observations,
+            clock,
+            policy.failures,
+            most=most,
+            ownerless=self._delete_array_without_owner,
+            remote_clusters={name for name, cluster in policy.clusters.items() if cluster.ssh},
         )
         self._publication = CampaignPublisher(self.database, campaigns, self._forecasts, clock)
         self._intake = CampaignAndRequestIntake(

@@ -1,12 +1,13 @@
 """Carries out a cycle's plan, and keeps root's ledger consistent with the state file."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 from functools import partial
 
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.array_submitter import (
+    BackgroundInputCarries,
     CampaignArrayCommands,
     CampaignArraySubmitter,
     OwnerCallPostponement,
@@ -124,6 +125,7 @@ class CampaignPlanExecutor:
         acts: CampaignArrayCommands = array_commands_as_owner,
         most: int = MAX_ARRAY_TASKS,
         ownerless: Callable[[CampaignArray], int] | None = None,
+        remote_clusters: Container[str] = (),
     ) -> None:
         self._campaigns = campaigns = CampaignRows(database)
         self._tries = TaskAttemptRows(database, campaigns)
@@ -136,7 +138,8 @@ class CampaignPlanExecutor:
         self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock)
         self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
         record = answers.record_submission_result
-        self._submissions = CampaignArraySubmitter(campaigns, acts, clock, record, most, turns)
+        inputs = BackgroundInputCarries(campaigns, acts, remote_clusters)
+        self._submissions = CampaignArraySubmitter(campaigns, acts, clock, record, most, turns, inputs)
         self._ends = RootLedgerCampaignCloser(campaigns, acts)
         self._marks = TaskDeletionMarkRows(database)
 

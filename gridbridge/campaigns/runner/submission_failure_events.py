@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gridbridge import errors
@@ -15,6 +15,7 @@ from gridbridge.campaigns.runner.array_submitter import (
     CampaignArrayCommands,
     OwnerCallPostponement,
     PauseAfterHungOwnerCall,
+    TasksWithoutInputs,
 )
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import TaskAndCampaignEndRecorder
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
@@ -33,7 +34,7 @@ from gridbridge.decisions.campaigns.task_retries_and_copies import (
 )
 from gridbridge.model.campaigns import campaign as campaign_model
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.campaign_cycle_plan import TaskRetry
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, TaskRetry
 from gridbridge.model.campaigns.campaign_events import (
     ROOT_EVENTS,
     SUBMISSION_EVENTS,
@@ -47,6 +48,7 @@ from gridbridge.model.published_status_and_reports import replace_control_charac
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
+NO_REASONS: Mapping[CampaignEventCode, str] = {}
 MOST_WORDS = 200  # at most this many characters of an event's error message
 
 
@@ -147,6 +149,9 @@ class ArraySubmissionResultRecorder:
             case errors.ArrayTasksAlreadyInLedger():
                 log_array_failure("event=state_is_older", array, error)
                 self.import_root_ledger_arrays(array.campaign, array)
+            case TasksWithoutInputs():
+                log_array_failure("event=inputs_missing", array, error)
+                self._return_array_without_inputs(array, error.missing)
             case PauseAfterHungOwnerCall():
                 self._troubles.record_array_failure(array, CampaignEventCode.SUBMIT_JOB, error)
             case OwnerCallPostponement():
@@ -159,16 +164,34 @@ class ArraySubmissionResultRecorder:
         with self._database.transaction():
             if not array.is_of_copies:
                 self._troubles.record_array_failure(array, CampaignEventCode.RUNNER_SUBMIT_ERROR, error)
-            none = self._noting.plan_end_of_unfinished_attempts(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
-            again, book = (
-                self._plan_attempt_retries(array, none.ended),
-                OpenCampaignEventsInCycle(self._events.query_open_events()),
+            end = self._noting.plan_end_of_unfinished_attempts(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
+            self._record_ends_and_retries(array, end)
+
+    def _return_array_without_inputs(self, array: campaign_model.CampaignArray, missing: Mapping[int, str]) -> None:
+        """End an unsubmitted array: tasks in `missing` lack input files, the others are sent in another array."""
+        with self._database.transaction():
+            end = self._noting.plan_end_of_unfinished_attempts(array, campaign_model.TaskAttemptOutcome.WIPED)
+            lacking = campaign_model.TaskAttemptOutcome.INPUT_MISSING
+            ended = tuple(
+                replace(attempt, outcome=lacking) if attempt.task in missing else attempt for attempt in end.ended
             )
-            retried = {(retry.campaign, retry.task) for retry in again}
-            ended = [(attempt, array.cluster) for attempt in none.ended]
-            record_failed_task_events(book, ended, retried, self._clock.now())
-            changes = EventsChangedInCycle(events=book.changed_events)
-            self._noting.record_planned_ends(replace(none, again=again, changes=changes))
+            why = one_line_error_message(next(iter(missing.values())))
+            self._record_ends_and_retries(array, replace(end, ended=ended), {CampaignEventCode.INPUT_ERROR: why})
+
+    def _record_ends_and_retries(
+        self,
+        array: campaign_model.CampaignArray,
+        end: CampaignCyclePlan,
+        reasons: Mapping[CampaignEventCode, str] = NO_REASONS,
+    ) -> None:
+        """Record the ends of an array's attempts, which tasks run again, and the events of the failed tasks."""
+        again = self._plan_attempt_retries(array, end.ended)
+        book = OpenCampaignEventsInCycle(self._events.query_open_events())
+        retried = {(retry.campaign, retry.task) for retry in again}
+        ended = [(attempt, array.cluster) for attempt in end.ended]
+        record_failed_task_events(book, ended, retried, self._clock.now())
+        events = (replace(event, why=reasons.get(event.code, event.why)) for event in book.changed_events)
+        self._noting.record_planned_ends(replace(end, again=again, changes=EventsChangedInCycle(events=tuple(events))))
 
     def _plan_attempt_retries(
         self, array: campaign_model.CampaignArray, ended: tuple[campaign_model.TaskAttempt, ...]

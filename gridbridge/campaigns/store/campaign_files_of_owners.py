@@ -8,7 +8,7 @@ import json
 import os
 import pwd
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -19,6 +19,7 @@ from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTE
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, campaign_file_name
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.task_input_files import END_OF_PARAMETERS, TaskInputFile, parse_inputs_of_task_line
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WISH
 from gridbridge.shell import safe_files
 from gridbridge.state import published_files
@@ -219,6 +220,25 @@ def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bo
     Raises ForeignOrMissingCampaignFile for a missing, damaged or foreign file: anybody may create a file with
     a removed file's name. With `is_run` root reads only its own files.
     """
+    header, lines = _read_own_campaign_lines(campaign, folder, is_run=is_run)
+    has_inputs = isinstance(header, dict) and header.get("inputs")
+    return header, [line.partition(END_OF_PARAMETERS)[0] for line in lines] if has_inputs else lines
+
+
+def read_inputs_of_own_tasks(
+    campaign: int, tasks: Container[int] | None = None, folder: str = CAMPAIGNS
+) -> dict[int, tuple[TaskInputFile, ...]]:
+    """Return the input files of this user's tasks, by default of all; raises ForeignOrMissingCampaignFile."""
+    _, lines = _read_own_campaign_lines(campaign, folder)
+    try:
+        return {
+            task: parse_inputs_of_task_line(line) for task, line in enumerate(lines) if tasks is None or task in tasks
+        }
+    except (ValueError, RecursionError) as error:
+        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: the campaign's file is damaged") from error
+
+
+def _read_own_campaign_lines(campaign: int, folder: str, *, is_run: bool = False) -> tuple[Any, list[str]]:
     uid = os.geteuid()
     owner = uid if uid or is_run else None
     try:

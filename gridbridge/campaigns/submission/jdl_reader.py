@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.campaigns.submission import jdl_value_parsers, jdl_writer_and_task_files
+from gridbridge.campaigns.submission import jdl_value_parsers, jdl_writer_and_task_files, task_input_listing
 from gridbridge.campaigns.submission.jdl_value_parsers import KEYS, TOGETHER, JdlClusterKey
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
@@ -22,7 +22,7 @@ ONCE = ("repeated key", "expected the key once")
 AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # position in an error message of tomllib
 CLUSTERS, TEST = "clusters", "test_mode"
 MOST_SHOWN = 80  # at most this many characters of an unknown key are shown
-WHOLE = ("idempotent", "outputs", "datasets", "rebalance")  # gridbridge's own keys, for the whole campaign
+WHOLE = ("idempotent", "outputs", "inputs", "datasets", "rebalance")  # gridbridge's own keys, for the whole campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,7 @@ class JdlReader:
             return self._read_value_of_jdl_key(table, key, *jdl_value_parsers.CAMPAIGN_KEYS[key])
 
         name, is_idempotent, files = map(value, ("name", "idempotent", "outputs"))
+        inputs = self._absolute_input_patterns(value("inputs"))
         if files and _is_jdl_key_given(table, "idempotent") and not is_idempotent:
             self._report_key_mistake("idempotent", False, "contradicts the key outputs", "expected true, or no outputs")
         data, may_move, _ = map(value, ("datasets", "rebalance", "jobs_type"))
@@ -88,6 +89,7 @@ class JdlReader:
             clusters=clusters,
             is_idempotent=is_idempotent,
             outputs=files,
+            inputs=inputs,
             datasets={
                 key: replace(dataset, path=self._absolute_dataset_path(dataset.path)) for key, dataset in data.items()
             },
@@ -104,6 +106,13 @@ class JdlReader:
         is_own = any(key.lower() == "properties" for key in table[CLUSTERS][name])
         line = self._line_numbers_of_jdl_keys().line_of_key(*((CLUSTERS, name) if is_own else ()), "properties")
         return f"{self.path}:{line}" if line else self.path
+
+    def _absolute_input_patterns(self, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            return tuple(task_input_listing.absolute_input_pattern(pattern, self.folder) for pattern in patterns)
+        except ValueError as error:
+            self._report_key_mistake("inputs", list(patterns), str(error), jdl_value_parsers.INPUTS)
+            return ()
 
     def _absolute_dataset_path(self, path: str) -> str:
         return os.path.abspath(os.path.join(self.folder, os.path.expanduser(path)))

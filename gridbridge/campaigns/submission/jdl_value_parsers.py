@@ -12,7 +12,7 @@ from gridbridge.model.rebalance.datasets import DATASET_NAME
 
 MOST_TASKS = 10_000_000
 MOST_SLOTS = 100_000
-MOST_OUTPUTS = 100
+MOST_OUTPUTS = MOST_INPUT_PATTERNS = 100
 MOST_DATASETS, MOST_REPLICAS = 100, 100
 YEAR_S = 31_536_000
 RESOURCES = re.compile(r"/?\w+=\d+(?:/\w+=\d+)*", re.ASCII)
@@ -32,6 +32,7 @@ PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 COMMAND = re.compile(r"[^\x00]{1,65536}")
 OUTPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*", re.ASCII)
 DATASETS = 'expected {"NAME": {"path": "FILE or FOLDER", "replicas": N}}'
+INPUTS = 'expected ["FOLDER/FILE", "FOLDER/{}.DATA", "FOLDER/{1}_*.DATA"], paths of files'
 OUTPUTS = 'expected ["FILE", "FOLDER/FILE"], relative paths of letters, digits and _.+-'
 PROPERTIES = "expected NAME = VALUE, with AND, OR and ( ), and '...' around a value of several words"
 LINES = 'expected ["LINE OF SH", "LINE OF SH"]'
@@ -46,7 +47,6 @@ IDLE = (  # CiGri keys without effect
 LATER = (  # keys that are not supported yet: a campaign with one of the keys is refused
     *("checkpointing_type", "checkpointing_period"),
     *("data_to_transfer", "dependencies", "masters"),
-    "inputs",  # gridbridge's own key: datasets that a task reads
 )
 NOT_SAID: tuple[object, ...] = ("", None, [])  # a key with one of these values counts as absent, as in CiGri
 NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
@@ -222,6 +222,12 @@ def _parse_output_file_list(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
+def _parse_input_pattern_list(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not 0 < len(value) <= MOST_INPUT_PATTERNS or "" in value:
+        raise TypeError("no list of files")
+    return tuple(dict.fromkeys(map(_regex_text_parser(PATH), value)))
+
+
 def _parse_jdl_datasets(value: object) -> dict[str, JdlDataset]:
     if not isinstance(value, dict) or not 0 < len(value) <= MOST_DATASETS:
         raise TypeError("no table of datasets")
@@ -293,6 +299,7 @@ CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {
     "name": (_regex_text_parser(NAME), "expected 1 to 255 printable characters", ""),
     "idempotent": (_parse_jdl_boolean, TRUTHS, False),
     "outputs": (_parse_output_file_list, OUTPUTS, ()),
+    "inputs": (_parse_input_pattern_list, INPUTS, ()),
     "datasets": (_parse_jdl_datasets, DATASETS, {}),
     "rebalance": (_parse_jdl_boolean, TRUTHS, True),
     "jobs_type": (_require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None),

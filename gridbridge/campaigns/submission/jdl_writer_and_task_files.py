@@ -40,6 +40,8 @@ def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, obje
         table["idempotent"] = True
     if jdl.outputs:
         table["outputs"] = list(jdl.outputs)
+    if jdl.inputs:
+        table["inputs"] = list(jdl.inputs)
     if jdl.datasets:
         table["datasets"] = {name: asdict(dataset) for name, dataset in jdl.datasets.items()}
     if not jdl.may_move:

@@ -45,6 +45,7 @@ EVENT_OF_OUTCOME = {
     TaskAttemptOutcome.SITE_FAULT: CampaignEventCode.SITE_FAULT,
     TaskAttemptOutcome.PREEMPTED: CampaignEventCode.PREEMPTED,
     TaskAttemptOutcome.SETUP_ERROR: CampaignEventCode.NOT_STARTED,
+    TaskAttemptOutcome.INPUT_MISSING: CampaignEventCode.INPUT_ERROR,
     TaskAttemptOutcome.RESUBMIT: CampaignEventCode.RESUBMIT,
     TaskAttemptOutcome.RESUBMIT_LAST: CampaignEventCode.RESUBMIT,
 }

@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from gridbridge.decisions.campaigns.campaign_event_rules import find_given_up_conflicting_ends
-from gridbridge.decisions.wrapper_end_interpretation import was_job_preempted, why_job_not_started, wrapper_exit_status
+from gridbridge.decisions.wrapper_end_interpretation import (
+    MISSING_INPUT_SIGNAL,
+    was_job_preempted,
+    why_job_not_started,
+    wrapper_exit_status,
+)
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
@@ -38,6 +43,8 @@ def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
         return KILL_OUTCOMES[end.killed_for]
     if was_job_preempted(end):
         return TaskAttemptOutcome.PREEMPTED
+    if end.signal == MISSING_INPUT_SIGNAL:
+        return TaskAttemptOutcome.INPUT_MISSING
     if why_job_not_started(end):
         return TaskAttemptOutcome.SETUP_ERROR
     if end.is_end_unknown:

@@ -45,6 +45,7 @@ def may_retry_task(
         TaskAttemptOutcome.PREEMPTED: policy.preempted,
         TaskAttemptOutcome.SITE_FAULT: policy.site_fault,
         TaskAttemptOutcome.WALLTIME: policy.walltime,
+        TaskAttemptOutcome.INPUT_MISSING: policy.setup_error,
         TaskAttemptOutcome.SETUP_ERROR: policy.setup_error + len(clusters) - 1,  # each additional cluster gives a retry
     }
     return sum(attempt.outcome is now.outcome for attempt in attempts) <= budgets.get(now.outcome, 0)

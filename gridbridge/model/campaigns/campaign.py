@@ -42,6 +42,7 @@ class TaskAttemptOutcome(StrEnum):
     PREEMPTED = "preempted"
     SITE_FAULT = "site_fault"  # the task's host or accounting record was lost
     SETUP_ERROR = "setup_error"  # the cluster could not start the task
+    INPUT_MISSING = "input_missing"  # an input file was missing at the cluster when the task started
     CANCELLED = "cancelled"  # the task was deleted with its campaign, or by a person at the cluster
     UNWANTED = "unwanted"  # the owner cancelled this task, but not the campaign
     WIPED = "wiped"  # nikita deleted the task before it started

@@ -52,6 +52,7 @@ class Jdl:
     clusters: Mapping[str, JdlSettingsAtCluster] = field(default_factory=dict)
     is_idempotent: bool = False  # several attempts of a task may run at once
     outputs: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()  # patterns of input files; the path in a task's folder follows `/./`
     datasets: Mapping[str, JdlDataset] = field(default_factory=dict)
     may_move: bool = True
 
@@ -68,6 +69,7 @@ class Jdl:
         """The JDL without shell lines and other texts that only running tasks need."""
         return replace(
             self,
+            inputs=(OUTLINED,) if self.inputs else (),
             clusters={name: _cluster_settings_without_shell_lines(request) for name, request in self.clusters.items()},
         )
 

@@ -119,9 +119,7 @@ cd -- "$own" || exit
 of_it -print0 | xargs -0 -r sha256sum -z --
 """
 # Another copy may create the folder at the same moment; the mark file appears whole or not at all.
-PREPARE = f"""umask 077
-{OWN}
-if [ "$7" != known ]; then
+MAKE_OWN = f"""if [ "$history" != known ]; then
     [ -e "$own" ] || [ -L "$own" ] || mkdir -- "$own" || [ -d "$own" ] || exit
     if ! is_own; then
         read -r word </proc/sys/kernel/random/uuid && own=$own.$word && mkdir -- "$own" || exit
@@ -132,6 +130,11 @@ if [ "$7" != known ]; then
     [ "$own" = "$made" ] || rm -rf -- "$made"
 fi
 {KNOWN}
+"""
+PREPARE = f"""umask 077
+{OWN}
+history=$7
+{MAKE_OWN}
 {MAY_GO}
 may_go "$own/$4" && is_spare "$own/.$4.old" && is_spare "$own/.$4.part" || exit {OCCUPIED}
 own=$own/.$4.part
@@ -205,7 +208,7 @@ class StorageAreaForAccount:
 
 def storage_area_with_account_folder(area: StorageAreaForAccount) -> StorageAreaForAccount:
     """Return the area with the actual name of the account's folder."""
-    answer = _run_script_in_area(area, WHERE, (), area.timeout_s).decode("utf-8", "surrogateescape")
+    answer = run_script_in_area(area, WHERE, (), area.timeout_s).decode("utf-8", "surrogateescape")
     name = answer.rpartition("/")[2]
     word = name.removeprefix(area.account)
     if name == word or not (word == "" or fnmatchcase(word, f".{WORD}")):
@@ -245,7 +248,7 @@ def measure_whole_area(area: StorageAreaForAccount) -> MeasuredStorageArea:
 
 def _run_measuring_script(area: StorageAreaForAccount, script: str) -> MeasuredStorageArea:
     try:
-        words = _run_script_in_area(area, script, (), area.timeout_s).split()
+        words = run_script_in_area(area, script, (), area.timeout_s).split()
         block, blocks, free = map(int, words[:3])
     except (StorageAreaUnusable, ValueError) as error:
         return MeasuredStorageArea(storage=area.name, cluster=area.cluster, fault=str(error))
@@ -264,7 +267,7 @@ def _run_byte_counting_script(
     if measured.fault:
         return measured, 0
     try:
-        return measured, int(_run_script_in_area(area, script, arguments, COUNT_S))
+        return measured, int(run_script_in_area(area, script, arguments, COUNT_S))
     except (StorageAreaUnusable, ValueError) as error:
         return replace(measured, fault=str(error)), 0
 
@@ -274,9 +277,9 @@ def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -
 
     StorageAreaUnreachable: no area or account's folder, or a hanging disk; StorageAreaUnusable: no replica.
     """
-    _run_script_in_area(area, ANSWER, (), area.timeout_s)
+    run_script_in_area(area, ANSWER, (), area.timeout_s)
     hash_s = max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
-    size, _, sums = _run_script_in_area(area, CHECK, (name,), hash_s).partition(b"\n")
+    size, _, sums = run_script_in_area(area, CHECK, (name,), hash_s).partition(b"\n")
     return int(size), parse_sha256sum_output(sums)
 
 
@@ -288,24 +291,24 @@ def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *,
     """
     history = "known" if is_known else "new"
     with nullcontext() if is_known else _FIRST.setdefault(area.name, Lock()):
-        _run_script_in_area(area, PREPARE, (*_dataset_script_arguments(area, dataset), history), area.timeout_s)
+        run_script_in_area(area, PREPARE, (*_dataset_script_arguments(area, dataset), history), area.timeout_s)
 
 
 def remove_wrong_copied_files(area: StorageAreaForAccount, name: str, wrong: list[str]) -> None:
     """Remove damaged files, and files that the dataset does not have, from an unfinished copy."""
     for first in range(0, len(wrong), A_CALL):
         paths = (f"./{path}" for path in wrong[first : first + A_CALL])
-        _run_script_in_area(area, CLEAN, (name, *paths), area.timeout_s)
+        run_script_in_area(area, CLEAN, (name, *paths), area.timeout_s)
 
 
 def install_finished_replica(area: StorageAreaForAccount, dataset: Dataset) -> None:
     """Rename a whole copy to its final name; the copy replaces an old replica."""
-    _run_script_in_area(area, FINISH, _dataset_script_arguments(area, dataset), REMOVAL_S)
+    run_script_in_area(area, FINISH, _dataset_script_arguments(area, dataset), REMOVAL_S)
 
 
 def remove_replica(area: StorageAreaForAccount, dataset: Dataset, *, is_kept: bool = False) -> None:
     """Remove unfinished copies and, unless `is_kept`, also the replica; a missing replica is no error."""
-    _run_script_in_area(area, DROP, _dataset_script_arguments(area, dataset, "begun" if is_kept else "held"), REMOVAL_S)
+    run_script_in_area(area, DROP, _dataset_script_arguments(area, dataset, "begun" if is_kept else "held"), REMOVAL_S)
 
 
 def _dataset_script_arguments(
@@ -314,9 +317,7 @@ def _dataset_script_arguments(
     return dataset.name, dataset.sha256, held if area.name in dataset.areas_with_replica else "new"
 
 
-def _run_script_in_area(
-    area: StorageAreaForAccount, script: str, arguments: tuple[str, ...], timeout_s: float
-) -> bytes:
+def run_script_in_area(area: StorageAreaForAccount, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", area.path, area.account, area.name, *arguments)
     with convert_storage_script_errors(area):
         answer = ssh.run_over_ssh(area.login, argv, dict(BARE), timeout_s, most_bytes=LIST_BYTES)

@@ -1,0 +1,119 @@
+"""Finds the input files of each task of a new campaign, and notes their sizes and checksums.
+
+A pattern such as `/home/ann/./reads/{1}_*.fq` names files; the part after `/./` is the path in a task's folder.
+"""
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from glob import escape, glob, has_magic
+
+from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.campaign_file_and_array_names import split_task_parameters
+from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.task_input_files import (
+    MOST_INPUTS,
+    TaskInputFile,
+    is_inside_name,
+    task_line_with_inputs,
+)
+from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
+
+BEFORE_NAME = "/./"  # in a pattern: the path in a task's folder begins after this
+PLACEHOLDER = re.compile(r"\{(\d{0,4})\}")  # {}: a task's whole line of parameters; {1}: its first word
+MOST_REPORTED = 20  # at most this many tasks with a missing input are reported
+
+
+def absolute_input_pattern(pattern: str, folder: str) -> str:
+    """Return a JDL's pattern with its absolute folder; raise ValueError if a path in the task's folder has `..`.
+
+    Relative patterns begin at `folder`, and keep their whole path in a task's folder; absolute patterns keep the
+    file's name there, or what follows `/./`.
+    """
+    path = os.path.expanduser(pattern)
+    if not path.startswith("/"):
+        head, name = os.path.abspath(folder), path.removeprefix("./")
+    elif BEFORE_NAME in path:
+        head, _, name = path.rpartition(BEFORE_NAME)
+    else:
+        head, _, name = path.rpartition("/")
+    if not is_inside_name(name):
+        raise ValueError(f"{pattern:.80}: not a path below a folder")
+    return f"{head}{BEFORE_NAME}{name}"
+
+
+def list_inputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...]) -> "CampaignInputFiles":
+    """Find and read the input files of all tasks; raise ConfigError with the tasks that lack a file."""
+    files = CampaignInputFiles()
+    for number, line in enumerate(parameters):
+        if len(files.problems) < MOST_REPORTED:
+            files.list_inputs_of_task(jdl.inputs, number, line)
+    if files.problems:
+        raise ConfigError(tuple(files.problems))
+    return files
+
+
+@dataclass(slots=True)
+class CampaignInputFiles:
+    """The input files of a campaign; a file of several tasks is read once."""
+
+    lines: list[str] = field(default_factory=list)  # of the tasks, for the campaign file
+    problems: list[str] = field(default_factory=list)
+    _read: dict[str, tuple[int, str]] = field(default_factory=dict)  # {path: (bytes, checksum)}
+
+    @property
+    def summary(self) -> str:
+        """The number and bytes of different files, in a line for gridsub --check."""
+        sizes = {digest: size for size, digest in self._read.values()}
+        files, tasks = number_with_noun(len(sizes), "different file"), number_with_noun(len(self.lines), "task")
+        return f"inputs: {files} with {sum(sizes.values())} bytes for {tasks}"
+
+    def list_inputs_of_task(self, patterns: tuple[str, ...], number: int, line: str) -> None:
+        inputs: dict[str, TaskInputFile] = {}
+        try:
+            words = (line, *split_task_parameters(line))
+            for name, path in (found for pattern in patterns for found in _files_of_pattern(pattern, words)):
+                if name in inputs and inputs[name].path != path:
+                    raise ValueError(f"{name}: two inputs have this path in the task's folder: {path}")
+                inputs[name] = TaskInputFile(name, path, *self._size_and_checksum(path))
+            if len(inputs) > MOST_INPUTS:
+                raise ValueError(f"{len(inputs)} input files; expected at most {MOST_INPUTS}")
+        except (ValueError, OSError) as error:
+            why = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            self.problems.append(f"inputs of task {number}: {replace_control_characters(why)}")
+        self.lines.append(task_line_with_inputs(line, inputs.values()))
+
+    def _size_and_checksum(self, path: str) -> tuple[int, str]:
+        if path not in self._read:
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise ValueError(f"{path}: not a file; a pattern FOLDER/* names the files of a folder")
+            with open(path, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                self._read[path] = file.tell(), digest
+        return self._read[path]
+
+
+def _files_of_pattern(pattern: str, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield path in the task's folder and absolute path of each file that a pattern names for a task."""
+    head, _, tail = pattern.rpartition(BEFORE_NAME)
+    folder = PLACEHOLDER.sub(lambda match: _word_of_task(match, words), head)
+    if has_magic(tail):
+        names = sorted(glob(PLACEHOLDER.sub(lambda match: escape(_word_of_task(match, words)), tail), root_dir=folder))
+        if not names:
+            raise ValueError(f"{folder}/{tail}: no file has such a name")
+    else:
+        names = [PLACEHOLDER.sub(lambda match: _word_of_task(match, words), tail)]
+    for name in names:
+        if not is_inside_name(name):
+            raise ValueError(f"{name:.80}: expected a path below a folder")
+        yield name, f"{folder}/{name}"
+
+
+def _word_of_task(placeholder: re.Match[str], words: tuple[str, ...]) -> str:
+    index = int(placeholder[1] or 0)
+    if index >= len(words):
+        raise ValueError(f"the task has {number_with_noun(len(words) - 1, 'word')}, so {placeholder[0]} has no value")
+    return words[index]

@@ -1,0 +1,144 @@
+"""Copies of tasks' input files in a person's folder of a storage area, each named by its checksum.
+
+Below the person's home at the cluster, .gridbridge/inputs is a link to the folder. A copy grows in the folder
+.inputs.part, and moves into .inputs once its checksum is right.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from gridbridge.errors import StorageAreaUnusable
+from gridbridge.model.campaigns.task_input_files import CARRIED_INPUTS, TaskInputFile
+from gridbridge.rebalance.replicas import storage_area_shell_scripts
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import (
+    FileCopyFunction,
+    LocalOrSshFolder,
+    copy_files_by_rsync,
+)
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import (
+    A_FILE_S,
+    HASHED_PER_S,
+    LEAST_HASH_S,
+    MAKE_OWN,
+    OWN,
+    REMOVAL_S,
+    StorageAreaForAccount,
+)
+from gridbridge.shell import remote_stage_folder, rsync
+from gridbridge.shell.rsync import RsyncLimitAndProgress
+
+FILES_A_CALL = 1000  # checksums in one remote command, whose length is limited
+STORE = f"""umask 077
+{OWN}
+history=new
+{MAKE_OWN}
+store=$own/.inputs
+"""
+# The last access of a file is its modification time: a task touches its inputs, and many filesystems note no reading.
+OPEN = f"""{STORE}
+for folder in "$store" "$store.part"; do
+    [ -e "$folder" ] || [ -L "$folder" ] || mkdir -- "$folder" || exit
+    [ -d "$folder" ] && [ -O "$folder" ] && [ ! -L "$folder" ] || exit {remote_stage_folder.TAKEN}
+done
+home=$(getent passwd "$(id -u)" | cut -d : -f 6)
+link=$home/{CARRIED_INPUTS}
+mkdir -p -- "${{link%/*}}" && ln -sfT -- "$store" "$link" || exit
+find "$store" -maxdepth 1 -type f -printf '%T@ %s %f\\n'
+"""
+INSTALL = f"""{STORE}
+shift 3
+cd -- "$store.part" || exit
+for name; do
+    [ "$(sha256sum <"$name" | cut -c 1-64)" = "$name" ] && chmod 600 -- "$name" && touch -- "$name" &&
+        mv -fT -- "$name" "$store/$name" || {{ rm -f -- "$name"; echo "$name"; }}
+done
+sync -f -- "$store"
+"""
+REMOVE = f"""{STORE}
+shift 3
+cd -- "$store" || exit
+rm -f -- "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedInputFile:
+    digest: str
+    size_bytes: int
+    last_use_s: float  # seconds since 1970
+
+
+@dataclass(slots=True)
+class CarriedInputFolder:
+    """A person's folder of carried input files in one storage area."""
+
+    area: StorageAreaForAccount
+    links: str  # local folder for symlinks to the files that are copied
+    copy: FileCopyFunction = copy_files_by_rsync
+
+    def list_files(self) -> tuple[CarriedInputFile, ...]:
+        """Make the folder if it is missing, and return its files; raise StorageAreaUnusable."""
+        text = storage_area_shell_scripts.run_script_in_area(self.area, OPEN, (), REMOVAL_S).decode("ascii", "replace")
+        files = list[CarriedInputFile]()
+        for line in text.splitlines():
+            with suppress(ValueError):
+                used, size, name = line.split(" ")
+                files.append(CarriedInputFile(digest=name, size_bytes=int(size), last_use_s=float(used)))
+        return tuple(files)
+
+    def remove_files(self, digests: Iterable[str]) -> None:
+        for names in _groups(list(digests)):
+            storage_area_shell_scripts.run_script_in_area(self.area, REMOVE, names, REMOVAL_S)
+
+    def copy_files(self, files: Iterable[TaskInputFile]) -> set[str]:
+        """Copy files, and return the checksums of those whose content has changed since gridsub read it."""
+        by_digest = {file.digest: file for file in files}
+        changed = set[str]()
+        own = storage_area_shell_scripts.storage_area_with_account_folder(self.area).account_folder_path
+        target = LocalOrSshFolder(login=self.area.login, folder=f"{own}/.inputs.part")
+        pace = RsyncLimitAndProgress(tell=lambda _: None, kib_per_s=self.area.bwlimit_kib_per_s)
+        for digests in _groups(list(by_digest)):
+            self._link_files(by_digest[digest] for digest in digests)
+            try:
+                with storage_area_shell_scripts.convert_storage_script_errors(self.area):
+                    self.copy(LocalOrSshFolder(login=None, folder=self.links), target, list(digests), pace)
+            finally:
+                rsync.remove_folder_tree(self.links)
+            size_bytes = sum(by_digest[digest].size_bytes for digest in digests)
+            hash_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(digests) * A_FILE_S)
+            wrong = storage_area_shell_scripts.run_script_in_area(self.area, INSTALL, digests, hash_s)
+            changed.update(wrong.decode("ascii", "replace").split())
+        return changed
+
+    def _link_files(self, files: Iterable[TaskInputFile]) -> None:
+        rsync.remove_folder_tree(self.links)
+        os.makedirs(self.links, 0o700)
+        for file in files:
+            os.symlink(file.path, f"{self.links}/{file.digest}")
+
+
+def _groups(digests: list[str]) -> Iterator[tuple[str, ...]]:
+    for first in range(0, len(digests), FILES_A_CALL):
+        yield tuple(digests[first : first + FILES_A_CALL])
+
+
+def choose_files_to_remove(
+    present: Iterable[CarriedInputFile], needed: frozenset[str], kept: frozenset[str], lacking_bytes: int
+) -> tuple[str, ...]:
+    """Choose files to remove until `lacking_bytes` are free; raise StorageAreaUnusable if this is impossible.
+
+    Files in `needed` stay. Files in `kept`, which other campaigns of the owner need, go last; else the file goes
+    first that no task has used for the longest time.
+    """
+    chosen: list[str] = []
+    for file in sorted(present, key=lambda file: (file.digest in kept, file.last_use_s)):
+        if lacking_bytes <= 0:
+            break
+        if file.digest not in needed:
+            chosen.append(file.digest)
+            lacking_bytes -= file.size_bytes
+    if lacking_bytes > 0:
+        raise StorageAreaUnusable(f"{lacking_bytes} bytes more than the storage area has for this account")
+    return tuple(chosen)

@@ -1,0 +1,108 @@
+"""Carries the input files of a campaign's tasks to a cluster, as the owner; gridbridge-as-user runs this program.
+
+Usage: python3 -m gridbridge.rebalance.replicas.task_input_carrier CAMPAIGN CLUSTER TASKS. It prints one line of
+JSON. Exit status: 0 done; 2 error, on standard error; 75 the owner's files are being carried to the cluster already.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+
+from gridbridge.campaigns.store import campaign_client
+from gridbridge.campaigns.store.campaign_files_of_owners import read_inputs_of_own_tasks
+from gridbridge.errors import GridbridgeError, StorageAreaUnusable, error_on_one_line
+from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
+from gridbridge.model.campaigns.task_input_files import TaskInputFile
+from gridbridge.model.fixed_paths import CONFIG, NOT_NOW
+from gridbridge.model.site_configuration import Policy
+from gridbridge.program import configuration_in_force
+from gridbridge.rebalance.replicas import owner_datasets, storage_area_shell_scripts
+from gridbridge.rebalance.replicas.carried_input_files import CarriedInputFolder, choose_files_to_remove
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
+from gridbridge.shell.program_lock_file import MomentaryProgramLock
+
+DONE, WRONG = 0, 2
+
+
+def run_task_input_carrier() -> int:
+    """Carry the inputs of the tasks that the command line names; return the exit status."""
+    campaign, cluster, tasks = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    folder = os.path.expanduser("~/.gridbridge")
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        with MomentaryProgramLock(f"{folder}/inputs.{cluster}.lock") as is_alone:
+            if not is_alone:
+                return NOT_NOW
+            policy, _ = configuration_in_force.load_config_or_one_in_force(CONFIG)
+            inputs = read_inputs_of_own_tasks(campaign, {task for task, _ in parse_attempt_ranges(tasks)})
+            store = CarriedInputFolder(_storage_area_of_cluster(policy, cluster), f"{folder}/inputs.{cluster}.links")
+            missing = carry_missing_inputs(store, inputs, campaign)
+    except (GridbridgeError, OSError) as error:
+        print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
+        return WRONG
+    print(json.dumps({"missing": missing}))  # noqa: T201
+    return DONE
+
+
+def _storage_area_of_cluster(policy: Policy, cluster: str) -> StorageAreaForAccount:
+    for area in owner_datasets.storage_areas_of_account(policy).values():
+        if area.cluster == cluster and not area.is_drained:
+            return area
+    raise StorageAreaUnusable(
+        f"{CONFIG}: no storage area at {cluster}; expected [storage.NAME] with cluster = {cluster!r}"
+    )
+
+
+def carry_missing_inputs(
+    store: CarriedInputFolder, inputs: dict[int, tuple[TaskInputFile, ...]], campaign: int
+) -> dict[int, str]:
+    """Carry the files that the cluster lacks; return for each task without a file the reason."""
+    files = {file.digest: file for of_task in inputs.values() for file in of_task}
+    present = store.list_files()
+    whole = {
+        file.digest for file in present if file.digest in files and file.size_bytes == files[file.digest].size_bytes
+    }
+    wrong = {digest: why for digest in files.keys() - whole if (why := _why_file_not_readable(files[digest]))}
+    absent = [file for digest, file in files.items() if digest not in whole and digest not in wrong]
+    if absent:
+        measured = storage_area_shell_scripts.measure_area_for_account(store.area)
+        if measured.fault:
+            raise StorageAreaUnusable(measured.fault)
+        lacking_bytes = sum(file.size_bytes for file in absent) - measured.free_bytes
+        needed, kept = frozenset(files), _digests_of_other_campaigns(campaign) if lacking_bytes > 0 else frozenset()
+        store.remove_files(choose_files_to_remove(present, needed, kept, lacking_bytes))
+        for digest in store.copy_files(absent):
+            wrong[digest] = f"{files[digest].path}: the content has changed since gridsub read it"
+    return {task: wrong[file.digest] for task, of_task in inputs.items() for file in of_task if file.digest in wrong}
+
+
+def _why_file_not_readable(file: TaskInputFile) -> str:
+    try:
+        with open(file.path, "rb") as opened:
+            size_bytes = os.fstat(opened.fileno()).st_size
+    except OSError as error:
+        return f"{file.path}: {error.strerror}"
+    is_same = size_bytes == file.size_bytes
+    return "" if is_same else f"{file.path}: {size_bytes} bytes; expected {file.size_bytes}, as gridsub found"
+
+
+def _digests_of_other_campaigns(campaign: int) -> frozenset[str]:
+    """Return the checksums of all inputs of the account's other unfinished campaigns."""
+    alive = (shown.number for shown in campaign_client.published_campaigns() if shown.state.is_alive)
+    return frozenset(_digests_of_own_campaigns(number for number in alive if number != campaign))
+
+
+def _digests_of_own_campaigns(numbers: Iterable[int]) -> Iterable[str]:
+    for number in numbers:
+        try:
+            inputs = read_inputs_of_own_tasks(number)
+        except GridbridgeError:
+            continue  # a campaign of another account
+        for of_task in inputs.values():
+            yield from (file.digest for file in of_task)
+
+
+if __name__ == "__main__":
+    os.umask(0o077)
+    sys.exit(run_task_input_carrier())
