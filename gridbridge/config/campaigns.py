@@ -28,3 +28,17 @@ def find_config_problems(sections: section_parsing.Table) -> Iterator[str]:
         if CLUSTER_NAME.holds(name) and name not in clusters:
             names = ", ".join(clusters) or "none is defined"
             yield f"[campaigns.{section_parsing.format_toml_key(name)}]: undefined; expected a cluster ({names})"
+    yield from _unknown_input_storages(sections)
+
+
+def _unknown_input_storages(sections: section_parsing.Table) -> Iterator[str]:
+    """Find names of storage areas that are undefined, or of another cluster."""
+    campaigns = section_parsing.subtable_or_empty(sections, "campaigns")
+    areas = section_parsing.subtable_or_empty(sections, "storage")
+    for cluster in campaigns:
+        name = section_parsing.subtable_or_empty(campaigns, cluster).get("inputs_storage")
+        own = [area for area in areas if section_parsing.subtable_or_empty(areas, area).get("cluster") == cluster]
+        if name and isinstance(name, str) and name not in own:
+            right = f"a storage area of {cluster} ({', '.join(own) or 'none is defined'})"
+            problem = section_parsing.ConfigKeyProblem(name, "undefined", right)
+            yield f"[campaigns.{section_parsing.format_toml_key(cluster)}] inputs_storage{problem}"

@@ -80,8 +80,7 @@ class VerifiedCampaignTasks:
         amounts = {key: _checked_amount_in_header(header, key, most) for key, most in LIMITS.items()}
         assert isinstance(section, dict)
         hosts = str(header.get("properties", ""))
-        is_remote = self._order.access_and_account_of_user(person)[0].login is not None
-        settings = self._array_job_settings(header, person, amounts, array.site, is_remote=is_remote)
+        settings = self._array_job_settings(header, person, amounts, array.site, is_remote=bool(section.get("ssh")))
         request = JobRequest(
             hard=(("h_rt", str(amounts["walltime_s"])), *parse_required_host_properties(hosts)),
             either=parse_alternative_host_properties(hosts),

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gridbridge.model.config_key_descriptions import ConfigTextFormat, setting
+from gridbridge.model.config_key_descriptions import OBJECT_NAME, ConfigTextFormat, setting
 
 
 class FairShareUnit(StrEnum):
@@ -28,6 +28,9 @@ class JobRatioRule(StrEnum):
 NAME = "@?[A-Za-z_][A-Za-z0-9_.-]*"
 SCRIPT = ConfigTextFormat(
     holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, or empty"
+)
+STORAGE_OR_NONE = ConfigTextFormat(
+    holds=lambda text: not text or OBJECT_NAME.holds(text), right="the name of a section [storage.NAME], or empty"
 )
 PEOPLE = ConfigTextFormat(
     holds=re.compile(f"({NAME}( (?!$)|$))*").fullmatch, right="users, and groups as @GROUP, with blanks between"
@@ -66,6 +69,11 @@ class ClusterCampaignsSection:
     stress_script: str = setting("", "the script that prints the cluster's stress; empty: no script", form=SCRIPT)
     stress_limit: float = setting(0.8, "the stress at and above which the cluster gets no tasks", "", 0, 1000000)
     affinity: str = setting("", "users and groups whose campaigns run first at the cluster", form=PEOPLE)
+    inputs_storage: str = setting(
+        "",
+        "the storage area for input files of tasks, which all nodes see; empty: the owner's home",
+        form=STORAGE_OR_NONE,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Copies of tasks' input files in a person's folder of a storage area, each named by its checksum.
+"""Copies of tasks' input files in a person's folder at a cluster, each named by its checksum.
 
-Below the person's home at the cluster, .gridbridge/inputs is a link to the folder. A copy grows in the folder
-.inputs.part, and moves into .inputs once its checksum is right.
+The folder lies in a storage area that all nodes see, or in the person's home, where .gridbridge/inputs is a link to
+the folder. A copy grows in a folder beside, and moves into the folder once its checksum is right.
 """
 
 import os
@@ -31,10 +31,16 @@ from gridbridge.shell.rsync import RsyncLimitAndProgress
 
 FILES_A_CALL = 1000  # checksums in one remote command, whose length is limited
 STORE = f"""umask 077
-{OWN}
-history=new
-{MAKE_OWN}
-store=$own/.inputs
+home=$(getent passwd "$(id -u)" | cut -d : -f 6)
+store=$home/.gridbridge/carried
+if [ -n "$1" ]; then
+    {OWN}
+    history=new
+    {MAKE_OWN}
+    store=$own/.inputs
+else
+    mkdir -p -- "$home/.gridbridge" || exit
+fi
 """
 # The last access of a file is its modification time: a task touches its inputs, and many filesystems note no reading.
 OPEN = f"""{STORE}
@@ -42,9 +48,9 @@ for folder in "$store" "$store.part"; do
     [ -e "$folder" ] || [ -L "$folder" ] || mkdir -- "$folder" || exit
     [ -d "$folder" ] && [ -O "$folder" ] && [ ! -L "$folder" ] || exit {remote_stage_folder.TAKEN}
 done
-home=$(getent passwd "$(id -u)" | cut -d : -f 6)
 link=$home/{CARRIED_INPUTS}
 mkdir -p -- "${{link%/*}}" && ln -sfT -- "$store" "$link" || exit
+stat -f -c '%a %S' -- "$store" && printf '%s\n' "$store" || exit
 find "$store" -maxdepth 1 -type f -printf '%T@ %s %f\\n'
 """
 INSTALL = f"""{STORE}
@@ -72,17 +78,26 @@ class CarriedInputFile:
 
 @dataclass(slots=True)
 class CarriedInputFolder:
-    """A person's folder of carried input files in one storage area."""
+    """A person's folder of carried input files at one cluster."""
 
-    area: StorageAreaForAccount
+    area: StorageAreaForAccount  # an area without a path stands for the person's home
     links: str  # local folder for symlinks to the files that are copied
     copy: FileCopyFunction = copy_files_by_rsync
+    free_bytes: int = 0
+    _path: str = ""
 
     def list_files(self) -> tuple[CarriedInputFile, ...]:
-        """Make the folder if it is missing, and return its files; raise StorageAreaUnusable."""
-        text = storage_area_shell_scripts.run_script_in_area(self.area, OPEN, (), REMOVAL_S).decode("ascii", "replace")
+        """Make the folder if it is missing, measure it, and return its files; raise StorageAreaUnusable."""
+        text = storage_area_shell_scripts.run_script_in_area(self.area, OPEN, (), REMOVAL_S).decode(
+            "utf-8", "surrogateescape"
+        )
+        free, self._path, *lines = text.split("\n")
+        blocks, block_bytes = map(int, free.split())
+        self.free_bytes = blocks * block_bytes
+        if self.area.max_bytes:
+            self.free_bytes = storage_area_shell_scripts.measure_area_for_account(self.area).free_bytes
         files = list[CarriedInputFile]()
-        for line in text.splitlines():
+        for line in lines:
             with suppress(ValueError):
                 used, size, name = line.split(" ")
                 files.append(CarriedInputFile(digest=name, size_bytes=int(size), last_use_s=float(used)))
@@ -96,8 +111,7 @@ class CarriedInputFolder:
         """Copy files, and return the checksums of those whose content has changed since gridsub read it."""
         by_digest = {file.digest: file for file in files}
         changed = set[str]()
-        own = storage_area_shell_scripts.storage_area_with_account_folder(self.area).account_folder_path
-        target = LocalOrSshFolder(login=self.area.login, folder=f"{own}/.inputs.part")
+        target = LocalOrSshFolder(login=self.area.login, folder=f"{self._path}.part")
         pace = RsyncLimitAndProgress(tell=lambda _: None, kib_per_s=self.area.bwlimit_kib_per_s)
         for digests in _groups(list(by_digest)):
             self._link_files(by_digest[digest] for digest in digests)

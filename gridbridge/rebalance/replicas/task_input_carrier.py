@@ -9,15 +9,16 @@ import os
 import sys
 from collections.abc import Iterable
 
+from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_files_of_owners import read_inputs_of_own_tasks
-from gridbridge.errors import GridbridgeError, StorageAreaUnusable, error_on_one_line
+from gridbridge.errors import GridbridgeError, error_on_one_line
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.campaigns.task_input_files import TaskInputFile
 from gridbridge.model.fixed_paths import CONFIG, NOT_NOW
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import configuration_in_force
-from gridbridge.rebalance.replicas import owner_datasets, storage_area_shell_scripts
+from gridbridge.rebalance.replicas import owner_datasets
 from gridbridge.rebalance.replicas.carried_input_files import CarriedInputFolder, choose_files_to_remove
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
@@ -46,11 +47,14 @@ def run_task_input_carrier() -> int:
 
 
 def _storage_area_of_cluster(policy: Policy, cluster: str) -> StorageAreaForAccount:
-    for area in owner_datasets.storage_areas_of_account(policy).values():
-        if area.cluster == cluster and not area.is_drained:
-            return area
-    raise StorageAreaUnusable(
-        f"{CONFIG}: no storage area at {cluster}; expected [storage.NAME] with cluster = {cluster!r}"
+    """Return the cluster's storage area for input files, or else an area that stands for the owner's home."""
+    name = policy.campaigns[cluster].inputs_storage if cluster in policy.campaigns else ""
+    if name:
+        return owner_datasets.storage_areas_of_account(policy)[name]
+    where = configured_cluster_address(policy, cluster)
+    account = where.login.user if where.login else ""
+    return StorageAreaForAccount(
+        name="", cluster=cluster, path="", account=account, login=where.login, timeout_s=where.timeout_s
     )
 
 
@@ -66,10 +70,7 @@ def carry_missing_inputs(
     wrong = {digest: why for digest in files.keys() - whole if (why := _why_file_not_readable(files[digest]))}
     absent = [file for digest, file in files.items() if digest not in whole and digest not in wrong]
     if absent:
-        measured = storage_area_shell_scripts.measure_area_for_account(store.area)
-        if measured.fault:
-            raise StorageAreaUnusable(measured.fault)
-        lacking_bytes = sum(file.size_bytes for file in absent) - measured.free_bytes
+        lacking_bytes = sum(file.size_bytes for file in absent) - store.free_bytes
         needed, kept = frozenset(files), _digests_of_other_campaigns(campaign) if lacking_bytes > 0 else frozenset()
         store.remove_files(choose_files_to_remove(present, needed, kept, lacking_bytes))
         for digest in store.copy_files(absent):
