@@ -10,14 +10,13 @@ from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal, OwnerRequestNotYetPossible
 
 SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
-DELETE_WAITING, CARRY_INPUTS = "delete-waiting", "carry-inputs"
+DELETE_WAITING = "delete-waiting"
 USAGE = {
     SEND: "ARRAY TASKS [ARRAY TASKS ...]",
     SEND_COPIES: "ARRAY TASKS",
     RELEASE: "ARRAY",
     DELETE: "ARRAY [PLACES]",
     DELETE_WAITING: "ARRAY PLACES",
-    CARRY_INPUTS: "ARRAY TASKS",
 }
 
 

@@ -16,7 +16,6 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.as_user_array_arguments import (
-    CARRY_INPUTS,
     DELETE,
     DELETE_WAITING,
     SEND,
@@ -34,7 +33,7 @@ def perform_as_user_array_verb(arguments: list[str]) -> NoReturn:
     """Check the arguments about a campaign, then act as the campaign's owner."""
     if arguments[0] in ("list-arrays", "end-campaign", "take-up"):
         _print_and_exit(_list_end_or_resume_campaign(arguments))
-    if arguments[0] == CARRY_INPUTS:
+    if arguments[0] in ("carry-inputs", "drop-inputs"):
         from gridbridge.privileged import carry_inputs
 
         carry_inputs.run_owner_input_carrier(arguments)

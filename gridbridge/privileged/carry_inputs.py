@@ -1,7 +1,7 @@
-"""gridbridge-as-user carry-inputs FILE CLUSTER ARRAY TASKS: carries input files of tasks, as the campaign's owner.
+"""gridbridge-as-user carry-inputs FILE CLUSTER TASKS, drop-inputs FILE CLUSTER: input files, as the campaign's owner.
 
-The owner's process reads the owner's own campaign file and input files, and copies them with the owner's ssh key.
-Exit status 75: another such process of the owner runs.
+The owner's process reads the owner's own campaign file, and copies the input files of tasks with the owner's ssh key,
+or removes the copies that no other campaign of the owner needs. Exit status 75: another such process runs.
 """
 
 import os
@@ -11,27 +11,35 @@ from typing import NoReturn
 
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
-from gridbridge.model.fixed_paths import CAMPAIGNS
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG
 from gridbridge.privileged import as_user_refusals_and_user_switch
-from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
-from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
+from gridbridge.privileged.as_user_array_arguments import is_short_ascii_number, read_config_or_not_yet_possible
+from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal, OwnerRequestNotYetPossible
 
+USAGE = {"carry-inputs": "c.CAMPAIGN CLUSTER TASKS", "drop-inputs": "c.CAMPAIGN CLUSTER"}
 LONG_S = 86400.0  # time limit of a call; the next call continues
 PROGRAM = ("-I", "-m", "gridbridge.rebalance.replicas.task_input_carrier")
 
 
 def run_owner_input_carrier(arguments: list[str]) -> NoReturn:
     """Check the arguments and the campaign file's owner, then run the owner's program."""
-    order = AsUserArrayArguments(arguments)
+    verb, file, cluster, *tasks = [*arguments, "", ""][: max(3, len(arguments))]
+    campaign = file.removeprefix("c.")
+    is_complete = len(arguments) == 1 + len(USAGE[verb].split())
+    if not is_complete or campaign == file or not is_short_ascii_number(campaign):
+        raise AsUserRequestRefusal(f"usage: gridbridge-as-user {verb} {USAGE[verb]}")
+    config = read_config_or_not_yet_possible()
+    if cluster not in config.get("cluster", {}):
+        raise OwnerRequestNotYetPossible(f"{CONFIG}: no cluster {cluster!r}")
     try:
-        parse_attempt_ranges("".join(order.tasks))
-        uid = os.lstat(f"{CAMPAIGNS}/{order.file}").st_uid
+        list(map(parse_attempt_ranges, tasks))
+        uid = os.lstat(f"{CAMPAIGNS}/{file}").st_uid
     except (ParseError, ValueError, OSError) as error:
-        raise AsUserRequestRefusal(f"{order.file}: {error}") from error
-    as_user_refusals_and_user_switch.require_ordinary_account(order.config, order.file, uid)
+        raise AsUserRequestRefusal(f"{file}: {error}") from error
+    as_user_refusals_and_user_switch.require_ordinary_account(config, file, uid)
     as_user_refusals_and_user_switch.require_existing_account(uid)
     as_user_refusals_and_user_switch.continue_in_time_limited_child(LONG_S)
     person = as_user_refusals_and_user_switch.switch_to_user(uid)
     environment = as_user_refusals_and_user_switch.environment_of_person(person, pwd.getpwnam(person).pw_dir)
-    argv = (sys.executable, *PROGRAM, str(order.campaign), order.cluster, *order.tasks)
+    argv = (sys.executable, *PROGRAM, campaign, cluster, *tasks)
     os.execve(sys.executable, argv, environment)  # noqa: S606 - all words were checked

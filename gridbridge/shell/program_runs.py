@@ -158,6 +158,7 @@ class BackgroundProgram:
     def __init__(self, argv: tuple[str, ...], env: dict[str, str]) -> None:
         """Start the program without input; raise ProgramNotStarted."""
         self._argv = argv
+        self._result: CompletedProgram | None = None
         self._outputs = [open_memory_file(b""), open_memory_file(b"")]
         source = os.open(os.devnull, os.O_RDONLY)
         try:
@@ -168,14 +169,14 @@ class BackgroundProgram:
         finally:
             os.close(source)
 
-    def take_result(self) -> CompletedProgram | None:
-        """Return the program's result, or None while it runs; there is no second result."""
-        pid, status = os.waitpid(self._pid, os.WNOHANG)
-        if not pid:
-            return None
-        stdout, stderr = (os.pread(end, ANSWER_BYTES, 0) for end in self._outputs)
-        close_file_descriptors(self._outputs)
-        return CompletedProgram(self._argv, os.waitstatus_to_exitcode(status), stdout, stderr)
+    def result_if_ended(self) -> "CompletedProgram | None":
+        """Return the program's result, or None while it runs."""
+        pid, status = (0, 0) if self._result else os.waitpid(self._pid, os.WNOHANG)
+        if pid:
+            stdout, stderr = (os.pread(end, ANSWER_BYTES, 0) for end in self._outputs)
+            close_file_descriptors(self._outputs)
+            self._result = CompletedProgram(self._argv, os.waitstatus_to_exitcode(status), stdout, stderr)
+        return self._result
 
 
 def quote_for_sh(text: str) -> str:

@@ -127,6 +127,13 @@ def _may_qsub_option_cause_usage_error(error: click.UsageError) -> bool:
     default=KINDS[0],
     help="Without a JDL: best-effort tasks may be preempted; normal tasks are ordinary jobs.",
 )
+@click.option(
+    "--input",
+    "inputs",
+    metavar="FILES",
+    multiple=True,
+    help="Without a JDL: input files of a task, which are carried to its cluster; {} as in the command.",
+)
 @click.option("--check", "is_check", is_flag=True, help="Show the tasks for each cluster; submit nothing.")
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for the campaign's end; exit with 0 if all tasks succeed.")
 # a login node adds this option when it relays gridsub
@@ -148,6 +155,7 @@ def gridsub(
     type_: str | None,
     is_idempotent: bool,
     kind: str,
+    inputs: tuple[str, ...],
     is_check: bool,
     is_wait: bool,
     is_ready: bool,
@@ -172,6 +180,7 @@ def gridsub(
       gridsub -j '{"name": "a", "nb_jobs": 9, "exec_file": "echo", "clusters": {"beta": {}}}'
       gridsub --array 1-1000 -l h_rt=0:10:0 -- ./simulate --seed {}
       gridsub --each-line images.txt --clusters beta,gamma -- convert {} {}.png
+      gridsub --array 1-9 --input 'reads/{}.fq' -- ./align reads/{}.fq
       gridsub --type normal --array 1-9 -- ./no_interruption {}
       gridsub --wait job.sh
       gridsub --check -f sweep.json
@@ -185,6 +194,7 @@ def gridsub(
         type_=CampaignType(type_ or CampaignType.DEFAULT),
         is_idempotent=is_idempotent,
         is_normal=kind == "normal",
+        inputs=inputs,
     )
     typed = CampaignSourceOptions(**source, wishes=requested, type_=type_, paths=paths)
     flags = {"--check": is_check, "--wait": is_wait, "--details": is_details, "--debug": is_debug}

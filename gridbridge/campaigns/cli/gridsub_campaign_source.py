@@ -211,7 +211,9 @@ class CampaignSourceOptions:
 
     def _refuse_options_beside_jdl(self) -> None:
         if self.wishes != CampaignWithoutJdlOptions(type_=self.wishes.type_):
-            raise click.UsageError("--clusters, -l, -N, --type and --idempotent exclude a JDL; expected keys of it")
+            raise click.UsageError(
+                "--clusters, -l, -N, --type, --input and --idempotent exclude a JDL; expected keys of it"
+            )
 
 
 def _check_options_after_script(file: str, words: tuple[str, ...]) -> None:

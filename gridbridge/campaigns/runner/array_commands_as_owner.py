@@ -141,8 +141,12 @@ def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
 def start_input_carry(array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> BackgroundProgram:
     """Start to carry the input files of an array's tasks to its cluster; may be repeated."""
     tasks = format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
-    words = ("carry-inputs", f"c.{array.campaign}", array.cluster, str(array.number), tasks)
-    return privileged_helper_calls.start_gridbridge_as_user(*words)
+    return privileged_helper_calls.start_gridbridge_as_user("carry-inputs", f"c.{array.campaign}", array.cluster, tasks)
+
+
+def start_input_removal(campaign: int, cluster: str) -> BackgroundProgram:
+    """Start to remove an ended campaign's input files from a cluster; may be repeated."""
+    return privileged_helper_calls.start_gridbridge_as_user("drop-inputs", f"c.{campaign}", cluster)
 
 
 def tasks_without_inputs(answer: CompletedProgram) -> dict[int, str] | None:

@@ -23,6 +23,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.campaign_cycle_plan import PlannedCampaignTaskSend, TaskCountByExclusions
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
+from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
@@ -52,6 +53,9 @@ class CampaignArrayCommands(Protocol):
 
     def start_input_carry(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], /) -> BackgroundProgram:
         """Start to carry the input files of an array's tasks to its cluster."""
+
+    def start_input_removal(self, campaign: int, cluster: str, /) -> BackgroundProgram:
+        """Start to remove an ended campaign's input files from a cluster."""
 
     def tasks_without_inputs(self, answer: CompletedProgram, /) -> dict[int, str] | None:
         """Return the tasks whose input files can't be carried; None if the carry must be repeated."""
@@ -152,6 +156,8 @@ class BackgroundInputCarries:
         self._has_inputs: dict[int, bool] = {}
         self._running: dict[tuple[int, str], tuple[CampaignArray, BackgroundProgram]] = {}
         self._carried: set[tuple[int, int]] = set()  # pairs (campaign, array)
+        self._removals: dict[tuple[int, str], BackgroundProgram | None] = {}  # None: not started
+        self._reported: set[BackgroundProgram] = set()  # carries whose end has started a cycle
 
     def require_inputs_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
         """Raise InputCarryUnfinished until a carry has ended, TasksWithoutInputs, or the carry's error."""
@@ -162,7 +168,7 @@ class BackgroundInputCarries:
         if not running:
             self._running[pair] = array, self._acts.start_input_carry(array, attempts)
             _log.info("event=carry_begins array=%d.%d at=%s", array.campaign, array.number, array.cluster)
-        elif running[0].number == array.number and (answer := running[1].take_result()):
+        elif running[0].number == array.number and (answer := running[1].result_if_ended()):
             del self._running[pair]
             missing = self._acts.tasks_without_inputs(answer)
             if missing:
@@ -171,6 +177,30 @@ class BackgroundInputCarries:
                 self._carried.add(array.campaign_and_array_number)
                 return
         raise InputCarryUnfinished(f"the input files are being carried to {array.cluster}")
+
+    def has_new_carry_end(self) -> bool:
+        """Say whether a carry has ended since the last call, so that a cycle may submit its array at once."""
+        running = {program for _, program in self._running.values()}
+        new = {program for program in running - self._reported if program.result_if_ended()}
+        self._reported = (self._reported & running) | new
+        return bool(new)
+
+    def remove_inputs_of_campaign(self, number: int) -> None:
+        """Remove an ended campaign's input files from its clusters, in this cycle or later ones."""
+        campaign = self._campaigns.find_campaign(number)
+        if campaign and campaign.jdl.inputs:
+            self._removals |= {(number, name): None for name in campaign.jdl.clusters if name in self._remote_clusters}
+
+    def continue_removals(self) -> None:
+        """Start removals, and start again those that another process of the owner kept waiting."""
+        for pair, program in [*self._removals.items()]:
+            answer = program and program.result_if_ended()
+            if program is None or (answer and answer.status == NOT_NOW):
+                self._removals[pair] = self._acts.start_input_removal(*pair)
+            elif answer:
+                del self._removals[pair]
+                if answer.status:
+                    _log.warning("event=inputs_kept campaign=%d at=%s why=%r", *pair, answer.stderr[:200])
 
     def _must_carry_inputs(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> bool:
         if array.cluster not in self._remote_clusters or is_prologue_or_epilogue_task(attempts[0].task):

@@ -117,6 +117,9 @@ class CampaignRunnerCycle:
             self._publication.publish_campaigns(self._showing.publish_events())
         return intake_count
 
+    def has_new_carry_end(self) -> bool:
+        return self._actions.inputs.has_new_carry_end()
+
     def list_unprocessed_inbox_files(self) -> list[str]:
         return self._intake.list_unprocessed_inbox_files()
 
@@ -210,7 +213,7 @@ class CampaignRunnerDaemon:
         self._has_taken |= self.runner.process_inbox() > 0
         # a cycle queries clusters, so after a request the next cycle starts 5 s after the last cycle
         is_due = self._has_taken and self._clock.steady_s() - self._ended_s >= 5.0
-        return self.runner.is_urgent or is_due
+        return self.runner.is_urgent or is_due or self.runner.has_new_carry_end()
 
     def recover(self) -> None:
         """Open the state file again after a failed cycle."""

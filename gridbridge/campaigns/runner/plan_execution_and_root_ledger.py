@@ -51,9 +51,10 @@ _log = logging.getLogger(__name__)
 class RootLedgerCampaignCloser:
     """Closes ended campaigns in root's ledger, so that root submits no more tasks of these campaigns."""
 
-    def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands) -> None:
+    def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands, after_end: Callable[[int], None]) -> None:
         self._campaigns = campaigns
         self._acts = acts
+        self._after_end = after_end
         self._last = 0  # number of the campaign that was closed last; the next cycle continues after it
 
     def close_ended_campaigns(self) -> None:
@@ -70,6 +71,7 @@ class RootLedgerCampaignCloser:
                     continue
                 return
             self._campaigns.record_ledger_has_campaign_end(campaign)
+            self._after_end(campaign)
         self._last = campaigns[-1] if len(campaigns) == AT_ONCE else 0
 
 
@@ -138,9 +140,9 @@ class CampaignPlanExecutor:
         self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock)
         self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
         record = answers.record_submission_result
-        inputs = BackgroundInputCarries(campaigns, acts, remote_clusters)
-        self._submissions = CampaignArraySubmitter(campaigns, acts, clock, record, most, turns, inputs)
-        self._ends = RootLedgerCampaignCloser(campaigns, acts)
+        self.inputs = BackgroundInputCarries(campaigns, acts, remote_clusters)
+        self._submissions = CampaignArraySubmitter(campaigns, acts, clock, record, most, turns, self.inputs)
+        self._ends = RootLedgerCampaignCloser(campaigns, acts, self.inputs.remove_inputs_of_campaign)
         self._marks = TaskDeletionMarkRows(database)
 
     def take_changed_attempts(self) -> tuple[TaskAttempt, ...]:
@@ -170,6 +172,7 @@ class CampaignPlanExecutor:
         self._submissions.resume_interrupted_arrays(plan.resumed)
         self._submit_planned_arrays(plan)
         self._ends.close_ended_campaigns()
+        self.inputs.continue_removals()
 
     def _import_ledger_arrays(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:
         """Import arrays from root's ledger, and drop the planned submissions of the imported campaigns."""

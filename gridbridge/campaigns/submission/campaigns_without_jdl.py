@@ -6,7 +6,7 @@ A number or line is never executed: a shell function gets it as argument `"$1"`.
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -47,6 +47,7 @@ class CampaignWithoutJdlOptions:
     type_: CampaignType = CampaignType.DEFAULT
     is_idempotent: bool = False
     is_normal: bool = False
+    inputs: tuple[str, ...] = ()
 
 
 def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: CampaignWithoutJdlOptions) -> ParsedJdl:
@@ -69,6 +70,7 @@ def campaign_with_task_per_line(path: str, words: tuple[str, ...], typed: Campai
     Line numbers name the tasks. Raises CommandLineMistake, or ConfigError for mistakes in the file.
     """
     parameters = tuple(f"{number} {quote_for_sh(line)}" for number, line in read_task_lines(path))
+    typed = replace(typed, inputs=tuple(pattern.replace(PLACE, "{2}") for pattern in typed.inputs))
     return _make_campaign_from_options(
         shell_command_with_task_words(words, "$2"), _campaign_name_of_command(words), parameters, typed
     )
@@ -179,6 +181,7 @@ def _make_campaign_from_options(
     table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
     table["idempotent"] = typed.is_idempotent
     table |= {"type": "normal"} if typed.is_normal else {}
+    table |= {"inputs": list(typed.inputs)} if typed.inputs else {}
     if request.slots > 1 or request.environment:
         table |= {"resources": f"/nodes=1/core={request.slots}", "pe": request.environment}
     if request.folder is not None:

@@ -1,7 +1,8 @@
 """Carries the input files of a campaign's tasks to a cluster, as the owner; gridbridge-as-user runs this program.
 
-Usage: python3 -m gridbridge.rebalance.replicas.task_input_carrier CAMPAIGN CLUSTER TASKS. It prints one line of
-JSON. Exit status: 0 done; 2 error, on standard error; 75 the owner's files are being carried to the cluster already.
+Usage: python3 -m gridbridge.rebalance.replicas.task_input_carrier CAMPAIGN CLUSTER [TASKS]. Without TASKS it removes
+the campaign's files that no other campaign of the owner needs. It prints one line of JSON. Exit status: 0 done;
+2 error, on standard error; 75 another such process of the owner runs for the cluster.
 """
 
 import json
@@ -27,8 +28,8 @@ DONE, WRONG = 0, 2
 
 
 def run_task_input_carrier() -> int:
-    """Carry the inputs of the tasks that the command line names; return the exit status."""
-    campaign, cluster, tasks = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    """Carry or remove the inputs that the command line names; return the exit status."""
+    campaign, cluster, *tasks = int(sys.argv[1]), *sys.argv[2:]
     folder = os.path.expanduser("~/.gridbridge")
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
@@ -36,9 +37,13 @@ def run_task_input_carrier() -> int:
             if not is_alone:
                 return NOT_NOW
             policy, _ = configuration_in_force.load_config_or_one_in_force(CONFIG)
-            inputs = read_inputs_of_own_tasks(campaign, {task for task, _ in parse_attempt_ranges(tasks)})
             store = CarriedInputFolder(_storage_area_of_cluster(policy, cluster), f"{folder}/inputs.{cluster}.links")
-            missing = carry_missing_inputs(store, inputs, campaign)
+            if tasks:
+                numbers = {task for task, _ in parse_attempt_ranges(tasks[0])}
+                missing = carry_missing_inputs(store, read_inputs_of_own_tasks(campaign, numbers), campaign)
+            else:
+                missing = {}
+                remove_unneeded_inputs(store, campaign)
     except (GridbridgeError, OSError) as error:
         print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
         return WRONG
@@ -76,6 +81,12 @@ def carry_missing_inputs(
         for digest in store.copy_files(absent):
             wrong[digest] = f"{files[digest].path}: the content has changed since gridsub read it"
     return {task: wrong[file.digest] for task, of_task in inputs.items() for file in of_task if file.digest in wrong}
+
+
+def remove_unneeded_inputs(store: CarriedInputFolder, campaign: int) -> None:
+    """Remove the files of an ended campaign, except those that another unfinished campaign of the owner needs."""
+    unneeded = frozenset(_digests_of_own_campaigns([campaign])) - _digests_of_other_campaigns(campaign)
+    store.remove_files(file.digest for file in store.list_files() if file.digest in unneeded)
 
 
 def _why_file_not_readable(file: TaskInputFile) -> str:
