@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
+from gridbridge.decisions.wrapper_end_interpretation import MISSING_INPUT_SIGNAL
+from gridbridge.model.campaigns.task_input_files import TaskInputFile
 from tests.contract.waiting import until
 
 SETTINGS = {
@@ -346,3 +348,38 @@ def test_a_prologue_runs_as_one_script_in_the_campaigns_directory(tmp_path: Path
 
     assert status == 3
     assert output(tmp_path, "prologue.2.out") == "it's 12.prologue\n"
+
+
+def _task_with_input(path: Path, digest: str = "d" * 64, name: str = "reads/a b's.fq") -> CampaignArrayScriptTask:
+    task = CampaignArrayScriptTask(3, 1, ("word",))
+    task.inputs = (TaskInputFile(name, str(path), len("ACGT"), digest), TaskInputFile("ref", str(path), 4, digest))
+    return task
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_input_files_are_linked_into_the_tasks_own_folder(tmp_path: Path, *, carried: bool) -> None:
+    """A cluster that sees the files of the transfer host gets links to these, another to its carried copies."""
+    original, copies = tmp_path / "it's odd $(id)", tmp_path / ".gridbridge/inputs"
+    original.write_text("ACGT")
+    copies.mkdir(parents=True)
+    settings = {"carried": "/.gridbridge/inputs"} if carried else {"carried": ""}
+    if carried:
+        original.rename(copies / ("d" * 64))
+
+    status = run(tmp_path, 'cat "reads/a b\'s.fq" ref; echo; echo', _task_with_input(original), settings=settings)
+
+    assert (0, "ACGTACGT\nword\n") == (status, output(tmp_path, "3.1.out"))
+    assert (tmp_path / "data/campaign.12/3/ref").is_symlink()
+
+
+@pytest.mark.parametrize("content", [None, "ACG"], ids=["missing", "changed"])
+def test_a_task_without_its_input_file_does_not_start(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "original"
+    if content:
+        path.write_text(content)
+
+    status = run(tmp_path, "touch ~/started", _task_with_input(path), settings={"carried": ""})
+
+    assert -MISSING_INPUT_SIGNAL == status
+    why = f"gridbridge: input reads/a b's.fq: {path}: missing or changed; expected a file of 4 bytes\n"
+    assert (why, False) == (output(tmp_path, "3.1.err"), (tmp_path / "started").exists())

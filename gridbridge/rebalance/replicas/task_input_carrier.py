@@ -101,8 +101,11 @@ def _why_file_not_readable(file: TaskInputFile) -> str:
 
 def _digests_of_other_campaigns(campaign: int) -> frozenset[str]:
     """Return the checksums of all inputs of the account's other unfinished campaigns."""
-    alive = (shown.number for shown in campaign_client.published_campaigns() if shown.state.is_alive)
-    return frozenset(_digests_of_own_campaigns(number for number in alive if number != campaign))
+    return frozenset(_digests_of_own_campaigns(_unfinished_campaigns_besides(campaign)))
+
+
+def _unfinished_campaigns_besides(campaign: int) -> set[int]:
+    return {shown.number for shown in campaign_client.published_campaigns() if shown.state.is_alive} - {campaign}
 
 
 def _digests_of_own_campaigns(numbers: Iterable[int]) -> Iterable[str]:

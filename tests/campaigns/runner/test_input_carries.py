@@ -1,0 +1,174 @@
+"""An array waits for the input files of its tasks; a task whose file can't come hinders no other task."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.campaigns.runner import array_commands_as_owner
+from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
+from gridbridge.model.fixed_paths import NOT_NOW
+from gridbridge.shell.program_runs import CompletedProgram
+from tests.builders.campaigns import made_campaign
+from tests.campaigns.runner.fake_clusters import Grid, GridSite
+
+NOTHING_MISSING = CompletedProgram((), 0, b'{"missing": {}}\n', b"")
+
+
+class Carry:
+    """A started program, which ends once `result` is set."""
+
+    def __init__(self) -> None:
+        self.result: CompletedProgram | None = None
+
+    def result_if_ended(self) -> CompletedProgram | None:
+        return self.result
+
+
+class CarryingGrid(Grid):
+    tasks_without_inputs = staticmethod(array_commands_as_owner.tasks_without_inputs)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.carries: list[Carry] = []
+
+    def start_input_carry(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> Carry:
+        return self._start(f"carry {array.number} {[attempt.task for attempt in attempts]}")
+
+    def start_input_removal(self, campaign: int, cluster: str) -> Carry:
+        return self._start(f"remove {campaign} {cluster}")
+
+    def _start(self, what: str) -> Carry:
+        self._tell(what)
+        self.carries.append(Carry())
+        return self.carries[-1]
+
+
+class CarryingSite(GridSite):
+    def __init__(self, folder: Path, *, inputs: tuple[str, ...] = ("/d/./x",)) -> None:
+        campaign = made_campaign("beta", "gamma", tasks=9)
+        super().__init__(folder, replace(campaign, jdl=replace(campaign.jdl, inputs=inputs)), grid=CarryingGrid())
+        self.runner = self.executor(remote_clusters={"beta"})
+        self.do = self.runner.execute_plan
+
+    def plan(self, cluster: str = "beta", tasks: int = 2) -> None:
+        self.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster=cluster, tasks=tasks),)))
+
+    def resume(self) -> None:
+        self.do(CampaignCyclePlan(resumed=self.campaigns.query_open_arrays()))
+
+    def end_carry(self, status: int = 0, stdout: bytes = b'{"missing": {}}\n', stderr: bytes = b"") -> None:
+        self.grid.carries[-1].result = CompletedProgram((), status, stdout, stderr)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[CarryingSite]:
+    site = CarryingSite(tmp_path)
+    yield site
+    site.database.close()
+
+
+def test_an_array_is_submitted_once_its_inputs_are_at_the_cluster(site: CarryingSite) -> None:
+    site.plan()
+    site.resume()
+    assert ["carry 1 [0, 1]"] == site.grid.told
+
+    site.end_carry()
+    site.resume()
+
+    assert ["submit 1 beta 0:1,1:1", "release 1 71"] == site.grid.told[1:]
+    assert ArraySubmissionState.RELEASED is site.array.state
+
+
+def test_one_carry_runs_for_a_campaign_and_cluster(site: CarryingSite) -> None:
+    site.plan()
+    site.plan()
+    site.end_carry()
+    site.resume()
+
+    assert ["carry 1 [0, 1]", "carry 2 [2, 3]", "submit 1 beta 0:1,1:1", "release 1 71"] == site.grid.told
+
+
+@pytest.mark.parametrize("inputs", [("/d/./x",), ()], ids=["a cluster that sees the files", "no inputs"])
+def test_nothing_is_carried_without_need(tmp_path: Path, inputs: tuple[str, ...]) -> None:
+    site = CarryingSite(tmp_path, inputs=inputs)
+
+    site.plan("gamma" if inputs else "beta")
+
+    assert [told.split()[0] for told in site.grid.told] == ["submit", "release"]
+
+
+def test_a_carry_begins_again_after_a_restart_and_if_another_one_was_busy(site: CarryingSite) -> None:
+    site.plan()
+    site.end_carry(NOT_NOW)
+    site.resume()
+    site.resume()
+    site.do = site.executor(remote_clusters={"beta"}).execute_plan
+    site.resume()
+
+    assert ["carry 1 [0, 1]"] * 3 == site.grid.told
+    assert not site.events.query_open_events()
+
+
+def test_a_carry_that_fails_is_an_event_and_is_tried_again(site: CarryingSite) -> None:
+    site.plan()
+    site.end_carry(2, stderr=b"beta-disk: no such folder\n")
+    site.resume()
+
+    (event,) = site.events.query_open_events()
+    assert (CampaignEventCode.SUBMIT_JOB, "beta-disk: no such folder") == (event.code, event.why)
+    assert ArraySubmissionState.INTENDED is site.array.state
+    site.resume()
+    assert ["carry 1 [0, 1]"] * 2 == site.grid.told
+
+
+def test_a_task_without_its_file_fails_alone_and_the_other_tasks_are_sent(site: CarryingSite) -> None:
+    """The task is tried as often as a task that can't start; then an event has the reason."""
+    for _ in range(4):
+        site.plan(tasks=3)
+        site.end_carry(stdout=b'{"missing": {"1": "/d/x: No such file or directory"}}')
+        site.resume()
+
+    assert not site.grid.submissions()
+    assert {1: TaskAttemptOutcome.INPUT_MISSING} == {
+        task.number: task.outcome for task in site.tasks.submitted_tasks(1, 0, 9) if not task.is_waiting
+    }
+    (event,) = site.events.query_open_events()
+    assert (CampaignEventCode.INPUT_ERROR, 1, 1) == (event.code, event.first_task, event.tasks)
+    assert "/d/x: No such file or directory" == event.why
+    assert (8, 1, 1) == (site.campaigns.count_unsent_tasks()[1], site.campaign.ended, site.campaign.failed)
+
+
+def test_a_cycle_begins_once_when_a_carry_has_ended(site: CarryingSite) -> None:
+    site.plan()
+    assert not site.runner.inputs.has_new_carry_end()
+
+    site.end_carry()
+
+    assert [True, False] == [site.runner.inputs.has_new_carry_end() for _ in range(2)]
+
+
+def test_inputs_of_an_ended_campaign_are_removed_where_they_were_carried(site: CarryingSite) -> None:
+    """A removal that another process of the owner kept waiting is repeated."""
+    site.runner.inputs.remove_inputs_of_campaign(1)
+    for status in (None, NOT_NOW, 0, None):
+        site.do(CampaignCyclePlan())
+        if status is not None:
+            site.end_carry(status)
+
+    assert ["remove 1 beta"] * 2 == site.grid.told
+
+
+@pytest.mark.parametrize("answer", [b"", b"[]", b'{"missing": []}', b'{"missing": {"x": "y"}}'])
+def test_an_answer_that_is_no_list_of_tasks_is_an_error(answer: bytes) -> None:
+    with pytest.raises(ParseError, match=r"^carry-inputs: "):
+        array_commands_as_owner.tasks_without_inputs(CompletedProgram((), 0, answer, b""))
+
+
+def test_the_error_of_a_failed_carry_is_that_of_the_owners_program() -> None:
+    with pytest.raises(GridbridgeError, match=r"^no space$"):
+        array_commands_as_owner.tasks_without_inputs(CompletedProgram((), 2, b"", b"no space\n"))

@@ -1,0 +1,197 @@
+"""gridsub finds the input files of tasks, and the campaign file lists them with sizes and checksums."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.campaigns.store.campaign_files_of_owners import (
+    encode_campaign_file,
+    read_inputs_of_own_tasks,
+    read_own_campaign_file,
+)
+from gridbridge.campaigns.submission.campaigns_without_jdl import (
+    CampaignWithoutJdlOptions,
+    campaign_with_task_per_line,
+    campaign_with_task_per_number,
+)
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl, parse_jdl
+from gridbridge.campaigns.submission.jdl_writer_and_task_files import campaign_to_jdl_table
+from gridbridge.campaigns.submission.task_input_listing import list_inputs_of_tasks
+from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.task_input_files import TaskInputFile, parse_inputs_of_task_line, task_line_with_inputs
+
+DIGEST = "0" * 64
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("reads/a.fq", "reads/b.fq", "reads/b.idx", "ref.fa", "other/ref.fa"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"content of {name}\n")
+    return tmp_path
+
+
+def parsed(folder: Path, *patterns: str, params: tuple[str, ...] = ("a 1", "b 2")) -> ParsedJdl:
+    table = {"name": "sweep", "exec_file": "run", "clusters": {"beta": {}}, "params": params, "inputs": patterns}
+    return parse_jdl("sweep.json", json.dumps(table), folder=str(folder))
+
+
+def names(folder: Path, *patterns: str, **other: tuple[str, ...]) -> list[list[str]]:
+    campaign = parsed(folder, *patterns, **other)
+    lines = list_inputs_of_tasks(campaign.jdl, campaign.parameters).lines
+    return [[file.name for file in parse_inputs_of_task_line(line)] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (["reads/{1}.fq"], [["reads/a.fq"], ["reads/b.fq"]]),
+        (["ref.fa", "reads/{1}.fq"], [["ref.fa", "reads/a.fq"], ["ref.fa", "reads/b.fq"]]),
+        (["reads/{1}.*"], [["reads/a.fq"], ["reads/b.fq", "reads/b.idx"]]),
+        (["{folder}/reads/{1}.fq"], [["a.fq"], ["b.fq"]]),
+        (["{folder}/./reads/{1}.fq"], [["reads/a.fq"], ["reads/b.fq"]]),
+        (["./ref.fa", "ref.fa"], [["ref.fa"], ["ref.fa"]]),
+    ],
+    ids=["word", "shared file", "wildcard", "absolute", "absolute with a mark", "twice"],
+)
+def test_a_pattern_names_the_files_of_each_task(folder: Path, patterns: list[str], expected: list[list[str]]) -> None:
+    assert expected == names(folder, *(pattern.replace("{folder}", str(folder)) for pattern in patterns))
+
+
+def test_empty_braces_stand_for_all_parameters(folder: Path) -> None:
+    (folder / "a 1").write_text("")
+
+    assert [["a 1"]] == names(folder, "{}", params=("a 1",))
+
+
+def test_a_parameter_is_no_wildcard(folder: Path) -> None:
+    (folder / "reads/*.fq").write_text("")
+
+    assert [["reads/*.fq"]] == names(folder, "reads/{}.f?", params=("*",))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "why"),
+    [
+        (["reads/{2}.fq"], "{folder}/reads/1.fq: No such file or directory"),
+        (["reads/{3}.fq"], "the task has 2 words, so {3} has no value"),
+        (["reads"], "{folder}/reads: not a file; a pattern FOLDER/* names the files of a folder"),
+        (["none/*"], "{folder}/none/*: no file has such a name"),
+        (["ref.fa", "{folder}/other/ref.fa"], "ref.fa: two inputs have this path in the task's folder"),
+    ],
+    ids=["missing", "no such word", "folder", "no match", "two files with a name"],
+)
+def test_each_task_without_a_file_is_reported(folder: Path, patterns: list[str], why: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        names(folder, *(pattern.replace("{folder}", str(folder)) for pattern in patterns))
+
+    problems = [line.partition(": ")[::2] for line in str(error.value).splitlines()]
+    assert ["inputs of task 0", "inputs of task 1"] == [task for task, _ in problems]
+    assert problems[0][1].startswith(why.replace("{folder}", str(folder)))
+
+
+def test_a_parameter_can_not_leave_the_folder(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"inputs of task 0: .*expected a path below a folder"):
+        names(folder, "reads/{}", params=("../ref.fa",))
+
+
+@pytest.mark.parametrize("patterns", [[], [""], ["../x"], ["a//b"], [3], "x", ["a\nb"]], ids=str)
+def test_wrong_patterns_are_mistakes_of_the_jdl(folder: Path, patterns: object) -> None:
+    table = {"name": "sweep", "exec_file": "run", "clusters": {"beta": {}}, "params": ["a"], "inputs": patterns}
+    if patterns:
+        with pytest.raises(ConfigError, match=r'^sweep.json:1: inputs = .*; expected \["FOLDER/FILE", .*'):
+            parse_jdl("sweep.json", json.dumps(table), folder=str(folder))
+    else:
+        assert () == parse_jdl("sweep.json", json.dumps(table), folder=str(folder)).jdl.inputs
+
+
+def test_a_file_of_many_tasks_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = list[str]()
+    real = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda file, name: reads.append(file.name) or real(file, name))
+    campaign = parsed(folder, "ref.fa", params=tuple(map(str, range(100))))
+
+    files = list_inputs_of_tasks(campaign.jdl, campaign.parameters)
+
+    assert [f"{folder}/ref.fa"] == reads
+    assert "inputs: 1 different file with 18 bytes for 100 tasks" == files.summary
+
+
+def test_the_jdl_of_a_campaign_has_its_inputs_again(folder: Path) -> None:
+    campaign = parsed(folder, "reads/{1}.fq")
+    table = campaign_to_jdl_table(campaign.jdl, campaign.parameters)
+
+    assert parse_jdl("again.json", json.dumps(table), folder="/").jdl.inputs == campaign.jdl.inputs
+
+
+def test_input_patterns_of_a_command_line_use_the_words_of_its_command(folder: Path) -> None:
+    (folder / "tasks").write_text("a.fq\nb.fq\n")
+    options = CampaignWithoutJdlOptions(clusters=("beta",), inputs=(f"{folder}/./reads/{{}}",))
+    of_lines = campaign_with_task_per_line(str(folder / "tasks"), ("run", "{}"), options)
+    of_numbers = campaign_with_task_per_number("1-2", ("run", "{}"), options)
+
+    assert (f"{folder}/./reads/{{2}}",) == of_lines.jdl.inputs
+    assert 2 == len(list_inputs_of_tasks(of_lines.jdl, of_lines.parameters).lines)
+    assert (f"{folder}/./reads/{{}}",) == of_numbers.jdl.inputs
+
+
+def test_the_owner_reads_parameters_without_inputs_and_inputs_alone(tmp_path: Path) -> None:
+    file = TaskInputFile("a", "/data/a\udcff", 3, DIGEST)
+    lines = (task_line_with_inputs("0 x", [file]), "1 y")
+    path = tmp_path / "c.7"
+    path.write_bytes(encode_campaign_file({"name": "sweep", "inputs": ["/data/./a"]}, lines))
+    os.chmod(path, 0o600)
+
+    assert ["0 x", "1 y"] == read_own_campaign_file(7, str(tmp_path))[1]
+    assert {0: ["/data/a\udcff"], 1: []} == {
+        task: [found.path for found in files]
+        for task, files in read_inputs_of_own_tasks(7, None, str(tmp_path)).items()
+    }
+    assert {1} == read_inputs_of_own_tasks(7, {1}, str(tmp_path)).keys()
+
+
+NAMES = st.from_regex(r"[^\x00/]{1,9}", fullmatch=True).filter(lambda name: name not in (".", ".."))
+
+
+@given(
+    st.lists(st.tuples(NAMES, NAMES, st.integers(0, 10**15)), max_size=4), st.from_regex(r"[^\x00\n]*", fullmatch=True)
+)
+def test_a_task_line_keeps_its_inputs(rows: list[tuple[str, str, int]], parameters: str) -> None:
+    inputs = [TaskInputFile(name, f"/{path}", size, DIGEST) for name, path, size in rows]
+    line = task_line_with_inputs(parameters, inputs)
+
+    assert "\n" not in line
+    assert parameters == line.partition("\0")[0]
+    assert [(file.name, file.path, file.size_bytes) for file in parse_inputs_of_task_line(line)] == [
+        (name, f"/{path}", size) for name, path, size in rows
+    ]
+
+
+GOOD = ["a", "/a", 1, DIGEST]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        {},
+        "x",
+        [["a"]],
+        [["../a", *GOOD[1:]]],
+        [["/a", *GOOD[1:]]],
+        [["a", "b", *GOOD[2:]]],
+        [["a", "/a", -1, DIGEST]],
+        [["a", "/a", True, DIGEST]],
+        [["a", "/a", 1, "$(id)"]],
+        [GOOD] * 10_001,
+    ],
+    ids=lambda rows: str(rows)[:30],
+)
+def test_a_list_of_inputs_that_gridsub_would_not_write_is_refused(rows: object) -> None:
+    with pytest.raises(ValueError, match="not a list of input files"):
+        parse_inputs_of_task_line(f"0\0{json.dumps(rows)}")

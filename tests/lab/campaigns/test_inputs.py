@@ -1,0 +1,71 @@
+"""Input files are at a task's cluster before the task starts: Grid Engine and OAR, with a shared home and by ssh."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.campaigns import runner
+from tests.lab.gamma import ACCOUNT, FAR
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+
+PER_CLUSTER = 2  # tasks at a cluster at once, so that each cluster gets some
+MAKE = (
+    "mkdir -p ~/inputs/reads && cd ~/inputs && echo genome >ref.fa &&"
+    ' for n in 0 1 2 3 4 5; do echo "read $n" >"reads/$n it\'s.fq"; done'
+)
+COMMAND = "sh -c 'sleep 3; cat ref.fa \"reads/$0 it'\\''s.fq\" >out.txt'"
+CARRIED = "ls ~/.gridbridge/inputs/ | wc -l"
+
+
+def jdl(*clusters: str, tasks: int) -> dict[str, object]:
+    return {
+        "name": "reads",
+        "nb_jobs": tasks,
+        "exec_file": COMMAND,
+        "inputs": ["/home/alice/inputs/./reads/{} it's.fq", "/home/alice/inputs/ref.fa"],
+        "outputs": ["out.txt"],
+        "clusters": {name: {"max_jobs": PER_CLUSTER} for name in clusters},
+    }
+
+
+@pytest.fixture
+def reads(site: Grid) -> Iterator[Grid]:
+    site.sh(runner.HOST, MAKE, user="alice")
+    yield site
+    site.sh(runner.HOST, "rm -rf ~/inputs ~/fetched", user="alice")
+
+
+def carried_files(site: Grid) -> int:
+    return int(site.sh(FAR, CARRIED, user=ACCOUNT))
+
+
+def test_each_task_finds_its_input_files_at_every_cluster(reads: Grid) -> None:
+    """After the campaign's end no copy stays, because no other campaign of alice needs the files."""
+    number = runner.submit(reads, jdl("beta", "gamma", "delta", tasks=6))
+
+    found = runner.until_state(reads, number, "terminated")
+
+    assert (6, 0) == (found["ended"], found["failed"])
+    assert {"beta", "gamma", "delta"} == runner.clusters_of(reads, number)
+    reads.on(runner.HOST, "gridfetch", str(number), "fetched", user="alice", timeout_s=100)
+    read = "cd ~/fetched && for n in 0 1 2 3 4 5; do cat $n/out.txt; done"
+    assert "".join(f"genome\nread {n}\n" for n in range(6)) == reads.sh(runner.HOST, read, user="alice")
+    reads.until(lambda: carried_files(reads) == 0, "the carried files to be removed", runner.CAMPAIGN_S)
+
+
+def test_a_task_whose_input_file_is_gone_fails_and_the_other_tasks_succeed(reads: Grid) -> None:
+    reads.on(runner.HOST, "gridbridge", "drain", "gamma")
+    try:
+        number = runner.submit(reads, jdl("gamma", tasks=3))
+        reads.sh(runner.HOST, 'cd ~/inputs/reads && rm 1* && echo READ 2 >"2 it\'s.fq"', user="alice")
+    finally:
+        reads.on(runner.HOST, "gridbridge", "drain", "--off", "gamma")
+
+    found = runner.until_state(reads, number, "terminated")
+
+    assert (3, 2) == (found["ended"], found["failed"])
+    event = runner.events_by_code(reads, number)["INPUT_ERROR"]
+    assert (2, "gamma") == (event["tasks"], event["cluster"])
+    assert event["why"].startswith("/home/alice/inputs/reads/")

@@ -1,0 +1,172 @@
+"""Input files are carried once to a cluster, whole, and removed when no campaign of the owner needs them."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridbridge.errors import StorageAreaUnusable
+from gridbridge.model.campaigns.task_input_files import TaskInputFile
+from gridbridge.rebalance.replicas import task_input_carrier
+from gridbridge.rebalance.replicas.carried_input_files import (
+    CarriedInputFile,
+    CarriedInputFolder,
+    choose_files_to_remove,
+)
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
+from gridbridge.rebalance.replicas.task_input_carrier import carry_missing_inputs
+from tests.rebalance.mover.areas import Carrier
+
+
+class Cluster:
+    """A storage area in a local folder, and the files of tasks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.area = folder, folder / "area"
+        self.area.mkdir()
+        self.carrier = Carrier()
+        me = "alice"
+        area = StorageAreaForAccount(
+            name="disk", cluster="gamma", path=str(self.area), account=me, login=None, timeout_s=60
+        )
+        self.store = CarriedInputFolder(area, str(folder / "links"), self.carrier)
+        self.carried = self.area / me / ".inputs"
+
+    def file(self, name: str, content: str) -> TaskInputFile:
+        path = self.folder / name
+        path.write_text(content)
+        return TaskInputFile(name, str(path), len(content), hashlib.sha256(content.encode()).hexdigest())
+
+    def carry(self, *files: TaskInputFile) -> dict[int, str]:
+        return carry_missing_inputs(self.store, dict(enumerate((file,) for file in files)), 7)
+
+    def contents(self) -> set[str]:
+        return {path.read_text() for path in self.carried.iterdir()}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    home = tmp_path / "bin"
+    home.mkdir()
+    getent = home / "getent"  # the account's home on this host must stay as it is
+    getent.write_text(f"#!/bin/sh\necho x:x:1:1::{tmp_path}/home:/bin/sh\n")
+    getent.chmod(0o755)
+    monkeypatch.setattr(
+        "gridbridge.rebalance.replicas.storage_area_shell_scripts.BARE",
+        {"PATH": f"{home}:/usr/bin:/bin", "LC_ALL": "C"},
+    )
+    return Cluster(tmp_path)
+
+
+def test_a_file_of_several_tasks_is_carried_once(cluster: Cluster) -> None:
+    shared, own = cluster.file("ref", "genome"), cluster.file("a", "read")
+
+    assert {} == cluster.carry(shared, own, shared)
+    assert {} == cluster.carry(shared)
+
+    assert {"genome", "read"} == cluster.contents()
+    assert [own.digest, shared.digest] == sorted(cluster.carrier.carried, key=[own.digest, shared.digest].index)
+    link = cluster.folder / "home/.gridbridge/inputs"
+    assert os.readlink(link) == str(cluster.carried)
+
+
+def test_a_broken_carry_continues(cluster: Cluster) -> None:
+    files = [cluster.file(name, name) for name in "abc"]
+    cluster.carrier.dies_after = 2
+    with pytest.raises(StorageAreaUnusable, match="error in rsync protocol"):
+        cluster.carry(*files)
+    assert set() == cluster.contents()
+
+    cluster.carrier.dies_after = -1
+
+    assert {} == cluster.carry(*files)
+    assert (3, {"a", "b", "c"}) == (len(cluster.carrier.carried), cluster.contents())
+
+
+def test_tasks_whose_file_is_missing_or_changed_are_told_and_the_others_go_on(cluster: Cluster) -> None:
+    files = {name: cluster.file(name, name * 3) for name in ("good", "gone", "longer", "other")}
+    Path(files["gone"].path).unlink()
+    Path(files["longer"].path).write_text("longer" * 4)
+    Path(files["other"].path).write_text("OTHER" * 3)
+
+    missing = cluster.carry(*files.values())
+
+    assert {
+        1: f"{cluster.folder}/gone: No such file or directory",
+        2: f"{cluster.folder}/longer: 24 bytes; expected 18, as gridsub found",
+        3: f"{cluster.folder}/other: the content has changed since gridsub read it",
+    } == missing
+    assert {"goodgoodgood"} == cluster.contents()
+
+
+def test_a_spoilt_copy_is_not_used(cluster: Cluster) -> None:
+    file = cluster.file("a", "read")
+    cluster.carrier.spoils = {file.digest}
+
+    assert {0} == cluster.carry(file).keys()
+    assert {} == cluster.carry(file)
+    assert {"read"} == cluster.contents()
+
+
+def test_a_truncated_copy_is_carried_again(cluster: Cluster) -> None:
+    """After a power cut a file may be empty."""
+    file = cluster.file("a", "read")
+    cluster.carry(file)
+    (cluster.carried / file.digest).write_text("")
+
+    assert {} == cluster.carry(file)
+    assert {"read"} == cluster.contents()
+
+
+def test_the_folder_of_carried_files_may_be_no_link(cluster: Cluster) -> None:
+    cluster.carry(cluster.file("a", "read"))
+    cluster.carried.rename(cluster.folder / "elsewhere")
+    cluster.carried.symlink_to(cluster.folder / "elsewhere")
+
+    with pytest.raises(StorageAreaUnusable, match="is a link or belongs to another account"):
+        cluster.carry(cluster.file("b", "other"))
+
+
+@pytest.mark.parametrize("others", [(), ("a",)], ids=["no other campaign", "another campaign needs a"])
+def test_an_ended_campaigns_files_are_removed_unless_another_campaign_needs_them(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, others: tuple[str, ...]
+) -> None:
+    files = {name: cluster.file(name, name) for name in "abc"}
+    cluster.carry(*files.values())
+    inputs: dict[int, Any] = {7: [files["a"], files["b"]], 8: [files[name] for name in others]}
+    monkeypatch.setattr(task_input_carrier, "read_inputs_of_own_tasks", lambda number: {0: tuple(inputs[number])})
+    monkeypatch.setattr(task_input_carrier, "_unfinished_campaigns_besides", lambda number: {7, 8} - {number})
+
+    task_input_carrier.remove_unneeded_inputs(cluster.store, 7)
+
+    assert {"c", *others} == cluster.contents()
+
+
+PRESENT = [
+    CarriedInputFile(digest=name, size_bytes=10, last_use_s=used) for name, used in (("a", 3), ("b", 1), ("c", 2))
+]
+
+
+@pytest.mark.parametrize(
+    ("needed", "kept", "lacking_bytes", "expected"),
+    [
+        ("", "", 0, ""),
+        ("", "", 5, "b"),
+        ("", "", 11, "bc"),
+        ("b", "", 5, "c"),
+        ("", "b", 5, "c"),
+        ("", "bc", 15, "ab"),
+        ("a", "", 20, "bc"),
+    ],
+)
+def test_the_file_that_no_task_has_used_for_longest_goes_first(
+    needed: str, kept: str, lacking_bytes: int, expected: str
+) -> None:
+    assert tuple(expected) == choose_files_to_remove(PRESENT, frozenset(needed), frozenset(kept), lacking_bytes)
+
+
+def test_a_full_area_without_spare_files_is_an_error() -> None:
+    with pytest.raises(StorageAreaUnusable, match="1 bytes more than the storage area has for this account"):
+        choose_files_to_remove(PRESENT, frozenset("a"), frozenset(), 21)
