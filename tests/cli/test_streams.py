@@ -97,7 +97,7 @@ def test_a_missing_published_folder_prints_one_line(command: tuple[str, ...], wh
             "campaigns.add_tasks_to_campaign = lambda *_: None;"
             " campaign_tasks.find_published_campaign = lambda *_: None;"
             " sources.campaign_with_added_tasks ="
-            " lambda *_: (Read(jdl=None, parameters=()), ('a', 'b'));"
+            " lambda *_: (Read(jdl=type('Jdl', (), {'inputs': ()}), parameters=()), ('a', 'b'));"
             " admission.require_unchanged_by_site_rules = lambda *_: None",
             ["-c", "7", "-J", '["a", "b"]'],
             "stored for campaign 7: 2 tasks",
@@ -120,7 +120,7 @@ def test_gridsub_reports_a_stored_campaign_whose_id_cannot_be_printed(
         "relay.transfer_host_to_relay_to = lambda *_: ''\n"
         "admission.admit_campaign_by_site_rules = lambda said, _: said\n"
         "sources.CampaignSourceOptions.read_campaign = lambda *_: Said()\n"
-        "class Said: warnings = (); jdl = type('Jdl', (), {'datasets': ()})\n"
+        "class Said: warnings = (); parameters = (); jdl = type('Jdl', (), {'datasets': (), 'inputs': ()})\n"
         f"{module}\n"
         "gridsub.main()"
     )

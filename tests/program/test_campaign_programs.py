@@ -101,7 +101,8 @@ def a_daemon(*requests: int, is_urgent: bool = False) -> CampaignRunnerDaemon:
     daemon = CampaignRunnerDaemon.__new__(CampaignRunnerDaemon)
     daemon.runner = CampaignRunnerCycle.__new__(CampaignRunnerCycle)
     daemon.runner.is_urgent = is_urgent
-    vars(daemon.runner).update(process_inbox=iter(requests).__next__, list_unprocessed_inbox_files=list)
+    looks = {"process_inbox": iter(requests).__next__, "list_unprocessed_inbox_files": list}
+    vars(daemon.runner).update(looks | {"has_new_carry_end": lambda: False})
     return daemon
 
 

@@ -249,9 +249,11 @@ def _send_campaign_to_runner(admitted: ParsedJdl, paths: FixedPaths) -> int:
             raise NoRunnerForRequest(str(error)) from error
         except GridbridgeError as error:
             raise CampaignSubmissionRefusal(str(error)) from error
-    lines = gridsub_campaign_source.task_lines_with_inputs(admitted.jdl, admitted.parameters)
+    if admitted.jdl.inputs:
+        lines = gridsub_campaign_source.task_lines_with_inputs(admitted.jdl, admitted.parameters)
+        admitted = replace(admitted, parameters=lines)
     with command_relay_and_runner_wait.report_late_runner_answer("gridsub"):
-        return campaign_client.submit_campaign(replace(admitted, parameters=lines), paths)
+        return campaign_client.submit_campaign(admitted, paths)
 
 
 def _transfer_host_to_relay_to(paths: FixedPaths) -> str:

@@ -16,7 +16,7 @@ from gridbridge.campaigns.store.campaign_files_of_owners import read_inputs_of_o
 from gridbridge.errors import GridbridgeError, error_on_one_line
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.campaigns.task_input_files import TaskInputFile
-from gridbridge.model.fixed_paths import CONFIG, NOT_NOW
+from gridbridge.model.fixed_paths import CONFIG, NOT_NOW, PUBLISHED
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.replicas import owner_datasets
@@ -105,7 +105,9 @@ def _digests_of_other_campaigns(campaign: int) -> frozenset[str]:
 
 
 def _unfinished_campaigns_besides(campaign: int) -> set[int]:
-    return {shown.number for shown in campaign_client.published_campaigns() if shown.state.is_alive} - {campaign}
+    return {shown.number for shown in campaign_client.published_campaigns(PUBLISHED) if shown.state.is_alive} - {
+        campaign
+    }
 
 
 def _digests_of_own_campaigns(numbers: Iterable[int]) -> Iterable[str]:

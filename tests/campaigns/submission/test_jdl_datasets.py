@@ -62,11 +62,6 @@ def test_a_dataset_for_a_single_cluster_is_refused() -> None:
         load({"clusters": {"beta": own}})
 
 
-def test_the_key_inputs_is_refused_as_not_supported_yet() -> None:
-    with pytest.raises(ConfigError, match=r"inputs = .*: not supported yet; expected a JDL without this key"):
-        load({"inputs": ["reads"]})
-
-
 def test_datasets_are_stored_with_the_campaign_and_written_into_its_jdl() -> None:
     found = load({"datasets": {"reads": {"path": "reads", "replicas": 2}}})
 
