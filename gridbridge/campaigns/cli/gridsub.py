@@ -180,7 +180,7 @@ def gridsub(
       gridsub -j '{"name": "a", "nb_jobs": 9, "exec_file": "echo", "clusters": {"beta": {}}}'
       gridsub --array 1-1000 -l h_rt=0:10:0 -- ./simulate --seed {}
       gridsub --each-line images.txt --clusters beta,gamma -- convert {} {}.png
-      gridsub --array 1-9 --input 'reads/{}.fq' -- ./align reads/{}.fq
+      gridsub --array 1-9 --input 'reads/{}.fq' -- align reads/{}.fq
       gridsub --type normal --array 1-9 -- ./no_interruption {}
       gridsub --wait job.sh
       gridsub --check -f sweep.json

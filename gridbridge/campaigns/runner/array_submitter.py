@@ -155,6 +155,7 @@ class BackgroundInputCarries:
         self._remote_clusters = remote_clusters  # clusters that don't see the files of this host
         self._has_inputs: dict[int, bool] = {}
         self._running: dict[tuple[int, str], tuple[CampaignArray, BackgroundProgram]] = {}
+        self._results: dict[tuple[int, int], CompletedProgram] = {}  # of ended carries, by campaign and array
         self._carried: set[tuple[int, int]] = set()  # pairs (campaign, array)
         self._removals: dict[tuple[int, str], BackgroundProgram | None] = {}  # None: not started
         self._reported: set[BackgroundProgram] = set()  # carries whose end has started a cycle
@@ -163,20 +164,26 @@ class BackgroundInputCarries:
         """Raise InputCarryUnfinished until a carry has ended, TasksWithoutInputs, or the carry's error."""
         if array.campaign_and_array_number in self._carried or not self._must_carry_inputs(array, attempts):
             return
+        self._collect_results_of_carries()
         pair = array.campaign, array.cluster
-        running = self._running.get(pair)
-        if not running:
-            self._running[pair] = array, self._acts.start_input_carry(array, attempts)
-            _log.info("event=carry_begins array=%d.%d at=%s", array.campaign, array.number, array.cluster)
-        elif running[0].number == array.number and (answer := running[1].result_if_ended()):
-            del self._running[pair]
+        if answer := self._results.pop(array.campaign_and_array_number, None):
             missing = self._acts.tasks_without_inputs(answer)
             if missing:
                 raise TasksWithoutInputs(missing)
             if missing is not None:
                 self._carried.add(array.campaign_and_array_number)
                 return
+        elif pair not in self._running:
+            self._running[pair] = array, self._acts.start_input_carry(array, attempts)
+            _log.info("event=carry_begins array=%d.%d at=%s", array.campaign, array.number, array.cluster)
         raise InputCarryUnfinished(f"the input files are being carried to {array.cluster}")
+
+    def _collect_results_of_carries(self) -> None:
+        """Keep the results of ended carries, so that a deleted array keeps no other array waiting."""
+        for pair, (array, program) in [*self._running.items()]:
+            if answer := program.result_if_ended():
+                del self._running[pair]
+                self._results[array.campaign_and_array_number] = answer
 
     def has_new_carry_end(self) -> bool:
         """Say whether a carry has ended since the last call, so that a cycle may submit its array at once."""
@@ -203,7 +210,7 @@ class BackgroundInputCarries:
                     _log.warning("event=inputs_kept campaign=%d at=%s why=%r", *pair, answer.stderr[:200])
 
     def _must_carry_inputs(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> bool:
-        if array.cluster not in self._remote_clusters or is_prologue_or_epilogue_task(attempts[0].task):
+        if array.cluster not in self._remote_clusters or not attempts or is_prologue_or_epilogue_task(attempts[0].task):
             return False
         if array.campaign not in self._has_inputs:
             campaign = self._campaigns.find_campaign(array.campaign)

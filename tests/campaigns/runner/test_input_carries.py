@@ -93,6 +93,15 @@ def test_one_carry_runs_for_a_campaign_and_cluster(site: CarryingSite) -> None:
     assert ["carry 1 [0, 1]", "carry 2 [2, 3]", "submit 1 beta 0:1,1:1", "release 1 71"] == site.grid.told
 
 
+def test_a_deleted_array_keeps_no_other_array_waiting(site: CarryingSite) -> None:
+    site.plan()
+    site.plan()
+    site.end_carry()
+    site.do(CampaignCyclePlan(resumed=site.campaigns.query_open_arrays()[1:]))
+
+    assert ["carry 1 [0, 1]", "carry 2 [2, 3]"] == site.grid.told
+
+
 @pytest.mark.parametrize("inputs", [("/d/./x",), ()], ids=["a cluster that sees the files", "no inputs"])
 def test_nothing_is_carried_without_need(tmp_path: Path, inputs: tuple[str, ...]) -> None:
     site = CarryingSite(tmp_path, inputs=inputs)
