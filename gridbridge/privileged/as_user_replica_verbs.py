@@ -43,8 +43,8 @@ def perform_as_user_replica_verb(arguments: list[str]) -> NoReturn:
     as_user_refusals_and_user_switch.continue_in_time_limited_child(
         as_user_refusals_and_user_switch.LIMIT_S if verb == "look" else LONG_S
     )
-    _become_owner_replica_program(
-        as_user_refusals_and_user_switch.switch_to_user(uid), verb, [dataset for dataset, _ in let], names
+    become_owner_program(
+        as_user_refusals_and_user_switch.switch_to_user(uid), PROGRAM, (verb, *(dataset for dataset, _ in let), *names)
     )
 
 
@@ -77,9 +77,10 @@ def _is_dataset_name(name: object) -> bool:
     return is_name and text.isascii() and all(letter in NAME_LETTERS for letter in text.lower())
 
 
-def _become_owner_replica_program(person: str, verb: str, datasets: list[str], names: list[str]) -> NoReturn:
+def become_owner_program(person: str, program: tuple[str, ...], words: tuple[str, ...]) -> NoReturn:
+    """Replace this process, which runs as `person`, by a module of gridbridge with checked arguments."""
     import pwd  # imported here, so that refusals are faster
 
     environment = as_user_refusals_and_user_switch.environment_of_person(person, pwd.getpwnam(person).pw_dir)
-    argv = (sys.executable, *PROGRAM, verb, *datasets, *names)
+    argv = (sys.executable, *program, *words)
     os.execve(sys.executable, argv, environment)  # noqa: S606 - all words were checked

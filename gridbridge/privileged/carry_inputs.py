@@ -5,8 +5,6 @@ or removes the copies that no other campaign of the owner needs. Exit status 75:
 """
 
 import os
-import pwd
-import sys
 from typing import NoReturn
 
 from gridbridge.errors import ParseError
@@ -15,9 +13,9 @@ from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG
 from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.as_user_array_arguments import is_short_ascii_number, read_config_or_not_yet_possible
 from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal, OwnerRequestNotYetPossible
+from gridbridge.privileged.as_user_replica_verbs import LONG_S, become_owner_program
 
 USAGE = {"carry-inputs": "c.CAMPAIGN CLUSTER TASKS", "drop-inputs": "c.CAMPAIGN CLUSTER"}
-LONG_S = 86400.0  # time limit of a call; the next call continues
 PROGRAM = ("-I", "-m", "gridbridge.rebalance.replicas.task_input_carrier")
 
 
@@ -40,6 +38,4 @@ def run_owner_input_carrier(arguments: list[str]) -> NoReturn:
     as_user_refusals_and_user_switch.require_existing_account(uid)
     as_user_refusals_and_user_switch.continue_in_time_limited_child(LONG_S)
     person = as_user_refusals_and_user_switch.switch_to_user(uid)
-    environment = as_user_refusals_and_user_switch.environment_of_person(person, pwd.getpwnam(person).pw_dir)
-    argv = (sys.executable, *PROGRAM, campaign, cluster, *tasks)
-    os.execve(sys.executable, argv, environment)  # noqa: S606 - all words were checked
+    become_owner_program(person, PROGRAM, (campaign, cluster, *tasks))

@@ -92,6 +92,17 @@ def open_regular_without_blocking(path: str, flags: int) -> int:
     raise OSError(22, "not a regular file")
 
 
+def checksum_regular_file(path: str) -> tuple[str, int] | None:
+    """Read a file; return its SHA-256 in hexadecimal digits and its bytes, or None if it is no regular file."""
+    import hashlib  # imported here, because hot programs load this module
+
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        return None
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return digest, file.tell()
+
+
 def is_owned_by_current_user(path: str) -> bool:
     return os.lstat(path).st_uid == os.geteuid()
 

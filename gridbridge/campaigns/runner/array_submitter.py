@@ -68,6 +68,7 @@ TURN_S = 60.0  # in a cycle no call starts once an owner's calls to a cluster ha
 # gridbridge-as-user reports these errors itself, so a call with such an error did not hang
 ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, RootCampaignRefusal)
 T = TypeVar("T")
+ArrayAndAttempts = tuple[CampaignArray, tuple[TaskAttempt, ...]]  # an array, and its unfinished attempts
 Pair = tuple[int, str]  # uid of a campaign's owner, and name of a cluster
 _log = logging.getLogger(__name__)
 
@@ -158,13 +159,12 @@ class BackgroundInputCarries:
         self._results: dict[tuple[int, int], CompletedProgram] = {}  # of ended carries, by campaign and array
         self._carried: set[tuple[int, int]] = set()  # pairs (campaign, array)
         self._removals: dict[tuple[int, str], BackgroundProgram | None] = {}  # None: not started
-        self._reported: set[BackgroundProgram] = set()  # carries whose end has started a cycle
 
     def require_inputs_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
         """Raise InputCarryUnfinished until a carry has ended, TasksWithoutInputs, or the carry's error."""
         if array.campaign_and_array_number in self._carried or not self._must_carry_inputs(array, attempts):
             return
-        self._collect_results_of_carries()
+        self.collect_ended_carries()
         pair = array.campaign, array.cluster
         if answer := self._results.pop(array.campaign_and_array_number, None):
             missing = self._acts.tasks_without_inputs(answer)
@@ -178,19 +178,16 @@ class BackgroundInputCarries:
             _log.info("event=carry_begins array=%d.%d at=%s", array.campaign, array.number, array.cluster)
         raise InputCarryUnfinished(f"the input files are being carried to {array.cluster}")
 
-    def _collect_results_of_carries(self) -> None:
-        """Keep the results of ended carries, so that a deleted array keeps no other array waiting."""
-        for pair, (array, program) in [*self._running.items()]:
-            if answer := program.result_if_ended():
-                del self._running[pair]
-                self._results[array.campaign_and_array_number] = answer
+    def collect_ended_carries(self) -> bool:
+        """Keep the results of carries that have ended since the last call; say whether there are any.
 
-    def has_new_carry_end(self) -> bool:
-        """Say whether a carry has ended since the last call, so that a cycle may submit its array at once."""
-        running = {program for _, program in self._running.values()}
-        new = {program for program in running - self._reported if program.result_if_ended()}
-        self._reported = (self._reported & running) | new
-        return bool(new)
+        Their arrays may be submitted at once. A deleted array, which nobody submits, keeps no other array waiting.
+        """
+        ended = {pair: answer for pair, (_, program) in self._running.items() if (answer := program.result_if_ended())}
+        for pair, answer in ended.items():
+            array, _ = self._running.pop(pair)
+            self._results[array.campaign_and_array_number] = answer
+        return bool(ended)
 
     def remove_inputs_of_campaign(self, number: int) -> None:
         """Remove an ended campaign's input files from its clusters, in this cycle or later ones."""
@@ -240,14 +237,14 @@ class CampaignArraySubmitter:
 
     def submit_new_arrays(self, arrays: Iterable[CampaignArray | None]) -> None:
         """Submit new arrays; None stands for an array that was not created."""
-        new = [array for array in arrays if array]
-        for array in new:
-            self.begun += self._campaigns.unfinished_attempts(array)
-        self._submit_recorded_arrays(new)
+        new = [(array, self._campaigns.unfinished_attempts(array)) for array in arrays if array]
+        for _, attempts in new:
+            self.begun += attempts
+        self._submit_recorded_arrays([pair for pair in new if self._are_inputs_at_cluster(*pair)])
 
     def resume_interrupted_arrays(self, arrays: Iterable[CampaignArray]) -> None:
         """Submit or release arrays whose submission was interrupted; skip arrays without unfinished attempts."""
-        begun: dict[tuple[int, str, bool], list[CampaignArray]] = {}
+        begun: dict[tuple[int, str, bool], list[ArrayAndAttempts]] = {}
         for array in arrays:
             if array.state is ArraySubmissionState.INTENDED:
                 attempts = self._campaigns.unfinished_attempts(array)
@@ -258,7 +255,7 @@ class CampaignArraySubmitter:
                     self._campaigns.set_array_state(array, ArraySubmissionState.RELEASED)
                     continue
                 key = array.campaign, array.cluster, array.is_of_copies
-                begun.setdefault(key, []).append(array)
+                begun.setdefault(key, []).append((array, attempts))
             else:
                 error = None
                 try:
@@ -267,21 +264,16 @@ class CampaignArraySubmitter:
                     error = failure
                 self._settle(array, ArraySubmissionResult(job_id=array.job_id, error=error))
         for group in begun.values():
-            for few in [[array] for array in group] if group[0].is_of_copies else [group]:
+            for few in [[pair] for pair in group] if group[0][0].is_of_copies else [group]:
                 self._submit_recorded_arrays(few)
 
-    def _submit_recorded_arrays(self, arrays: list[CampaignArray]) -> None:
-        intended = tuple(
-            (array, attempts)
-            for array in arrays
-            if self._are_inputs_at_cluster(array, attempts := self._campaigns.unfinished_attempts(array))
-        )
+    def _submit_recorded_arrays(self, intended: list[ArrayAndAttempts]) -> None:
         if not intended:
             return
         try:
             sent = self._turns.run_owner_call(
                 intended[0][0],
-                lambda: self._acts.submit_arrays(intended),
+                lambda: self._acts.submit_arrays(tuple(intended)),
                 lambda results: any(result.error and not isinstance(result.error, ANSWERS) for result in results),
             )
         except GridbridgeError as error:

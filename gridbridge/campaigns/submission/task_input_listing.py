@@ -3,10 +3,8 @@
 A pattern such as `/home/ann/./reads/{1}_*.fq` names files; the part after `/./` is the path in a task's folder.
 """
 
-import hashlib
 import os
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from glob import escape, glob, has_magic
@@ -21,6 +19,7 @@ from gridbridge.model.campaigns.task_input_files import (
     task_line_with_inputs,
 )
 from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
+from gridbridge.shell import safe_files
 
 BEFORE_NAME = "/./"  # in a pattern: the path in a task's folder begins after this
 PLACEHOLDER = re.compile(r"\{(\d{0,4})\}")  # {}: a task's whole line of parameters; {1}: its first word
@@ -62,12 +61,12 @@ class CampaignInputFiles:
 
     lines: list[str] = field(default_factory=list)  # of the tasks, for the campaign file
     problems: list[str] = field(default_factory=list)
-    _read: dict[str, tuple[int, str]] = field(default_factory=dict)  # {path: (bytes, checksum)}
+    _read: dict[str, tuple[str, int]] = field(default_factory=dict)  # {path: (checksum, bytes)}
 
     @property
     def summary(self) -> str:
         """The number and bytes of different files, in a line for gridsub --check."""
-        sizes = {digest: size for size, digest in self._read.values()}
+        sizes = dict(self._read.values())
         files, tasks = number_with_noun(len(sizes), "different file"), number_with_noun(len(self.lines), "task")
         return f"inputs: {files} with {sum(sizes.values())} bytes for {tasks}"
 
@@ -78,7 +77,8 @@ class CampaignInputFiles:
             for name, path in (found for pattern in patterns for found in _files_of_pattern(pattern, words)):
                 if name in inputs and inputs[name].path != path:
                     raise ValueError(f"{name}: two inputs have this path in the task's folder: {path}")
-                inputs[name] = TaskInputFile(name, path, *self._size_and_checksum(path))
+                digest, size_bytes = self._checksum_and_size(path)
+                inputs[name] = TaskInputFile(name, path, size_bytes, digest)
             if len(inputs) > MOST_INPUTS:
                 raise ValueError(f"{len(inputs)} input files; expected at most {MOST_INPUTS}")
         except (ValueError, OSError) as error:
@@ -86,13 +86,12 @@ class CampaignInputFiles:
             self.problems.append(f"inputs of task {number}: {replace_control_characters(why)}")
         self.lines.append(task_line_with_inputs(line, inputs.values()))
 
-    def _size_and_checksum(self, path: str) -> tuple[int, str]:
+    def _checksum_and_size(self, path: str) -> tuple[str, int]:
         if path not in self._read:
-            if not stat.S_ISREG(os.stat(path).st_mode):
+            read = safe_files.checksum_regular_file(path)
+            if read is None:
                 raise ValueError(f"{path}: not a file; a pattern FOLDER/* names the files of a folder")
-            with open(path, "rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-                self._read[path] = file.tell(), digest
+            self._read[path] = read
         return self._read[path]
 
 

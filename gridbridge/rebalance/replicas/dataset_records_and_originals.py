@@ -304,8 +304,7 @@ def _file_names_below_folder(top: str) -> Iterator[str]:
 
 
 def _checksum_and_size_of_file(path: str) -> tuple[str, int]:
-    if not stat.S_ISREG(os.stat(path).st_mode):
+    read = safe_files.checksum_regular_file(path)
+    if read is None:
         raise GridbridgeError(f"{path}: neither a file nor a folder; {RIGHT}")
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return digest, file.tell()
+    return read

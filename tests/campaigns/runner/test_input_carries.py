@@ -154,11 +154,11 @@ def test_a_task_without_its_file_fails_alone_and_the_other_tasks_are_sent(site: 
 
 def test_a_cycle_begins_once_when_a_carry_has_ended(site: CarryingSite) -> None:
     site.plan()
-    assert not site.runner.inputs.has_new_carry_end()
+    assert not site.runner.inputs.collect_ended_carries()
 
     site.end_carry()
 
-    assert [True, False] == [site.runner.inputs.has_new_carry_end() for _ in range(2)]
+    assert [True, False] == [site.runner.inputs.collect_ended_carries() for _ in range(2)]
 
 
 def test_inputs_of_an_ended_campaign_are_removed_where_they_were_carried(site: CarryingSite) -> None:
