@@ -252,7 +252,7 @@ def cancelled() -> None:
     assert array
     release = sandbox.CELLS / "beta/bin/qalter"
     missing = release.rename(release.with_name("missing"))
-    program._actions._submissions._submit_recorded_arrays([array])
+    program._actions._submissions.submit_new_arrays([array])
     missing.rename(release)
     request_cancellation()
 
