@@ -8,7 +8,7 @@ from tests.lab.campaigns import runner
 from tests.lab.grid import Grid, of_root
 
 HAS_FAILED = pytest.StashKey[bool]()
-SHARED = "brought"  # campaigns of which each test looks at a part: a failure leaves them to others
+SHARED = {"brought", "waysides"}  # fixtures whose jobs several tests inspect: a failure leaves the jobs to others
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +61,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         item.stash[HAS_FAILED] = report.failed
     if grid and report.failed:
         report.sections.append(("lab logs", grid.logs()))
-    is_alone = SHARED not in getattr(item, "funcargs", {})
+    is_alone = SHARED.isdisjoint(getattr(item, "fixturenames", ()))
     if grid and report.when == "teardown" and item.stash[HAS_FAILED] and is_alone:
         grid.clear()
