@@ -50,6 +50,7 @@ for folder in "$store" "$store.part"; do
 done
 link=$home/{CARRIED_INPUTS}
 mkdir -p -- "${{link%/*}}" && ln -sfT -- "$store" "$link" || exit
+find "$store.part" -type f -mtime +1 -delete
 stat -f -c '%a %S' -- "$store" && printf '%s\n' "$store" || exit
 find "$store" -maxdepth 1 -type f -printf '%T@ %s %f\\n'
 """
@@ -62,10 +63,12 @@ for name; do
 done
 sync -f -- "$store"
 """
+# An empty folder is removed too; gridbridge-as-user's lock keeps other carries of the owner away.
 REMOVE = f"""{STORE}
 shift 3
 cd -- "$store" || exit
-rm -f -- "$@"
+rm -f -- "$@" && cd / || exit
+if rmdir -- "$store" 2>/dev/null; then rm -rf -- "$store.part" "$home/{CARRIED_INPUTS}"; fi
 """
 
 

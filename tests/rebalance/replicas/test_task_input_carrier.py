@@ -144,6 +144,16 @@ def test_an_ended_campaigns_files_are_removed_unless_another_campaign_needs_them
     assert {"c", *others} == cluster.contents()
 
 
+def test_no_folder_stays_after_the_last_file(cluster: Cluster) -> None:
+    file = cluster.file("a", "a")
+    cluster.carry(file)
+
+    cluster.store.remove_files([file.digest])
+
+    assert [".gridbridge.area"] == os.listdir(cluster.carried.parent)
+    assert [] == os.listdir(cluster.folder / "home/.gridbridge")
+
+
 PRESENT = [
     CarriedInputFile(digest=name, size_bytes=10, last_use_s=used) for name, used in (("a", 3), ("b", 1), ("c", 2))
 ]
