@@ -17,6 +17,7 @@ from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell import local_host_facts
 from gridbridge.site import site_inspection
 from tests.builders.configurations import queue_text, site_text
+from tests.builders.programs import write_program
 from tests.contract.waiting import until
 
 
@@ -114,9 +115,7 @@ case $* in "-sq transfer-beta") printf 'qname transfer-beta\\ntmpdir /var/tmp/sg
 
 
 def test_the_tmpdirs_of_transfer_queues_are_queried_at_home(tmp_path: Path) -> None:
-    client = tmp_path / "qconf"
-    client.write_text(QCONF)
-    client.chmod(0o755)
+    write_program(tmp_path / "qconf", QCONF)
     text = site_text("alpha", "beta", binaries=str(tmp_path)) + queue_text("beta")
     policy = configuration_file.parse_configuration("gridbridge.toml", text.encode())
     workers = OwnerThreadPools()

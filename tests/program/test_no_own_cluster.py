@@ -25,6 +25,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import made_campaign, made_snapshot
+from tests.builders.programs import write_program
 from tests.campaigns.runner.fake_clusters import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -173,9 +174,7 @@ def test_a_task_that_always_loses_its_host_fails_after_its_retries(site: Site) -
 def test_a_stressed_or_drained_cluster_gets_no_task_and_arrays_stay_below_limits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stress: str, drained: set[str]
 ) -> None:
-    script = tmp_path / "stress"
-    script.write_text(f"#!/bin/sh\necho {stress}\n")
-    script.chmod(0o755)
+    script = write_program(tmp_path / "stress", f"#!/bin/sh\necho {stress}\n")
     monkeypatch.setattr(drains, "list_drained_clusters", lambda: frozenset(drained))
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     asked = f'[campaigns.beta]\nstress_script = "{script}"\n'

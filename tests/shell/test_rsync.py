@@ -11,6 +11,7 @@ from gridbridge.errors import CommandFailed, ProgramOutputTooLong
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import program_runs, rsync
 from gridbridge.shell.rsync import RsyncLimitAndProgress, RsyncProgressAndErrors
+from tests.builders.programs import write_program
 
 
 def told(_: str) -> None:
@@ -23,9 +24,7 @@ Play = Callable[[str], None]
 @pytest.fixture(name="play")
 def _play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     def play(script: str) -> None:
-        program = tmp_path / "rsync"
-        program.write_text(f"#!/bin/sh\n{script}\n")
-        program.chmod(0o755)
+        program = write_program(tmp_path / "rsync", f"#!/bin/sh\n{script}\n")
         monkeypatch.setattr(rsync, "PROGRAM", str(program))
 
     return play

@@ -23,6 +23,7 @@ from gridbridge.shell.program_runs import CompletedProgram, quote_for_sh
 from gridbridge.shell.retry import poll_until
 from gridbridge.shell.ssh_connections_shared_by_threads import IdleSshSessions, LazyKeptSshConnections
 from gridbridge.shell.ssh_session import SshSessionsOfProgram
+from tests.builders.programs import write_program
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's
 TOKEN = "0123456789abcdef" * 2
@@ -331,9 +332,7 @@ RECORD = 'for word; do echo "<$word>"; done >"${0%/*}/words"; cat >"${0%/*}/stdi
 
 
 def client(folder: Path, script: str = RECORD) -> str:
-    path = folder / "ssh"
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
+    path = write_program(folder / "ssh", f"#!/bin/sh\n{script}\n")
     return str(path)
 
 

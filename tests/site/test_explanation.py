@@ -12,6 +12,7 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.errors import ParseError
 from gridbridge.site.submission_explanation import explain_submission
 from tests.builders.configurations import queue_text, site_text
+from tests.builders.programs import write_program
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gridengine-8.1.9"
 JOB = (GOLDEN / "job-error.xml").read_text("latin-1")
@@ -31,9 +32,7 @@ def here(
     """Return the configuration of a site whose clients print the given texts, with delta by ssh."""
     for name, said in (("qstat", qstat), ("qsub", qsub), ("qconf", qconf)):
         (folder / f"{name}.said").write_text(said)
-        program = folder / name
-        program.write_text(f"#!/bin/sh\ncat {folder}/{name}.said\nexit {status}\n")
-        program.chmod(0o755)
+        write_program(folder / name, f"#!/bin/sh\ncat {folder}/{name}.said\nexit {status}\n")
     config = folder / "gridbridge.toml"
     delta = f'[cluster.delta]\nqmaster_port = 3\nexecd_port = 4\nssh = "delta-master"\nusers = {{ {people} }}\n'
     config.write_text(site_text("alpha", binaries=str(folder)) + delta + queue_text("delta"))

@@ -7,6 +7,7 @@ import pytest
 
 from gridbridge.site.cli import why_command
 from gridbridge.site.cli.why_command import HomeBatchSystemSilent, UntransferredHomeJob
+from tests.builders.programs import write_program
 from tests.site.test_explanation import JOB, ONE_TASK, PLAIN_TYPE, here
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -26,9 +27,7 @@ def site(folder: Path, state: str = "qw", job: str = JOB) -> str:
     (folder / "list.said").write_text(LIST.format(number=NUMBER, state=state))
     choice = f"case $* in *-j*) cat {folder}/qstat.said ;; *) cat {folder}/list.said; esac"
     (folder / "qstat").write_text(f"#!/bin/sh\n{choice}\n")
-    qalter = folder / "qalter"
-    qalter.write_text(f"#!/bin/sh\ntouch {folder}/asked\ncat <<'END'\n{VERIFIED}END\n")
-    qalter.chmod(0o755)
+    write_program(folder / "qalter", f"#!/bin/sh\ntouch {folder}/asked\ncat <<'END'\n{VERIFIED}END\n")
     return config
 
 

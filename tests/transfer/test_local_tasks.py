@@ -13,6 +13,7 @@ from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.transfer.local_task_acts import LocalTaskActs
+from tests.builders.programs import write_program
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 
 SEVERAL = (Path(__file__).parents[1] / "golden" / "gridengine-8.1.9" / "job-several.xml").read_bytes()
@@ -36,9 +37,7 @@ class Clients:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in ("qstat", "qalter"):
-            path = folder / name
-            path.write_text(f'#!/bin/sh\necho "${{TZ-}} $*" >>{folder}/{name}.asked\n')
-            path.chmod(0o755)
+            write_program(folder / name, f'#!/bin/sh\necho "${{TZ-}} $*" >>{folder}/{name}.asked\n')
         with (folder / "qstat").open("a") as file:
             file.write(f"cat {folder}/job.xml\n")
         self.show(SEVERAL)

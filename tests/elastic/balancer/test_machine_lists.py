@@ -10,6 +10,7 @@ from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.site import storage_provider_and_runner_checks
+from tests.builders.programs import write_program
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 from tests.elastic.site_text import ALPHA
 
@@ -37,9 +38,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a gridbridge.toml with two providers and no pool. The program of one provider is missing."""
     monkeypatch.setattr(balance_situation_sources, "BALANCE_STATE", f"{tmp_path}/state.db")
     monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: SEEN)
-    works = tmp_path / "works"
-    works.write_text("#!/bin/sh\necho '[]'\n")
-    works.chmod(0o755)
+    write_program(tmp_path / "works", "#!/bin/sh\necho '[]'\n")
     path = tmp_path / "site.toml"
     path.write_text(SITE.format(folder=tmp_path))
     return path

@@ -18,6 +18,7 @@ from gridbridge.model.elastic.elastic_nodes import HostCheckBeforeRemoval
 from gridbridge.model.elastic.standby_and_wake_plan import OarPowerRequest, OarRequestedPowerState
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from tests.batch.test_power_hooks import call
+from tests.builders.programs import write_program
 
 SWITCH = """#!/bin/sh
 case $2 in
@@ -40,9 +41,7 @@ class Rack:
     def __init__(self, folder: Path) -> None:
         self.spool, self.log, self.config = folder / "wishes", folder / "log", folder / "conf.toml"
         self.spool.mkdir()
-        program = folder / "switch"
-        program.write_text(SWITCH.format(log=self.log))
-        program.chmod(0o755)
+        program = write_program(folder / "switch", SWITCH.format(log=self.log))
         powered = "".join(f'[power.{name}]\nprovider = "rack"\n' for name in ("n1", "n8", "n9"))
         self.config.write_text(
             '[site]\ncluster = "gamma"\n[cluster.gamma]\nkind = "oar"\n[provider.rack]\n'

@@ -16,6 +16,7 @@ from gridbridge.errors import (
     ProviderRequestRepeatable,
 )
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
+from tests.builders.programs import write_program
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
@@ -37,9 +38,7 @@ Make = Callable[..., SiteProgramProvider]
 @pytest.fixture
 def by(tmp_path: Path) -> Make:
     def make(script: str, timeout_s: float = 20) -> SiteProgramProvider:
-        file = tmp_path / "program"
-        file.write_text(f"#!/bin/sh\n{script}\n")
-        file.chmod(0o755)
+        file = write_program(tmp_path / "program", f"#!/bin/sh\n{script}\n")
         env = {"PATH": "/usr/bin:/bin", "AT": str(tmp_path)}
         return SiteProgramProvider(program=str(file), timeout_s=timeout_s, env=env)
 

@@ -10,6 +10,7 @@ from gridbridge.config import configuration_file
 from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.errors import ProviderOutOfMachines
 from gridbridge.model.elastic.elastic_nodes import ProviderMachineState
+from tests.builders.programs import write_program
 
 DOCS = Path(__file__).parents[3] / "docs" / "how-to"
 PAGES = [(DOCS / name).read_text() for name in ("providers.md", "squeeze.md")]
@@ -19,9 +20,7 @@ SITE = '[site]\ncluster = "alpha"\n'
 @pytest.fixture
 def shown(tmp_path: Path) -> SiteProgramProvider:
     (script,) = re.findall(r"^```sh\n(#!/bin/sh\n.*?)^```$", PAGES[0], re.MULTILINE | re.DOTALL)
-    program = tmp_path / "rent-node"
-    program.write_text(script)
-    program.chmod(0o755)
+    program = write_program(tmp_path / "rent-node", script)
     (tmp_path / "nodes").mkdir()
     env = {"PATH": "/usr/bin:/bin", "NODES": str(tmp_path / "nodes")}
     return SiteProgramProvider(program=str(program), timeout_s=20, env=env)

@@ -24,6 +24,7 @@ from gridbridge.model.elastic.balancer_config_sections import (
     ProviderKind,
 )
 from tests.builders.campaigns import made_policy
+from tests.builders.programs import write_program
 
 SECTION = MachineProviderSection(program="/opt/rent", timeout_s=7)
 POOLS = {"small": NodePoolSection(provider="rental"), "other": NodePoolSection()}
@@ -97,9 +98,7 @@ def test_a_power_provider_creates_no_machines_for_a_pool() -> None:
 
 
 def test_a_provider_that_cannot_be_set_up_does_not_affect_other_providers(tmp_path: Path) -> None:
-    program = tmp_path / "rent"
-    program.write_text("#!/bin/sh\necho '[]'\n")
-    program.chmod(0o755)
+    program = write_program(tmp_path / "rent", "#!/bin/sh\necho '[]'\n")
     switch = tmp_path / "switch"
     switch.touch()
     switch.chmod(0o775)

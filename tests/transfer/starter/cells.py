@@ -17,52 +17,12 @@ from gridbridge.model.transfer_messages_in_spool import (
 from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.transfer.starter.local_task import LocalTask
 from gridbridge.transfer.starter.starter import DueStarterStep
+from tests.builders.programs import write_program
 from tests.messages import decode_in_place
 
 TRANSFER = "gb.alpha.7.0.1"
 UNDEFER = "-a 197001020000.00 -dc gridbridge_start,gridbridge_job 7"  # what lets the task start again
-CLIENT = """#!/bin/sh
-me=${0##*/} jobs=${0%/*/*}/$SGE_CELL
-echo "$SGE_CELL $me $*" >>"$jobs/../calls"
-[ ! -e "$jobs/down" ] || { echo "error: unable to contact qmaster" >&2; exit 1; }
-for id; do :; done
-become() {
-    [ -e "$jobs/$id" ] || { echo "denied: job $id does not exist"; exit 1; }
-    echo "$1" >"$jobs/$id"
-}
-letters=$(cat "$jobs/$id" 2>/dev/null)
-case "$me $*" in
-"qsub "*" -w v "*) [ -e "$jobs/unable" ] || { echo "verification: found suitable queue(s)"; exit; }
-    echo "verification: no suitable queues"; exit 1 ;;
-"qsub "*) cat >/dev/null; echo hqw >"$jobs/41"; echo "$7" >"$jobs/name"; echo 41 ;;
-"qstat -j "*) [ ! -e "$jobs/detail" ] || { cat "$jobs/deferred" "$jobs/detail" 2>&-; exit 0; }
-    [ -e "$jobs/$2" ] || { echo "<unknown_jobs></unknown_jobs>"; exit 0; }
-    echo "<JB_job_number>$2</JB_job_number><JB_owner>$(cat "$jobs/owner" || id -un)</JB_owner>"
-    echo "<JB_account>$(cat "$jobs/name")</JB_account></detailed_job_info>" ;;
-"qstat "*) echo "<job_info>"
-    for job in "$jobs"/[0-9]*; do
-        [ -e "$job" ] || continue
-        echo "<job_list ><JB_job_number>${job##*/}</JB_job_number><state>$(cat "$job")</state>"
-        echo "<JB_name>$(cat "$jobs/name" 2>&-)</JB_name>"
-        echo "<JB_owner>$(cat "$jobs/owner" 2>&- || id -un)</JB_owner></job_list>"
-    done; echo "</job_info>" ;;
-"qalter -a 2035"*) become "$letters"
-    echo "<JB_execution_time>2051222400</JB_execution_time>" >"$jobs/deferred"
-    echo "<JB_context><VA_variable>gridbridge_start</VA_variable>" >>"$jobs/deferred"
-    echo "<VA_value>${4#*=}</VA_value></JB_context>" >>"$jobs/deferred" ;;
-"qalter -a "*) become "$letters"; rm -f "$jobs/deferred" ;;
-"qalter -h u "*) become "h${letters#h}" ;;
-"qalter "*) become "${letters#h}" ;;
-"qmod -sj "*) become hs ;;
-"qmod -usj "*) become hr ;;
-"qdel "*) [ ! -e "$jobs/mute" ] || exec >/dev/null
-    become gone && rm "$jobs/$id" && case $letters in
-    *q*) echo "alice has deleted job $id" ;;
-    *) echo "alice has registered the job $id for deletion" ;; esac
-    [ ! -e "$jobs/mute" ] || { echo "error: lost connection" >&2; exit 1; } ;;
-"qconf -sq "*) cat "$jobs/queue" ;;
-esac
-"""
+CLIENT = Path(__file__).with_name("cell_client").read_text()
 DETAIL = """<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
 <JB_hard_resource_list><CE_name>h_rt</CE_name><CE_stringval>{h_rt}</CE_stringval></JB_hard_resource_list>
 """
@@ -77,9 +37,7 @@ class Place:
         for name in ("alpha", "beta", "bin", "spool/wake", "published/queues", "active", "tmp"):
             (folder / name).mkdir(parents=True)
         for name in ("qsub", "qstat", "qalter", "qmod", "qdel", "qconf"):
-            path = folder / "bin" / name
-            path.write_text(CLIENT)
-            path.chmod(0o755)
+            write_program(folder / "bin" / name, CLIENT)
         self.home(letters="r")
         self.limits()
         (folder / "published/queues/transfer-beta").write_bytes(transfer_route.encode_transfer_route(self._route()))

@@ -11,6 +11,7 @@ import pytest
 
 from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferMessageKind, TransferOutcome
 from gridbridge.transfer.starter import control_methods, starter, task_notes
+from tests.builders.programs import write_program
 from tests.contract.waiting import until
 from tests.transfer.starter.cells import CLIENT, Place
 
@@ -404,9 +405,7 @@ def test_a_queue_method_works_before_the_starter_and_in_any_environment(
     place: Place, shell: subprocess.Popen[bytes], name: str
 ) -> None:
     """A terminate method without Python kills the job itself."""
-    python = place.folder / "python"
-    python.write_text('#!/bin/sh\necho "$@" >>"$TMPDIR/ran"\nexit 1\n')
-    python.chmod(0o755)
+    python = write_program(place.folder / "python", '#!/bin/sh\necho "$@" >>"$TMPDIR/ran"\nexit 1\n')
     (place.folder / "tmp/.gridbridge").rmdir()
     os.mkfifo(place.folder / "tmp/.gridbridge.log")
     os.mkfifo(place.folder / "tmp/.gridbridge")

@@ -15,6 +15,8 @@ from typing import TypeVar
 
 import pytest
 
+from tests.builders.programs import write_program
+
 ROOT = Path(__file__).resolve().parents[3]
 STEP = """#!/bin/sh
 mkdir -p "$TMPDIR/.gridbridge"
@@ -36,9 +38,7 @@ class Starter:
         self.fifo = folder / "wake/fifo"
         self.fifo.parent.mkdir()
         os.mkfifo(self.fifo)
-        step = folder / "python"
-        step.write_text(STEP)
-        step.chmod(0o755)
+        step = write_program(folder / "python", STEP)
         text = (ROOT / "sge-methods/starter").read_text().replace('*) sleep "$1"', "*) sleep 0.02")
         self.script = folder / "starter"
         self.script.write_text(re.sub(r"python=\S+", f"python={step}", text, count=1))

@@ -9,6 +9,7 @@ import pytest
 
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.state import published_file_formats, published_files
+from tests.builders.programs import write_program
 
 EPILOG = Path(__file__).parents[3] / "sge-methods" / "usage"
 LOG = "/var/log/gridbridge-usage.log"
@@ -188,9 +189,7 @@ def test_the_epilog_of_the_owner_runs_after_a_killed_starter(job: Job, tmp_path:
     job.publish()
     (job.private / "closed").write_text("")
     own = tmp_path / "epilog.ran"
-    fake = tmp_path / "setpriv"
-    fake.write_text(f'#!/bin/sh\necho "$TMPDIR $*" >{own}\n')
-    fake.chmod(0o755)
+    fake = write_program(tmp_path / "setpriv", f'#!/bin/sh\necho "$TMPDIR $*" >{own}\n')
     text = EPILOG.read_text().replace("setpriv --reuid", f"{fake} --reuid")
     (tmp_path / "usage").write_text(text.replace(PUBLISHED, job.shown).replace(LOG, f"{job.root}/log"))
     run = f"cd {job.folder} && /bin/sh -p {tmp_path}/usage; exit $?"
