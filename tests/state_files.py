@@ -3,7 +3,6 @@
 import os
 import pickle
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,6 +17,7 @@ from gridbridge.model.transfer_messages_in_spool import StarterPhase
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TransferRows
 from gridbridge.transfer.usage_rows import RemoteUsageRows
+from tests.builders.mounts import memory_mounted
 from tests.state.postgresql import Server, serving
 from tests.states import read_states
 
@@ -93,12 +93,8 @@ def state_file(tmp_path: Path) -> Iterator[StateFile]:
 @pytest.fixture
 def small_disk() -> Iterator[Path]:
     """Mount a filesystem of 1 MB."""
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "none", folder], check=True)
-        try:
-            yield Path(folder)
-        finally:
-            subprocess.run(["umount", "--lazy", folder], check=True)
+    with tempfile.TemporaryDirectory() as folder, memory_mounted(folder, "size=1m,mode=755"):
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.builders.programs import write_program
 from tests.docs.console import ROOT
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -58,8 +59,7 @@ def test_a_process_of_another_user_named_like_the_daemon_is_ignored(tmp_path: Pa
     text = text.replace("/etc/init.d/gridengine-exec start", f"touch {begun}")
     beside = f'exec {shutil.which("pgrep")} -P {os.getpid()} "$@"'  # no daemons of this machine
     for name, line in (("pgrep", beside), ("sed", "exit 0"), ("install", "exit 0")):
-        (programs / name).write_text(f"#!/bin/sh\n{line}\n")
-        (programs / name).chmod(0o755)
+        write_program(programs / name, f"#!/bin/sh\n{line}\n")
     words, path = ("/bin/sh", "-c", text, "execd", "/", "c"), f"{programs}:/usr/bin:/bin"
 
     with named("sge_execd"):

@@ -18,6 +18,7 @@ from gridbridge.errors import NewHostInNoQueue, NewMachineAddressInUse, TasksOnL
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep, MachineToJoinCell
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.builders.programs import write_program
 
 CELL = GridEngineCellAccess(root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5)
 
@@ -251,8 +252,7 @@ esac
 def programs(tmp_path: Path) -> Path:
     """Return the programs' folder of a cell with one idle host; its qconf records calls."""
     for name, text in (("qconf", QCONF), ("qstat", "#!/bin/sh\nexit 1\n")):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+        write_program(tmp_path / name, text)
     return tmp_path
 
 

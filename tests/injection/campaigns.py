@@ -9,7 +9,6 @@ import mmap
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -42,6 +41,7 @@ from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
 from gridbridge.state.state_file import StateFile
+from tests.builders.mounts import memory_mounted
 from tests.injection import killing, sandbox
 from tests.injection.killing import check
 
@@ -199,8 +199,11 @@ def is_wound_up(campaigns: CampaignRows) -> bool:
 
 def brought(is_idempotent: bool = False) -> None:
     clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in CELLS}
-    jdl = asdict(Jdl(name="sweep", clusters=clusters, is_idempotent=is_idempotent))
-    data = campaign_files_of_owners.encode_campaign_file(jdl | {UNIQUE: "1"}, tuple(map(str, range(TASKS))))
+    bring(asdict(Jdl(name="sweep", clusters=clusters, is_idempotent=is_idempotent)) | {UNIQUE: "1"}, range(TASKS))
+
+
+def bring(header: dict[str, object], tasks: range) -> None:
+    data = campaign_files_of_owners.encode_campaign_file(header, tuple(map(str, tasks)))
     hers(f"new.{campaign_files_of_owners.write_campaign_file_to_inbox(data)}")
 
 
@@ -208,12 +211,9 @@ def whole() -> None:
     """Submit a campaign with a prologue and an epilogue; add its last tasks in a later part."""
     wish = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="clean")
     jdl = asdict(Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish))) | {UNIQUE: "1"}
-    parameters = tuple(map(str, range(TASKS)))
-    data = campaign_files_of_owners.encode_campaign_file(jdl, parameters[:-ADDED])
-    hers(f"new.{campaign_files_of_owners.write_campaign_file_to_inbox(data)}")
+    bring(jdl, range(TASKS - ADDED))
     runner().process_inbox()
-    data = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 1}, parameters[-ADDED:])
-    hers(f"new.{campaign_files_of_owners.write_campaign_file_to_inbox(data)}")
+    bring({ADDS_TO: 1}, range(TASKS - ADDED, TASKS))
 
 
 def prepared() -> None:
@@ -631,15 +631,13 @@ def full(each: int) -> Iterator[str]:
     reset()
     brought()
     Path(LEDGER).mkdir(mode=0o700)
-    small = ("mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "none", LEDGER)
-    subprocess.run(small, check=True)
-    filler = Path(LEDGER, "filler")
-    filler.write_bytes(b"x" * 4096)
-    killing.run(_a_cycle)
-    assert not [job for one in CELLS for job in sandbox.jobs(one)], "submitted without its line"
-    filler.unlink()
-    yield LEDGER
-    subprocess.run(["umount", LEDGER], check=True)
+    with memory_mounted(LEDGER, "size=4k,mode=700"):
+        filler = Path(LEDGER, "filler")
+        filler.write_bytes(b"x" * 4096)
+        killing.run(_a_cycle)
+        assert not [job for one in CELLS for job in sandbox.jobs(one)], "submitted without its line"
+        filler.unlink()
+        yield LEDGER
 
 
 OTHERS = {"clients": client_kills, "late": late, "restored": restored, "torn": torn, "full": full, "started": started}

@@ -14,6 +14,7 @@ from gridbridge.model.transfer_route import TransferRoute, encode_transfer_route
 from gridbridge.shell import safe_files
 from gridbridge.state import published_file_formats
 from gridbridge.state.spool import MARK, MESSAGE
+from tests.builders.programs import write_program
 
 QUEUE = "transfer-beta"
 JOB, NAME = 7, "gb.alpha.7.0.1"
@@ -63,11 +64,8 @@ def mount() -> None:
     Path(CONFIG).write_text(CONFIGURATION)
     as_user = Path("/opt/gridbridge/bin/gridbridge-as-user")
     as_user.parent.mkdir(parents=True)
-    as_user.write_text(AS_USER)
-    as_user.chmod(0o755)
-    sudo = Path("/opt/sudo")
-    sudo.write_text('#!/bin/sh\nshift\nexec "$@"\n')
-    sudo.chmod(0o755)
+    write_program(as_user, AS_USER)
+    write_program(Path("/opt/sudo"), '#!/bin/sh\nshift\nexec "$@"\n')
 
 
 def _leave_the_mounts_of_the_machine() -> None:

@@ -17,6 +17,7 @@ from gridbridge.model.transfer_messages_in_spool import (
 from gridbridge.transfer.starter import control_methods
 from gridbridge.transfer.starter.starter import end_without_notes_folder, run_next_starter_step
 from gridbridge.transfer.starter.starter_step_context import ROOM_S
+from tests.builders.mounts import memory_mounted
 from tests.transfer.starter.cells import TRANSFER, Place
 
 METHODS = Path(__file__).parents[2] / "sge-methods"
@@ -29,10 +30,8 @@ mounts = pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
 
 @pytest.fixture
 def small(place: Place) -> Iterator[Place]:
-    folder = place.folder / "tmp"
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
-    yield place
-    subprocess.run(["umount", "--lazy", folder], check=True)
+    with memory_mounted(place.folder / "tmp", "size=64k"):
+        yield place
 
 
 def fill(place: Place) -> None:
@@ -96,13 +95,9 @@ def test_a_job_that_finds_no_room_for_long_says_so_in_its_error(small: Place) ->
 @pytest.mark.root
 @mounts
 def test_a_tmpdir_without_files_left_says_so_as_well(place: Place) -> None:
-    folder = place.folder / "tmp"
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=1", "none", folder], check=True)
-    try:
+    with memory_mounted(place.folder / "tmp", "nr_inodes=1"):
         place.ran_for(ROOM_S + 5)
         answer = step(place)
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
 
     assert (answer, error_of(place).startswith(f"gridbridge: {NO_ROOM}")) == ("exit 100", True)
 

@@ -32,6 +32,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import poll_until
 from tests.builders.campaign_site import CampaignSite
 from tests.builders.campaigns import made_campaign, site_fixture
+from tests.builders.programs import write_program
 from tests.program.test_threads import without_room
 
 POLICY = NotificationsSection(pause_s=60, retry_s=60, tries=3)
@@ -235,9 +236,7 @@ def deliver(site: NotifyingSite, folder: Path, commands: str, **subscription: An
     """Deliver a notification about a campaign; return the lines that the site's program got."""
     site.subscribed_campaign()
     site.notifier.send_due_notifications()
-    program = folder / "program"
-    program.write_text(f"#!/bin/sh\n{commands}\n")
-    program.chmod(0o755)
+    program = write_program(folder / "program", f"#!/bin/sh\n{commands}\n")
     (message,) = site.told
     message = replace(message, subscription=replace(message.subscription, **subscription))
     policy = NotificationsSection(mail=str(program), command=str(program))

@@ -7,13 +7,12 @@ import pytest
 
 from gridbridge.campaigns.runner import stress_and_mail_programs
 from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
+from tests.builders.programs import write_program
 
 
 def stress_of(folder: Path, commands: str) -> dict[str, float]:
     """Return the stress of beta that a script with these commands reports."""
-    script = folder / "script"
-    script.write_text(f"#!/bin/sh\n{commands}\n")
-    script.chmod(0o755)
+    script = write_program(folder / "script", f"#!/bin/sh\n{commands}\n")
     sections = {"beta": ClusterCampaignsSection(stress_script=str(script))}
     return stress_and_mail_programs.run_cluster_stress_scripts(sections)
 

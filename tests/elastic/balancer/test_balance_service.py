@@ -29,6 +29,7 @@ from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.state.state_file import StateFile
+from tests.builders.programs import write_program
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 from tests.elastic.site_text import ALPHA, RACK, powered_hosts
 
@@ -73,10 +74,8 @@ MACHINE = {
 @pytest.fixture
 def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOptions:
     """Return options for a site with one working provider, and one whose credentials others can read."""
-    works, secret = tmp_path / "works", tmp_path / "secret"
-    works.write_text(SCRIPT.format(folder=tmp_path))
+    works, secret = write_program(tmp_path / "works", SCRIPT.format(folder=tmp_path)), tmp_path / "secret"
     (tmp_path / "list").write_text("[]")
-    works.chmod(0o755)
     secret.write_text("[default]\nkey = 1\n")
     secret.chmod(0o640)
     policy = configuration_file.parse_configuration("FILE", SITE.format(works=works, secret=secret).encode())

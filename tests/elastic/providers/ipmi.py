@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.builders.programs import write_program
 from tests.packages import unpack
 
 HERE = "127.0.0.1"
@@ -36,9 +37,7 @@ class Tools:
 
     def write(self, path: Path) -> str:
         known = f"LD_LIBRARY_PATH={self.libraries} exec {self.ipmitool} -C 3"
-        path.write_text(f'#!/bin/sh\n{known} "$@"\n')
-        path.chmod(0o755)
-        return str(path)
+        return str(write_program(path, f'#!/bin/sh\n{known} "$@"\n'))
 
 
 def found(folder: Path) -> Tools:
@@ -62,8 +61,7 @@ def controller(tools: Tools, at: Path, user: str, password: str) -> Iterator[int
         port = free.getsockname()[1]
     (at / "state").mkdir()
     (at / "power").write_text("0\n")
-    (at / "chassis").write_text(CHASSIS.format(at=at))
-    (at / "chassis").chmod(0o755)
+    write_program(at / "chassis", CHASSIS.format(at=at))
     (at / "commands").write_text(f"{CONTROLLER}mc_enable 0x20\n")
     (at / "lan.conf").write_text(
         f'name "sim"\nset_working_mc 0x20\nstartlan 1\n  addr {HERE} {port}\n'

@@ -13,6 +13,7 @@ from gridbridge.elastic.providers.host_power_provider import HostPowerProvider, 
 from gridbridge.elastic.providers.provider_registry import make_power_control_of_host
 from gridbridge.errors import ProviderOutcomeUnknown, ProviderPermanentFailure
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
+from tests.builders.programs import write_program
 from tests.elastic.providers import ipmi
 from tests.elastic.providers.ipmi import Tools
 
@@ -123,12 +124,9 @@ def test_a_password_file_that_others_can_read_is_not_used(by_ipmi: Ipmi, control
 
 @pytest.fixture
 def switch(tmp_path: Path) -> str:
-    program = tmp_path / "switch"
     lines = ("#!/bin/sh", f"cd {tmp_path}", '[ "$2" != dark ] || exit 1', 'case "$1" in')
     cases = ("on) echo on >$2 ;;", "off) echo off >$2 ;;", "status) cat $2 ;;", "esac")
-    program.write_text("\n".join((*lines, *cases, "")))
-    program.chmod(0o755)
-    return str(program)
+    return str(write_program(tmp_path / "switch", "\n".join((*lines, *cases, ""))))
 
 
 def by_program(switch: str) -> HostPowerProvider:

@@ -28,12 +28,10 @@ from gridbridge.shell import rsync, ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.builders.campaigns import made_policy
+from tests.builders.mounts import memory_mounted
+from tests.builders.programs import write_program
 from tests.rebalance.mover.areas import Carrier, Site
-
-
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
+from tests.state_files import AsUser
 
 
 def test_an_area_is_measured_even_if_the_accounts_folder_is_a_link(site: Site) -> None:
@@ -109,27 +107,20 @@ def test_an_area_is_drained_by_its_own_key_or_with_its_cluster(tmp_path: Path, m
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_an_area_that_the_account_itself_can_not_write_is_not_read_only(site: Site) -> None:
+def test_an_area_that_the_account_itself_can_not_write_is_not_read_only(site: Site, as_user: AsUser) -> None:
     with tempfile.TemporaryDirectory() as top:
         os.chmod(top, 0o755)
-        child = os.fork()
-        if not child:
-            os.setresuid(65534, 65534, 65534)
-            found = measure_whole_area(replace(site.areas["beta-disk"], path=top))
-            os._exit(1 if found.fault or found.is_read_only else 0)
+        found = as_user(65534, lambda: measure_whole_area(replace(site.areas["beta-disk"], path=top)))
 
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (found.fault, found.is_read_only) == ("", False)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.root
 def test_an_area_that_is_mounted_read_only_is_reported_as_read_only(site: Site) -> None:
     one = site.areas["beta-disk"]
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,mode=755", "tmpfs", one.path], check=True)
-    try:
+    with memory_mounted(one.path, "ro,mode=755"):
         found = measure_whole_area(one)
-    finally:
-        subprocess.run(["umount", one.path], check=True)
 
     assert (found.fault, found.is_read_only) == ("", True)
 
@@ -142,13 +133,10 @@ def test_a_copy_into_a_full_area_fails_with_this_reason_even_if_rsync_gives_none
     one, carrier = site.areas["beta-disk"], Carrier(finds_no_room=True)
     copier = ReplicaCopier(clock=Clock(), tell=lambda _: None, carry=carrier)
     one_file = Dataset(name="a", path="/a", is_tree=False, files=1, size_bytes=1, sha256="", wished=1)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", one.path], check=True)
-    try:
+    with memory_mounted(one.path, "size=64k"):
         subprocess.run(["fallocate", "-l", "64k" if is_full else "4k", f"{one.path}/x"], check=True)
         with pytest.raises(StorageAreaUnusable) as failed:
             copier.copy_replica(one_file, {"a": "0"}, LocalOrSshFolder(login=None, folder="/"), one, relay="/none")
-    finally:
-        subprocess.run(["umount", one.path], check=True)
 
     assert ("No space left on device" in str(failed.value)) == is_full
 
@@ -210,9 +198,8 @@ REFUSED = 30
 def test_rsync_gets_the_rate_limit_of_the_target_area(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kib: int
 ) -> None:
-    program, noted = tmp_path / "rsync", tmp_path / "argv"
-    program.write_text(f'#!/bin/sh\necho "$*" >{noted}\nexit {REFUSED}\n')
-    program.chmod(0o755)
+    noted = tmp_path / "argv"
+    program = write_program(tmp_path / "rsync", f'#!/bin/sh\necho "$*" >{noted}\nexit {REFUSED}\n')
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
     disk = StorageAreaSection(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)
     policy = made_policy("alpha", storage={"disk": disk})

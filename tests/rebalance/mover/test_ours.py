@@ -19,11 +19,6 @@ from gridbridge.shell.rsync import RsyncLimitAndProgress
 from tests.rebalance.mover.areas import NAMES, Carrier, Killed, Site, reasons
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
 def only(site: Site, *names: str) -> None:
     site.areas = {name: one for name, one in site.areas.items() if name in names}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,13 @@ import pytest
 from gridbridge.batch.gridengine import local_task_guards as home_tasks
 from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
-from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, TaskAttemptOutcome, WaitingTaskRange
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome, WaitingTaskRange
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.published_campaigns_and_tasks import RebalancedTaskAttempt
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.job_and_queue_states import UNSEEN, JobState, JobStateFact
+from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import ClusterSection
@@ -41,20 +38,19 @@ from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.replica_act_and_move_tables import HOST, MoveAndVerificationTimeRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, InputsNotJournalled
-from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TaskMoveRows, TransferRows
-from tests.builders.campaigns import made_campaign, made_event, made_policy, made_snapshot
+from tests.builders.campaign_site import CampaignSite
+from tests.builders.campaigns import NOON, made_campaign, made_policy, made_snapshot
 from tests.decisions.transfer.test_transfer_policy import a_row, a_transfer
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-WAITING, RUNNING = JobState([JobStateFact.WAITING]), JobState([JobStateFact.RUNNING])
 TASKS = 6
 
 
-class Site:
+class Site(CampaignSite):
     """Six tasks of campaign 1 wait at beta, which has no free slot; gamma is idle."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder, made_campaign("beta", "gamma", tasks=TASKS))
         state = SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db")
         self.policy = made_policy("beta", "gamma", site=state)
         self.now = NOON + timedelta(minutes=5)
@@ -64,13 +60,8 @@ class Site:
         self.asked = 0
         self._looks = 0
         self.starts_when_asked = 0  # number of the query in which task 1 has started
-        self.database = StateFile.open(self.policy.site.state)
-        self.notes, self.marks = MoveAndVerificationTimeRows(self.database), TaskDeletionMarkRows(self.database)
-        campaigns = CampaignRows(self.database)
-        campaigns.insert_campaign(made_campaign("beta", "gamma", tasks=TASKS), "token")
-        array = campaigns.create_array(1, "beta", TASKS, NOON)
-        assert array
-        campaigns.set_array_state(array, ArraySubmissionState.RELEASED, 7)
+        self.notes = MoveAndVerificationTimeRows(self.database)
+        self.send(TASKS, 7)
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
         monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset())
 
@@ -89,9 +80,7 @@ class Site:
 
     def rebalance(self, asked: RebalanceTarget | None = None, *, is_dry: bool = False) -> tuple[Any, Any]:
         clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
-        one = WaitingTaskRebalancer(
-            self.policy, clock, asked or RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"), is_dry=is_dry
-        )
+        one = WaitingTaskRebalancer(self.policy, clock, asked or target("host", "beta"), is_dry=is_dry)
         planned = service_cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
         one.database.close()
         return planned, one.checked
@@ -105,6 +94,10 @@ class Site:
         found = self.marks.deletion_marks().get((1, 1), {})
         assert {mark.wiped_for for mark in found.values()} <= {NikitaDeletionReason.MOVED, NikitaDeletionReason.LEFT}
         return sorted(found)
+
+
+def target(what: str, name: str) -> RebalanceTarget:
+    return RebalanceTarget(what=RebalanceTargetKind(what), name=name)
 
 
 def _row(index: int, letters: str) -> ClusterJobListRow:
@@ -141,7 +134,7 @@ def test_replay_of_a_decision_whose_inputs_were_too_large_for_the_journal_is_ref
 
 
 def test_the_journal_entry_about_a_job_contains_only_the_jobs_own_tasks(sent_site: "SentSite") -> None:
-    sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.JOB, name="gb.alpha.7"))
+    sent_site.rebalance(target("job", "gb.alpha.7"))
     (kept,) = DecisionJournal(sent_site.database).last_decisions(9)
 
     assert {one["job"] for one in kept.inputs["snapshot"]["tasks"]} == {"gb.alpha.7"}  # type: ignore[index]  # JSON
@@ -223,8 +216,8 @@ def test_planned_moves_are_dropped_if_the_state_file_forbids_them_before_they_ar
 @pytest.mark.parametrize(
     ("asked", "dropped"),
     [
-        (RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"), ["the owner wants the job to stay"]),
-        (RebalanceTarget(what=RebalanceTargetKind.JOB, name="gb.alpha.7"), []),
+        (target("host", "beta"), ["the owner wants the job to stay"]),
+        (target("job", "gb.alpha.7"), []),
     ],
     ids=["host", "job"],
 )
@@ -308,11 +301,10 @@ def test_tasks_at_a_cluster_that_has_been_silent_for_5_minutes_are_not_moved(
 ) -> None:
     """The cluster may still start the tasks."""
     site.silent = {"beta"}
-    silence = {"kind": CampaignEventSubject.CLUSTER, "code": CampaignEventCode.GET_JOBS, "cluster": "beta"}
-    event = made_event(**silence, opened_at=site.now - timedelta(seconds=silent_s), last_at=site.now)
-    EventAndSuccessRecordRows(site.database).store_events([event])
+    silence = {"kind": CampaignEventSubject.CLUSTER, "campaign": 0, "last_at": site.now}
+    site.open_event(CampaignEventCode.GET_JOBS, opened_at=site.now - timedelta(seconds=silent_s), **silence)
 
-    for asked in (RebalanceTarget(), RebalanceTarget(what=RebalanceTargetKind.FAIL, name="beta")):
+    for asked in (RebalanceTarget(), FAIL):
         planned, _ = site.rebalance(asked)
 
         why = {one.reason for one in planned.advice.rejected}
@@ -329,8 +321,7 @@ def silence(*clusters: str) -> Callable[[Site], None]:
 
 
 def close_gamma_to_campaign(site: Site) -> None:
-    closing = {"kind": CampaignEventSubject.CAMPAIGN, "code": CampaignEventCode.BLACKLIST}
-    EventAndSuccessRecordRows(site.database).store_events([made_event(**closing, campaign=1, cluster="gamma")])
+    site.open_event(CampaignEventCode.BLACKLIST, cluster="gamma")
 
 
 @pytest.mark.parametrize(
@@ -365,14 +356,7 @@ def test_no_task_is_moved_while_rebalancing_is_paused(site: Site) -> None:
 
 
 def test_a_cluster_that_received_tasks_gets_no_more_within_the_pause(site: Site) -> None:
-    site.rebalance()
-    marks = site.marks
-    campaigns = CampaignRows(site.database)
-    (array,) = campaigns.query_open_arrays()
-    moved = [one for one in campaigns.unfinished_attempts(array) if one.place <= 4]
-    campaigns.record_attempt_ends(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
-    marks.remove_marks_of_ended_attempts()
-    site.running = set()
+    site.notes.record_note_times(HOST, ["gamma"], site.now)
     soon, _ = site.rebalance()
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
     later, _ = site.rebalance()
@@ -383,14 +367,12 @@ def test_a_cluster_that_received_tasks_gets_no_more_within_the_pause(site: Site)
 
 
 def test_the_moves_of_campaign_tasks_are_published(site: Site, tmp_path: Path) -> None:
-    campaigns, known = CampaignRows(site.database), CampaignTaskRows(site.database)
-    (array,) = campaigns.query_open_arrays()
-    moved = [one for one in campaigns.unfinished_attempts(array) if one.place <= 2]
-    campaigns.record_attempt_ends(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
-    campaigns.add_unsent_tasks(1, *(WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved))
-    again = campaigns.create_array(1, "gamma", 1, NOON)
-    assert again
-    tasks = known.submitted_tasks(1, 0, TASKS)
+    moved = site.end(site.attempts()[:2], TaskAttemptOutcome.MOVED)
+    waiting = (WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved)
+    site.campaigns.add_unsent_tasks(1, *waiting)
+    site.send(cluster="gamma")
+
+    tasks = site.tasks.submitted_tasks(1, 0, TASKS)
     published_campaign_files.publish_campaign_task_file(1, 0, tasks, str(tmp_path))
 
     assert [one.moved for one in tasks if one.moved] == [
@@ -416,8 +398,12 @@ class SentSite(Site):
         self.at_gamma = 0  # number of a running job at gamma
         self.contexts: dict[int, tuple[tuple[str, str], ...]] = {7: (), 8: ()}
         monkeypatch.setattr(home_tasks, "query_job_requests", self._requests_of)
-        for job in self.letters:
-            TransferRows(self.database).insert_or_update_transfer(sent(job))
+        self.moves, self.transfers = TaskMoveRows(self.database), TransferRows(self.database)
+        self.keep(*map(sent, self.letters))
+
+    def keep(self, *transfers: Transfer) -> None:
+        for transfer in transfers:
+            self.transfers.insert_or_update_transfer(transfer)
 
     def _snapshot(self, where: object, cluster: str, *more: object) -> tuple[ClusterSnapshot, float]:
         seen, took_s = super()._snapshot(where, cluster, *more)
@@ -441,8 +427,7 @@ class SentSite(Site):
         return {job: JobRequest(context=self.contexts[job]) for job in jobs}
 
     def asked_moves(self) -> dict[str, tuple[str, str]]:
-        found = TaskMoveRows(self.database).unfinished_task_moves()
-        return {one.name: (one.source, one.target) for one in found}
+        return {one.name: (one.source, one.target) for one in self.moves.unfinished_task_moves()}
 
 
 def _rows(letters: dict[int, str], slots: int = 1) -> dict[int, tuple[ClusterJobListRow, ...]]:
@@ -460,7 +445,7 @@ def _sent_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentSite:
     return SentSite(tmp_path, monkeypatch)
 
 
-FAIL = RebalanceTarget(what=RebalanceTargetKind.FAIL, name="beta")
+FAIL = target("fail", "beta")
 
 
 def move_to_gamma(name: str = "gb.alpha.7.0.1", **other: Any) -> WaitingTaskMove:
@@ -482,17 +467,15 @@ def test_moves_of_transferred_tasks_are_requested_from_the_poller(sent_site: Sen
 def test_a_transferred_task_counts_as_moving_until_the_move_has_ended(
     sent_site: SentSite, stage: TaskMoveStage, goes_on: bool
 ) -> None:
-    TaskMoveRows(sent_site.database).insert_or_update_task_move(move_to_gamma(stage=stage))
-    TransferRows(sent_site.database).insert_or_update_transfer(
-        sent(40).with_changes(verdict=TransferMessage(outcome=HowItEnds.EXIT))
-    )
+    sent_site.moves.insert_or_update_task_move(move_to_gamma(stage=stage))
+    sent_site.keep(sent(40).with_changes(verdict=TransferMessage(outcome=HowItEnds.EXIT)))
     if goes_on:
         after = sent(40).with_changes(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
-        TransferRows(sent_site.database).insert_or_update_transfer(after)
+        sent_site.keep(after)
     sent_site.letters[40] = ""
     sent_site.at_gamma = 40 if goes_on else 0
 
-    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.HOST, name="gamma"))
+    planned, _ = sent_site.rebalance(target("host", "gamma"))
 
     assert planned.advice.sentence == "1 task is being moved: no other move begins"
 
@@ -502,7 +485,7 @@ def test_a_recall_that_has_not_ended_for_15_minutes_does_not_delay_other_moves(
     sent_site: SentSite, letter: str
 ) -> None:
     """For example, the owner has stopped the task's starter."""
-    TaskMoveRows(sent_site.database).insert_or_update_task_move(move_to_gamma())
+    sent_site.moves.insert_or_update_task_move(move_to_gamma())
     sent_site.letters[40] = letter
     sent_site.now = NOON + timedelta(minutes=16)
 
@@ -516,7 +499,7 @@ def test_a_parallel_task_that_is_recalled_reserves_all_of_its_slots(sent_site: S
     """For some seconds no cluster lists the task, and the target's slots still look free."""
     sent_site.slots = 2
     sent_site.rebalance(FAIL)
-    moving = TaskMoveRows(sent_site.database).unfinished_task_moves()
+    moving = sent_site.moves.unfinished_task_moves()
     clock = Clock(sent_site.now.timestamp)
     sent_away = TransferredTaskReader(sent_site.policy, sent_site.database, clock)
     away = [*sent_away.transferred_tasks((), {})]
@@ -549,7 +532,7 @@ def test_a_transferred_task_that_starts_after_the_plan_is_dropped_with_the_reaso
 def test_a_transferred_task_that_can_not_be_recalled_is_not_moved(
     sent_site: SentSite, changes: dict[str, Any], letters: str, expected: int
 ) -> None:
-    TransferRows(sent_site.database).insert_or_update_transfer(sent(40).with_changes(**changes))
+    sent_site.keep(sent(40).with_changes(**changes))
     sent_site.letters[40] = letters
 
     planned, _ = sent_site.rebalance(FAIL)
@@ -570,7 +553,7 @@ def test_a_jobs_context_can_exclude_the_job_from_automatic_rounds(
 ) -> None:
     sent_site.contexts[7] = context
 
-    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.HOST, name="beta"))
+    planned, _ = sent_site.rebalance(target("host", "beta"))
     kept = [one for one in planned.advice.rejected if one.job == "gb.alpha.7"]
 
     assert [one.job for one in planned.advice.moves] == expected
@@ -590,7 +573,7 @@ def test_other_clusters_are_not_balanced_before_a_drained_cluster_is_empty(
 ) -> None:
     monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
 
-    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.HOST, name="gamma"))
+    planned, _ = sent_site.rebalance(target("host", "gamma"))
     by_itself, _ = sent_site.rebalance(RebalanceTarget())
 
     assert planned.advice.sentence == "beta is drained: run `gridbridge rebalance fail beta` first"
@@ -600,28 +583,25 @@ def test_other_clusters_are_not_balanced_before_a_drained_cluster_is_empty(
 @pytest.mark.parametrize("what", ["host", "job", "fail"])
 def test_an_unknown_host_or_job_is_refused_with_the_known_names(site: Site, what: str) -> None:
     with pytest.raises(ConfigError, match="no delta; expected one of"):
-        site.rebalance(RebalanceTarget(what=RebalanceTargetKind(what), name="delta"))
+        site.rebalance(target(what, "delta"))
 
 
 UNMOVABLE_JOBS = range(42, 48)  # six more transferred tasks of the same person at beta
 
 
-def record_failed_moves(database: StateFile, ago: timedelta, now: datetime) -> None:
+def record_failed_moves(site: SentSite, ago: timedelta) -> None:
     for job in UNMOVABLE_JOBS:
-        dropped = move_to_gamma(sent(job).name, asked_at=now - ago, stage=TaskMoveStage.DROPPED)
-        TaskMoveRows(database).insert_or_update_task_move(dropped)
+        dropped = move_to_gamma(sent(job).name, asked_at=site.now - ago, stage=TaskMoveStage.DROPPED)
+        site.moves.insert_or_update_task_move(dropped)
 
 
-def record_two_recalls(database: StateFile, _: timedelta, now: datetime) -> None:
+def record_two_recalls(site: SentSite, _: timedelta) -> None:
     """Record that the tasks were recalled as often as their queue allows."""
+    recalled = {"cause": TransferFailureCause.RECALLED, "closed_at": site.now, "remote_id": 0}
     for job in UNMOVABLE_JOBS:
         task = sent(job).name.rpartition(".")[0]
-        for attempt in (1, 2):
-            ended = sent(job).with_changes(
-                name=f"{task}.{attempt}", cause=TransferFailureCause.RECALLED, closed_at=now, remote_id=0
-            )
-            TransferRows(database).insert_or_update_transfer(ended)
-        TransferRows(database).insert_or_update_transfer(sent(job).with_changes(name=f"{task}.3"))
+        site.keep(*(sent(job).with_changes(name=f"{task}.{attempt}", **recalled) for attempt in (1, 2)))
+        site.keep(sent(job).with_changes(name=f"{task}.3"))
 
 
 @pytest.mark.parametrize(
@@ -637,20 +617,19 @@ def record_two_recalls(database: StateFile, _: timedelta, now: datetime) -> None
 def test_tasks_that_can_not_be_moved_do_not_delay_another_task(
     sent_site: SentSite, stay: Any, ago: timedelta, movable: int, why: str
 ) -> None:
-    TransferRows(sent_site.database).insert_or_update_transfer(sent(40).with_changes(closed_at=NOON))
+    sent_site.keep(sent(40).with_changes(closed_at=NOON))
     sent_site.letters = dict.fromkeys((*UNMOVABLE_JOBS, 48), "qw")
     for job in sent_site.letters:
         sent_site.contexts[job - 33] = ()
         if stay is not record_two_recalls or job == 48:
-            TransferRows(sent_site.database).insert_or_update_transfer(sent(job))
-    TransferRows(sent_site.database).insert_or_update_transfer(sent(41).with_changes(closed_at=NOON))
-    stay(sent_site.database, ago, sent_site.now)
+            sent_site.keep(sent(job))
+    sent_site.keep(sent(41).with_changes(closed_at=NOON))
+    stay(sent_site, ago)
 
     planned, _ = sent_site.rebalance(FAIL)
     told = [one.reason for one in planned.advice.rejected if why and one.reason.startswith(why)]
 
-    room = 4
-    assert len(planned.advice.moves) == min(movable, room)
+    assert len(planned.advice.moves) == min(movable, 4)  # free slots
     assert len(told) == (6 if why else 0)
     if movable == 1:
         assert [one.job for one in planned.advice.moves] == ["gb.alpha.15"]
@@ -660,7 +639,7 @@ def test_transferred_tasks_at_a_cluster_that_has_not_answered_for_5_minutes_are_
     sent_site.silent = {"beta"}
     sent_site.now = NOON + timedelta(minutes=6)
 
-    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceTargetKind.FAIL, name="beta"))
+    planned, _ = sent_site.rebalance(target("fail", "beta"))
 
     told = {(one.job, one.reason) for one in planned.advice.rejected}
     silent = "the cluster does not answer and may start the task: a moved task would run twice"

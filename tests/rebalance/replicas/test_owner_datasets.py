@@ -19,15 +19,11 @@ from gridbridge.rebalance.replicas import dataset_records_and_originals as recor
 from gridbridge.rebalance.replicas import owner_datasets, owner_replica_copies_and_checks, storage_area_shell_scripts
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetAndRefusedAreas
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import prepare_new_replica_folder
+from tests.builders.mounts import memory_mounted
 from tests.rebalance.mover.areas import DIED, NAMES, Site, reasons
 
 TREE = {"a.txt", "deep/b\nc", "deep/link"}
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
 
 
 def whole(outcome: DatasetAndRefusedAreas) -> set[str]:
@@ -206,9 +202,8 @@ def test_temporary_files_of_an_earlier_copy_are_not_part_of_the_replica(site: Si
 def small(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "small"
     path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", path], check=True)
-    yield path
-    subprocess.run(["umount", "-l", path], check=True)
+    with memory_mounted(path, "size=1m"):
+        yield path
 
 
 @AS_ROOT
@@ -512,12 +507,6 @@ def test_the_accounts_parallel_copies_into_an_area_are_limited(site: Site) -> No
 
     assert "2 of your copies into this area run; copies_at_once allows no more" == reasons(done)["beta-disk"]
     assert site.datasets.replicate_dataset("reads").is_done
-
-
-def test_a_second_command_on_a_locked_dataset_is_refused(site: Site) -> None:
-    site.datasets.add_dataset("reads", site.tree(), 1)
-    with site.datasets.records.lock_dataset("reads"), pytest.raises(GridbridgeError, match="wait for it"):
-        site.datasets.replicate_dataset("reads")
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".x", "-x", "a b", "a\nb", "ä", "x" * 101])

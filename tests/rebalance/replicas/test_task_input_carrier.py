@@ -17,6 +17,7 @@ from gridbridge.rebalance.replicas.carried_input_files import (
 )
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.rebalance.replicas.task_input_carrier import carry_missing_inputs
+from tests.builders.programs import write_program
 from tests.rebalance.mover.areas import Carrier
 
 
@@ -50,9 +51,8 @@ class Cluster:
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     home = tmp_path / "bin"
     home.mkdir()
-    getent = home / "getent"  # the account's home on this host must stay as it is
-    getent.write_text(f"#!/bin/sh\necho x:x:1:1::{tmp_path}/home:/bin/sh\n")
-    getent.chmod(0o755)
+    # the account's home on this host must stay as it is
+    write_program(home / "getent", f"#!/bin/sh\necho x:x:1:1::{tmp_path}/home:/bin/sh\n")
     monkeypatch.setattr(
         "gridbridge.rebalance.replicas.storage_area_shell_scripts.BARE",
         {"PATH": f"{home}:/usr/bin:/bin", "LC_ALL": "C"},
