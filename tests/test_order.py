@@ -25,41 +25,27 @@ class Item:
         self.marks.append(mark)
 
 
-@pytest.fixture
-def arranged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Item]:
-    """Return the tests of files with known durations, except one new file."""
+def test_a_new_file_comes_first_then_the_longest_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of a folder that share fixtures count as one file."""
     known = {"tests/lab/test_short.py": 5, f"{CAMPAIGNS}/test_b.py": 50}
     known |= {"tests/lab/test_long.py": 80, f"{CAMPAIGNS}/test_a.py": 40}
     rows = "".join(f'"{file}" = {seconds}\n' for file, seconds in known.items())
     (tmp_path / "seconds.toml").write_text(rows)
     monkeypatch.setattr(order, "SECONDS", tmp_path / "seconds.toml")
     items = [Item(f"{file}::test_it") for file in (*known, "tests/lab/test_new.py")]
+
     order.arrange(cast("list[pytest.Item]", items))
-    return items
 
-
-def test_a_new_file_comes_first_then_the_longest_files(arranged: list[Item]) -> None:
-    """Files of a folder that share fixtures count as one file."""
-    names = [item.nodeid.partition("::")[0].rpartition("/")[2] for item in arranged]
-
+    names = [item.nodeid.partition("::")[0].rpartition("/")[2] for item in items]
+    groups = [item.get_closest_marker("xdist_group").args[0] for item in items]
     assert names == ["test_new.py", "test_a.py", "test_b.py", "test_long.py", "test_short.py"]
-
-
-def test_files_that_share_something_are_of_one_lab(arranged: list[Item]) -> None:
-    groups = [item.get_closest_marker("xdist_group").args[0] for item in arranged]
-
     assert groups[1:4] == [CAMPAIGNS, CAMPAIGNS, "tests/lab/test_long.py"]
 
 
-def test_a_tests_name_is_told_without_its_group() -> None:
-    for group in (CAMPAIGNS, "tests/lab/test_long.py"):
-        assert order.plain(f"test_it[a@b]@{group}") == "test_it[a@b]"
-
-
 JUNIT = """<testsuites><testsuite>
-<testcase classname="tests.lab.test_ssh" name="test_a[x-1]@tests/lab/test_ssh.py" time="60.0"/>
+<testcase classname="tests.lab.test_ssh" name="test_a[x@1]@tests/lab/test_ssh.py" time="60.0"/>
 <testcase classname="tests.lab.test_ssh" name="test_b@tests/lab/test_ssh.py" time="30.0"/>
-<testcase classname="tests.contract.test_jobs" name="test_c[oar]@tests/contract/a.py" time="95"/>
+<testcase classname="tests.contract.test_jobs" name="test_c[oar]@tests/lab/campaigns" time="95"/>
 <testcase classname="tests.lab.site.test_check.TestThis" name="test_d" time="1"/>
 </testsuite></testsuites>"""
 
@@ -71,7 +57,7 @@ def took(tmp_path: Path) -> tuple[Took, ...]:
 
 
 def test_a_test_has_its_file_and_its_name(took: tuple[Took, ...]) -> None:
-    assert took[0] == Took("lab", "tests/lab/test_ssh.py", "test_a[x-1]", 60.0)
+    assert took[0] == Took("lab", "tests/lab/test_ssh.py", "test_a[x@1]", 60.0)
     assert took[3].file == "tests/lab/site/test_check.py"
 
 

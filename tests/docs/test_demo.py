@@ -70,16 +70,6 @@ def test_lab_apart_refuses_root_and_shows_its_usage(
     assert (done.returncode, done.stdout + done.stderr) == (status, words)
 
 
-def test_the_labs_part_without_root_explains_and_ends_with_2(
-    demo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(os, "getuid", lambda: 1000)
-    monkeypatch.setattr(sys, "argv", ["demo.py"])
-
-    assert demo.main() == 2
-    assert "needs root" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("words", "played"),
     [((), ["transfer", "campaign"]), (("--part", "transfer"), ["transfer"]), (("--part", "campaign"), ["campaign"])],
@@ -108,12 +98,8 @@ def test_a_part_is_played_alone(
     [
         pytest.param({}, "gb.alpha.7.0.1", False, "", id="as it should"),
         pytest.param({"home_status": "137", "away_status": "137"}, "gb.alpha.7.0.1", True, "", id="deleted"),
-        pytest.param(
-            {"home_status": "4"}, "gb.alpha.7.0.1", False, "exit status 4 at home, not 3", id="another end at home"
-        ),
-        pytest.param(
-            {"away_status": "4"}, "gb.alpha.7.0.1", False, "exit status 4 at beta, not 3", id="another end at beta"
-        ),
+        pytest.param({"home_status": "4"}, "gb.alpha.7.0.1", False, "exit status 4 at home, not 3", id="home's end"),
+        pytest.param({"away_status": "4"}, "gb.alpha.7.0.1", False, "exit status 4 at beta, not 3", id="beta's end"),
         pytest.param({}, "sge", False, "beta accounts job 9 to sge", id="somebody else's remote job"),
     ],
 )
@@ -131,48 +117,27 @@ AT_BETA = {"remote": "beta", "remote_id": 9, "remote_state": "r", "remote_host":
 
 
 @pytest.mark.parametrize(
-    ("state", "queue", "transfer", "expected"),
+    ("cluster", "state", "changes", "expected"),
     [
+        pytest.param("beta", "r", {}, ("runs at beta-n1 as 9", "beta", True), id="on a node"),
         pytest.param(
-            "r", "transfer-beta@alpha-master", AT_BETA, ("runs at beta-n1 as 9", "beta", True),
-            id="on a node",
+            "beta", "r", {"remote_host": "beta-master"}, ("runs at beta-master as 9", "beta", False), id="bounces"
         ),
-        pytest.param(
-            "r",
-            "transfer-beta@alpha-master",
-            AT_BETA | {"remote_host": "beta-master"},
-            ("runs at beta-master as 9", "beta", False),
-            id="in a transfer queue of beta's, where it bounces",
-        ),
-        pytest.param(
-            "r",
-            "transfer-gamma@alpha-master",
-            AT_BETA | {"remote": "gamma", "remote_host": "gamma-n2"},
-            ("runs at gamma-n2 as 9", "gamma", True),
-            id="at a third cluster",
-        ),
-        pytest.param(
-            "r",
-            "transfer-gamma@alpha-master",
-            AT_BETA | {"remote": "gamma", "remote_id": None},
-            ("on its way to gamma", "", False),
-            id="on its way",
-        ),
-        pytest.param(
-            "Rq", "", AT_BETA, ("put back at alpha", "beta", False), id="put back while it is away"
-        ),
-        pytest.param(
-            "r", "all.q@alpha-n1", None, ("runs at alpha-n1", "", False), id="at home after all"
-        ),
+        pytest.param("gamma", "r", {"remote_host": "gamma-n2"}, ("runs at gamma-n2 as 9", "gamma", True), id="gamma"),
+        pytest.param("gamma", "r", {"remote_id": None}, ("on its way to gamma", "", False), id="on its way"),
+        pytest.param("beta", "Rq", {}, ("put back at alpha", "beta", False), id="put back while it is away"),
+        pytest.param("", "r", {}, ("runs at alpha-n1", "", False), id="at home after all"),
     ],
-)  # fmt: skip
+)
 def test_a_look_tells_where_a_job_is(
-    demo: ModuleType, state: str, queue: str, transfer: dict[str, object] | None, expected: tuple[str, str, bool]
+    demo: ModuleType, cluster: str, state: str, changes: dict[str, object], expected: tuple[str, str, bool]
 ) -> None:
     before = demo.Job(number="7", exit_status="3")
-    if state == "Rq" or not transfer:  # it was there when we looked last
+    if state == "Rq" or not cluster:  # it was there when we looked last
         before = demo.Job(number="7", exit_status="3", cluster="beta", remote_id="9")
-    job = demo.seen(before, demo.Row(state=state, queue=queue), transfer)
+    queue = f"transfer-{cluster}@alpha-master" if cluster else "all.q@alpha-n1"
+    transfer = AT_BETA | {"remote": cluster} | changes if cluster else None
+    job = demo.seen(before, demo.Row(state=state, queue="" if state == "Rq" else queue), transfer)
 
     assert (job.where, job.cluster, job.is_on_node) == expected
 
@@ -224,14 +189,15 @@ def test_a_plot_that_did_not_happen_is_wrong(demo: ModuleType) -> None:
     ]
 
 
-@pytest.mark.parametrize("part", ["elastic", "rebalance"])
+@pytest.mark.parametrize("words", [(), ("--embedded", "--part", "elastic"), ("--embedded", "--part", "rebalance")])
 def test_a_part_of_the_lab_without_root_says_what_it_needs(
-    demo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], part: str
+    demo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["demo.py", "--embedded", "--part", part])
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    monkeypatch.setattr(sys, "argv", ["demo.py", *words])
 
     assert demo.main() == 2
-    assert "This part of the demo needs root" in capsys.readouterr().err
+    assert "needs root" in capsys.readouterr().err
 
 
 LISTED = """\

@@ -10,7 +10,10 @@ import pytest
 from gridbridge.batch.gridengine.status import decide_job_end
 from gridbridge.batch.oar.oar_output_parser import parse_oarstat_jobs
 from gridbridge.batch.oar.status import _job_end_with_usage
-from gridbridge.decisions.campaigns.campaign_cycle_planning import split_cycle_plan_by_transaction
+from gridbridge.decisions.campaigns.campaign_cycle_planning import (
+    describe_campaign_cycle_plan,
+    split_cycle_plan_by_transaction,
+)
 from gridbridge.decisions.campaigns.task_attempt_outcomes import (
     DELETED_BEFORE_START,
     ArrayWithMissingTasks,
@@ -139,6 +142,21 @@ def test_many_task_ends_are_split_into_transactions_that_keep_a_tasks_attempts_t
         CampaignCyclePlan(ended=(of(0), *copies)),
         CampaignCyclePlan(ended=(of(2), of(3)), **rest),
     )
+
+
+@pytest.mark.parametrize(
+    ("tasks", "sentences"),
+    [
+        (1, ["1 task ended, 1 of them runs again", "1 surplus attempt ended"]),
+        (2, ["2 tasks ended, 2 of them run again", "2 surplus attempts ended"]),
+    ],
+)
+def test_a_cycle_counts_ended_tasks_in_singular_and_plural(tasks: int, sentences: list[str]) -> None:
+    outcomes = (TaskAttemptOutcome.SITE_FAULT, TaskAttemptOutcome.COPY)
+    ended = tuple(of(task, outcome=outcome) for outcome in outcomes for task in range(tasks))
+    lost = [TaskRetry(campaign=1, task=task, attempt=1, outcome=outcomes[0]) for task in range(tasks)]
+
+    assert describe_campaign_cycle_plan(CampaignCyclePlan(ended=ended, again=tuple(lost))) == sentences
 
 
 def test_an_attempt_with_contradicting_records_has_not_ended() -> None:

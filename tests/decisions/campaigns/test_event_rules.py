@@ -194,6 +194,7 @@ def test_an_event_names_the_host_on_which_all_tasks_in_a_row_failed(
 
     found = told(look)[CampaignEventCode.BLACKLIST]
     assert describe_campaign_event(found) == f"the last 3 tasks at beta failed by themselves{expected}"
+    assert describe_campaign_event(replace(found, tasks=1)).startswith("the last 1 task at beta failed by itself")
 
 
 @pytest.mark.parametrize(
