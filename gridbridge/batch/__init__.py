@@ -1,9 +1,12 @@
 """Loads only the adapter module of a cluster's batch system: each job's starter pays for imports.
 
-Services use batch/batch_adapter_table, which imports all adapters.
+A batch system's folder has the name of its clusters' `kind`. Services use batch/batch_adapter_table, which imports all
+adapters.
 """
 
-from gridbridge.model.transfer_route import EMBEDDED, GRIDENGINE, OAR, Away, Home
+import sys
+
+from gridbridge.model.transfer_route import Away, Home
 
 TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
@@ -19,65 +22,30 @@ if TYPE_CHECKING:
 
 
 def load_submit_adapter(cluster: Away) -> "JobSubmissionAndControl[Away]":
-    return SUBMIT_ADAPTER_LOADERS[cluster.kind]()
+    return _import_submit_module(cluster)
 
 
 def load_campaign_array_adapter(cluster: Away) -> "CampaignArrayJobControl[Away]":
-    return SUBMIT_ADAPTER_LOADERS[cluster.kind]()
+    return _import_submit_module(cluster)
 
 
 def load_home_job_control(home: Home) -> "StarterHomeTaskControl[Home]":
     """Load the module that controls a home cluster's local tasks; an OAR cluster can't be a home cluster."""
-    return SUBMIT_ADAPTER_LOADERS[home.kind]()
+    return _import_submit_module(home)
 
 
 def load_refused_job_marker(home: Home) -> "RefusedJobMarker[Home]":
-    return REFUSED_JOB_MARKER_LOADERS[home.kind]()
+    marker: ModuleType = _import_submit_module(home).load_refused_job_marker()
+    return marker
 
 
 def load_job_recaller(cluster: Away) -> "WaitingRemoteJobRecaller[Away] | None":
-    return JOB_RECALLER_LOADERS[cluster.kind]() if cluster.kind in JOB_RECALLER_LOADERS else None
+    """Load the module if its batch system's delete command says whether the job was still waiting."""
+    submit = _import_submit_module(cluster)
+    return submit if hasattr(submit, "delete_waiting_job") else None
 
 
-def _import_gridengine_submit() -> "ModuleType":
-    from gridbridge.batch.gridengine import submit
-
-    return submit
-
-
-def _import_oar_submit() -> "ModuleType":
-    from gridbridge.batch.oar import submit
-
-    return submit
-
-
-def _import_embedded_submit() -> "ModuleType":
-    from gridbridge.batch.embedded import submit
-
-    return submit
-
-
-def _import_gridengine_refused_job_marker() -> "ModuleType":
-    from gridbridge.batch.gridengine import home_job_runnability_check as home
-
-    return home
-
-
-def _import_embedded_refused_job_marker() -> "ModuleType":
-    from gridbridge.batch.embedded import embedded_task_guards as home
-
-    return home
-
-
-SUBMIT_ADAPTER_LOADERS = {
-    GRIDENGINE: _import_gridengine_submit,
-    OAR: _import_oar_submit,
-    EMBEDDED: _import_embedded_submit,
-}
-JOB_RECALLER_LOADERS = {
-    GRIDENGINE: _import_gridengine_submit
-}  # batch systems whose delete command reports whether the job was still waiting
-REFUSED_JOB_MARKER_LOADERS = {
-    GRIDENGINE: _import_gridengine_refused_job_marker,
-    EMBEDDED: _import_embedded_refused_job_marker,
-}
+def _import_submit_module(cluster: Away) -> "ModuleType":
+    name = f"gridbridge.batch.{cluster.kind}.submit"
+    __import__(name)
+    return sys.modules[name]

@@ -21,7 +21,7 @@ from gridbridge.batch.gridengine import local_task_guards as gridengine_tasks
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine import user_job_queries as gridengine_tools
-from gridbridge.batch.oar import oar_commands, oar_demand_reader
+from gridbridge.batch.oar import oar_commands, oar_demand_reader, oar_mapping_rules
 from gridbridge.batch.oar import oar_node_power_and_tags as oar_nodes
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
@@ -33,6 +33,8 @@ from gridbridge.model.jobs_and_accounting import JobAccountAndErrors, JobEnd
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.site_configuration import ClusterKind
+from gridbridge.model.transfer.request_mapping_rules import MappingRules
+from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, Home, OarServerAccess
 
 if TYPE_CHECKING:
@@ -133,6 +135,9 @@ class StarterHomeTaskControl(JobHoldControl[Where], Protocol[Where]):
     def query_job_request(self, where: Where, job: str, /) -> JobRequest:
         """Return a job's request, with the submission time if the batch system reuses job ids."""
 
+    def load_refused_job_marker(self) -> "RefusedJobMarker[Where]":
+        """Load the module that keeps refused jobs at home."""
+
     def query_queue_limit(self, where: Where, queue: str, name: str, host: str, /) -> str:
         """Return the value of a queue's limit, such as h_rt, on a host (queue_conf(5))."""
 
@@ -222,6 +227,8 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
     # returns each transfer queue's slots; None if `gridbridge setup`, not the cluster's owner, makes the queues
     list_transfer_queues: Callable[[ClusterAddress], dict[str, int]] | None = None
     shell_environment_line: Callable[[ClusterAddress], str] | None = None
+    # adds to the mapping rules of a cluster and its transfer queue the rules that the batch system's requests need
+    complete_mapping_rules: Callable[[str, MappingRules, TransferQueueSection | None], MappingRules] | None = None
     shows_suspension: bool = False
     # whether the set of nodes is fixed; root or the batch system switches nodes off
     has_fixed_nodes: bool = False
@@ -260,6 +267,7 @@ OAR: BatchSystemAdapter[OarServerAccess] = BatchSystemAdapter(
     keeps_tags=oar_nodes,
     listen_for_job_ends=oar_status.listen_for_job_ends,
     query_demand_outputs=oar_demand_reader.query_demand_outputs,
+    complete_mapping_rules=oar_mapping_rules.complete_mapping_rules,
     has_fixed_nodes=True,
 )
 EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccess] = BatchSystemAdapter(

@@ -16,6 +16,7 @@ from gridbridge.config.section_parsing import (
 from gridbridge.model.config_key_descriptions import CLUSTER_NAME
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import MAX_PORT, ClusterKind, ClusterSection, JobClaimKind, JobEndPushKind
+from gridbridge.model.transfer_route import ACCESS
 
 A_PORT = f"a whole number, 1 to {MAX_PORT}"
 NEEDS_PORTS = dict.fromkeys(("qmaster_port", "execd_port"), A_PORT)
@@ -30,7 +31,6 @@ class ClusterKindKeys:
     lacks: Mapping[str, str]  # forbidden keys, with the reason
     pushes: Mapping[JobEndPushKind, str]  # {unsupported value of key `push`: values expected instead}
     has_claims: bool = True  # whether claims are needed, because the cluster may be unreachable
-    stands_alone: bool = False  # whether all clusters of the site must be of this kind
     asks_by_rule: bool = False  # whether each requested resource needs a mapping rule, as at OAR
     has_environments: bool = False  # whether parallel environments place a job's slots
 
@@ -51,7 +51,6 @@ OF_KIND = {
         lacks=dict.fromkeys((*OF_CELLS, "ssh", "users", "accounting"), "no such key"),
         pushes={JobEndPushKind.QEVENT: NO_PUSH, JobEndPushKind.OAR: NO_PUSH},
         has_claims=False,
-        stands_alone=True,
     ),
 }
 
@@ -95,11 +94,13 @@ def _cluster_kind_problems(cluster: Table) -> Iterator[str]:
 def _embedded_mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
     """Find embedded clusters, which belong to one person, in a site with clusters of another kind."""
     kind, home = batch_system_of_cluster_section(cluster), batch_system_of_cluster_section(local) if local else "none"
-    if config_keys_of_cluster_kind(cluster).stands_alone != (
-        bool(local) and config_keys_of_cluster_kind(local).stands_alone
-    ):
+    if _is_of_one_user(kind) != _is_of_one_user(home):
         right = "all clusters of a site embedded, or none"
         yield f"kind{ConfigKeyProblem(kind, f'the local cluster is {home}', right)}"
+
+
+def _is_of_one_user(kind: str) -> bool:
+    return kind in ACCESS and ACCESS[kind].IS_OF_ONE_USER
 
 
 def _cluster_ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:

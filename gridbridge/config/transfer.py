@@ -60,10 +60,10 @@ def find_request_mapping_problems(sections: Table) -> Iterator[str]:
                 continue
             yield from _mapping_rule_problems(f"{title}.{kind}", kind, rules)
             if kind == request_mapping_rules.PE and not by_rule:
-                yield from _spread_key_without_oar_problems(f"{title}.{kind}", rules)
+                yield from _spread_key_problems(f"{title}.{kind}", rules)
             if kind == request_mapping_rules.RESOURCE:
                 yield from _time_unit_problems(f"{title}.{kind}", rules, (WALLTIME,) if by_rule else TIMES)
-                yield from (_oar_walltime_and_level_problems if by_rule else _oar_only_key_problems)(
+                yield from (_walltime_and_level_problems if by_rule else _relation_and_level_key_problems)(
                     f"{title}.{kind}", rules
                 )
     yield from _queue_mapping_problems(sections)
@@ -84,13 +84,13 @@ def _queue_mapping_problems(sections: Table) -> Iterator[str]:
             rule = subtable_or_empty(rules, resource)
             yield from _default_request_problems(entry, resource, rule)
             if by_rule:
-                yield from _oar_value_problems(entry, resource, rule)
+                yield from _walltime_and_level_value_problems(entry, resource, rule)
             if by_rule and resource not in (*rules, WALLTIME):
                 right = f"a rule [{MAPS}.{cluster}.resource.{resource}]"
                 yield _key_problem(entry, "no rule", right)
 
 
-def _spread_key_without_oar_problems(title: str, rules: Table) -> Iterator[str]:
+def _spread_key_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         if spread := subtable_or_empty(rules, name).get("spread"):
             entry = (f"{title}.{format_toml_key(name)}", "spread", spread)
@@ -127,7 +127,7 @@ def _time_unit_problems(title: str, rules: Table, times: tuple[str, ...]) -> Ite
             )
 
 
-def _oar_walltime_and_level_problems(title: str, rules: Table) -> Iterator[str]:
+def _walltime_and_level_problems(title: str, rules: Table) -> Iterator[str]:
     """Find wrong keys and values in mapping rules for OAR's walltime, and in rules for levels of `-l`."""
     for name in rules:
         rule = subtable_or_empty(rules, name)
@@ -139,10 +139,10 @@ def _oar_walltime_and_level_problems(title: str, rules: Table) -> Iterator[str]:
         for key in ("relation", "unit") if is_level else ("relation",):
             if (is_level or remote_name == WALLTIME) and (value := rule.get(key)):
                 yield _key_problem((section, key, value), reason, "empty")
-        yield from _oar_value_problems((section, "default", rule.get("default", "")), name, rule)
+        yield from _walltime_and_level_value_problems((section, "default", rule.get("default", "")), name, rule)
 
 
-def _oar_value_problems(entry: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
+def _walltime_and_level_value_problems(entry: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
     """Find values that OAR does not accept as a walltime or as a number for `-l`."""
     value, remote_name = str(entry[2]), str(rule.get("to") or name)
     if not value or _is_amount_converted(rule) or grid_engine_amounts.is_unlimited_grid_engine_amount(value):
@@ -153,7 +153,7 @@ def _oar_value_problems(entry: tuple[str, str, object], name: str, rule: Table) 
         yield _key_problem(entry, f"not a number of {remote_name}", "a whole number, 1 or more")
 
 
-def _oar_only_key_problems(title: str, rules: Table) -> Iterator[str]:
+def _relation_and_level_key_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         rule, section = subtable_or_empty(rules, name), f"{title}.{format_toml_key(name)}"
         if relation := rule.get("relation"):

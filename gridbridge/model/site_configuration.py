@@ -42,10 +42,9 @@ from gridbridge.model.transfer.transfer_config_sections import (
     Rules,
     TransferQueueSection,
 )
+from gridbridge.model.transfer_route import ACCESS
 
 MAX_PORT = 65535
-# Debian has each batch system's programs in this folder; an embedded cluster needs only gridbridge's program.
-BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin", "embedded": "/usr/bin"}
 OF_DEBIAN = '"/usr/lib/gridengine", of OAR "/usr/bin"'
 
 
@@ -99,15 +98,13 @@ class ClusterSection:
     cost: float = setting(1.0, "the cost of a slot, compared with other clusters", "", 0, 1e9)
 
     def with_defaults(self, name: str) -> "ClusterSection":
-        return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
-
-
-TRANSFER_HOME_KINDS = (ClusterKind.GRIDENGINE, ClusterKind.EMBEDDED)
+        binaries = self.binaries or dict(ACCESS[self.kind].SETTINGS).get("binaries", "/usr/bin")
+        return replace(self, cell=self.cell or name, binaries=binaries)
 
 
 def why_no_transfer_queues_at_home(cluster: str, kind: str | None) -> str:
     """Return why the home cluster can't have transfer queues, or ''; `kind` None: no such cluster."""
-    if kind in TRANSFER_HOME_KINDS:
+    if kind in ACCESS and ACCESS[kind].CAN_BE_HOME:
         return ""
     home = f"{cluster} is of kind {kind}" if kind else f"there is no [cluster.{cluster}]"
     return f"a transfer queue needs a Grid Engine home, and {home}"
@@ -148,7 +145,7 @@ class Policy:
     @property
     def is_single_user_site(self) -> bool:
         """Whether the home cluster is an embedded cluster, so that the site belongs to one user."""
-        return self.home_cluster_section is not None and self.home_cluster_section.kind is ClusterKind.EMBEDDED
+        return self.home_cluster_section is not None and ACCESS[self.home_cluster_section.kind].IS_OF_ONE_USER
 
     @property
     def why_no_transfer_queues(self) -> str:

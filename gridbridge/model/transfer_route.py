@@ -36,6 +36,9 @@ def parse_ssh_login_address(address: str, user: str, person: str = "") -> SshLog
 
 
 class ClusterAccess:
+    SETTINGS: "tuple[tuple[str, str], ...]"  # keys of [cluster.NAME] that become values here, with their defaults
+    CAN_BE_HOME = True  # whether starters can run on the cluster
+    IS_OF_ONE_USER = False
     timeout_s: float
 
     def with_time_limit(self, timeout_s: float) -> "Self":
@@ -58,6 +61,13 @@ class GridEngineCellAccess(ClusterAccess):
     login: SshLogin | None = None  # None: programs run on this host
 
     kind = GRIDENGINE
+    SETTINGS = (
+        ("root", "/var/lib/gridengine"),
+        ("cell", ""),
+        ("qmaster_port", ""),
+        ("execd_port", ""),
+        ("binaries", "/usr/lib/gridengine"),
+    )
 
     def command_environment(self) -> dict[str, str]:
         """Return the environment of Grid Engine's commands, without the caller's variables."""
@@ -74,12 +84,14 @@ class GridEngineCellAccess(ClusterAccess):
 class EmbeddedClusterAccess(ClusterAccess):
     """How to run the commands of an embedded cluster: its folder, and a Python that has gridbridge."""
 
-    path: str
-    python: str
+    folder: str
+    python: str = ""  # empty: the Python of this installation
     timeout_s: float
     login: SshLogin | None = None  # an embedded cluster is never reached by ssh
 
     kind = EMBEDDED
+    SETTINGS = (("folder", ""),)
+    IS_OF_ONE_USER = True
 
 
 @light_dataclass(kw_only=True)
@@ -92,10 +104,24 @@ class OarServerAccess(ClusterAccess):
     ends: str = ""  # FIFO that receives the ids of ended OAR jobs; empty: ids are not reported
 
     kind = OAR
+    SETTINGS = (("binaries", "/usr/bin"), ("ends", ""))
+    CAN_BE_HOME = False
 
 
 Home = GridEngineCellAccess | EmbeddedClusterAccess  # access to a cluster that can be home
 Away = GridEngineCellAccess | OarServerAccess | EmbeddedClusterAccess  # access to a cluster that can be remote
+ACCESS: "dict[str, type[Away]]" = {
+    GRIDENGINE: GridEngineCellAccess,
+    OAR: OarServerAccess,
+    EMBEDDED: EmbeddedClusterAccess,
+}
+
+
+def access_to_cluster(settings: "Mapping[str, object]", timeout_s: float, login: SshLogin | None = None) -> Away:
+    """Return the access to a cluster with the keys of its section; an unknown kind counts as Grid Engine."""
+    access = ACCESS.get(str(settings.get("kind")), GridEngineCellAccess)
+    values = {key: str(settings.get(key, default)) for key, default in access.SETTINGS}
+    return access(timeout_s=timeout_s, login=login, **values)
 
 
 class TransferRoute:
@@ -136,16 +162,12 @@ class TransferRoute:
 
     @property
     def home_cluster_access(self) -> Home:
-        return self._access_to_embedded("local") if self.local_kind == EMBEDDED else self._access_to_cell("local")
+        return self._access_to_side("local")  # type: ignore[return-value]  # never the access to an OAR server
 
     @property
     def remote_cluster_access(self) -> Away:
         """How to reach the remote cluster, without an ssh login."""
-        if self.remote_kind == OAR:
-            return OarServerAccess(
-                binaries=self.remote_binaries, timeout_s=float(self.remote_timeout_s), ends=self.remote_ends
-            )
-        return self._access_to_embedded("remote") if self.remote_kind == EMBEDDED else self._access_to_cell("remote")
+        return self._access_to_side("remote")
 
     def declares_staged_files(self, context: tuple[tuple[str, str], ...]) -> bool:
         """Say whether the context or the queue names files to copy; such a job runs in its transfer's folder."""
@@ -159,23 +181,10 @@ class TransferRoute:
         cluster.login = parse_ssh_login_address(self.remote_ssh, accounts.get(person, person))
         return cluster
 
-    def _access_to_embedded(self, side: str) -> EmbeddedClusterAccess:
-        from gridbridge.model.fixed_paths import PYTHON
-
-        values = vars(self)
-        timeout_s = float(values[f"{side}_timeout_s"])
-        return EmbeddedClusterAccess(path=values[f"{side}_root"], python=PYTHON, timeout_s=timeout_s)
-
-    def _access_to_cell(self, side: str) -> GridEngineCellAccess:
-        values = vars(self)
-        return GridEngineCellAccess(
-            root=values[f"{side}_root"],
-            cell=values[f"{side}_cell"],
-            qmaster_port=values[f"{side}_qmaster_port"],
-            execd_port=values[f"{side}_execd_port"],
-            binaries=values[f"{side}_binaries"],
-            timeout_s=float(values[f"{side}_timeout_s"]),
-        )
+    def _access_to_side(self, side: str) -> Away:
+        prefix = f"{side}_"
+        settings = {key.removeprefix(prefix): value for key, value in vars(self).items() if key.startswith(prefix)}
+        return access_to_cluster(settings | {"folder": settings["root"]}, float(settings["timeout_s"]))
 
 
 KEYS = tuple(TransferRoute.__annotations__)
@@ -198,20 +207,4 @@ def remote_cluster_access_of_person(section: "Mapping[str, object]", name: str, 
     account = str(users.get(person, person)) if isinstance(users, dict) else person
     way = parse_ssh_login_address(str(section.get("ssh", "")), account)
     patience_s = float(timeout_s) if isinstance(timeout_s, int | float) else TIMEOUT_S
-    if section.get("kind") == EMBEDDED:
-        from gridbridge.model.fixed_paths import PYTHON
-
-        folder = str(section.get("folder", ""))
-        return EmbeddedClusterAccess(path=folder, python=PYTHON, timeout_s=patience_s)
-    if section.get("kind") == OAR:
-        binaries = str(section.get("binaries", "/usr/bin"))
-        return OarServerAccess(binaries=binaries, timeout_s=patience_s, login=way)
-    return GridEngineCellAccess(
-        root=str(section.get("root", "/var/lib/gridengine")),
-        cell=str(section.get("cell", name)),
-        qmaster_port=str(section.get("qmaster_port", "")),
-        execd_port=str(section.get("execd_port", "")),
-        binaries=str(section.get("binaries", "/usr/lib/gridengine")),
-        timeout_s=patience_s,
-        login=way,
-    )
+    return access_to_cluster({"cell": name, **section}, patience_s, way)

@@ -87,7 +87,7 @@ def _open_job_end_fifo(folder: str) -> int:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-class OarJobEndListener:
+class JobEndListener:
     """Receives the ids of ended jobs of an OAR cluster in a thread."""
 
     def __init__(

@@ -1,38 +1,32 @@
 """Tests of the table of adapters: each kind of cluster has an adapter with its abilities."""
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from gridbridge.batch import (
-    JOB_RECALLER_LOADERS,
-    REFUSED_JOB_MARKER_LOADERS,
-    SUBMIT_ADAPTER_LOADERS,
-    load_job_recaller,
-    load_submit_adapter,
-)
+from gridbridge.batch import load_job_recaller, load_refused_job_marker, load_submit_adapter
 from gridbridge.batch.batch_adapter_table import ADAPTERS, BatchSystemAdapter, batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import REACHED
 from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.site.running_site_findings import JUDGES
+from gridbridge.elastic.host_membership_and_tags import MEMBERSHIPS
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.site_configuration import ClusterKind
-from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, OarServerAccess
+from gridbridge.model.transfer_route import ACCESS, Away, EmbeddedClusterAccess, GridEngineCellAccess, OarServerAccess
 
 CELL = GridEngineCellAccess(root="/r", cell="c", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
 OAR = OarServerAccess(timeout_s=15)
-FOLDER = EmbeddedClusterAccess(path="/c", python="/usr/bin/python3", timeout_s=5)
+FOLDER = EmbeddedClusterAccess(folder="/c", python="/usr/bin/python3", timeout_s=5)
 SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/work")
 OPTIONAL = tuple(field.name for field in fields(BatchSystemAdapter) if field.default is None)
 
 
 def test_every_cluster_kind_has_an_adapter_and_an_address() -> None:
-    assert set(ADAPTERS) == set(REACHED) == set(SUBMIT_ADAPTER_LOADERS) == set(ClusterKind)
+    assert set(ADAPTERS) == set(ACCESS) == set(ClusterKind)
     assert set(OF_KIND) == set(JUDGES) == set(ClusterKind)
+    assert set(MEMBERSHIPS) == {kind for kind, adapter in ADAPTERS.items() if adapter.query_demand_outputs}
 
 
 def comparisons(source: str) -> Iterator[str]:
@@ -56,7 +50,7 @@ def names(code: ast.AST) -> set[str]:
 
 
 ROOT = Path(__file__).parents[2] / "gridbridge"
-ASKING = [path for path in ROOT.rglob("*.py") if path.parent.name != "model" and "batch" not in path.parts]
+ASKING = [path for path in ROOT.rglob("*.py") if path.parent.parent.name != "batch"]
 KINDS = {name for kind in ClusterKind for name in (kind.name, kind.value)}
 FIELDS = {"local_kind", "remote_kind"}
 CLASSES = {"GridEngineCellAccess", "OarServerAccess", "EmbeddedClusterAccess"}
@@ -100,7 +94,13 @@ def test_services_and_starters_use_the_same_submit_module(where: Away) -> None:
                 *("query_demand_outputs", "shell_environment_line"),
             },
         ),
-        (OAR, {"sets_up", "listen_for_job_ends", "array_ends", "keeps_tags", "query_demand_outputs"}),
+        (
+            OAR,
+            {
+                *("sets_up", "listen_for_job_ends", "array_ends", "keeps_tags", "query_demand_outputs"),
+                "complete_mapping_rules",
+            },
+        ),
         (FOLDER, {"at_home", "guards_tasks", "array_ends", "list_transfer_queues"}),
     ],
     ids=["gridengine", "oar", "embedded"],
@@ -111,23 +111,18 @@ def test_each_adapter_has_the_abilities_of_its_batch_system(where: Away, abiliti
     assert {name for name in OPTIONAL if getattr(adapter, name)} == abilities
 
 
-def test_services_and_starters_agree_on_recalling_adapters() -> None:
-    assert set(JOB_RECALLER_LOADERS) == {kind for kind, adapter in ADAPTERS.items() if adapter.recalls}
-    assert load_job_recaller(CELL) is batch_adapter_of_cluster(CELL).recalls
-    assert load_job_recaller(OAR) is None
+@pytest.mark.parametrize("where", [CELL, OAR, FOLDER], ids=["gridengine", "oar", "embedded"])
+def test_services_and_starters_agree_on_recalls(where: Away) -> None:
+    assert load_job_recaller(where) is batch_adapter_of_cluster(where).recalls
 
 
 def test_each_home_adapter_has_task_guards_and_a_marker() -> None:
     homes = {kind for kind, adapter in ADAPTERS.items() if adapter.at_home}
 
-    assert {kind for kind, adapter in ADAPTERS.items() if adapter.guards_tasks} == homes
-    assert set(REFUSED_JOB_MARKER_LOADERS) == homes
-
-
-@pytest.mark.parametrize("loaders", [SUBMIT_ADAPTER_LOADERS, REFUSED_JOB_MARKER_LOADERS, JOB_RECALLER_LOADERS])
-def test_each_loader_returns_a_module_of_its_kind(loaders: dict[str, Callable[[], ModuleType]]) -> None:
-    for kind, load in loaders.items():
-        assert load().__name__.startswith(f"gridbridge.batch.{kind}.")
+    assert homes == {kind for kind, adapter in ADAPTERS.items() if adapter.guards_tasks}
+    assert homes == {kind for kind, access in ACCESS.items() if access.CAN_BE_HOME}
+    for home in (CELL, FOLDER):
+        assert load_refused_job_marker(home).__name__.startswith(f"gridbridge.batch.{home.kind}.")
 
 
 @pytest.mark.parametrize(("where", "program"), [(CELL, "/b/qsub"), (OAR, "/usr/bin/oarsub"), (FOLDER, "submit")])

@@ -20,9 +20,9 @@ from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Job
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfer_config_sections import (
     AnyRule,
-    OarPropertyRelation,
     PeMappingRule,
     ProjectMappingRule,
+    PropertyRelation,
     QueueMappingRule,
     RemoteAmountUnit,
     ResourceMappingRule,
@@ -32,7 +32,7 @@ from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import ssh
 from gridbridge.shell.ssh_connections_shared_by_threads import IdleSshSessions
 
-MEMORY = ResourceMappingRule(to="memnode", unit=RemoteAmountUnit.MEBI, relation=OarPropertyRelation.AT_LEAST)
+MEMORY = ResourceMappingRule(to="memnode", unit=RemoteAmountUnit.MEBI, relation=PropertyRelation.AT_LEAST)
 RULES: dict[tuple[str, str], AnyRule] = {
     ("resource", "mem_free"): MEMORY,
     ("resource", "arch"): ResourceMappingRule(),

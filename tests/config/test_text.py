@@ -106,7 +106,7 @@ def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
     names = st.tuples(st.just(kind), TEXTS[form.right])
     plain = {key.name: getattr(rule(), key.name) for key in fields(rule) if key.name in EXCLUSIVE}
     plain |= (
-        {"relation": transfer_config_sections.OarPropertyRelation.AS_USUAL}
+        {"relation": transfer_config_sections.PropertyRelation.AS_USUAL}
         if rule is transfer_config_sections.ResourceMappingRule
         else {}
     )

@@ -38,12 +38,12 @@ class EmbeddedReach:
     def __init__(self, path: Path, slots: int, python: str = sys.executable) -> None:
         self.person = pwd.getpwuid(os.getuid()).pw_name
         self.folder = str(path / "jobs")
-        self.where = EmbeddedClusterAccess(path=str(path / "cluster"), python=python, timeout_s=TIMEOUT_S)
+        self.where = EmbeddedClusterAccess(folder=str(path / "cluster"), python=python, timeout_s=TIMEOUT_S)
         self._path, self._slots = path, slots
 
     def create(self) -> None:
         os.makedirs(self.folder)
-        argv = (self.where.python, "-I", "-m", "gridbridge.batch.embedded", self.where.path)
+        argv = (self.where.python, "-I", "-m", "gridbridge.batch.embedded", self.where.folder)
         os.spawnv(os.P_WAIT, argv[0], (*argv, "create", f"--slots={self._slots}"))
 
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:

@@ -53,7 +53,7 @@ def test_an_embedded_cluster_section_gives_its_folder() -> None:
     )
 
     assert isinstance(reached, transfer_route.EmbeddedClusterAccess)
-    assert (reached.path, reached.login) == ("/mnt/beta", None)
+    assert (reached.folder, reached.login) == ("/mnt/beta", None)
 
 
 @pytest.mark.parametrize(

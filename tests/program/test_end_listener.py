@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
-from gridbridge.program.pushed_job_end_receivers import OarJobEndListener
+from gridbridge.program.pushed_job_end_receivers import JobEndListener
 from gridbridge.shell.retry import poll_until
 from tests.program.test_threads import without_room
 
@@ -13,7 +13,7 @@ def test_a_listener_without_a_thread_starts_later() -> None:
         yield [7]
 
     def act(give_room: Callable[[], None]) -> None:
-        listener = OarJobEndListener("gamma", ends, 10, time.monotonic)
+        listener = JobEndListener("gamma", ends, 10, time.monotonic)
         assert listener.take_ended_job_ids() == frozenset()
         give_room()
 

@@ -2,6 +2,7 @@
 
 from gridbridge.errors import ParseError
 from gridbridge.model import transfer_messages_in_spool
+from gridbridge.model.fixed_paths import PYTHON
 from gridbridge.model.job_request import (
     YIELDS,
     JobRequest,
@@ -35,7 +36,7 @@ def _array_options(spec: JobSpec) -> Argv:
 
 
 def embedded_program_command(folder: EmbeddedClusterAccess, *words: str) -> Argv:
-    return (folder.python, "-I", "-m", "gridbridge.batch.embedded", folder.path, *words)
+    return (folder.python or PYTHON, "-I", "-m", "gridbridge.batch.embedded", folder.folder, *words)
 
 
 def run_embedded_program(

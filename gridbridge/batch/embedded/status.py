@@ -67,8 +67,8 @@ def query_cluster_facts(folder: EmbeddedClusterAccess, _now: float) -> ClusterFa
     try:
         cluster, _ = query_cluster_snapshot(folder, "", ())
     except GridbridgeError as error:
-        return ClusterFacts(trouble=str(error), master=folder.path)
-    return ClusterFacts(version=__version__, slots=cluster.queues[0].slots_total, master=folder.path)
+        return ClusterFacts(trouble=str(error), master=folder.folder)
+    return ClusterFacts(version=__version__, slots=cluster.queues[0].slots_total, master=folder.folder)
 
 
 def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:

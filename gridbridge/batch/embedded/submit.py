@@ -20,6 +20,8 @@ from gridbridge.shell.program_runs import CompletedProgram, run_program
 
 TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gridbridge.model.job_and_queue_states import JobState
 
 HAS_QSTAT = False
@@ -172,6 +174,12 @@ def query_job_request(folder: EmbeddedClusterAccess, job: str) -> JobRequest:
     if not _query_embedded_jobs(folder, f"--job={job}"):
         raise ParseError(f"job {job} neither waits nor runs")
     return JobRequest()
+
+
+def load_refused_job_marker() -> "ModuleType":
+    from gridbridge.batch.embedded import embedded_task_guards
+
+    return embedded_task_guards
 
 
 def query_queue_limit(_folder: EmbeddedClusterAccess, _queue: str, _name: str, _host: str) -> str:

@@ -21,6 +21,7 @@ from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_pr
 TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     from gridbridge.model.job_and_queue_states import JobState
 
@@ -320,6 +321,12 @@ def query_job_state(cell: GridEngineCellAccess, job: str) -> "JobState":
         if any(int(task) in span for span in parse_qstat_task_ranges(tasks)) if tasks and task else tasks == task:
             return parse_job_state_letters(row.partition(b"<state>")[2].partition(b"<")[0].decode())
     return UNSEEN
+
+
+def load_refused_job_marker() -> "ModuleType":
+    from gridbridge.batch.gridengine import home_job_runnability_check
+
+    return home_job_runnability_check
 
 
 def query_queue_limit(cell: GridEngineCellAccess, queue: str, name: str, host: str) -> str:

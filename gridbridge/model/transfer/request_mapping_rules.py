@@ -31,11 +31,13 @@ KEYS = tuple(RequestMappingRule.__annotations__)
 RESOURCE, PE, PROJECT, QUEUE, TYPE = KINDS = ("resource", "pe", "project", "queue", "type")
 EVERY_JOB = ""  # name of the queue rule for jobs that request no queue (qsub -q)
 
+MappingRules = dict[tuple[str, str], RequestMappingRule]  # {(kind, name at home): rule}
+
 
 class RequestMapping:
     """All mapping rules of one remote cluster, by kind (such as resource) and name at home."""
 
-    def __init__(self, rules: dict[tuple[str, str], RequestMappingRule]) -> None:
+    def __init__(self, rules: MappingRules) -> None:
         self.rules = rules
 
     def __eq__(self, mapping: object) -> bool:

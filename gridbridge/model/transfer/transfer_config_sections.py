@@ -130,7 +130,7 @@ class RemoteAmountUnit(StrEnum):
     CLOCK = grid_engine_amounts.CLOCK
 
 
-class OarPropertyRelation(StrEnum):
+class PropertyRelation(StrEnum):
     AS_USUAL = ""
     EQUAL = "="
     AT_LEAST = ">="
@@ -144,7 +144,7 @@ class ResourceMappingRule:
     to: str = setting("", "the resource's name at the remote cluster", form=REMOTE_RESOURCE_NAME_FORMAT)
     scale: float = setting(1.0, "the factor by which the requested amount is multiplied", "", 1e-06, 1000000.0)
     unit: RemoteAmountUnit = setting(RemoteAmountUnit.AS_IT_IS, "the unit of the amount at the remote cluster")
-    relation: OarPropertyRelation = setting(OarPropertyRelation.AS_USUAL, "for OAR: the comparison operator; empty: =")
+    relation: PropertyRelation = setting(PropertyRelation.AS_USUAL, "for OAR: the comparison operator; empty: =")
     default: str = setting("", "the amount to request for jobs that do not request the resource", form=AMOUNT_FORMAT)
     drop: bool = setting(False, "whether the remote request omits the resource")
     require: bool = setting(False, "whether each job must request the resource")

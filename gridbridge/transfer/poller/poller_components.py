@@ -6,7 +6,7 @@ from gridbridge.model.fixed_paths import SPOOL
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.program.cluster_observer import ClusterObserver, LastClusterSnapshots
-from gridbridge.program.pushed_job_end_receivers import OarJobEndListener, QeventJobEndReceiver
+from gridbridge.program.pushed_job_end_receivers import JobEndListener, QeventJobEndReceiver
 from gridbridge.program.service_disk_space import FullServiceFolderWatch, StarterTmpdirQuery
 from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell.clock import Clock
@@ -39,7 +39,7 @@ class PollerResources:
     acts: TransferActRunner
     views: TransferStatePublisher
     observers: dict[str, ClusterObserver]
-    pushes: dict[str, QeventJobEndReceiver | OarJobEndListener] = field(default_factory=dict)
+    pushes: dict[str, QeventJobEndReceiver | JobEndListener] = field(default_factory=dict)
     workers: OwnerThreadPools = field(default_factory=OwnerThreadPools)
     spool: str = SPOOL
     clock: Clock = field(default_factory=Clock)

@@ -17,7 +17,7 @@ from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.program import service_cycle
 from gridbridge.program.cluster_observer import ClusterObserver
 from gridbridge.program.configuration_in_force import ReloadableConfiguration, read_config_saved_by_service
-from gridbridge.program.pushed_job_end_receivers import OarJobEndListener, QeventJobEndReceiver
+from gridbridge.program.pushed_job_end_receivers import JobEndListener, QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
@@ -216,11 +216,11 @@ def _transfer_queues_if_home_cluster(policy: Policy, name: str) -> tuple[str, ..
     return tuple(policy.queues) if name == policy.site.cluster else ()
 
 
-def _make_job_end_receiver(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | OarJobEndListener:
+def _make_job_end_receiver(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | JobEndListener:
     cluster, far = policy.clusters[name], configured_cluster_address(policy, name)
     adapter, limit_per_s = batch_adapter_of_cluster(far), cluster.push_limit_per_s
     if adapter.listen_for_job_ends:
-        return OarJobEndListener(name, partial(adapter.listen_for_job_ends, far), limit_per_s, clock.steady_s)
+        return JobEndListener(name, partial(adapter.listen_for_job_ends, far), limit_per_s, clock.steady_s)
     assert adapter.end_watcher_argv  # the configuration allows no other kind of push
     argv = adapter.end_watcher_argv(far)
     folder = f"{HOME}/push/{name}"

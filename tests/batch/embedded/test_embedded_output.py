@@ -21,7 +21,7 @@ from gridbridge.model.transfer_route import EmbeddedClusterAccess
 
 TEXT = st.binary(max_size=30).filter(lambda data: 0 not in data).map(os.fsdecode)
 CLUSTER = PrintedEmbeddedCluster(host="h", slots="2", used="1", waiting="0")
-FOLDER = EmbeddedClusterAccess(path="/c", python="/usr/bin/python3", timeout_s=5)
+FOLDER = EmbeddedClusterAccess(folder="/c", python="/usr/bin/python3", timeout_s=5)
 
 
 @given(names=st.lists(TEXT, max_size=4), error=TEXT)

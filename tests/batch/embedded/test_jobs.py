@@ -33,7 +33,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def reach(site: Site, python: str = sys.executable) -> EmbeddedClusterAccess:
-    return EmbeddedClusterAccess(path=site.folder, python=python, timeout_s=20)
+    return EmbeddedClusterAccess(folder=site.folder, python=python, timeout_s=20)
 
 
 def test_jobs_start_in_order_and_no_small_job_overtakes_a_large_job(site: Site) -> None:
@@ -224,7 +224,7 @@ def test_a_cluster_folder_of_another_user_is_refused(tmp_path: Path) -> None:
 
 def test_a_submission_without_cluster_may_be_retried_later(tmp_path: Path) -> None:
     """The cluster's disk may not be mounted yet."""
-    nowhere = EmbeddedClusterAccess(path=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
+    nowhere = EmbeddedClusterAccess(folder=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
     answer = submit.submit_held_job(nowhere, SPEC)
 
     assert (answer.result, list(tmp_path.iterdir())) == (JobSubmissionOutcome.LATER, [])

@@ -156,7 +156,7 @@ def test_a_missing_load_sensor_closes_the_transfer_queue(site: Site) -> None:
 
 
 def test_a_job_request_of_an_embedded_cluster_is_empty(site: Site) -> None:
-    folder = EmbeddedClusterAccess(path=site.folder, python=sys.executable, timeout_s=20)
+    folder = EmbeddedClusterAccess(folder=site.folder, python=sys.executable, timeout_s=20)
     request = submit.query_job_request(folder, str(add(site, queue=AWAY)))
 
     assert (request.hard, request.queues, request.project, request.notify) == ((), "", "", False)

@@ -105,7 +105,7 @@ def test_script_writers_load_no_codec(read: str) -> None:
     [
         ("GridEngineCellAccess(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)", "oar"),
         ("OarServerAccess(timeout_s=1)", "gridengine"),
-        ("EmbeddedClusterAccess(path='', python='', timeout_s=1)", "gridengine"),
+        ("EmbeddedClusterAccess(folder='', python='', timeout_s=1)", "gridengine"),
     ],
     ids=["gridengine", "oar", "embedded"],
 )

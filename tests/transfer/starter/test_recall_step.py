@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from gridbridge import batch
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer_messages_in_spool import TransferMessageKind, TransferOutcome
@@ -179,7 +178,7 @@ def test_a_silent_cluster_delays_a_recall(recalled: Place) -> None:
 def test_a_cluster_kind_without_recall_ignores_a_recall_request(
     recalled: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "JOB_RECALLER_LOADERS", {})
+    monkeypatch.delattr(submit, "delete_waiting_job")
 
     assert recalled.step().split()[0] == "wait"
     assert recalled.calls("qhold") == []
