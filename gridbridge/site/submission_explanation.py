@@ -29,12 +29,9 @@ from gridbridge.model.transfer_route import Away, TransferRoute
 from gridbridge.program import configuration_in_force
 from gridbridge.shell import local_host_facts, remote_stage_folder
 from gridbridge.site import transfer_queue_setup
+from gridbridge.state.published_file_formats import exclude_forwarding_queues
 from gridbridge.transfer.cli.owner_remote_job_access import require_job_request_reader
-from gridbridge.transfer.request_translation import (
-    exclude_forwarding_queues,
-    read_names_offered_by_cluster,
-    translate_request_for_cluster,
-)
+from gridbridge.transfer.request_translation import read_names_offered_by_cluster, translate_request_for_cluster
 
 ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 

@@ -12,6 +12,10 @@ from gridbridge.model.transfer_messages_in_spool import TransferMessage
 from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.shell import safe_files
 
+TYPE_CHECKING = False  # importing typing would be slow
+if TYPE_CHECKING:
+    from gridbridge.model.job_request import JobSpec
+
 SERVICE = "service.json"
 JOBS = "jobs"
 TOLD = "told"  # folder of job histories without a verified owner; each uid has a subfolder
@@ -106,6 +110,17 @@ def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None
 
 def read_non_forwarding_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
     return _read_published_file_or_none(non_forwarding_queues_path(cluster, published))
+
+
+def exclude_forwarding_queues(spec: "JobSpec", remote: str, published: str = PUBLISHED) -> "JobSpec":
+    """Exclude a remote job from queues that lead to a third cluster."""
+    data = read_non_forwarding_queues(remote, published)
+    if not data:
+        return spec
+    from gridbridge.model import names_offered_by_cluster  # few jobs need this
+
+    queues = names_offered_by_cluster.decode_non_forwarding_queues(data)
+    return spec.with_changes(request=queues.restrict_request(spec.request))
 
 
 def _read_published_file_or_none(path: str, most_bytes: int = WORDS_MAX_BYTES) -> bytes | None:

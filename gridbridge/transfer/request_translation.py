@@ -35,15 +35,6 @@ def read_names_offered_by_cluster(cluster: str, folder: str = PUBLISHED) -> Name
     return None if published is None else names_offered_by_cluster.decode_offered_names(published)
 
 
-def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
-    """Exclude a remote job from queues that lead to a third cluster."""
-    published = published_file_formats.read_non_forwarding_queues(remote, folder)
-    if not published:
-        return spec
-    queues = names_offered_by_cluster.decode_non_forwarding_queues(published)
-    return spec.with_changes(request=queues.restrict_request(spec.request))
-
-
 def translate_request_for_cluster(
     spec: JobSpec, rules: RequestMapping, offered: NamesOfferedByCluster | None, remote: str, own_queues: Container[str]
 ) -> tuple[JobSpec, tuple[str, ...]]:
@@ -71,17 +62,17 @@ def translate_request_for_cluster(
         project=remote_request.project,
         targets=",".join(remote_request.queues),
         types=remote_request.types,
-        groups=_oar_node_groups(remote_request, len(offered.node) if offered else 0),
+        groups=_node_groups_of_request(remote_request, len(offered.node) if offered else 0),
     )
     return spec.with_changes(request=asks, pe=remote_request.pe, slots=remote_request.slots), tuple(
         remote_request.notes
     )
 
 
-def _oar_node_groups(remote_request: MappableJobRequest, nodes: int) -> tuple[tuple[int, int], ...]:
+def _node_groups_of_request(remote_request: MappableJobRequest, nodes: int) -> tuple[tuple[int, int], ...]:
     if not remote_request.spread:
         return ()
     # a slow import that few jobs need
-    from gridbridge.decisions.transfer.request_mapping import spread_slots_over_oar_nodes
+    from gridbridge.decisions.transfer.request_mapping import spread_slots_over_nodes
 
-    return spread_slots_over_oar_nodes(remote_request.slots, remote_request.spread, nodes)
+    return spread_slots_over_nodes(remote_request.slots, remote_request.spread, nodes)

@@ -171,7 +171,7 @@ Groups = tuple[tuple[int, int], ...]  # pairs (nodes, slots on each node); 0 nod
 ONE_NODE: Groups = ()  # all slots on one node
 
 
-def spread_slots_over_oar_nodes(slots: int, spread: str, nodes: int) -> Groups:
+def spread_slots_over_nodes(slots: int, spread: str, nodes: int) -> Groups:
     """Place slots on `nodes` OAR nodes (0: unknown); return pairs (number of nodes, slots on each node)."""
     if request_mapping_rules.is_fixed_slots_per_node(spread):
         full, remainder = divmod(slots, int(spread))

@@ -26,13 +26,10 @@ from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import Away
 from gridbridge.program import configuration_in_force
 from gridbridge.state import published_json
+from gridbridge.state.published_file_formats import exclude_forwarding_queues
 from gridbridge.transfer.cli import owner_remote_job_access
 from gridbridge.transfer.cli.owner_remote_job_access import RemoteJobActNotDone, RemoteJobActResult
-from gridbridge.transfer.request_translation import (
-    exclude_forwarding_queues,
-    read_names_offered_by_cluster,
-    translate_request_for_cluster,
-)
+from gridbridge.transfer.request_translation import read_names_offered_by_cluster, translate_request_for_cluster
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import UserJobQueriesAndChanges

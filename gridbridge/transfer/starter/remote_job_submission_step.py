@@ -156,7 +156,8 @@ def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
     step.record = step.record.with_changes(rerun=request.rerun)
     name, (pe, slots) = step.record.transfer, granted_parallel_environment(config)
     spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
-    spec = _exclude_forwarding_queues(step, _translate_job_request(step, spec))
+    spec = _translate_job_request(step, spec)
+    spec = published_file_formats.exclude_forwarding_queues(spec, step.route.remote, step.task.published)
     stage_folder = make_remote_staging_folder(step, request, config)
     if step.away.login and not stage_folder:
         step.left_out = "; ".join(filter(None, (step.left_out, remote_output_location(step.task.env, step.away.login))))
@@ -222,16 +223,6 @@ def make_remote_staging_folder(step: "StarterStepContext", request: JobRequest, 
     from gridbridge.transfer.starter import file_staging
 
     return file_staging.prepare_file_staging(step, request, config)
-
-
-def _exclude_forwarding_queues(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
-    published = published_file_formats.read_non_forwarding_queues(step.route.remote, step.task.published)
-    if not published:
-        return spec
-    from gridbridge.model import names_offered_by_cluster
-
-    queues = names_offered_by_cluster.decode_non_forwarding_queues(published)
-    return spec.with_changes(request=queues.restrict_request(spec.request))
 
 
 def _translate_job_request(step: "StarterStepContext", spec: JobSpec) -> JobSpec:

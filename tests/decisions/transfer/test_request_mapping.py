@@ -6,7 +6,7 @@ from gridbridge.decisions.transfer.request_mapping import (
     MappableJobRequest,
     drop_unoffered_soft_requests,
     map_request_to_remote_cluster,
-    spread_slots_over_oar_nodes,
+    spread_slots_over_nodes,
 )
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.names_offered_by_cluster import ANY as ANY_NAME
@@ -284,13 +284,13 @@ SPREADS = ("", "pe_slots", "fill_up", "round_robin", "1", "3", "8", "1000")
 def test_slots_are_placed_on_oar_nodes_as_the_allocation_rule_says(
     slots: int, spread: str, nodes: int, expected: tuple[tuple[int, int], ...]
 ) -> None:
-    assert spread_slots_over_oar_nodes(slots, spread, nodes) == expected
+    assert spread_slots_over_nodes(slots, spread, nodes) == expected
 
 
 @pytest.mark.parametrize("spread", SPREADS)
 def test_every_allocation_rule_grants_exactly_the_requested_slots(spread: str) -> None:
     for slots in range(1, 50):
         for nodes in range(8):
-            found = spread_slots_over_oar_nodes(slots, spread, nodes) or ((1, slots),)
+            found = spread_slots_over_nodes(slots, spread, nodes) or ((1, slots),)
 
             assert sum(max(1, count) * each for count, each in found) == slots
