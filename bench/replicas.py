@@ -51,7 +51,7 @@ def carried():
         RsyncLimitAndProgress(tell=lambda _: None),
     )
 def made():
-    area = StorageAreaForAccount(name="bench", cluster="delta", path=f"{home}/gb-bench", account=account,
+    area = StorageAreaForAccount(name="bench", clusters=("delta",), path=f"{home}/gb-bench", account=account,
                 login=login, timeout_s=60)
     copier = ReplicaCopier(clock=Clock(), tell=lambda _: None)
     source = LocalOrSshFolder(login=None, folder=folder)

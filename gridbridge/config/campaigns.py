@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from gridbridge.config import section_parsing
+from gridbridge.config.rebalance import clusters_of_storage_area
 from gridbridge.model.campaigns import campaign_configuration_sections
 from gridbridge.model.config_key_descriptions import CLUSTER_NAME
 
@@ -37,7 +38,7 @@ def _unknown_input_storages(sections: section_parsing.Table) -> Iterator[str]:
     areas = section_parsing.subtable_or_empty(sections, "storage")
     for cluster in campaigns:
         name = section_parsing.subtable_or_empty(campaigns, cluster).get("inputs_storage")
-        own = [area for area in areas if section_parsing.subtable_or_empty(areas, area).get("cluster") == cluster]
+        own = [area for area in areas if cluster in clusters_of_storage_area(areas, area)]
         if name and isinstance(name, str) and name not in own:
             right = f"a storage area of {cluster} ({', '.join(own) or 'none is defined'})"
             problem = section_parsing.ConfigKeyProblem(name, "undefined", right)

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from gridbridge.config import section_parsing
-from gridbridge.model.config_key_descriptions import CLUSTER_NAME, OBJECT_NAME
+from gridbridge.model.config_key_descriptions import ABSOLUTE_PATH, CLUSTER_NAME, OBJECT_NAME, PATHS_AT_CLUSTERS
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 
 SECTION = section_parsing.UnnamedSection(name="rebalance", kind=RebalanceSection)
 STORAGE = section_parsing.NamedSections(name="storage", field="storage", kind=StorageAreaSection, form=OBJECT_NAME)
+LOCATION = {"cluster": CLUSTER_NAME, "path": ABSOLUTE_PATH}  # keys of an area that one cluster sees
 GROUPS: tuple[section_parsing.SectionGroupOfOneName, ...] = (SECTION, STORAGE)
 
 
@@ -24,17 +25,53 @@ def find_config_problems(sections: section_parsing.Table) -> Iterator[str]:
     )
 
 
+def clusters_of_storage_area(areas: section_parsing.Table, name: str) -> tuple[str, ...]:
+    """Return the clusters that see a storage area."""
+    area = section_parsing.subtable_or_empty(areas, name)
+    return tuple(section_parsing.subtable_or_empty(area, "clusters")) or (str(area.get("cluster")),)
+
+
 def _storage_area_problems(areas: section_parsing.Table, clusters: section_parsing.Table) -> Iterator[str]:
     owners: dict[tuple[str, str], str] = {}
     for name in areas:
-        area = section_parsing.subtable_or_empty(areas, name)
-        cluster, path = area.get("cluster"), str(area.get("path")).rstrip("/")
-        if isinstance(cluster, str) and CLUSTER_NAME.holds(cluster) and cluster not in clusters:
-            problem = section_parsing.ConfigKeyProblem(cluster, "undefined", f"one of {', '.join(clusters)}")
-            yield f"[storage.{section_parsing.format_toml_key(name)}] cluster{problem}"
+        area, title = section_parsing.subtable_or_empty(areas, name), f"storage.{section_parsing.format_toml_key(name)}"
+        if problems := [*_location_problems(area, clusters)]:
+            yield from (f"[{title}] {problem}" for problem in problems)
         elif name in clusters:
-            title = f"[storage.{section_parsing.format_toml_key(name)}]"
-            yield f"{title}: the name of a cluster; expected another name, such as {name}-data"
-        elif (first := owners.setdefault((str(cluster), path), name)) != name:
-            problem = section_parsing.ConfigKeyProblem(path, f"the folder of {first}", "a folder of its own")
-            yield f"[storage.{section_parsing.format_toml_key(name)}] path{problem}"
+            yield f"[{title}]: the name of a cluster; expected another name, such as {name}-data"
+        else:
+            shared = section_parsing.subtable_or_empty(area, "clusters")
+            for cluster, path in (shared or {str(area.get("cluster")): area.get("path")}).items():
+                folder = str(path).rstrip("/")
+                if (first := owners.setdefault((cluster, folder), name)) != name:
+                    wrong, part = f"the folder of {first}", f".{section_parsing.format_toml_key(cluster)}"
+                    problem = section_parsing.ConfigKeyProblem(
+                        folder, wrong, "a folder of its own", part if shared else ""
+                    )
+                    yield f"[{title}] {'clusters' if shared else 'path'}{problem}"
+
+
+def _location_problems(area: section_parsing.Table, clusters: section_parsing.Table) -> Iterator[str]:
+    """Find missing, contradictory and undefined clusters; the keys' own types and forms are checked elsewhere."""
+    cluster, names = area.get("cluster"), f"one of {', '.join(clusters)}"
+    missing = [key for key in LOCATION if key not in area]
+    if "clusters" in area:
+        yield from _shared_location_problems(area, clusters)
+    elif len(missing) == len(LOCATION):
+        yield f"cluster: missing; expected cluster and path; or clusters, {PATHS_AT_CLUSTERS.right}"
+    elif missing:
+        yield f"{missing[0]}: missing; expected {LOCATION[missing[0]].right}"
+    elif isinstance(cluster, str) and CLUSTER_NAME.holds(cluster) and cluster not in clusters:
+        yield f"cluster{section_parsing.ConfigKeyProblem(cluster, 'undefined', names)}"
+
+
+def _shared_location_problems(area: section_parsing.Table, clusters: section_parsing.Table) -> Iterator[str]:
+    if not LOCATION.keys().isdisjoint(area):
+        wrong, right = "beside cluster or path", "either clusters, or cluster and path"
+        yield f"clusters{section_parsing.ConfigKeyProblem(area['clusters'], wrong, right)}"
+    elif area["clusters"] == {}:
+        yield f"clusters{section_parsing.ConfigKeyProblem({}, 'empty', PATHS_AT_CLUSTERS.right)}"
+    for name, path in section_parsing.subtable_or_empty(area, "clusters").items():
+        if name not in clusters:
+            part, names = f".{section_parsing.format_toml_key(name)}", f"one of {', '.join(clusters)}"
+            yield f"clusters{section_parsing.ConfigKeyProblem(path, 'an undefined cluster', names, part)}"

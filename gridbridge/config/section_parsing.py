@@ -14,6 +14,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from gridbridge.model.config_key_descriptions import (
     OBJECT_NAME,
+    ClusterPaths,
     ConfigTextFormat,
     QueueDefaultRequests,
     RemoteAccounts,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 Table: TypeAlias = Mapping[str, object]
 
-TABLE_TYPES = (RemoteAccounts, QueueDefaultRequests)  # types of keys whose value is a table of texts
+TABLE_TYPES = (RemoteAccounts, QueueDefaultRequests, ClusterPaths)  # types of keys whose value is a table of texts
 MAX_VALUE_CHARS = 80  # longest part of a wrong value that a message repeats
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')

@@ -40,6 +40,9 @@ OBJECT_NAME = ConfigTextFormat(  # stricter than object_name of sge_types(1): no
     right="letters, digits, _ . + and -, a letter or digit first",
 )
 ABSOLUTE_PATH = ConfigTextFormat(holds=re.compile("/[ -~]*").fullmatch, right="an absolute path in printable ASCII")
+PATHS_AT_CLUSTERS = ConfigTextFormat(
+    holds=ABSOLUTE_PATH.holds, right='clusters with the path at each, such as { alpha = "/data", beta = "/mnt/data" }'
+)
 PATH_OR_NONE = ConfigTextFormat(
     holds=re.compile("(/[ -~]*)?").fullmatch,
     right="an absolute path in printable ASCII; empty if this host does not see the path",
@@ -122,6 +125,10 @@ class RemoteAccounts(dict[str, str]):
             if theirs == account:
                 return person
         return f"{account}@{cluster}" if account in self else account
+
+
+class ClusterPaths(dict[str, str]):
+    """The path of a shared filesystem at each cluster that mounts the filesystem."""
 
 
 class QueueDefaultRequests(dict[str, str]):

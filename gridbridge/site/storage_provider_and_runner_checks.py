@@ -17,7 +17,6 @@ from gridbridge.model import fixed_paths
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
-from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_route import BARE, Away
@@ -54,25 +53,40 @@ def unchecked_part_finding(
 
 
 def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
-    """Check the owners of accounts' folders in storage areas that root or the service can list."""
+    """Check the owners of accounts' folders in storage areas that root or the service can list.
+
+    The clusters of a shared area must list the same folders.
+    """
     for name, storage in policy.storage.items():
-        cluster = configured_cluster_address(policy, storage.cluster)
-        machine = cluster.login.host if cluster.login else local_host_facts.this_host_name()
-        owners, has_more = _misowned_storage_folders(cluster, storage)
-        most = MOST if has_more else 0
-        yield from account_and_file_findings.storage_area_owner_findings(name, storage.path, machine, owners, most)
+        addresses = {at: configured_cluster_address(policy, at) for at in storage.paths_by_cluster}
+        first, path = next(iter(storage.paths_by_cluster.items()))
+        login = addresses[first].login
+        machine = login.host if login else local_host_facts.this_host_name()
+        listings = {at: _list_storage_area(addresses[at], path) for at, path in storage.paths_by_cluster.items()}
+        listing = listings[first]
+        owners = _misowned_storage_folders(addresses[first], listing[:MOST]) if listing is not None else None
+        most = MOST if listing and len(listing) > MOST else 0
+        yield from account_and_file_findings.storage_area_owner_findings(name, path, machine, owners, most)
+        yield from account_and_file_findings.shared_storage_area_findings(name, storage.paths_by_cluster, listings)
 
 
-def _misowned_storage_folders(cluster: Away, storage: StorageAreaSection) -> tuple[dict[str, str] | None, bool]:
-    """Return wrong owners by folder name, or None without an answer; and whether folders were left out."""
+def _list_storage_area(cluster: Away, path: str) -> list[str] | None:
+    """Return the first MOST + 1 entries of an area; None without an answer or a readable folder."""
     try:
-        entries = _run_shell_script_at_cluster(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
-        strange = account_and_file_findings.account_folders_with_wrong_owner(entries[:MOST])
-        text = "".join(f"{name}\n" for name in strange).encode()
+        return _run_shell_script_at_cluster(cluster, LIST, path, str(MOST + 1)).split("\0")[:-1]
+    except GridbridgeError:
+        return None  # other findings report a cluster that does not answer
+
+
+def _misowned_storage_folders(cluster: Away, entries: list[str]) -> dict[str, str] | None:
+    """Return wrong owners by folder name, or None without an answer."""
+    strange = account_and_file_findings.account_folders_with_wrong_owner(entries)
+    text = "".join(f"{name}\n" for name in strange).encode()
+    try:
         accounts = _run_shell_script_at_cluster(cluster, ACCOUNTS, text=text).splitlines() if strange else []
     except GridbridgeError:
-        return None, False  # other findings report a cluster that does not answer
-    return {name: strange[name] for name in accounts if name in strange}, len(entries) > MOST
+        return None
+    return {name: strange[name] for name in accounts if name in strange}
 
 
 def _run_shell_script_at_cluster(cluster: Away, script: str, *words: str, text: bytes = b"") -> str:

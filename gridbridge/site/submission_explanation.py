@@ -120,6 +120,7 @@ def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob
     if refused := adapter.explain_request_refusal(spec.request):
         return _refused_submission_explanation(job, remote, refused)
     argv = adapter.build_submission_command(far, spec)
+    notes += tuple(_shared_storage_notes(policy, remote))
     reason = transfer_queue_admission.why_request_excludes_queue(queue, request)
     notes += (reason,) if reason else ()
     if pe and spec.slots == ENDLESS:
@@ -131,6 +132,17 @@ def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob
         notes=tuple(map(replace_control_characters, notes)),
         kept=replace_control_characters(reason),
     )
+
+
+def _shared_storage_notes(policy: Policy, remote: str) -> Iterator[str]:
+    """Name the storage areas that the home cluster and the remote cluster share."""
+    home = policy.site.cluster
+    for name, storage in policy.storage.items():
+        paths = storage.paths_by_cluster
+        if home in paths and remote in paths:
+            yield (
+                f"replicas in storage area {name} need no copy: {paths[home]} at {home} is {paths[remote]} at {remote}"
+            )
 
 
 def _refused_submission_explanation(job: str, remote: str, why: str) -> SubmissionExplanation:

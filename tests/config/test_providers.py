@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.model.config_key_descriptions import ABSOLUTE_PATH, CLUSTER_NAME, OBJECT_NAME
+from gridbridge.model.config_key_descriptions import ABSOLUTE_PATH, CLUSTER_NAME, OBJECT_NAME, PATHS_AT_CLUSTERS
 from gridbridge.model.elastic.balancer_config_sections import (
     HostPowerSection,
     MachineProviderSection,
@@ -242,7 +242,52 @@ def test_a_storage_area_needs_a_cluster_and_a_path() -> None:
             'cluster = "alpha"\npath = "/x"',
             ": the name of a cluster; expected another name, such as alpha-data",
         ),
+        ("x", "", f" cluster: missing; expected cluster and path; or clusters, {PATHS_AT_CLUSTERS.right}"),
+        ("x", 'path = "/x"', f" cluster: missing; expected {CLUSTER_NAME.right}"),
+        (
+            "x",
+            'clusters = { alpha = "/x" }\npath = "/x"',
+            ' clusters = { alpha = "/x" }: beside cluster or path; expected either clusters, or cluster and path',
+        ),
+        ("x", "clusters = {}", f" clusters = {{}}: empty; expected {PATHS_AT_CLUSTERS.right}"),
+        ("x", 'clusters = ["alpha"]', f' clusters = ["alpha"]: wrong type; expected {PATHS_AT_CLUSTERS.right}'),
+        (
+            "x",
+            'clusters = { alpha = "x" }',
+            f' clusters.alpha = "x": wrong form; expected {PATHS_AT_CLUSTERS.right}',
+        ),
+        (
+            "x",
+            'clusters = { alpha = "/x", beta = "/y" }',
+            ' clusters.beta = "/y": an undefined cluster; expected one of alpha',
+        ),
+        (
+            "x",
+            'clusters = { alpha = "/disk/" }',
+            ' clusters.alpha = "/disk": the folder of disk; expected a folder of its own',
+        ),
     ],
 )
 def test_a_wrong_storage_area_is_refused_with_the_expected_value(section: str, keys: str, problem: str) -> None:
     assert problems_of(f"{AREA}[storage.{section}]\n{keys}\n") == [f"[storage.{section}]{problem}"]
+
+
+def test_the_clusters_of_a_shared_area_have_the_area_at_their_own_paths() -> None:
+    beta = "[cluster.beta]\nqmaster_port = 3\nexecd_port = 4\n"
+    shared = f'{HOME}{beta}[storage.shared]\nclusters = {{ alpha = "/data", beta = "/mnt/data" }}\n'
+
+    policy = configuration_file.parse_configuration("FILE", shared.encode())
+
+    assert {"alpha": "/data", "beta": "/mnt/data"} == policy.storage["shared"].paths_by_cluster
+
+
+def test_input_files_of_a_cluster_go_to_an_area_that_the_cluster_sees() -> None:
+    beta = '[cluster.beta]\nqmaster_port = 3\nexecd_port = 4\n[campaigns.beta]\ninputs_storage = "shared"\n'
+    area = f"{HOME}{beta}[storage.shared]\nclusters = "
+
+    policy = configuration_file.parse_configuration("FILE", f'{area}{{ alpha = "/a", beta = "/b" }}\n'.encode())
+
+    assert "shared" == policy.campaigns["beta"].inputs_storage
+    right = "expected a storage area of beta (none is defined)"
+    refused = f'[campaigns.beta] inputs_storage = "shared": undefined; {right}'
+    assert [refused] == problems_of(f'{area}{{ alpha = "/a" }}\n')

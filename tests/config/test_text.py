@@ -22,6 +22,7 @@ from gridbridge.model.config_key_descriptions import (
     PATH_OR_NONE,
     SSH_PLACE,
     STATE_URL,
+    ClusterPaths,
     QueueDefaultRequests,
     RemoteAccounts,
     config_key_description,
@@ -202,8 +203,12 @@ def test_oar_settings_survive_writing_and_reading(types: str) -> None:
 DISK = StorageAreaSection(cluster="alpha", path="/a b", max_bytes=7, copies_at_once=1)
 
 
-def test_a_storage_area_survives_writing_and_reading() -> None:
-    policy = Policy(site=SITE, clusters=HOME, queues={}, storage={"disk": DISK})
+SHARED = StorageAreaSection(clusters=ClusterPaths({"alpha": "/a b"}))
+
+
+@pytest.mark.parametrize("disk", [DISK, SHARED], ids=["of one cluster", "shared"])
+def test_a_storage_area_survives_writing_and_reading(disk: StorageAreaSection) -> None:
+    policy = Policy(site=SITE, clusters=HOME, queues={}, storage={"disk": disk})
 
     assert policy == read_again(policy)
 

@@ -16,7 +16,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
-from gridbridge.model.config_key_descriptions import RemoteAccounts
+from gridbridge.model.config_key_descriptions import ClusterPaths, RemoteAccounts
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
@@ -250,6 +250,30 @@ def test_a_storage_area_without_misowned_folders_is_ok(tmp_path: Path) -> None:
     (finding,) = check_storage_area_owners(area(tmp_path))
 
     assert finding.state == FindingSeverity.OK
+
+
+@pytest.mark.parametrize(
+    ("other", "state", "found"),
+    [
+        ("same", FindingSeverity.OK, "{0}/disk at home, {0}/same at beta"),
+        ("empty", FindingSeverity.WARNING, "{0}/empty at beta list other folders than {0}/disk at home"),
+        ("gone", FindingSeverity.NOTE, "not checked: {0}/gone at beta can't be listed"),
+    ],
+)
+def test_clusters_that_list_other_folders_in_a_shared_area_are_a_warning(
+    tmp_path: Path, other: str, state: FindingSeverity, found: str
+) -> None:
+    (tmp_path / "disk/no-account-of-ours").mkdir(parents=True)
+    (tmp_path / "same").symlink_to("disk")
+    (tmp_path / "empty").mkdir()
+    policy = area(tmp_path)
+    paths = {policy.site.cluster: f"{tmp_path}/disk", "beta": f"{tmp_path}/{other}"}
+    clusters = {**policy.clusters, "beta": policy.clusters[policy.site.cluster]}
+    storage = {"disk": StorageAreaSection(clusters=ClusterPaths(paths))}
+
+    _, finding = check_storage_area_owners(replace(policy, clusters=clusters, storage=storage))
+
+    assert (state, found.format(tmp_path).replace("home", policy.site.cluster)) == (finding.state, finding.found)
 
 
 def test_a_missing_storage_area_gets_no_finding(tmp_path: Path) -> None:

@@ -45,6 +45,17 @@ def test_explain_uses_the_account_of_the_job_owner(tmp_path: Path) -> None:
     assert foreseen.notes == ("submitted by ssh to delta-master as al_delta",)
 
 
+def test_explain_names_a_storage_area_that_home_and_the_cluster_share(tmp_path: Path) -> None:
+    config = here(tmp_path)
+    with open(config, "a") as file:
+        file.write('[storage.shared]\nclusters = { alpha = "/data", delta = "/mnt/data" }\n')
+
+    foreseen = explain_submission(("12",), "delta", config)
+
+    told = "replicas in storage area shared need no copy: /data at alpha is /mnt/data at delta"
+    assert told in foreseen.notes
+
+
 @pytest.mark.parametrize("task", ["12.10", "12.2"])
 def test_explain_refuses_a_task_outside_the_array(tmp_path: Path, task: str) -> None:
     """The test makes the golden job an array with tasks 1-9:2."""

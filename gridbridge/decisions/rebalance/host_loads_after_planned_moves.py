@@ -52,7 +52,9 @@ class ProjectedPlacement:
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
         usable = sorted((host for host in snapshot.hosts if host.is_live), key=attrgetter("kind", "name"))
         self._kinds = {kind: tuple(hosts) for kind, hosts in groupby(usable, attrgetter("kind"))}
-        self.zones = {kind: {host.zone for host in live if host.zone} for kind, live in self._kinds.items()}
+        self.zones = {
+            kind: frozenset[str]().union(*(host.zones for host in live)) - {""} for kind, live in self._kinds.items()
+        }
         self._of_slots = {  # {kind: {number of slots: a host that stands for all such hosts}}
             kind: {host.slots: host for host in self.usable_hosts_of_kind(kind)} for kind in self.kinds
         }

@@ -207,7 +207,7 @@ def rank_copy_target_hosts(
     the job's copies adds sibling_weight to a host's load.
     """
     board, now = draft.board, draft.board.task_after_planned_moves(task)
-    held = {board.hosts[host].zone for host in now.hosts_with_copy if host in board.hosts}
+    held = frozenset[str]().union(*(board.hosts[host].zones for host in now.hosts_with_copy if host in board.hosts))
     kinds = {board.hosts[host].kind for host in now.hosts_with_copy if host in board.hosts}
     if not kinds and task.has_original:
         kinds = {host.kind for host in board.hosts.values()}
@@ -215,7 +215,7 @@ def rank_copy_target_hosts(
     def rank(host: PlacementHost) -> tuple[bool, bool, float, str]:
         siblings = board.copies_of_job_at(job.name, host.name)
         load = board.load_score_of(host) + board.rules.sibling_weight * siblings
-        return host.name not in now.spoilt, host.zone in held, load, host.name
+        return host.name not in now.spoilt, not host.zones.isdisjoint(held), load, host.name
 
     return sorted((host for kind in kinds for host in draft.hosts_taking_copies(task, kind)), key=rank)
 
@@ -321,9 +321,10 @@ def _are_copies_in_different_zones(
     board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost
 ) -> bool:
     """Say whether a move to `target` leaves a task's copies in different zones, or in every zone."""
-    zones = board.zones.get(target.kind, set())
+    zones = board.zones.get(target.kind, frozenset())
     if len(zones) < 2:
         return True
-    others = (board.hosts[name].zone for name in task.hosts_with_copy if name != source and name in board.hosts)
-    held = [*others, target.zone]
-    return len(set(held)) == len(held) or zones <= set(held)
+    others = (board.hosts[name].zones for name in task.hosts_with_copy if name != source and name in board.hosts)
+    held = [*others, target.zones]
+    distinct = frozenset[str]().union(*held)
+    return len(distinct) == sum(map(len, held)) or zones <= distinct

@@ -47,7 +47,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     RecentPlacementMoveTimes,
     happened_within,
 )
-from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, is_storage_area_drained
 
 KIND = "storage"
 ONLY = 1  # task number of a dataset, which is a job of one task
@@ -141,7 +141,7 @@ def dataset_changes_for_moves(
 
 
 def _storage_area_as_host(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> PlacementHost:
-    is_drained = {area.storage, area.cluster} & storage_state.drained
+    is_drained = is_storage_area_drained(area.storage, area.clusters, storage_state.drained)
     return PlacementHost(
         name=area.storage,
         kind=KIND,
@@ -150,7 +150,8 @@ def _storage_area_as_host(area: MeasuredStorageArea, storage_state: DatasetStora
         state=PlacementHostState.DRAIN if is_drained else PlacementHostState.ALIVE,
         used_bytes=max(0, area.size_bytes - area.free_bytes),
         max_bytes=area.size_bytes,
-        zone=area.cluster,
+        zone=area.clusters[0],
+        further_zones=area.clusters[1:],
         is_shared=True,
     )
 
@@ -264,11 +265,11 @@ def choose_next_replica_area(
     }
     refused = tuple(RefusedAreaOrDataset(what=name, reason=why) for name, why in reasons.items() if why)
     fit = [area for area in areas if not reasons[area.storage]]
-    held = {area.cluster for area in areas if area.storage in dataset.areas_with_whole_replica}
+    held = {name for area in areas if area.storage in dataset.areas_with_whole_replica for name in area.clusters}
 
     def rank(area: MeasuredStorageArea) -> tuple[bool, bool, bool, int, str]:
         is_unbegun, is_new = area.storage not in dataset.begun, area.storage not in dataset.areas_with_replica
-        return is_unbegun, is_new, area.cluster in held, -area.free_bytes, area.storage
+        return is_unbegun, is_new, not held.isdisjoint(area.clusters), -area.free_bytes, area.storage
 
     best = min(fit, key=rank, default=None)
     return best.storage if best else "", refused

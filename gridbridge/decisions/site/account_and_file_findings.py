@@ -3,7 +3,7 @@
 import re
 import shlex
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 
 from gridbridge.model.fixed_paths import AS_USER, CAMPAIGNS, CONFIG, HOME, METHODS, PUBLISHED, PYTHON, SPOOL, SUDOERS
@@ -145,6 +145,35 @@ def storage_area_owner_findings(
         hint="replicas of these accounts go to folders NAME.WORD in this area; ask the owners to remove"
         f" these entries, or remove the entries as root: rm -r -- {path}/NAME",
     )
+
+
+def shared_storage_area_findings(
+    storage: str, paths: Mapping[str, str], listings: Mapping[str, Sequence[str] | None]
+) -> Iterator[CheckFinding]:
+    """Check that the clusters of a shared storage area list the same folders.
+
+    `paths` and `listings` are by cluster; None stands for an unreadable folder, or a cluster that does not answer.
+    """
+    if len(paths) < 2:
+        return
+    item, folders = f"storage {storage}: shared", {cluster: f"{path} at {cluster}" for cluster, path in paths.items()}
+    unread = [folders[cluster] for cluster, entries in listings.items() if entries is None]
+    names = {cluster: _entry_names(entries) for cluster, entries in listings.items() if entries is not None}
+    first = max(names, key=lambda cluster: len(names[cluster]), default="")
+    others = [folders[cluster] for cluster in names if names[cluster] != names[first]]
+    right = f"one filesystem: the clusters of [storage.{storage}] list the same folders"
+    if others:
+        found = f"{' and '.join(others)} list other folders than {folders[first]}"
+        hint = "tasks at these clusters don't find the replicas: mount the filesystem there, or correct clusters"
+        yield CheckFinding.warning_finding(item, found, right, hint=f"{hint} of [storage.{storage}]")
+    elif unread:
+        yield CheckFinding.weakness_finding(item, f"not checked: {' and '.join(unread)} can't be listed")
+    else:
+        yield CheckFinding.ok_finding(item, ", ".join(folders.values()))
+
+
+def _entry_names(entries: Iterable[str]) -> frozenset[str]:
+    return frozenset(entry.split(" ", 2)[-1] for entry in entries)
 
 
 SPOOL_MODE = 0o1733  # any user may add a message; only the service may list messages

@@ -77,8 +77,14 @@ class PlacementHost:
     slots: int = 1
     mean_active: float = 0.0  # recent mean share of used slots, 0 to 1
     zone: str = ""  # a task's replicas are placed in different zones as far as possible
+    further_zones: tuple[str, ...] = ()  # the other zones of a storage area that several clusters share
     is_shared: bool = False  # whether the disk also has files other than replicas
     room: int | None = None  # slots that further tasks may use; None: no limit
+
+    @property
+    def zones(self) -> frozenset[str]:
+        """All zones of the host; a host without a zone is in zone ''."""
+        return frozenset((self.zone, *self.further_zones))
 
     @property
     def free_bytes(self) -> int:

@@ -1,8 +1,15 @@
 """Rebalancing sections of gridbridge.toml, with the defaults of Hydra's SpawnBalancer."""
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Set
+from dataclasses import dataclass
 
-from gridbridge.model.config_key_descriptions import ABSOLUTE_PATH, CLUSTER_NAME, config_key_metadata, setting
+from gridbridge.model.config_key_descriptions import (
+    ABSOLUTE_PATH,
+    CLUSTER_NAME,
+    PATHS_AT_CLUSTERS,
+    ClusterPaths,
+    setting,
+)
 
 GB = 1_000_000_000
 
@@ -66,10 +73,14 @@ class RebalanceSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageAreaSection:
-    """A storage area: a folder of a cluster for replicas of users' datasets."""
+    """A storage area: a folder of one or more clusters for replicas of users' datasets."""
 
-    cluster: str = field(metadata=config_key_metadata("the cluster with the storage area", form=CLUSTER_NAME))
-    path: str = field(metadata=config_key_metadata("the storage area's path on the cluster", form=ABSOLUTE_PATH))
+    cluster: str = setting("", "the cluster with the storage area", form=CLUSTER_NAME)
+    path: str = setting("", "the storage area's path on the cluster", form=ABSOLUTE_PATH)
+    clusters: ClusterPaths = setting(
+        ClusterPaths(), "instead of cluster and path: the clusters that share the area, with its path at each",
+        form=PATHS_AT_CLUSTERS,
+    )  # fmt: skip
     max_bytes: int = setting(
         0, "the most bytes of an account in the area; 0: the filesystem's size", "bytes", 0, 10**18
     )
@@ -77,11 +88,21 @@ class StorageAreaSection:
     copies_at_once: int = setting(2, "the most simultaneous copies of a user into the area", "copies", 1, 1000)
     drained: bool = setting(False, "whether the area is emptied: no new replica, and present replicas move away", "")
 
+    @property
+    def paths_by_cluster(self) -> Mapping[str, str]:
+        """The area's path at each cluster that sees the area, in the order of the configuration."""
+        return self.clusters or {self.cluster: self.path}
+
+
+def is_storage_area_drained(storage: str, clusters: Collection[str], drained: Set[str]) -> bool:
+    """Say whether an area itself, or every cluster that sees the area, is in `drained`."""
+    return storage in drained or (bool(clusters) and drained >= set(clusters))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredStorageArea:
     storage: str
-    cluster: str
+    clusters: tuple[str, ...]  # the clusters that see the area
     size_bytes: int = 0
     free_bytes: int = 0  # free bytes that gridbridge may use; `max_bytes` limits them
     begun_bytes: int = 0

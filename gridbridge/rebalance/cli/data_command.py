@@ -67,7 +67,7 @@ def add(
         delegated_datasets.require_below_delegation_limit((name,), paths.campaigns)
     let = partial(_delegate_dataset_or_warn, name, records, paths, is_later=is_later)
     result = datasets.add_dataset(name, source, replicas, may_move=not is_fixed, is_later=is_later, notify=let)
-    return dataset_report.print_dataset_outcome(result)
+    return dataset_report.print_dataset_outcome(result, datasets.clusters_by_area)
 
 
 @data.command(name="list")
@@ -86,7 +86,8 @@ def list_(records: str, path: str, is_json: bool) -> int:
 
     if records and not os.path.isdir(records):  # otherwise a mistyped folder would print an empty list
         raise GridbridgeError(f"--records {records}: no such folder; `gridbridge data add --records` makes a folder")
-    return dataset_report.print_datasets(_open_own_datasets(path, records).list_datasets(), is_json=is_json)
+    datasets = _open_own_datasets(path, records)
+    return dataset_report.print_datasets(datasets.list_datasets(), datasets.clusters_by_area, is_json=is_json)
 
 
 @data.command()
@@ -107,8 +108,9 @@ def verify(name: str, records: str, path: str, is_json: bool) -> int:
     """
     from gridbridge.rebalance.cli import dataset_report
 
-    result = _open_own_datasets(path, records).verify_dataset(name)
-    return dataset_report.print_replicas(result, Clock().now(), is_json=is_json)
+    datasets = _open_own_datasets(path, records)
+    result = datasets.verify_dataset(name)
+    return dataset_report.print_replicas(result, datasets.clusters_by_area, Clock().now(), is_json=is_json)
 
 
 @data.command()
@@ -130,10 +132,9 @@ def replicate(paths: FixedPaths, name: str, to: str, records: str, path: str) ->
     """
     from gridbridge.rebalance.cli import dataset_report
 
-    result = _open_own_datasets(path, records).replicate_dataset(
-        name, to, notify=partial(_delegate_dataset_or_warn, name, records, paths)
-    )
-    return dataset_report.print_dataset_outcome(result)
+    datasets = _open_own_datasets(path, records)
+    result = datasets.replicate_dataset(name, to, notify=partial(_delegate_dataset_or_warn, name, records, paths))
+    return dataset_report.print_dataset_outcome(result, datasets.clusters_by_area)
 
 
 @data.command()
@@ -159,8 +160,9 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
 
     # The service is told first, so that it makes no new replicas of a dropped dataset.
     revoke = (lambda: None) if records else partial(delegated_datasets.try_revoke_dataset_delegation, name)
-    result = _open_own_datasets(path, records).drop_dataset_or_replica(name, storage, is_lost=is_lost, notify=revoke)
-    return dataset_report.print_drop_result(result, storage)
+    datasets = _open_own_datasets(path, records)
+    result = datasets.drop_dataset_or_replica(name, storage, is_lost=is_lost, notify=revoke)
+    return dataset_report.print_drop_result(result, storage, datasets.clusters_by_area)
 
 
 @data.command()
@@ -179,8 +181,9 @@ def drain(storage: str, records: str, path: str) -> int:
     """
     from gridbridge.rebalance.cli import dataset_report
 
+    datasets = _open_own_datasets(path, records)
     statuses = [
-        dataset_report.print_drain_result(result) for result in _open_own_datasets(path, records).drain_area(storage)
+        dataset_report.print_drain_result(result, datasets.clusters_by_area) for result in datasets.drain_area(storage)
     ]
     if not statuses:
         output_and_errors.print_line(f"{storage}: no replica of yours in this area")

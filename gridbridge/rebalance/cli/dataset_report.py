@@ -2,7 +2,7 @@
 
 import os
 import pwd
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,12 +26,15 @@ from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetAndRefusedAreas
 from gridbridge.state.state_file import StateFile
 
+ClustersByArea = Mapping[str, tuple[str, ...]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetReport:
     dataset: Dataset | None  # None: the dataset was removed
     name: str
     done: tuple[ServiceReplicaActInOwnerFile, ...]
+    clusters: ClustersByArea
     is_busy: bool = False
 
 
@@ -47,7 +50,11 @@ def report_dataset(name: str, path: str) -> DatasetReport:
         raise GridbridgeError(f"{name}: no job, campaign or dataset of yours; datasets: {names}")
     dataset, is_busy = served.records.load_dataset(name), served.records.is_dataset_locked(name)
     return DatasetReport(
-        dataset=dataset, name=name, done=tuple(served.records.actions_of_service(name)), is_busy=is_busy
+        dataset=dataset,
+        name=name,
+        done=tuple(served.records.actions_of_service(name)),
+        clusters=served.clusters_by_area,
+        is_busy=is_busy,
     )
 
 
@@ -76,6 +83,7 @@ def _report_delegated_dataset(name: str, path: str) -> DatasetReport:
         dataset=delegated.dataset if delegated else None,
         name=name,
         done=tuple(outcomes),
+        clusters={storage: tuple(area.paths_by_cluster) for storage, area in policy.storage.items()},
         is_busy=bool(delegated and delegated.is_busy),
     )
 
@@ -83,10 +91,10 @@ def _report_delegated_dataset(name: str, path: str) -> DatasetReport:
 DONE, NOT_ALL = 0, 1
 
 
-def print_dataset_outcome(result: DatasetAndRefusedAreas) -> int:
+def print_dataset_outcome(result: DatasetAndRefusedAreas, clusters: ClustersByArea) -> int:
     """Print a dataset and the storage areas that lack a requested replica; return the exit status."""
     output_and_errors.show_progress("")
-    output_and_errors.print_line(describe_dataset(result.dataset))
+    output_and_errors.print_line(describe_dataset(result.dataset, clusters))
     for refused in result.refused:
         output_and_errors.print_line(
             f"  not {replace_control_characters(refused.what)}: {replace_control_characters(refused.reason)}"
@@ -94,38 +102,41 @@ def print_dataset_outcome(result: DatasetAndRefusedAreas) -> int:
     return DONE if result.is_done else NOT_ALL
 
 
-def print_drain_result(result: DatasetAndRefusedAreas | RefusedAreaOrDataset) -> int:
+def print_drain_result(result: DatasetAndRefusedAreas | RefusedAreaOrDataset, clusters: ClustersByArea) -> int:
     if isinstance(result, DatasetAndRefusedAreas):
-        return print_dataset_outcome(result)
+        return print_dataset_outcome(result, clusters)
     output_and_errors.print_line(f"not {result.what}: {result.reason}")
     return NOT_ALL
 
 
-def describe_dataset(dataset: Dataset) -> str:
-    where = (
-        f": {', '.join(map(replace_control_characters, sorted(dataset.areas_with_whole_replica)))}"
-        if dataset.areas_with_whole_replica
-        else ""
-    )
+def describe_dataset(dataset: Dataset, clusters: ClustersByArea) -> str:
+    whole_in = [_describe_area(storage, clusters) for storage in sorted(dataset.areas_with_whole_replica)]
+    where = f": {', '.join(whole_in)}" if whole_in else ""
     size = f"{number_with_noun(dataset.files, 'file')}, {format_bytes(dataset.size_bytes)}"
     whole = f"{len(dataset.areas_with_whole_replica)} of {number_with_noun(dataset.wished, 'replica')} whole{where}"
     return f"{dataset.name}: {size}, {whole}"
 
 
-def print_drop_result(result: DatasetAndRefusedAreas, storage: str) -> int:
+def _describe_area(storage: str, clusters: ClustersByArea) -> str:
+    """Return an area's name, with the clusters of an area that several clusters share."""
+    names = clusters.get(storage, ())
+    return replace_control_characters(f"{storage} ({' and '.join(names)})" if len(names) > 1 else storage)
+
+
+def print_drop_result(result: DatasetAndRefusedAreas, storage: str, clusters: ClustersByArea) -> int:
     if storage or not result.is_done:
-        return print_dataset_outcome(result)
+        return print_dataset_outcome(result, clusters)
     output_and_errors.print_line(
         f"{result.dataset.name}: dropped; {printable_file_name(result.dataset.path)} is unchanged"
     )
     return DONE
 
 
-def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
+def print_datasets(all_of: Iterable[Dataset], clusters: ClustersByArea, *, is_json: bool) -> int:
     """Print a table of datasets as of their last check; return the exit status."""
     listed = list(all_of)
     if is_json:
-        output_and_errors.print_json([dataset_json(dataset) for dataset in listed])
+        output_and_errors.print_json([dataset_json(dataset, clusters) for dataset in listed])
         return DONE
     head = ("DATASET", "BYTES", "FILES", "WHOLE", "WISHED", "IN", "ORIGINAL")
     rows = [
@@ -144,14 +155,15 @@ def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
     return DONE
 
 
-def print_replicas(result: DatasetAndRefusedAreas, now: datetime, *, is_json: bool) -> int:
+def print_replicas(result: DatasetAndRefusedAreas, clusters: ClustersByArea, now: datetime, *, is_json: bool) -> int:
     if is_json:
-        output_and_errors.print_json(dataset_json(result.dataset))
+        output_and_errors.print_json(dataset_json(result.dataset, clusters))
     else:
-        output_and_errors.print_line(describe_dataset(result.dataset))
+        output_and_errors.print_line(describe_dataset(result.dataset, clusters))
         rows = [
             (
                 replace_control_characters(replica.storage),
+                ",".join(clusters.get(replica.storage, ())) or "-",
                 str(replica.size_bytes),
                 "yes" if replica.is_whole_now else "no",
                 format_local_time(replica.checked_at, now),
@@ -159,14 +171,15 @@ def print_replicas(result: DatasetAndRefusedAreas, now: datetime, *, is_json: bo
             )
             for replica in _replicas_sorted_by_area(result.dataset)
         ]
-        output_and_errors.print_table(("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",))
+        head = ("STORAGE", "CLUSTERS", "BYTES", "WHOLE", "CHECKED", "WHY")
+        output_and_errors.print_table(head, rows, numbers=("BYTES",))
     return DONE if result.is_done else NOT_ALL
 
 
 def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool) -> int:
     """Print a dataset, its replicas, and the service's actions on the dataset, the newest last."""
     if is_json:
-        table = dataset_json(report.dataset) if report.dataset else {"name": report.name}
+        table = dataset_json(report.dataset, report.clusters) if report.dataset else {"name": report.name}
         moves = [
             {
                 "at": outcome.at.isoformat(),
@@ -178,12 +191,13 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
         ]
         output_and_errors.print_json(table | {"busy": report.is_busy, "moves": moves})
         return DONE
-    output_and_errors.print_line(describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone")
+    title = describe_dataset(report.dataset, report.clusters) if report.dataset else f"{report.name}: gone"
+    output_and_errors.print_line(title)
     if report.is_busy:
         output_and_errors.print_line("  a command is working on this dataset")
     for replica in _replicas_sorted_by_area(report.dataset) if report.dataset else ():
         state = "whole" if replica.is_whole_now else f"not whole: {replace_control_characters(replica.why)}"
-        storage = replace_control_characters(replica.storage)
+        storage = _describe_area(replica.storage, report.clusters)
         output_and_errors.print_line(f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})")
     for outcome in report.done:
         why = f": not done, {outcome.why}" if outcome.why else ""
@@ -194,7 +208,7 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
     return DONE
 
 
-def dataset_json(dataset: Dataset) -> dict[str, object]:
+def dataset_json(dataset: Dataset, clusters: ClustersByArea) -> dict[str, object]:
     return {
         "name": dataset.name,
         "path": dataset.path,
@@ -206,6 +220,7 @@ def dataset_json(dataset: Dataset) -> dict[str, object]:
         "replicas": [
             {
                 "storage": replica.storage,
+                "clusters": list(clusters.get(replica.storage, ())),
                 "bytes": replica.size_bytes,
                 "whole": replica.is_whole_now,
                 "checked_at": replica.checked_at.isoformat(),

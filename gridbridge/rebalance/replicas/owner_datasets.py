@@ -21,7 +21,7 @@ from gridbridge.model.rebalance.datasets import (
     format_as_sha256sum_output,
 )
 from gridbridge.model.rebalance.placement_snapshot_and_moves import happened_within
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection, is_storage_area_drained
 from gridbridge.model.site_configuration import Policy
 from gridbridge.rebalance.replicas import dataset_records_and_originals, owner_replica_copies_and_checks
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
@@ -49,6 +49,11 @@ class OwnerDatasets:
         self._areas = areas
         self._clock = copier.clock
         self._replicas = owner_replica_copies_and_checks.OwnerReplicaManager(records, areas, rules, copier)
+
+    @property
+    def clusters_by_area(self) -> Mapping[str, tuple[str, ...]]:
+        """The clusters that see each storage area."""
+        return {name: area.clusters for name, area in self._areas.items()}
 
     def list_datasets(self) -> list[Dataset]:
         """Return all datasets of the account as of their last check."""
@@ -297,21 +302,28 @@ def open_owner_datasets(
 
 
 def storage_areas_of_account(policy: Policy) -> dict[str, StorageAreaForAccount]:
-    me = pwd.getpwuid(os.geteuid()).pw_name
-    drained = drains.list_drained_clusters()
-    areas = {}
-    for name, storage in policy.storage.items():
-        where = configured_cluster_address(policy, storage.cluster)
-        areas[name] = StorageAreaForAccount(
-            name=name,
-            cluster=storage.cluster,
-            path=posixpath.normpath(storage.path),
-            account=(where.login.user if where.login else "") or me,
-            login=where.login,
-            timeout_s=where.timeout_s,
-            max_bytes=storage.max_bytes,
-            bwlimit_kib_per_s=storage.bwlimit_kib_per_s,
-            copies_at_once=storage.copies_at_once,
-            is_drained=storage.drained or bool({name, storage.cluster} & drained),
-        )
-    return areas
+    """Return the storage areas by name; an area of several clusters is used at the first without ssh, if any."""
+    return {name: storage_area_at_cluster(policy, name) for name in policy.storage}
+
+
+def storage_area_at_cluster(policy: Policy, name: str, cluster: str = "") -> StorageAreaForAccount:
+    """Return a storage area with its path and login at one of its clusters, by default at the first without ssh.
+
+    The account's folder in the area has the same name at all clusters.
+    """
+    storage = policy.storage[name]
+    addresses = {at: configured_cluster_address(policy, at) for at in storage.paths_by_cluster}
+    first = min(addresses, key=lambda at: addresses[at].login is not None)
+    where, login = addresses[cluster or first], addresses[first].login
+    return StorageAreaForAccount(
+        name=name,
+        clusters=tuple(addresses),
+        path=posixpath.normpath(storage.paths_by_cluster[cluster or first]),
+        account=(login.user if login else "") or pwd.getpwuid(os.geteuid()).pw_name,
+        login=where.login,
+        timeout_s=where.timeout_s,
+        max_bytes=storage.max_bytes,
+        bwlimit_kib_per_s=storage.bwlimit_kib_per_s,
+        copies_at_once=storage.copies_at_once,
+        is_drained=storage.drained or is_storage_area_drained(name, addresses, drains.list_drained_clusters()),
+    )

@@ -19,7 +19,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     RejectedMove,
     ValidAndDroppedMoves,
 )
-from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, is_storage_area_drained
 from gridbridge.model.site_configuration import Policy
 from gridbridge.rebalance.mover import rebalance_decision_journal
 from gridbridge.rebalance.mover.rebalance_plan_by_target import (
@@ -198,7 +198,8 @@ class ReplicaReconciler:
 
     def _carry_out_replica_act(self, delegated: DelegatedDataset, carried: ServiceReplicaAct) -> ReplicaActOutcome:
         area = self._policy.storage.get(carried.target)
-        if area and {carried.target, area.cluster} & _drained_areas_and_clusters(self._policy):
+        drained = _drained_areas_and_clusters(self._policy)
+        if area and is_storage_area_drained(carried.target, area.paths_by_cluster, drained):
             return f"{carried.target} is drained", False
         why = carried.target and delegated_datasets.copy_replica_as_owner(delegated, carried.target, carried.source)
         if why:

@@ -190,7 +190,7 @@ _FIRST: dict[str, Lock] = {}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageAreaForAccount:
     name: str
-    cluster: str
+    clusters: tuple[str, ...]  # the clusters that see the area
     path: str
     account: str
     login: SshLogin | None  # None: the area is mounted on this host
@@ -251,10 +251,10 @@ def _run_measuring_script(area: StorageAreaForAccount, script: str) -> MeasuredS
         words = run_script_in_area(area, script, (), area.timeout_s).split()
         block, blocks, free = map(int, words[:3])
     except (StorageAreaUnusable, ValueError) as error:
-        return MeasuredStorageArea(storage=area.name, cluster=area.cluster, fault=str(error))
+        return MeasuredStorageArea(storage=area.name, clusters=area.clusters, fault=str(error))
     return MeasuredStorageArea(
         storage=area.name,
-        cluster=area.cluster,
+        clusters=area.clusters,
         size_bytes=block * blocks,
         free_bytes=block * free,
         is_read_only=words[3:] != [b"yes"],

@@ -33,11 +33,13 @@ def run_task_input_carrier() -> int:
     folder = os.path.expanduser("~/.gridbridge")
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
-        with MomentaryProgramLock(f"{folder}/inputs.{cluster}.lock") as is_alone:
+        policy, _ = configuration_in_force.load_config_or_one_in_force(CONFIG)
+        area = storage_area_of_inputs(policy, cluster)
+        scope = f"{folder}/inputs.{area.name or cluster}"  # clusters that share an area carry one after the other
+        with MomentaryProgramLock(f"{scope}.lock") as is_alone:
             if not is_alone:
                 return NOT_NOW
-            policy, _ = configuration_in_force.load_config_or_one_in_force(CONFIG)
-            store = CarriedInputFolder(_storage_area_of_cluster(policy, cluster), f"{folder}/inputs.{cluster}.links")
+            store = CarriedInputFolder(area, f"{scope}.links")
             if tasks:
                 numbers = {task for task, _ in parse_attempt_ranges(tasks[0])}
                 missing = carry_missing_inputs(store, read_inputs_of_own_tasks(campaign, numbers), campaign)
@@ -51,15 +53,15 @@ def run_task_input_carrier() -> int:
     return DONE
 
 
-def _storage_area_of_cluster(policy: Policy, cluster: str) -> StorageAreaForAccount:
+def storage_area_of_inputs(policy: Policy, cluster: str) -> StorageAreaForAccount:
     """Return the cluster's storage area for input files, or else an area that stands for the owner's home."""
     name = policy.campaigns[cluster].inputs_storage if cluster in policy.campaigns else ""
     if name:
-        return owner_datasets.storage_areas_of_account(policy)[name]
+        return owner_datasets.storage_area_at_cluster(policy, name, cluster)
     where = configured_cluster_address(policy, cluster)
     account = where.login.user if where.login else ""
     return StorageAreaForAccount(
-        name="", cluster=cluster, path="", account=account, login=where.login, timeout_s=where.timeout_s
+        name="", clusters=(cluster,), path="", account=account, login=where.login, timeout_s=where.timeout_s
     )
 
 

@@ -30,7 +30,7 @@ RULES = RebalanceSection(min_free_bytes=0, full_free_bytes=0)
 
 
 def area(name: str, free: int = 500, **more: object) -> MeasuredStorageArea:
-    known = {"cluster": f"at-{name}", "size_bytes": 1000 * GB, "free_bytes": free * GB}
+    known = {"clusters": (f"at-{name}",), "size_bytes": 1000 * GB, "free_bytes": free * GB}
     return MeasuredStorageArea(storage=name, **known | more)  # type: ignore[arg-type]
 
 
@@ -103,7 +103,7 @@ ROUNDS = {
     "unreadable and drained": (stored(away(TWO), areas=FULL_B, drained=frozenset("b")), ["x +c"]),
     "unreadable, its cluster drained": (stored(away(TWO), areas=FULL_B, drained=frozenset({"at-b"})), ["x +c"]),
     "missing, for another cluster": (
-        stored(dataset("x", "a", wished=2), areas=(area("a"), area("a2", 900, cluster="at-a"), area("b", 200))),
+        stored(dataset("x", "a", wished=2), areas=(area("a"), area("a2", 900, clusters=("at-a",)), area("b", 200))),
         ["x +b"],
     ),
     "spoilt, mended in its area": (
@@ -325,9 +325,11 @@ def test_an_unusable_area_gets_no_replica_and_the_reason_is_reported(wrong: dict
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 USUAL = RebalanceSection()
 DATASET = Dataset(name="d", path="/d", is_tree=True, files=1, size_bytes=30 * GB, sha256="", wished=2)
-A = MeasuredStorageArea(storage="a", cluster="alpha", size_bytes=1000 * GB, free_bytes=100 * GB)
+A = MeasuredStorageArea(storage="a", clusters=("alpha",), size_bytes=1000 * GB, free_bytes=100 * GB)
 A2 = replace(A, storage="a2", free_bytes=400 * GB)
-B = replace(A, storage="b", cluster="beta", free_bytes=200 * GB)
+SHARED = replace(A, storage="shared", clusters=("alpha", "beta"))
+C = replace(A, storage="c", clusters=("gamma",), free_bytes=50 * GB)
+B = replace(A, storage="b", clusters=("beta",), free_bytes=200 * GB)
 
 
 def replica(storage: str, *, is_whole: bool = True) -> DatasetReplica:
@@ -340,6 +342,7 @@ NEXT = {
     "most room, in another order": (DATASET, (A2, B, A), "a2"),
     "a cluster without a replica": (DATASET.with_replica(replica("a")), (A, B, A2), "b"),
     "the only cluster": (DATASET.with_replica(replica("a")), (A, A2), "a2"),
+    "no cluster of a shared area with a replica": (DATASET.with_replica(replica("shared")), (SHARED, B, C), "c"),
     "a damaged replica": (DATASET.with_replica(replica("a", is_whole=False)), (A, B, A2), "a"),
     "a copy that was begun": (
         DATASET.with_unfinished_copy("a").with_replica(replica("a2")).with_replica(HURT_B),
@@ -393,3 +396,22 @@ def test_an_area_that_is_barred_or_can_not_hold_the_dataset_is_refused(area: Mea
 
     assert ("", area.storage) == (found, refused.what)
     assert why in refused.reason
+
+
+def test_a_shared_area_is_at_all_its_clusters_so_nothing_is_copied_between_them() -> None:
+    """The second replica goes to a cluster that does not see the shared area."""
+    areas = (area("shared", 900, clusters=("alpha", "beta")), area("b", 800, clusters=("beta",)), area("c", 100))
+
+    assert [("x", "c", "")] == acts(stored(dataset("x", "shared", wished=2), areas=areas))
+    assert [] == acts(stored(dataset("x", "shared"), areas=areas))
+
+
+@pytest.mark.parametrize(
+    ("drained", "moves"),
+    [({"alpha"}, []), ({"alpha", "beta"}, [("x", "c", "shared")]), ({"shared"}, [("x", "c", "shared")])],
+    ids=["one cluster", "all clusters", "the area"],
+)
+def test_a_shared_area_is_drained_with_all_its_clusters(drained: set[str], moves: list[tuple[str, str, str]]) -> None:
+    areas = (area("shared", clusters=("alpha", "beta")), area("c"))
+
+    assert moves == acts(stored(dataset("x", "shared"), areas=areas, drained=frozenset(drained)))

@@ -29,7 +29,7 @@ MOST_ROUNDS = 60
 areas = st.builds(
     MeasuredStorageArea,
     storage=st.just(""),
-    cluster=st.sampled_from(("x", "y", "z")),
+    clusters=st.sampled_from((("x",), ("y",), ("z",), ("x", "y"))),
     size_bytes=st.just(SIZE),
     free_bytes=st.integers(0, 1000).map(lambda gb: gb * GB),
     is_read_only=st.sampled_from((False, False, False, True)),

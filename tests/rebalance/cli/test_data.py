@@ -73,7 +73,7 @@ def test_the_commands_of_a_datasets_life_from_add_to_drop(shell: Shell) -> None:
     assert shell.data("add", "ref", path, "--replicas", "2") == (0, added, "")
     status, out, _ = shell.data("verify", "ref")
     assert (0, "one") == (status, out.splitlines()[2].split()[0])
-    assert ["4", "yes"] == out.splitlines()[2].split()[1:3]
+    assert ["alpha", "4", "yes"] == out.splitlines()[2].split()[1:4]
     status, out, _ = shell.data("list")
     assert ["ref", "4", "1", "2", "2", "one,two", path] == out.splitlines()[1].split()
     assert shell.data("drop", "ref", "--storage", "one") == (0, "ref: 1 file, 4 B, 1 of 2 replicas whole: two\n", "")
@@ -81,6 +81,17 @@ def test_the_commands_of_a_datasets_life_from_add_to_drop(shell: Shell) -> None:
     assert 1 == shell.data("drain", "two")[0]
     assert shell.data("drop", "ref") == (0, f"ref: dropped; {path} is unchanged\n", "")
     assert shell.data("drain", "two") == (0, "two: no replica of yours in this area\n", "")
+
+
+def test_a_replica_in_a_shared_area_is_shown_at_all_clusters_of_the_area(shell: Shell) -> None:
+    beta = "[cluster.beta]\nqmaster_port = 3\nexecd_port = 4\n"
+    area = f'[storage.shared]\nclusters = {{ alpha = "{shell.folder}/one", beta = "/mnt/one" }}\n'
+    (shell.folder / "toml").write_text(f"{TOML}{beta}{area}")
+
+    added = "ref: 1 file, 4 B, 1 of 1 replica whole: shared (alpha and beta)\n"
+    assert (0, added, "") == shell.data("add", "ref", f"{shell.folder}/ref.fa")
+    assert ["shared", "alpha,beta", "4", "yes"] == shell.data("verify", "ref")[1].splitlines()[2].split()[:4]
+    assert ["alpha", "beta"] == json.loads(shell.data("list", "--json")[1])[0]["replicas"][0]["clusters"]
 
 
 def test_verify_reports_each_replica_as_json(shell: Shell) -> None:
@@ -92,8 +103,8 @@ def test_verify_reports_each_replica_as_json(shell: Shell) -> None:
     one, two = json.loads(out)["replicas"]
 
     assert 1 == status
-    assert {"storage", "bytes", "whole", "checked_at", "why"} == set(one)
-    assert ("one", 4, False) == (one["storage"], one["bytes"], one["whole"])
+    assert {"storage", "clusters", "bytes", "whole", "checked_at", "why"} == set(one)
+    assert ("one", ["alpha"], 4, False) == (one["storage"], one["clusters"], one["bytes"], one["whole"])
     assert ("two", 4, True, None) == (two["storage"], two["bytes"], two["whole"], two["why"])
     assert json.loads(shell.data("list", "--json")[1])[0]["replicas"] == [one, two]
 
@@ -218,11 +229,11 @@ DATASET = Dataset(name="reads", path=ODD, is_tree=True, files=1, size_bytes=1, s
 OUTCOME = DatasetAndRefusedAreas(dataset=DATASET, refused=(RefusedAreaOrDataset(what=ODD, reason=ODD),), is_done=False)
 TELLS: dict[str, Callable[[], int]] = {
     "why": lambda: dataset_report.print_dataset_report(
-        DatasetReport(dataset=DATASET, name="bob/reads", done=()), NOW, is_json=False
+        DatasetReport(dataset=DATASET, name="bob/reads", done=(), clusters={}), NOW, is_json=False
     ),
-    "list": lambda: dataset_report.print_datasets([DATASET], is_json=False),
-    "verify": lambda: dataset_report.print_replicas(OUTCOME, NOW, is_json=False),
-    "replicate": lambda: dataset_report.print_dataset_outcome(OUTCOME),
+    "list": lambda: dataset_report.print_datasets([DATASET], {}, is_json=False),
+    "verify": lambda: dataset_report.print_replicas(OUTCOME, {}, NOW, is_json=False),
+    "replicate": lambda: dataset_report.print_dataset_outcome(OUTCOME, {}),
 }
 
 

@@ -96,4 +96,4 @@ class Site:
         path = self.folder / name
         path.mkdir()
         owner = {"account": account, "login": None, "timeout_s": 10, "copies_at_once": 2}
-        return StorageAreaForAccount(name=name, cluster=name.partition("-")[0], path=str(path), **owner)
+        return StorageAreaForAccount(name=name, clusters=(name.partition("-")[0],), path=str(path), **owner)

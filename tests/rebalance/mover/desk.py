@@ -57,7 +57,7 @@ class Desk:
     @property
     def policy(self) -> Policy:
         storage = {
-            name: StorageAreaSection(cluster=area.cluster, path=area.path, copies_at_once=area.copies_at_once)
+            name: StorageAreaSection(cluster=area.clusters[0], path=area.path, copies_at_once=area.copies_at_once)
             for name, area in self.site.areas.items()
         }
         site = SiteSection(cluster="alpha", state=self._state)

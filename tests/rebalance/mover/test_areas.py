@@ -1,6 +1,7 @@
 """Measuring storage areas: faults, free space, read-only filesystems, time and rate limits."""
 
 import os
+import pwd
 import shutil
 import subprocess
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, StorageAreaUnusable
+from gridbridge.model.config_key_descriptions import ClusterPaths, RemoteAccounts
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -32,6 +34,8 @@ from tests.builders.mounts import memory_mounted
 from tests.builders.programs import write_program
 from tests.rebalance.mover.areas import Carrier, Site
 from tests.state_files import AsUser
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 def test_an_area_is_measured_even_if_the_accounts_folder_is_a_link(site: Site) -> None:
@@ -104,6 +108,22 @@ def test_an_area_is_drained_by_its_own_key_or_with_its_cluster(tmp_path: Path, m
     drained = {name: area.is_drained for name, area in areas.items()}
 
     assert drained == {"one": False, "two": True, "three": True}
+
+
+def test_a_shared_area_is_used_at_its_first_cluster_without_ssh_under_one_name_of_the_account() -> None:
+    """Each cluster has its own path of the area and its own login."""
+    paths = ClusterPaths({"gamma": "/mnt/data", "beta": "/data"})
+    policy = made_policy("alpha", "beta", "gamma", storage={"shared": StorageAreaSection(clusters=paths)})
+    far = replace(policy.clusters["gamma"], ssh="gamma-master", users=RemoteAccounts({ME: "al_gamma"}))
+    policy = replace(policy, clusters={**policy.clusters, "gamma": far})
+
+    usual = owner_datasets.storage_areas_of_account(policy)["shared"]
+    for_tasks = owner_datasets.storage_area_at_cluster(policy, "shared", "gamma")
+
+    assert (("gamma", "beta"), f"/data/{ME}", None) == (usual.clusters, usual.account_folder_path, usual.login)
+    assert f"/mnt/data/{ME}" == for_tasks.account_folder_path
+    assert for_tasks.login
+    assert "gamma-master" == for_tasks.login.host
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

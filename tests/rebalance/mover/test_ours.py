@@ -287,7 +287,7 @@ def half_copied(lone: Site) -> DatasetAndRefusedAreas:
 
 def offer(monkeypatch: pytest.MonkeyPatch, free_bytes: Callable[[str], int]) -> None:
     def measured(area: storage_area_shell_scripts.StorageAreaForAccount) -> MeasuredStorageArea:
-        return MeasuredStorageArea(storage=area.name, cluster=area.cluster, free_bytes=free_bytes(area.name))
+        return MeasuredStorageArea(storage=area.name, clusters=area.clusters, free_bytes=free_bytes(area.name))
 
     monkeypatch.setattr(
         owner_replica_copies_and_checks.storage_area_shell_scripts, "measure_area_for_account", measured

@@ -103,7 +103,7 @@ def test_all_datasets_of_an_owner_with_many_datasets_leave_a_drained_area(
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
     monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
-    some = (MeasuredStorageArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab")
+    some = (MeasuredStorageArea(storage=name, clusters=(name,), size_bytes=9, free_bytes=9) for name in "ab")
     seen = DatasetStorageSnapshot(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
         kept=tuple(query_owners_for_datasets(list_dataset_delegations(folder))),

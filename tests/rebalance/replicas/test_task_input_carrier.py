@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ class Cluster:
         self.carrier = Carrier()
         me = "alice"
         area = StorageAreaForAccount(
-            name="disk", cluster="gamma", path=str(self.area), account=me, login=None, timeout_s=60
+            name="disk", clusters=("gamma",), path=str(self.area), account=me, login=None, timeout_s=60
         )
         self.store = CarriedInputFolder(area, str(folder / "links"), self.carrier)
         self.carried = self.area / me / ".inputs"
@@ -70,6 +71,18 @@ def test_a_file_of_several_tasks_is_carried_once(cluster: Cluster) -> None:
     assert [own.digest, shared.digest] == sorted(cluster.carrier.carried, key=[own.digest, shared.digest].index)
     link = cluster.folder / "home/.gridbridge/inputs"
     assert os.readlink(link) == str(cluster.carried)
+
+
+def test_clusters_that_share_an_area_share_the_carried_files(cluster: Cluster) -> None:
+    file, there = cluster.file("a", "read"), cluster.folder / "mnt"
+    there.symlink_to(cluster.area)
+    cluster.carry(file)
+
+    cluster.store.area = replace(cluster.store.area, path=str(there))
+
+    assert {} == cluster.carry(file)
+    assert 1 == len(cluster.carrier.carried)
+    assert os.readlink(cluster.folder / "home/.gridbridge/inputs") == f"{there}/alice/.inputs"
 
 
 def test_a_broken_carry_continues(cluster: Cluster) -> None:
