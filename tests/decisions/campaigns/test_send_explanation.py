@@ -53,6 +53,7 @@ def listed(campaign: int, waiting: int, tasks: int, fresh: int = 0) -> dict[str,
 
 
 WISH = JdlSettingsAtCluster(exec_file="run", slots=2, max_jobs=3)
+WANTED = campaign(WISH)
 SENT = PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2)
 
 
@@ -62,7 +63,7 @@ def bar(code: CampaignEventCode, until: datetime | None) -> CampaignEvent:
 
 
 def stressed(stress: float | None) -> CampaignCycleSituation:
-    return seen(campaign(WISH), room=beta(is_stressed=True, stress=stress, stress_limit=0.8))
+    return seen(WANTED, room=beta(is_stressed=True, stress=stress, stress_limit=0.8))
 
 
 HOUR = NOON + timedelta(hours=1)
@@ -71,44 +72,30 @@ ONE = JdlSettingsAtCluster(exec_file="run")
 LIMITED = {"room": beta(limits=ClusterArrayLimits(of_person=1)), "arrays": (released_array(size=1),)}
 BY_RATIO = {"room": beta(max_slots=8), "ratios": (RATIO,), **listed(1, 1, 1, fresh=1)}
 UNKNOWN = {"free_slots": 0, "job_ratio": None}
+ONE_WAITS = {"slots": 1, "max_jobs": 0, "listed": 1, "waiting": 1, "waiting_there": 1, "job_ratio": 0.25}
+EXCLUDED = {1: (TaskCountByExclusions(tasks=5, never=("beta",)),)}
 BLACKLIST, PAUSE = bar(Code.BLACKLIST, None), bar(Code.SUBMIT_JOB, HOUR)
 
 
 @pytest.mark.parametrize(
     ("rows", "cause", "numbers"),
     [
-        (seen(campaign(WISH), None), Cause.NO_ANSWER, UNKNOWN),
-        (seen(campaign(WISH), None, dropped=frozenset({"beta"})), Cause.DROPPED, UNKNOWN),
-        (seen(campaign(WISH), 1), Cause.FULL, {"free_slots": 1}),
-        (
-            seen(campaign(WISH), room=beta(free_slots=1, slots=1)),
-            Cause.TOO_LARGE,
-            {"free_slots": 1, "all_slots": 1},
-        ),
-        (seen(campaign(WISH), **LIMITED), Cause.MAX_ARRAYS, {}),
-        (seen(campaign(WISH), **listed(1, 1, 3)), Cause.MAX_JOBS, {"listed": 3, "waiting": 1, "waiting_there": 1}),
-        (seen(campaign(WISH)), Cause.OTHERS_FIRST, {}),
-        (
-            seen(campaign(WISH, CampaignType.TEST), tried={1: frozenset({"beta"})}),
-            Cause.TRIED,
-            {"job_ratio": None},
-        ),
-        (seen(campaign(WISH), events=(BLACKLIST, PAUSE)), Cause.CLOSED, {"code": Code.BLACKLIST}),
-        (seen(campaign(WISH), events=(PAUSE,)), Cause.CLOSED, {"code": Code.SUBMIT_JOB, "until": HOUR}),
+        (seen(WANTED, None), Cause.NO_ANSWER, UNKNOWN),
+        (seen(WANTED, None, dropped=frozenset({"beta"})), Cause.DROPPED, UNKNOWN),
+        (seen(WANTED, 1), Cause.FULL, {"free_slots": 1}),
+        (seen(WANTED, room=beta(free_slots=1, slots=1)), Cause.TOO_LARGE, {"free_slots": 1, "all_slots": 1}),
+        (seen(WANTED, **LIMITED), Cause.MAX_ARRAYS, {}),
+        (seen(WANTED, **listed(1, 1, 3)), Cause.MAX_JOBS, {"listed": 3, "waiting": 1, "waiting_there": 1}),
+        (seen(WANTED), Cause.OTHERS_FIRST, {}),
+        (seen(campaign(WISH, CampaignType.TEST), tried={1: frozenset({"beta"})}), Cause.TRIED, {"job_ratio": None}),
+        (seen(WANTED, events=(BLACKLIST, PAUSE)), Cause.CLOSED, {"code": Code.BLACKLIST}),
+        (seen(WANTED, events=(PAUSE,)), Cause.CLOSED, {"code": Code.SUBMIT_JOB, "until": HOUR}),
         (stressed(0.9), Cause.STRESSED, {"stress": 0.9, "stress_limit": 0.8}),
         (stressed(None), Cause.STRESSED, {"stress_limit": 0.8}),
-        (seen(campaign(WISH), **listed(2, 3, 3)), Cause.WAITING_THERE, {"waiting_there": 3}),
-        (
-            seen(campaign(ONE), **BY_RATIO),
-            Cause.JOB_RATIO,
-            {"slots": 1, "max_jobs": 0, "listed": 1, "waiting": 1, "waiting_there": 1, "job_ratio": 0.25},
-        ),
-        (seen(campaign(WISH), room=beta(is_drained=True)), Cause.DRAINED, {}),
-        (
-            seen(campaign(WISH), kept_off={1: (TaskCountByExclusions(tasks=5, never=("beta",)),)}),
-            Cause.KEPT_OFF,
-            {},
-        ),
+        (seen(WANTED, **listed(2, 3, 3)), Cause.WAITING_THERE, {"waiting_there": 3}),
+        (seen(campaign(ONE), **BY_RATIO), Cause.JOB_RATIO, ONE_WAITS),
+        (seen(WANTED, room=beta(is_drained=True)), Cause.DRAINED, {}),
+        (seen(WANTED, kept_off=EXCLUDED), Cause.KEPT_OFF, {}),
     ],
 )
 def test_each_situation_has_one_cause_for_unsent_tasks(
@@ -128,11 +115,11 @@ def expected_explanation(cause: TaskSentOrUnsentCause, **numbers: Any) -> TaskSe
 
 
 def test_an_explanation_of_sent_tasks_has_the_number_of_tasks() -> None:
-    assert explained(seen(campaign(WISH)), SENT) == expected_explanation(Cause.SENT, sent=2)
+    assert explained(seen(WANTED), SENT) == expected_explanation(Cause.SENT, sent=2)
 
 
 def test_tasks_sent_elsewhere_explain_an_unused_cluster() -> None:
-    rows = seen(campaign(WISH), waiting={1: 2})
+    rows = seen(WANTED, waiting={1: 2})
 
     assert explained(rows, replace(SENT, cluster="gamma")) == expected_explanation(Cause.ELSEWHERE)
 
@@ -140,9 +127,13 @@ def test_tasks_sent_elsewhere_explain_an_unused_cluster() -> None:
 def test_an_event_of_the_same_cycle_explains_a_closed_cluster() -> None:
     changes = EventsChangedInCycle(events=(bar(CampaignEventCode.SINK, None),))
 
-    (told,) = explain_campaign_task_sends(seen(campaign(WISH)), CampaignCyclePlan(changes=changes))
+    (told,) = explain_campaign_task_sends(seen(WANTED), CampaignCyclePlan(changes=changes))
 
     assert (told.cause, told.code) == (TaskSentOrUnsentCause.CLOSED, CampaignEventCode.SINK)
+
+
+BY_USAGE = FairShareInputs(by=FairShareUnit.USER, used_s={"alice": 9.0, "bob": 2.0})
+BY_PRIORITY = FairShareInputs(priorities="bob=5 alice=1")
 
 
 @pytest.mark.parametrize(
@@ -150,18 +141,8 @@ def test_an_event_of_the_same_cycle_explains_a_closed_cluster() -> None:
     [
         (CampaignType.TEST, "", FairShareInputs(), (CampaignPrecedenceReason.TEST, 0, 0)),
         (CampaignType.DEFAULT, "bob", FairShareInputs(), (CampaignPrecedenceReason.AFFINITY, 0, 0)),
-        (
-            CampaignType.DEFAULT,
-            "bob alice",
-            FairShareInputs(by=FairShareUnit.USER, used_s={"alice": 9.0, "bob": 2.0}),
-            (CampaignPrecedenceReason.SHARE, 9.0, 2.0),
-        ),
-        (
-            CampaignType.DEFAULT,
-            "",
-            FairShareInputs(priorities="bob=5 alice=1"),
-            (CampaignPrecedenceReason.PRIORITY, 1, 5),
-        ),
+        (CampaignType.DEFAULT, "bob alice", BY_USAGE, (CampaignPrecedenceReason.SHARE, 9.0, 2.0)),
+        (CampaignType.DEFAULT, "", BY_PRIORITY, (CampaignPrecedenceReason.PRIORITY, 1, 5)),
         (CampaignType.DEFAULT, "", FairShareInputs(), (CampaignPrecedenceReason.AGE, 0, 0)),
     ],
     ids=["test", "affinity", "share", "priority", "age"],
@@ -185,7 +166,7 @@ def test_an_explanation_names_the_campaigns_served_first_and_the_reason(
 @pytest.mark.parametrize(
     "rows",
     [
-        seen(campaign(WISH), waiting={}),
+        seen(WANTED, waiting={}),
         seen(campaign(WISH, state=CampaignState.PAUSED)),
         seen(campaign(WISH, state=CampaignState.CANCELLED)),
     ],

@@ -90,15 +90,13 @@ RUNNING, PENDING, STOPPED = machine(), machine("pending"), machine("stopped")
 IDLE_LONG = {"idle_since": NOON - timedelta(hours=1)}
 LOST, MUTE = "evict removing: its machine is gone", "evict removing: its execution daemon is silent"
 LATE = "evict removing: it did not join the cell in time"
+NOT_MADE, NOT_BOOTED = "forget gone: its provider did not make it", "forget gone: it did not boot in time"
+OTHERS, DOUBLE = "forget gone: its tag names another owner", "booting, destroy failed: another machine has its name"
+OF_MASTER = replace(RUNNING, tags={**RUNNING.tags, MASTER_TAG: "alpha"})
 ROWS = {
     "asked for, and not listed yet": (node(S.REQUESTED, machine=""), (), None, ""),
     "its provider said later": (node(S.REQUESTED, machine="", cause=Why.LATER), (), None, "create requested"),
-    "said to be made, and never listed": (
-        node(S.REQUESTED, 200, machine=""),
-        (),
-        None,
-        "forget gone: its provider did not make it",
-    ),
+    "said to be made, and never listed": (node(S.REQUESTED, 200, machine=""), (), None, NOT_MADE),
     "listed, though its answer was lost": (node(S.REQUESTED, machine=""), (PENDING,), None, "booting"),
     "booted": (node(S.BOOTING), (RUNNING,), None, "join joining"),
     "never boots": (node(S.BOOTING, 700), (PENDING,), None, "destroy failed: it did not boot in time"),
@@ -120,12 +118,7 @@ ROWS = {
     "said to be stopped, but it reports": (node(S.READY), (STOPPED,), BUSY, ""),
     "stopped, and an administrator keeps it": (node(S.READY, is_kept=True), (STOPPED,), SILENT, "standby"),
     "rests for as long as it is kept": (node(S.STANDBY, 9999, is_kept=True), (STOPPED,), SILENT, ""),
-    "failed, and its machine is gone": (
-        node(S.FAILED, 200, cause=Why.NEVER_BOOTED),
-        (),
-        None,
-        "forget gone: it did not boot in time",
-    ),
+    "failed, and its machine is gone": (node(S.FAILED, 200, cause=Why.NEVER_BOOTED), (), None, NOT_BOOTED),
     "draining": (node(S.DRAINING), (RUNNING,), BUSY, "remove draining"),
     "draining, not listed, but it reports": (node(S.DRAINING), (), BUSY, ""),
     "dies while draining": (node(S.DRAINING, cause=Why.DRAINED), (), STUCK, LOST),
@@ -137,33 +130,13 @@ ROWS = {
     "was stopped, and is still there": (node(S.REMOVING, cause=Why.VANISHED), (STOPPED,), SILENT, LOST),
     "still gone": (node(S.REMOVING, cause=Why.VANISHED), (), STUCK, LOST),
     "switched on again": (node(S.STANDBY), (RUNNING,), None, "join joining"),
-    "switched on again, and its address is not told yet": (
-        node(S.STANDBY, is_kept=True),
-        (machine(address=""),),
-        None,
-        "",
-    ),
+    "switched on again, without an address yet": (node(S.STANDBY, is_kept=True), (machine(address=""),), None, ""),
     "ours, though nobody knows it": (None, (RUNNING,), IDLE, "join joining"),
     "ours and booting, though nobody knows it": (None, (PENDING,), None, "booting"),
     "another cluster's": (None, (machine(owner="beta"),), BUSY, ""),
-    "it was ours, and is another's now": (
-        node(S.READY),
-        (machine(owner="beta"),),
-        IDLE,
-        "forget gone: its tag names another owner",
-    ),
-    "the master's machine is no node": (
-        None,
-        (replace(RUNNING, tags={**RUNNING.tags, MASTER_TAG: "alpha"}),),
-        IDLE,
-        "",
-    ),
-    "two machines of one name": (
-        node(S.BOOTING),
-        (PENDING, machine("pending", id="m-2")),
-        None,
-        "booting, destroy failed: another machine has its name",
-    ),
+    "it was ours, and is another's now": (node(S.READY), (machine(owner="beta"),), IDLE, OTHERS),
+    "the master's machine is no node": (None, (OF_MASTER,), IDLE, ""),
+    "two machines of one name": (node(S.BOOTING), (PENDING, machine("pending", id="m-2")), None, DOUBLE),
 }
 
 

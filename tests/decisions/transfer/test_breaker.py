@@ -13,7 +13,6 @@ from gridbridge.decisions.transfer.circuit_breaker import (
     BreakerEvidenceKind,
     describe_failure_cause,
 )
-from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker, PublishedFastJobFailure
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
@@ -26,7 +25,7 @@ from gridbridge.model.transfer_messages_in_spool import (
     TransferMessage,
     TransferOutcome,
 )
-from tests.decisions.transfer.test_transfer_policy import a_transfer
+from tests.decisions.transfer.test_transfer_policy import a_row, a_snapshot, a_transfer
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -149,9 +148,7 @@ def test_the_home_job_list_must_show_the_task_with_its_owner_in_its_transfer_que
     job: int, owner: str, letters: str, queue: str, tasks: tuple[range, ...], is_proved: bool
 ) -> None:
     """A restarted or failed task has no queue in the list, but had one before."""
-    state = job_state(letters)
-    row = ClusterJobListRow(job_id=job, name="a", owner=owner, state=state, queue=queue, tasks=tasks)
-    home = ClusterSnapshot(cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0)
+    home = a_snapshot("alpha", 0, a_row(job, letters, owner=owner, queue=queue, tasks=tasks))
 
     assert circuit_breaker.is_owner_task_in_home_queue(transfer(7), home) is is_proved
 

@@ -1,7 +1,7 @@
 """Which waiting tasks are recalled or moved, and why."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +9,6 @@ import pytest
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.remote_accounting_verdicts import FENCED_STATUS, home_verdict_from_accounting
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
-from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer.claim_and_guard import FENCED, HOME, JOB
@@ -21,17 +20,16 @@ from gridbridge.model.transfer_messages_in_spool import (
     TransferMessage,
     TransferOutcome,
 )
-from tests.decisions.transfer.test_transfer_policy import a_transfer
+from tests.decisions.transfer.test_transfer_policy import NOON, a_row, a_snapshot, a_transfer
 from tests.states import job_state
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUEUE = TransferQueueSection(cluster="beta", pending_limit=9, slots=9, recall_wait_s=600)
 
 
 def waiting(job: int = 7, minutes: float = 12, **values: object) -> Transfer:
     """Return a transfer whose job has waited at beta for `minutes`; its id is the local job number."""
-    begun = NOW - timedelta(minutes=minutes)
-    states = {"local_state": UNSEEN, "remote_state": "qw", "since": begun, "created_at": begun, "updated_at": NOW}
+    begun = NOON - timedelta(minutes=minutes)
+    states = {"local_state": UNSEEN, "remote_state": "qw", "since": begun, "created_at": begun, "updated_at": NOON}
     long = a_transfer(name=f"gb.alpha.{job}.0.1", wake=f"w{job}", remote_id=job, **states)
     return long.with_changes(**values)
 
@@ -45,23 +43,17 @@ def due(
     age_s: float = 1,
     queue: TransferQueueSection = QUEUE,
 ) -> list[tuple[int, str]]:
-    rows = {
-        one.remote_id: (
-            ClusterJobListRow(job_id=one.remote_id, name="x", owner=one.owner, state=job_state(letters), slots=slots),
-        )
-        for one in transfers
-    }
-    beta = ClusterSnapshot(cluster="beta", taken_at=NOW - timedelta(seconds=age_s), jobs=rows, pending=40, free_slots=0)
-    situation = TransferSituation(
-        home="alpha", now=NOW, snapshots={"beta": beta}, asleep=frozenset(f"w{one.remote_id}" for one in transfers)
-    )
+    rows = (a_row(each.remote_id, letters, slots=slots, owner=each.owner) for each in transfers)
+    beta = a_snapshot("beta", -age_s, *rows)
+    asleep = frozenset(f"w{each.remote_id}" for each in transfers)
+    situation = TransferSituation(home="alpha", now=NOON, snapshots={"beta": beta}, asleep=asleep)
     troubles = {"beta": trouble} if trouble else {}
     found = recall_policy.plan_recalls_into_home_slots(transfers, situation, {"transfer-beta": queue}, troubles, free)
     return [(one.transfer.remote_id, one.why) for one in found]
 
 
 def test_a_task_that_waited_too_long_is_recalled_with_wait_and_slots_in_the_reason() -> None:
-    rest = "the task needs 1 slot and 3 are free here (40 waiting and 0 free there)"
+    rest = "the task needs 1 slot and 3 are free here (3 waiting and 4 free there)"
     limit = f"recalled from beta: the task waited there for 12 min; the limit is 10 min, {rest}"
     drained = f"recalled from beta: beta is drained, and the task waited there for 30 s, {rest}"
 
@@ -119,25 +111,20 @@ BY_FILE, BY_GRANT = "file.t0", "grant.t0"
 
 
 def claimed(**values: object) -> Transfer:
-    return waiting(minutes=1).with_changes(**({"claim": BY_FILE, "updated_at": NOW} | values))
+    return waiting(minutes=1).with_changes(**({"claim": BY_FILE, "updated_at": NOON} | values))
 
 
 def silent_situation(one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1) -> TransferSituation:
     """Return inputs in which beta answered `silent_s` seconds ago."""
-    there = ClusterJobListRow(job_id=7, name="x", owner="alice", state=job_state(letters))
-    here = ClusterJobListRow(job_id=7, name="x", owner="alice", state=job_state("hr"), slots=slots)
-    silent_since = NOW - timedelta(seconds=silent_s)
-    beta = ClusterSnapshot(cluster="beta", taken_at=silent_since, jobs={7: (there,)}, pending=0, free_slots=0)
-    alpha = ClusterSnapshot(cluster="alpha", taken_at=NOW, jobs={7: (here,)}, pending=0, free_slots=9)
-    return TransferSituation(
-        home="alpha", now=NOW, snapshots={"alpha": alpha, "beta": beta}, asleep=frozenset({one.wake})
-    )
+    beta = a_snapshot("beta", -silent_s, a_row(7, letters))
+    snapshots = {"alpha": a_snapshot("alpha", 0, a_row(7, "hr", slots=slots)), "beta": beta}
+    return TransferSituation(home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset({one.wake}))
 
 
 def due_from_silent_cluster(
     one: Transfer, free: int = 9, queue: TransferQueueSection = QUEUE, seen: TransferSituation | None = None
 ) -> list[str]:
-    old = one.with_changes(created_at=NOW - timedelta(hours=1))
+    old = one.with_changes(created_at=NOON - timedelta(hours=1))
     queues = {"transfer-beta": queue}
     return [
         each.why
@@ -192,13 +179,13 @@ def test_a_recall_from_a_silent_cluster_needs_long_silence_and_the_slots_of_the_
     """Silence counts only since the service last started to query."""
     transfer = claimed()
     situation = silent_situation(transfer, silent_s, slots=slots)
-    situation = replace(situation, since=NOW - timedelta(seconds=queried_s))
+    situation = replace(situation, since=NOON - timedelta(seconds=queried_s))
 
     assert bool(due_from_silent_cluster(transfer, free, queue, situation)) is is_due
 
 
 def test_after_a_restart_the_stored_answer_time_of_a_transfer_counts() -> None:
-    one = claimed(seen_at=NOW - timedelta(seconds=310))
+    one = claimed(seen_at=NOON - timedelta(seconds=310))
     known = replace(silent_situation(one), snapshots={"alpha": silent_situation(one).snapshots["alpha"]})
 
     assert "has not answered for 5 min" in due_from_silent_cluster(one, seen=known)[0]
@@ -229,22 +216,13 @@ def test_exit_status_199_means_fenced_only_for_a_job_without_a_grant(who: str, c
     assert (verdict.claim, verdict.exit_status) == (claim, "" if claim else "99")
 
 
-HOME_ROW = {"job_id": 7, "name": "x", "owner": "alice"}
-
-
 def listed_situation(there: str = "qw", here: str = "", queue: str = "", age_s: float = 1) -> TransferSituation:
     """Return job lists of beta and home; an empty state means that the task is unlisted."""
-    beta = {7: (ClusterJobListRow(**HOME_ROW, state=job_state(there)),)} if there else {}
-    home = {7: (ClusterJobListRow(**HOME_ROW, state=job_state(here), queue=queue),)} if here else {}
+    rows = {"beta": [a_row(7, there)] if there else [], "alpha": [a_row(7, here, queue=queue)] if here else []}
     return TransferSituation(
         home="alpha",
-        now=NOW,
-        snapshots={
-            name: ClusterSnapshot(
-                cluster=name, taken_at=NOW - timedelta(seconds=age_s), jobs=jobs, pending=0, free_slots=0
-            )
-            for name, jobs in (("beta", beta), ("alpha", home))
-        },
+        now=NOON,
+        snapshots={cluster: a_snapshot(cluster, -age_s, *listed) for cluster, listed in rows.items()},
         asleep=frozenset({"w7"}),
         queues=frozenset({"transfer-beta", "transfer-delta"}),
     )
@@ -256,7 +234,7 @@ def listed_situation(there: str = "qw", here: str = "", queue: str = "", age_s: 
         ({}, "qw", ""),
         ({}, "", ""),
         ({}, "r", "the task has started at the remote cluster"),
-        ({"closed_at": NOW}, "", "the task has ended at the remote cluster"),
+        ({"closed_at": NOON}, "", "the task has ended at the remote cluster"),
         ({"verdict": TransferMessage(outcome=TransferOutcome.EXIT)}, "", "the task has ended at the remote cluster"),
         ({"desired": DesiredLocalJobState.DEAD}, "qw", "the intended state of the task is dead"),
         ({"desired": DesiredLocalJobState.SUSPENDED}, "qw", "the intended state of the task is suspended"),
@@ -304,6 +282,6 @@ def test_a_task_is_recallable_while_a_fresh_job_list_shows_it_waiting(
 def test_a_move_ends_when_the_recalled_task_starts_or_ends_at_home(
     minutes: float, here: str, queue: str, expected: str
 ) -> None:
-    closed = waiting(closed_at=NOW - timedelta(minutes=minutes))
+    closed = waiting(closed_at=NOON - timedelta(minutes=minutes))
 
     assert recall_policy.describe_move_end_at_home(closed, listed_situation("", here, queue)) == expected
