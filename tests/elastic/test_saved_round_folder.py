@@ -90,8 +90,8 @@ def test_the_error_about_a_missing_document_names_the_file(saved: Path, name: st
     ("state", "expected"),
     [
         ("[", "no JSON: "),
-        ("[]", "it: []; expected a table with now, master, last_change, nodes, best_effort, "),
-        ("{}", "now: null; expected an ISO 8601 time such as "),
+        ("[]", "the file: []; expected a table with now, master, last_change, nodes, best_effort, "),
+        ("{}", "now: missing; expected an ISO 8601 time such as "),
         ('{"now": "noon"}', 'now: "noon"; expected an ISO 8601 time such as '),
         ('{"now": "0001-01-01T00:00:00"}', 'now: "0001-01-01T00:00:00"; expected an ISO 8601 time such as '),
         ('{"now": 12}', "now: 12; expected an ISO 8601 time such as "),
@@ -105,10 +105,10 @@ def test_a_state_file_without_a_valid_time_is_refused(saved: Path, state: str, e
     ("entry", "expected"),
     [
         (f'"spent": 1{"0" * 400}', f"spent: 1{'0' * 59}; expected a number of at most 1e+300"),
-        ('"nodse": {}', "nodse: unknown; expected one of: now, "),
+        ('"nodse": {}', "nodse: unknown; expected one of now, "),
         ('"master": 3', "master: 3; expected a text"),
-        ('"nodes": []', "nodes: []; expected a table of nodes by "),
-        ('"nodes": {"n": 1}', "nodes.n: 1; expected a table with up_since"),
+        ('"nodes": []', "nodes: []; expected a table"),
+        ('"nodes": {"n": 1}', "nodes.n: 1; expected a table with name, up_since"),
         ('"nodes": {"n": {"state": "on"}}', 'nodes.n.state: "on"; expected one of requested, booting, '),
         ('"nodes": {"n": {"up_since": "x"}}', 'nodes.n.up_since: "x"; expected an ISO 8601 time'),
         ('"nodes": {"n": {"up": 1}}', "nodes.n.up: unknown; "),
@@ -119,8 +119,8 @@ def test_a_state_file_without_a_valid_time_is_refused(saved: Path, state: str, e
         ('"runtimes": {"alice": {"job": -1}}', "runtimes.alice.job: -1; expected a number that is not negative"),
         ('"spent": NaN', "spent: NaN; expected a number that is not "),
         ('"watched": {"x": {"at": "2026-01-01T12:00:00Z"}}', 'watched: "x"; expected the number of a job'),
-        ('"watched": {"7": {}}', "watched.7.at: null; expected an ISO "),
-        ('"watched": {"7": {"job": 7}}', "watched.7.job: unknown; expected one of: at, tasks, room_since, stuck_since"),
+        ('"watched": {"7": {}}', "watched.7.at: missing; expected an ISO "),
+        ('"watched": {"7": {"job": 7}}', "watched.7.job: unknown; expected one of at, tasks, room_since, stuck_since"),
         ('"elsewhere": 3', "elsewhere: 3; expected a table"),
     ],
 )
@@ -144,4 +144,4 @@ def test_of_many_mistakes_twenty_are_reported_and_the_others_are_counted(saved: 
     nodes = ", ".join(f'"n{number}": 1' for number in range(30))
     found = mistakes(saved, f'{{"now": "2026-01-01T12:00:00", "nodes": {{{nodes}}}}}')
 
-    assert (len(found), found[-1]) == (21, "10 more")
+    assert (len(found), found[-1]) == (21, "10 more faults")

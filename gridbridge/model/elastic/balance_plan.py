@@ -21,7 +21,7 @@ class WaitingJobsHistory:
     """The record of waiting jobs with equal requests that have not started although slots are free."""
 
     at: datetime
-    tasks: int
+    tasks: int = 0
     room_since: datetime | None = None  # when slots became free for the jobs; None: no free slots
     stuck_since: datetime | None = None  # when the balancer stopped adding nodes for the jobs; None: nodes may be added
 

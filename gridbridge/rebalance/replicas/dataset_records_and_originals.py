@@ -11,9 +11,11 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Any
+
+from cattrs import Converter
 
 from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageAreaUnusable
 from gridbridge.model.rebalance import datasets
@@ -117,7 +119,7 @@ class OwnerDatasetRecords:
     def record_action_of_service(self, name: str, newest: ServiceReplicaActInOwnerFile) -> None:
         """Record an action of the service on a dataset; delete all but the newest records of actions."""
         outcomes = [*self.actions_of_service(name), newest][-MOST_DONE:]
-        rows = "".join(f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n" for outcome in outcomes)
+        rows = "".join(f"{json.dumps(_CONVERTER.unstructure(outcome))}\n" for outcome in outcomes)
         safe_files.replace_file_atomically(self._hidden_dataset_file_path(name, DONE), rows.encode(), 0o600)
 
     def actions_of_service(self, name: str) -> list[ServiceReplicaActInOwnerFile]:
@@ -192,9 +194,7 @@ def _lock_or_ignore_release_errors(path: str) -> Iterator[bool]:
 
 
 def encode_dataset_record(dataset: Dataset) -> dict[str, Any]:
-    record = asdict(dataset)
-    for replica in record["replicas"]:
-        replica["checked_at"] = replica["checked_at"].isoformat()
+    record: dict[str, Any] = _CONVERTER.unstructure(dataset)
     return record
 
 
@@ -202,21 +202,10 @@ def decode_dataset_record(name: str, record: dict[str, Any]) -> Dataset:
     """Parse a dataset's record; an invalid record raises one of NO_RECORD."""
     if record["name"] != name:
         raise ValueError(f"this is the record of dataset {record['name']!r}")
-    replicas = tuple(
-        DatasetReplica(
-            **_convert_record_values_to_types(DatasetReplica, row), checked_at=_parse_time_with_zone(row["checked_at"])
-        )
-        for row in record["replicas"]
-    )
-    return Dataset(
-        **_convert_record_values_to_types(Dataset, record), replicas=replicas, begun=tuple(map(str, record["begun"]))
-    )
-
-
-def _convert_record_values_to_types(model: type[Dataset] | type[DatasetReplica], row: dict[str, Any]) -> dict[str, Any]:
-    """Return the texts, numbers and flags of a record, converted to the types of the model's fields."""
-    plain = {str: str, int: int, bool: bool}
-    return {field.name: plain[field.type](row[field.name]) for field in fields(model) if field.type in plain}
+    for model, row in ((Dataset, record), *((DatasetReplica, row) for row in record["replicas"])):
+        if missing := [field.name for field in fields(model) if field.name not in row]:
+            raise KeyError(*missing)
+    return _CONVERTER.structure(record, Dataset)
 
 
 def _parse_time_with_zone(text: str) -> datetime:
@@ -226,6 +215,10 @@ def _parse_time_with_zone(text: str) -> datetime:
         raise ValueError(f"{text}: a time without a zone, or out of range")
     return moment
 
+
+_CONVERTER = Converter(detailed_validation=False)
+_CONVERTER.register_structure_hook(datetime, lambda text, _: _parse_time_with_zone(text))
+_CONVERTER.register_unstructure_hook(datetime, datetime.isoformat)
 
 RIGHT = "expected a readable file or folder of your own"
 
