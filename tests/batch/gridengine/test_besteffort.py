@@ -19,6 +19,7 @@ from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditV
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.batch.gridengine.cells import cell_of_scripts
 from tests.batch.gridengine.test_qconf import make
+from tests.builders.qstat import job_list, job_row, queue_row, resource
 
 QSUB = """\
 # A qsub of a cell without best-effort queues.
@@ -30,30 +31,12 @@ echo 12.1-3:1
 """
 WISH = JobRequest(hard=(("h_rt", "60"),), types=("besteffort",), targets="long.q")
 SPEC = JobSpec(transfer="gc.alpha.1.1", request=WISH, tasks=3)
-ROW = "<{0}>{1}</{0}>"
-TRUE = '<resource name="gb_besteffort" type="qf">1.000000</resource>'
+TRUE = resource("gb_besteffort", "1.000000")
 
 
 @pytest.fixture(name="cell")
 def _cell(tmp_path: Path) -> Iterator[GridEngineCellAccess]:
     return cell_of_scripts(tmp_path, qsub=QSUB)
-
-
-def queue(name: str, used: int, total: int, state: str = "", more: str = "") -> str:
-    leafs = {"name": name, "qtype": "B", "slots_used": used, "slots_total": total, "state": state}
-    shown = "".join(ROW.format(key, value) for key, value in leafs.items() if value != "")
-    return f"<Queue-List>{shown}<slots_resv>0</slots_resv>{more}</Queue-List>"
-
-
-def waiting(number: int, tasks: str) -> str:
-    leafs = {"JB_job_number": number, "JB_name": "j", "JB_owner": "alice", "state": "qw"}
-    shown = "".join(ROW.format(key, value) for key, value in leafs.items())
-    return f"<job_list>{shown}<slots>1</slots><tasks>{tasks}</tasks></job_list>"
-
-
-def document(queues: str, jobs: str = "") -> bytes:
-    told = f"<queue_info>{queues}</queue_info><job_info>{jobs}</job_info>"
-    return f"<job_info>{told}</job_info>".encode()
 
 
 def read(data: bytes, *uncounted: int) -> ClusterSnapshot:
@@ -81,44 +64,33 @@ def test_without_best_effort_queues_a_preemptible_task_gets_lowest_priority(cell
 
 def test_free_best_effort_slots_are_counted_apart() -> None:
     queues = (
-        *(queue("all.q@n1", 1, 2), queue("all.q@n2", 0, 2)),
-        *(queue("gb-be1@n1", 0, 1, "S", TRUE), queue("gb-be2@n1", 1, 1, "", TRUE)),
-        *(queue("gb-be1@n2", 0, 1, "", TRUE), queue("gb-be2@n2", 1, 1, "", TRUE)),
+        *(queue_row("all.q@n1", 1, 2), queue_row("all.q@n2", 0, 2)),
+        *(queue_row("gb-be1@n1", 0, 1, TRUE, state="S"), queue_row("gb-be2@n1", 1, 1, TRUE)),
+        *(queue_row("gb-be1@n2", 0, 1, TRUE), queue_row("gb-be2@n2", 1, 1, TRUE)),
     )
-    seen = read(document("".join(queues)))
+    seen = read(job_list(queues=queues))
 
     assert (seen.free_slots, seen.besteffort_slots) == (3, 1)
     assert {one.queue_name for one in seen.queues if one.is_besteffort} == {"gb-be1", "gb-be2"}
 
 
 def test_a_cell_without_best_effort_queues_has_no_best_effort_count() -> None:
-    shut = queue("gb-be1@n1", 1, 1, "", TRUE)
-
-    assert read(document(queue("all.q@n1", 0, 2))).besteffort_slots is None
-    assert read(document(shut)).besteffort_slots == 0
+    assert read(job_list(queues=[queue_row("all.q@n1", 0, 2)])).besteffort_slots is None
+    assert read(job_list(queues=[queue_row("gb-be1@n1", 1, 1, TRUE)])).besteffort_slots == 0
 
 
 def test_campaign_tasks_do_not_count_as_pending() -> None:
     """Pending tasks would close the transfer queues to the cluster."""
-    data = document("", waiting(7, "1-9:1") + waiting(8, "1-4:1"))
+    data = job_list(job_row(7, tasks="1-9:1"), job_row(8, tasks="1-4:1"))
 
     assert (read(data).pending, read(data, 7).pending) == (13, 4)
 
 
 def test_consumables_of_hosts_and_cell_are_found_but_not_of_queues() -> None:
-    values = (
-        ("slots", "hc", "n1"),
-        ("slots", "qc", "n2"),
-        ("lic", "gc", "n1"),
-        ("lic", "gc", "n2"),
-        ("other", "hc", "n1"),
-    )
-    queues = "".join(
-        queue(f"all.q@{host}", 0, 2, "", f'<resource name="{name}" type="{kind}">1</resource>')
-        for name, kind, host in values
-    )
+    values = ("slots hc n1", "slots qc n2", "lic gc n1", "lic gc n2", "other hc n1")
+    rows = [queue_row(f"all.q@{host}", 0, 2, resource(name, 1, kind)) for name, kind, host in map(str.split, values)]
 
-    found = parse_repaired_xml(document(queues), partial(parse_hosts_of_consumables, names=("slots", "lic")))
+    found = parse_repaired_xml(job_list(queues=rows), partial(parse_hosts_of_consumables, names=("slots", "lic")))
 
     assert found == {"slots": ("n1",), "lic": ("global",)}
 

@@ -26,6 +26,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
 )
 from gridbridge.model.qconf_attribute_parser import parse_qconf_values_by_host
 from tests.batch.gridengine.cells import cell_of_scripts
+from tests.builders.qstat import job_list, job_row, queue_row
 
 HOSTS = b"<qhost><host name='n1'/></qhost>"
 BARE = b"<qhost><host name='n5'/></qhost>"  # host n5 is in no queue
@@ -125,17 +126,10 @@ def test_an_invalid_table_is_refused_with_key_and_expected_value(told: bytes, ex
     assert str(error.value).startswith(expected)
 
 
-ROW = (
-    "<job_list state='pending'><JB_job_number>{}</JB_job_number><JB_name>{}</JB_name>"
-    "<JB_owner>alice</JB_owner><state>{}</state>"
-    "<JB_submission_time>2026-01-01T12:00:00</JB_submission_time><slots>1</slots>{}</job_list>"
-)
-
-
-def cell(*rows: tuple[object, ...], running: str = "") -> GridEngineCellSnapshot:
-    jobs = "".join(ROW.format(*row) for row in rows)
-    document = f"<job_info><queue_info>{running}</queue_info><job_info>{jobs}</job_info></job_info>"
-    return parse_cell_demand(document.encode(), BARE, UTC, LAYOUT)
+def cell(*rows: tuple[int, str, str, str], running: tuple[str, ...] = ()) -> GridEngineCellSnapshot:
+    leafs = {"JB_owner": "alice", "JB_submission_time": "2026-01-01T12:00:00"}
+    jobs = (job_row(number, state, more, JB_name=name, **leafs) for number, name, state, more in rows)
+    return parse_cell_demand(job_list(*jobs, queues=running), BARE, UTC, LAYOUT)
 
 
 def test_campaign_tasks_are_grouped_apart_from_other_jobs() -> None:
@@ -158,24 +152,15 @@ def test_deferred_and_dependent_jobs_cannot_start() -> None:
 
 
 def test_an_array_concurrency_limit_caps_the_waiting_tasks() -> None:
-    runs = (
-        "<Queue-List><name>all.q@n1</name><slots_used>1</slots_used><slots_total>4</slots_total>"
-        "<job_list state='running'><JB_job_number>8</JB_job_number><state>r</state>"
-        "<slots>1</slots></job_list></Queue-List>"
-    )
-    (seen,) = cell((8, "a", "qw", "<tasks>2-9:1</tasks>"), running=runs).waiting
+    runs = queue_row("all.q@n1", 1, 4, job_row(8, "r"))
+    (seen,) = cell((8, "a", "qw", "<tasks>2-9:1</tasks>"), running=(runs,)).waiting
 
     assert (seen.tasks, seen.capped) == (8, 7)
 
 
 def test_a_parallel_task_uses_environment_slots_and_an_exclusive_host() -> None:
-    runs = (
-        "<Queue-List><name>all.q@n1</name><slots_used>3</slots_used><slots_total>4</slots_total>"
-        "<job_list state='running'><JB_job_number>5</JB_job_number><state>r</state>"
-        "<slots>3</slots><granted_pe name='mpi'>6</granted_pe>"
-        "<hard_request name='exclusive'>TRUE</hard_request></job_list></Queue-List>"
-    )
-    seen = cell(running=runs)
+    more = "<granted_pe name='mpi'>6</granted_pe><hard_request name='exclusive'>TRUE</hard_request>"
+    seen = cell(running=(queue_row("all.q@n1", 3, 4, job_row(5, "r", more, slots=3)),))
 
     assert (seen.granted, seen.instances[0].is_taken) == ((("mpi", 3),), True)
 
@@ -207,9 +192,8 @@ def test_global_values_count_for_hosts_without_own_value() -> None:
     value = "<resourcevalue name='color' dominance='{}'>{}</resourcevalue>".format
     rows = (("global", value("gf", "red")), ("n1", ""), ("n2", value("hf", "blue")))
     hosts = "".join(f"<host name='{name}'>{text}</host>" for name, text in rows)
-    empty = b"<job_info><queue_info/><job_info/></job_info>"
 
-    found = parse_cell_demand(empty, f"<qhost>{hosts}</qhost>".encode()).hosts
+    found = parse_cell_demand(job_list(), f"<qhost>{hosts}</qhost>".encode()).hosts
 
     assert [(host.name, host.values) for host in found] == [("n1", (("color", "red"),)), ("n2", (("color", "blue"),))]
 
@@ -271,26 +255,20 @@ def test_a_truncated_list_of_projects_is_a_parse_error(tmp_path: Path) -> None:
 )
 def test_an_answer_without_queue_instances_is_no_idle_cell(hosts: str, is_whole: bool) -> None:
     table = {"hostgroups": {"@all": ["n3", "n1"]}, "queues": {"all.q": {"hostlist": hosts}}}
-    told, empty = (
-        parse_cell_configuration(json.dumps(table).encode()),
-        b"<job_info><queue_info/><job_info/></job_info>",
-    )
+    configuration = parse_cell_configuration(layout(**table))
 
     if is_whole:
-        assert parse_cell_demand(empty, HOSTS, UTC, told).instances == ()
+        assert parse_cell_demand(job_list(), HOSTS, UTC, configuration).instances == ()
         return
     with pytest.raises(ParseError, match="no queue on any host"):
-        parse_cell_demand(empty, HOSTS, UTC, told)
+        parse_cell_demand(job_list(), HOSTS, UTC, configuration)
 
 
 def test_waiting_arrays_are_listed_by_number_of_tasks() -> None:
-    rows = (("1", "qw", "1-3:1"), ("2", "hqw", "1-9:1"), ("3", "qw", "5"), ("4", "Rqw", "1,7-9:1"))
-    text = "".join(
-        f"<job_list><JB_job_number>{job}</JB_job_number><state>{state}</state><tasks>{tasks}</tasks></job_list>"
-        for job, state, tasks in (*rows, ("5", "r", "1"))
-    )
+    tasks = ((1, "qw", "1-3:1"), (2, "hqw", "1-9:1"), (3, "qw", "5"), (4, "Rqw", "1,7-9:1"), (5, "r", "1"))
+    rows = (job_row(job, state, tasks=ranges) for job, state, ranges in tasks)
 
-    assert waiting_arrays_in_qstat(text.encode()) == [4, 1]
+    assert waiting_arrays_in_qstat(job_list(*rows)) == [4, 1]
 
 
 def test_concurrency_limits_are_parsed_for_several_jobs() -> None:
@@ -301,14 +279,9 @@ def test_concurrency_limits_are_parsed_for_several_jobs() -> None:
 
 
 def test_a_parallel_task_on_several_hosts_counts_once_for_the_limit() -> None:
-    task = "<job_list><JB_job_number>8</JB_job_number><state>r</state><slots>1</slots><tasks>1</tasks></job_list>"
-    queue = (
-        f"<Queue-List><name>all.q@{{}}</name><slots_used>1</slots_used><slots_total>1</slots_total>{task}</Queue-List>"
-    )
-    queues = queue.format("n1") + queue.format("n2")
-    wait = "<job_list><JB_job_number>8</JB_job_number><state>qw</state><slots>2</slots><tasks>2-6:1</tasks></job_list>"
-    qstat = f"<job_info><queue_info>{queues}</queue_info><job_info>{wait}</job_info></job_info>"
+    queues = (queue_row(f"all.q@{host}", 1, 1, job_row(8, "r", tasks=1)) for host in ("n1", "n2"))
+    qstat = job_list(job_row(8, slots=2, tasks="2-6:1"), queues=queues)
     qhost = b"<qhost><host name='n1'/><host name='n2'/></qhost>"
-    seen = parse_cell_demand(qstat.encode(), qhost, UTC, parse_cell_configuration(b'{"concurrency": {"8": 3}}'))
+    seen = parse_cell_demand(qstat, qhost, UTC, parse_cell_configuration(b'{"concurrency": {"8": 3}}'))
 
     assert (seen.waiting[0].tasks, seen.waiting[0].capped) == (5, 3)

@@ -162,9 +162,6 @@ def test_conditions_on_one_resource_become_one_expression(hard: Pairs, either: t
     assert [argv[at + 1] for at, word in enumerate(argv) if word == "-l"] == [said]
 
 
-CELL_AT_HOME = GridEngineCellAccess(
-    root="/r", cell="alpha", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
-)
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 PLAIN = (GOLDEN / "job-hostile.xml").read_bytes()
 HARD = (("h_rt", "60"), ("remote", "false"))
@@ -176,7 +173,7 @@ RANGES = b"""<JB_pe>smp</JB_pe><JB_pe_range>
 def test_a_request_is_verified_without_default_options() -> None:
     asked = home_job_runnability_check.replace_resources_and_queues(parse_job_request(PLAIN + RANGES), HARD, "all.q")
 
-    assert home_job_runnability_check.verify_request_command(CELL_AT_HOME, asked) == (
+    assert home_job_runnability_check.verify_request_command(CELL, asked) == (
         *("/b/qsub", "-clear", "-C", "", "-w", "v", "-pe", "smp", "2-4,8-8", "-q", "all.q"),
         *("-hard", "-l", "h_rt=60", "-hard", "-l", "remote=false"),
     )
@@ -197,7 +194,7 @@ def test_a_serial_job_has_no_slot_ranges() -> None:
 def test_marking_a_refused_job_replaces_only_the_given_list(
     hard: tuple[tuple[str, str], ...] | None, queues: str | None, words: tuple[str, ...]
 ) -> None:
-    argv = home_job_runnability_check.mark_refused_job_command(CELL_AT_HOME, "7", hard=hard, queues=queues, reason="no")
+    argv = home_job_runnability_check.mark_refused_job_command(CELL, "7", hard=hard, queues=queues, reason="no")
 
     assert argv == ("/b/qalter", *words, "-ac", "gridbridge_refused=no", "7")
 
@@ -206,9 +203,7 @@ def test_a_refusal_reason_is_stored_as_one_context_value() -> None:
     """A comma would begin the next context variable."""
     reason = f"no a,\nb: {'x' * 400}"
 
-    note = home_job_runnability_check.mark_refused_job_command(
-        CELL_AT_HOME, "7", hard=HARD, queues=None, reason=reason
-    )[-2]
+    note = home_job_runnability_check.mark_refused_job_command(CELL, "7", hard=HARD, queues=None, reason=reason)[-2]
 
     assert note == f"gridbridge_refused=no a; b: {'x' * 291}"
 
@@ -221,8 +216,8 @@ def test_a_refusal_reason_is_stored_as_one_context_value() -> None:
 def test_a_job_that_requests_home_can_be_pinned_and_unpinned(
     rest: tuple[tuple[str, str], ...], words: tuple[str, ...]
 ) -> None:
-    pinned = client_commands.pin_to_queue_argv(CELL_AT_HOME, "7", "transfer-beta", "*", rest)
-    unpinned = client_commands.restore_queue_list_argv(CELL_AT_HOME, "7", "*", HARD)
+    pinned = client_commands.pin_to_queue_argv(CELL, "7", "transfer-beta", "*", rest)
+    unpinned = client_commands.restore_queue_list_argv(CELL, "7", "*", HARD)
 
     assert pinned[-6:] == (*words, "-ac", "gridbridge_stays=1", "7")[-6:]
     assert unpinned == (

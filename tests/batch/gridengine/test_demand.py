@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,22 +14,19 @@ from gridbridge.model.elastic.grid_engine_cell import (
     GridEngineCellSnapshot,
     WaitingJobGroup,
 )
+from tests.builders.qstat import job_list, job_row
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 QSTAT, QHOST = (GOLDEN / "cell.xml").read_bytes(), (GOLDEN / "hosts.xml").read_bytes()
-EMPTY = b"<job_info><queue_info/><job_info/></job_info>"
-ROW = (
-    "<job_list state='pending'><JB_job_number>{}</JB_job_number><JB_name>a</JB_name>"
-    "<state>{}</state><JB_submission_time>{}</JB_submission_time><slots>{}</slots>"
-    "<tasks>{}</tasks></job_list>"
-)
-NO_SLOTS = f"<job_info>{ROW.format(1, 'qw', '2026-01-01T12:00:00', 0, '')}</job_info>".encode()
+NOON = "2026-01-01T12:00:00"
 
 
-def cell(*rows: tuple[object, ...]) -> GridEngineCellSnapshot:
-    jobs = "".join(ROW.format(*row) for row in rows)
-    document = f"<job_info><queue_info/><job_info>{jobs}</job_info></job_info>"
-    return parse_cell_demand(document.encode(), QHOST)
+def row(number: object, *more: str, submitted: str = NOON, slots: int = 1, **elements: object) -> str:
+    return job_row(number, "qw", *more, JB_submission_time=submitted, slots=slots, **elements)
+
+
+def cell(*rows: str, **options: Any) -> GridEngineCellSnapshot:
+    return parse_cell_demand(job_list(*rows), QHOST, **options)
 
 
 def layout_of(**shortcuts: str) -> CellConfiguration:
@@ -65,13 +63,9 @@ def test_equal_requests_of_one_owner_are_one_group() -> None:
 
 
 def test_equal_requests_of_two_owners_are_two_groups() -> None:
-    rows = (ROW.format(job, "qw", "2026-01-01T12:00:00", 1, "") for job in (7, 8, 9))
-    owned = zip(("alice", "bob", "alice"), rows, strict=True)
-    jobs = "".join(row.replace("<state>", f"<JB_owner>{owner}</JB_owner><state>") for owner, row in owned)
-    document = f"<job_info><queue_info/><job_info>{jobs}</job_info></job_info>"
+    found = cell(*(row(job, JB_owner=owner) for job, owner in ((7, "alice"), (8, "bob"), (9, "alice")))).waiting
 
-    found = parse_cell_demand(document.encode(), QHOST).waiting
-    assert [(one.jobs, one.tasks) for one in found] == [((7, 9), 2), ((8,), 1)]
+    assert [(group.jobs, group.tasks) for group in found] == [((7, 9), 2), ((8,), 1)]
 
 
 def test_a_parallel_job_requests_slots_of_its_environment() -> None:
@@ -91,9 +85,7 @@ def test_a_slot_range_is_recognized(slots: bytes, expected: bool) -> None:
 @pytest.mark.parametrize("slots", [2**31, 2**32 - 1])
 def test_a_negative_slot_number_of_qstat_is_corrected(slots: int) -> None:
     """Grid Engine 8.1.9 prints `-pe smp 4294967295` as -1."""
-    found = cell((1, "qw", "", slots - 2**32, ""))
-
-    assert [slots] == [one.shape.slots for one in found.waiting]
+    assert [slots] == [group.shape.slots for group in cell(row(1, slots=slots - 2**32)).waiting]
 
 
 def test_waiting_held_and_error_jobs_are_distinct_groups() -> None:
@@ -104,7 +96,7 @@ def test_waiting_held_and_error_jobs_are_distinct_groups() -> None:
 
 def test_a_group_has_the_submission_times_of_its_first_and_oldest_job() -> None:
     at = "2026-01-01T12:0{}:00"
-    found = cell((7, "qw", at.format(5), 1, ""), (3, "qw", at.format(1), 1, "1-4:1"))
+    found = cell(row(7, submitted=at.format(5)), row(3, submitted=at.format(1), tasks="1-4:1"))
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
     assert [(noon + timedelta(minutes=5), noon + timedelta(minutes=1), (7, 3), 5)] == [
@@ -113,22 +105,20 @@ def test_a_group_has_the_submission_times_of_its_first_and_oldest_job() -> None:
 
 
 def test_submission_times_are_parsed_in_the_given_zone() -> None:
-    there = timezone(timedelta(hours=2))
-    row = ROW.format(1, "qw", "2026-01-01T12:00:00", 1, "")
-    document = f"<job_info><queue_info/><job_info>{row}</job_info></job_info>".encode()
+    (group,) = cell(row(1), zone=timezone(timedelta(hours=2))).waiting
 
-    assert parse_cell_demand(document, QHOST, there).waiting[0].first_since == datetime(2026, 1, 1, 10, tzinfo=UTC)
+    assert group.first_since == datetime(2026, 1, 1, 10, tzinfo=UTC)
 
 
 def test_an_unparsable_submission_time_is_unknown() -> None:
-    assert cell((1, "qw", "soon", 1, "")).waiting[0].oldest_since is None
+    assert cell(row(1, submitted="soon")).waiting[0].oldest_since is None
 
 
 @pytest.mark.parametrize(("load", "expected"), [("3.19", 3.19), ("1.2K", 1200.0), ("-", None), ("", None)])
 def test_a_load_with_a_unit_or_without_a_value_is_parsed(load: str, expected: float | None) -> None:
-    row = f"<host name='n1'><hostvalue name='load_avg'>{load}</hostvalue></host>"
+    host = f"<host name='n1'><hostvalue name='load_avg'>{load}</hostvalue></host>"
 
-    assert expected == parse_cell_demand(EMPTY, f"<qhost>{row}</qhost>".encode()).hosts[0].load
+    assert expected == parse_cell_demand(job_list(), f"<qhost>{host}</qhost>".encode()).hosts[0].load
 
 
 @pytest.mark.parametrize(
@@ -142,8 +132,8 @@ def test_a_load_with_a_unit_or_without_a_value_is_parsed(load: str, expected: fl
         (QSTAT, QHOST[:-20], "qhost: broken XML"),
         (QSTAT, QSTAT, "qhost: <job_info> is not a list of hosts"),
         (QSTAT, b"<qhost/>", "qhost: no hosts printed"),
-        (EMPTY.replace(b"<job_info/>", ROW.format("x", "qw", "", 1, "").encode()), QHOST, "qstat:"),
-        (EMPTY.replace(b"<job_info/>", NO_SLOTS), QHOST, "qstat: a waiting job requests 0 slots"),
+        (job_list(row("x")), QHOST, "qstat:"),
+        (job_list(row(1, slots=0)), QHOST, "qstat: a waiting job requests 0 slots"),
     ],
     ids=[*("empty", "words", "cut", "other", "no hosts", "cut hosts", "swapped", "no host", "id"), "no slots"],
 )
@@ -168,9 +158,6 @@ def test_an_incomplete_answer_is_no_idle_cell(qstat: bytes, qhost: bytes, why: s
 def test_a_resource_shortcut_is_replaced_by_the_resource_name(
     shortcut: str, laid_out: CellConfiguration, expected: str
 ) -> None:
-    asks = f"<hard_request name='{shortcut}'>x</hard_request></job_list>"
-    row = ROW.format(1, "qw", "2026-01-01T12:00:00", 1, "").replace("</job_list>", asks)
-    document = f"<job_info><queue_info/><job_info>{row}</job_info></job_info>".encode()
-    (waits,) = parse_cell_demand(document, QHOST, laid_out=laid_out).waiting
+    (waits,) = cell(row(1, f"<hard_request name='{shortcut}'>x</hard_request>"), laid_out=laid_out).waiting
 
     assert waits.shape.requests == ((expected, "x"),)

@@ -13,7 +13,6 @@ from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.status import NO_LINE, NOT_READ, query_array_ends
 from gridbridge.errors import CommandFailed
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, FutureDatedJobEnd
-from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.batch.gridengine.cells import cell_of_scripts
 from tests.batch.gridengine.test_qacct import OURS, task
 
@@ -30,15 +29,9 @@ class AccountingCell:
         self.cell = cell_of_scripts(folder, qacct=f"echo $* >>'{self.calls}'\ncat '{BLOCKS}'")
 
     def query(self, *numbers: int, looks_since: datetime | None = None) -> dict[str, dict[int, Any]]:
-        return query_array_ends(
-            self.cell,
-            [
-                ArrayEndQuery(
-                    job_id=number, account=f"gc.alpha.3.{number}", places=range(1, 9), looks_since=looks_since
-                )
-                for number in numbers
-            ],
-        )
+        usual: dict[str, Any] = {"places": range(1, 9), "looks_since": looks_since}
+        arrays = [ArrayEndQuery(job_id=number, account=f"gc.alpha.3.{number}", **usual) for number in numbers]
+        return query_array_ends(self.cell, arrays)
 
     def ends(self, *numbers: int, **options: Any) -> dict[str, dict[int, int | None]]:
         """Return the exit status of each ended task, by the array's account and by task index."""
@@ -155,7 +148,7 @@ DAY_S = 86400.0
 
 @pytest.fixture(name="common")
 def _common(tmp_path: Path) -> Path:
-    common = tmp_path / "beta" / "common"
+    common = tmp_path / "b" / "common"
     common.mkdir(parents=True)
     return common
 
@@ -167,9 +160,7 @@ def write_lines(file: Path, *accounts: str, days_old: float = 0) -> None:
 
 
 def accounts_found(common: Path, *accounts: str) -> tuple[int, list[str]]:
-    root = str(common.parents[1])
-    cell = GridEngineCellAccess(root=root, cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
-    argv = client_commands.search_accounting_argv(cell, list(accounts))
+    argv = client_commands.search_accounting_argv(cell_of_scripts(common.parents[1]), list(accounts))
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return done.returncode, [line.split(":")[2] for line in done.stdout.splitlines() if ":" in line]
 

@@ -9,14 +9,14 @@ from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.batch.gridengine.cells import cell_of_scripts
+from tests.builders.qstat import job_list, job_row
 from tests.states import job_state
 
 NAME = "gb.alpha.8.0.1"
 END = "</detailed_job_info>"
 UNKNOWN = "<unknown_jobs><element/></unknown_jobs>"
 ARRAY = "gc.alpha.8.1"
-ROW = "<job_list ><JB_job_number>{}</JB_job_number><JB_name>{}</JB_name><JB_owner>{}</JB_owner>{}</job_list>"
-TASKS = "<tasks>1-3:1</tasks>"
+TASKS = "1-3:1"
 VARIABLE = "<element><VA_variable>{}</VA_variable><VA_value>{}</VA_value></element>"
 MAIL = "__SGE_PREFIX__O_MAIL"
 QSTAT = """\
@@ -37,13 +37,13 @@ def a_job(number: int, owner: str = "alice", account: str = NAME) -> str:
 
 
 def cell_of(folder: Path, shown: str, *rows: str) -> GridEngineCellAccess:
-    (folder / "listed").write_text(f"<job_info>{''.join(rows)}</job_info>")
+    (folder / "listed").write_bytes(job_list(*rows))
     (folder / "shown").write_text(shown)
     return cell_of_scripts(folder, qstat=QSTAT.format(folder))
 
 
 def listed(number: int, name: str = NAME, owner: str = "alice", tasks: str = "") -> str:
-    return ROW.format(number, name, owner, tasks)
+    return job_row(number, JB_name=name, JB_owner=owner, **({"tasks": tasks} if tasks else {}))
 
 
 ROWS = (listed(12), listed(9), listed(8, "work"), listed(7, owner="bob"))
@@ -72,8 +72,7 @@ def test_the_owners_oldest_job_of_a_name_is_found(tmp_path: Path, shown: str, fo
 
 def test_details_of_other_users_jobs_are_not_queried(tmp_path: Path) -> None:
     """Details of other users' jobs could exceed the size limit."""
-    cell = cell_of(tmp_path, a_job(9) + a_job(12) + END, *ROWS)
-    find_held_job(cell, NAME, "alice")
+    find_held_job(cell_of(tmp_path, a_job(9) + a_job(12) + END, *ROWS), NAME, "alice")
 
     assert asked(tmp_path) == ["9,12"]
 
@@ -102,16 +101,12 @@ def test_a_truncated_job_list_is_refused(tmp_path: Path) -> None:
         find_held_job(cell, NAME, "alice")
 
 
-def a_row(tasks: str, state: str) -> str:
-    return f"<job_list><JB_job_number>12</JB_job_number><state>{state}</state><tasks>{tasks}</tasks></job_list>"
-
-
 @pytest.mark.parametrize(
     ("job", "letters"), [("12.3", "hRwq"), ("12.4", "r"), ("12.5", "hRwq"), ("12.6", ""), ("12", ""), ("13.3", "")]
 )
 def test_a_task_state_is_found_in_a_range_or_in_a_row(tmp_path: Path, job: str, letters: str) -> None:
-    rows = a_row("1,3-5:2", "hRwq") + a_row("4", "r")
-    (tmp_path / "answer").write_text(f"<job_info>{rows}</job_info>")
+    rows = (job_row(12, "hRwq", tasks="1,3-5:2"), job_row(12, "r", tasks=4))
+    (tmp_path / "answer").write_bytes(job_list(*rows))
     far = cell_of_scripts(tmp_path, qstat=f"exec cat {tmp_path}/answer")
 
     assert query_job_state(far, job) == job_state(letters)

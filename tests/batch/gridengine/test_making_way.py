@@ -13,11 +13,9 @@ from gridbridge.model.elastic.elastic_nodes import HostJoinStep
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.batch.gridengine.cells import cell_of_scripts
+from tests.builders.qstat import job_list, queue_row, resource
 
 NONE = frozenset[str]()
-QUEUE = """<Queue-List><name>{name}@n1</name><state>{state}</state><slots_used>{used}</slots_used>
-<resource name="{mark}" type="hf">{best}</resource></Queue-List>
-"""
 QMOD = """\
 cd "${0%/*}" && echo "$@" >>called
 case $1 in
@@ -37,11 +35,10 @@ def cell(tmp_path: Path) -> GridEngineCellAccess:
 def membership(cell: GridEngineCellAccess, *queues: tuple[str, str, int, int]) -> GridEngineHostMembership:
     """Return a host with queues; each queue has a name, state, used slots, and whether it is best-effort."""
     rows = (
-        QUEUE.format(name=name, state=state, used=used, best=best, mark=BEST_EFFORT)
+        queue_row(f"{name}@n1", used, 1, resource(BEST_EFFORT, best), "\n", state=state)
         for name, state, used, best in queues
     )
-    document = f"<job_info><queue_info>{''.join(rows)}</queue_info></job_info>"
-    (Path(cell.binaries) / "rows").write_text(document)
+    (Path(cell.binaries) / "rows").write_bytes(job_list(queues=rows))
     return GridEngineHostMembership(
         cell=cell, preparing=NewMachineBootstrap(settings=MachineBootstrapSection(), cell=cell), root=lambda *_: None
     )

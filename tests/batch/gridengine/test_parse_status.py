@@ -13,6 +13,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import QueueStartBlocker
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
+from tests.builders.qstat import job_list, job_row
 from tests.lab.campaigns.faults.reversed_answer import turned
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -216,30 +217,19 @@ def test_a_damaged_qstat_list_raises_only_parse_error(name: str, data: st.DataOb
     assert snapshot.pending >= 0
 
 
-ROW_OF = (
-    b"<job_list state='pending'><JB_job_number>7</JB_job_number><JB_name>a</JB_name>"
-    b"<JB_owner>bob</JB_owner><state>%s</state><slots>1</slots>%s</job_list>"
-)
-WRAP = b"<job_info><queue_info>%s</queue_info><job_info>%s</job_info></job_info>"
-ROW = (
-    b"<job_list><JB_job_number>5</JB_job_number><JB_name>%s</JB_name><JB_owner>a</JB_owner>"
-    b"<state>qw</state><slots>1</slots>%s</job_list>"
-)
-
-
 @pytest.mark.parametrize(
-    "row",
+    "name",
     [
-        ROW % (b"\x1b[1m\x07", b""),
-        ROW % (b"caf\xe9", b""),
-        ROW % (b"a & b", b""),
-        ROW % (b"x", b"<><inner>1</inner></>"),
-        ROW % (b"x", b"<JATASK:   34.>1</JATASK:   34.>"),
+        b"\x1b[1m\x07",
+        b"caf\xe9",
+        b"a & b",
+        b"x</JB_name><><n>1</n></><JB_name>",
+        b"x</JB_name><T:  3.>1</T:  3.><JB_name>",
     ],
     ids=["control characters", "latin-1", "bare &", "nameless tag", "tag with blanks"],
 )
-def test_known_errors_in_grid_engines_xml_are_repaired(row: bytes) -> None:
-    snapshot = parse(WRAP % (b"", row))
+def test_known_errors_in_grid_engines_xml_are_repaired(name: bytes) -> None:
+    snapshot = parse(job_list(job_row(5, JB_name="NAME", JB_owner="a")).replace(b"NAME", name))
 
     assert (snapshot.pending, list(snapshot.jobs)) == (1, [5])
 
@@ -256,15 +246,15 @@ def test_known_errors_in_grid_engines_xml_are_repaired(row: bytes) -> None:
         b"<job_info><job_info/></job_info>",
         b"<queue_info/>",
         b"<html><body>502\nBad Gateway</body></html>",
-        WRAP % (b"", b"") * 2,
-        WRAP % (b"", b"<job_list/>"),
-        WRAP % (b"", ROW.replace(b">5<", b">five<") % (b"x", b"")),
-        WRAP % (b"", ROW.replace(b"<state>qw</state>", b"") % (b"x", b"")),
-        WRAP % (b"", ROW % (b"x", b"<tasks>1-</tasks>")),
-        WRAP % (b"", ROW % (b"x", b"<tasks>9-1:1</tasks>")),
-        WRAP % (b"<Queue-List><name>all.q@n</name></Queue-List>", b""),
+        job_list() * 2,
+        job_list("<job_list/>"),
+        job_list(job_row("five", JB_owner="a")),
+        job_list(job_row(5, JB_owner="a")).replace(b"<state>qw</state>", b""),
+        job_list(job_row(5, JB_owner="a", tasks="1-")),
+        job_list(job_row(5, JB_owner="a", tasks="9-1:1")),
+        job_list(queues=["<Queue-List><name>all.q@n</name></Queue-List>"]),
         b"\x00\xff\xfe",
-        b"<!DOCTYPE a [<!ENTITY b 'c'>]>" + WRAP % (b"", ROW % (b"x", b"<tasks>&b;</tasks>")),
+        b"<!DOCTYPE a [<!ENTITY b 'c'>]>" + job_list(job_row(5, JB_owner="a", tasks="&b;")),
     ],
     ids=lambda data: repr(data[:40]),
 )
@@ -320,12 +310,11 @@ def test_a_huge_task_range_is_counted_without_expansion(text: str, expected: int
     assert count_tasks_in_ranges(text) == expected
 
 
-@pytest.mark.parametrize(("state", "counted"), [(b"hqw", False), (b"qw", True)])
-def test_other_users_jobs_are_only_counted(state: bytes, counted: bool) -> None:
+@pytest.mark.parametrize(("state", "counted"), [("hqw", False), ("qw", True)])
+def test_other_users_jobs_are_only_counted(state: str, counted: bool) -> None:
     for many in (1_000, 10_000):
-        row = ROW_OF % (state, b"")
-        array = parse(WRAP % (b"", ROW_OF % (state, b"<tasks>1-%d:1</tasks>" % many)), ())
-        single = parse(WRAP % (b"", row * many), ())
+        array = parse(job_list(job_row(7, state, tasks=f"1-{many}:1")), ())
+        single = parse(job_list(job_row(7, state) * many), ())
 
         assert (array.jobs, single.jobs) == ({}, {})
         assert array.pending == single.pending == (many if counted else 0)

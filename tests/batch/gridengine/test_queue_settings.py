@@ -1,4 +1,4 @@
-"""Tests of a cell's queues, requestable names and array limits, as printed by qconf."""
+"""Tests of a cell's queues, requestable names and array limits, as printed by qconf, and of its reservations."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import cell_object_queries, user_job_queries
+from gridbridge.batch.gridengine.cell_configuration_reader import (
+    parse_advance_reserved_slots,
+    query_advance_reserved_slots,
+)
 from gridbridge.batch.gridengine.status import query_array_limits, query_requestable_names
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits, QueueJobAndUserRestrictions
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.transfer_route import GridEngineCellAccess
@@ -146,3 +150,43 @@ def test_accounting_flush_time_is_parsed_with_the_default_of_sge_conf(
 def test_a_failed_qconf_is_not_taken_for_missing_limits(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed):
         query_array_limits(cell_of_conf(tmp_path, "", status=1))
+
+
+def test_reserved_slots_of_several_reservations_are_added() -> None:
+    qrstat = Path(__file__).with_name("fake_cell") / "qrstat.xml"
+
+    assert parse_advance_reserved_slots(qrstat.read_bytes()) == {"all.q@n3": 3, "all.q@n4": 2}
+
+
+def test_invalid_output_of_qrstat_is_refused() -> None:
+    with pytest.raises(ParseError):
+        parse_advance_reserved_slots(b"error: commlib error")
+
+
+@pytest.mark.parametrize(
+    ("body", "calls"),
+    [
+        ("", []),
+        ('echo "$*" >>"$0.log"; echo "<qrstat/>"', ["-u * -xml"]),
+        (
+            """echo "$*" >>"$0.log"
+[ "$1" = -u ] && exec echo '<qrstat><ar_summary><id>7</id></ar_summary></qrstat>'
+printf 'Following advance reservations do not exist:\\n7\\n'; exit 1""",
+            ["-u * -xml", "-ar 7 -xml"],
+        ),
+    ],
+    ids=["no qrstat", "no reservation", "the reservation ended meanwhile"],
+)
+def test_a_cell_without_reservations_has_no_reserved_slots(tmp_path: Path, body: str, calls: list[str]) -> None:
+    log = tmp_path / "qrstat.log"
+    cell = cell_of_scripts(tmp_path, **({"qrstat": body} if body else {}))
+
+    assert query_advance_reserved_slots(cell) == {}
+    assert (log.read_text().splitlines() if log.exists() else []) == calls
+
+
+def test_a_failed_qrstat_does_not_mean_no_reservation(tmp_path: Path) -> None:
+    cell = cell_of_scripts(tmp_path, qrstat="echo 'unable to contact qmaster' >&2; exit 1")
+
+    with pytest.raises(CommandFailed):
+        query_advance_reserved_slots(cell)

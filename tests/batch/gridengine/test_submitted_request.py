@@ -18,6 +18,7 @@ from gridbridge.batch.gridengine.job_request_parser import (
 from gridbridge.batch.gridengine.user_job_queries import convert_qsub_verify_to_xml
 from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest
+from tests.builders.qstat import job_list, job_row
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BYTES = st.binary(max_size=80).filter(lambda data: 0 not in data)
@@ -90,29 +91,20 @@ def test_execds_config_file_is_parsed() -> None:
     assert parse_execd_config(b'pe=none\nfs_stdin_host=""\ncwd=/a=b\n')["cwd"] == "/a=b"
 
 
-ROW = (
-    '<job_list state="{}"><JB_job_number>7</JB_job_number><JB_name>gc.1</JB_name>'
-    "<state>{}</state><tasks>{}</tasks></job_list>"
-)
-
-
 def test_array_indices_are_selected_by_state() -> None:
     rows = (("pending", "hqw", "1-2"), ("pending", "qw", "3"), ("running", "hr", "4"))
-    xml = "<job_info>" + "".join(ROW.format(*row) for row in rows) + "</job_info>"
+    xml = job_list(*(job_row(7, state, kind=kind, tasks=tasks) for kind, state, tasks in rows))
 
-    every = parse_array_indices(xml.encode(), ("7",))
-    held = parse_array_indices(xml.encode(), ("7",), b"pending", "h")
+    every = parse_array_indices(xml, ("7",))
+    held = parse_array_indices(xml, ("7",), b"pending", "h")
 
     assert every == {"7": (range(1, 3), range(3, 4), range(4, 5))}
     assert held == {"7": (range(1, 3),)}
 
 
-VERIFIED = (Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "verified.txt").read_bytes()
-
-
 def test_all_options_in_the_output_of_qsub_verify_are_parsed() -> None:
     """The job script has a line `hard resource_list: fake=1`."""
-    xml = convert_qsub_verify_to_xml(VERIFIED, "alice")
+    xml = convert_qsub_verify_to_xml((GOLDEN / "verified.txt").read_bytes(), "alice")
     request = parse_job_request(xml)
 
     assert (request.owner, request.project, request.checkpoint) == ("alice", "chem", "x")

@@ -9,13 +9,10 @@ from gridbridge.model.elastic.grid_engine_cell import JobAccessIdentity, TaskRes
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.batch.gridengine.cells import cell_of_scripts
+from tests.builders.qstat import job_list, job_row, queue_row, resource
 
 NOW_S = 1_800_000_000.0
 NO_PROJECT = JobAccessIdentity(project="")
-ROW = """<job_list state="running"><JB_job_number>{job}</JB_job_number><state>{state}</state>
-<slots>{slots}</slots>{task}</job_list>"""
-QUEUE = """<Queue-List><name>{name}</name><resource name="{mark}" type="hf">{best}</resource>
-{rows}</Queue-List>"""
 
 
 def job(number: int, *more: str, restart: int = 1, kind: int = 64, at: int = 0) -> str:
@@ -32,17 +29,11 @@ def jobs(*some: str) -> bytes:
 
 
 def row(number: int, state: str = "r", task: int = 0, slots: int = 1) -> str:
-    told = f"<tasks>{task}</tasks>" if task else ""
-    return ROW.format(job=number, state=state, slots=slots, task=told)
+    return job_row(number, state, slots=slots, **({"tasks": task} if task else {}))
 
 
-def listed(*queues: str) -> bytes:
-    body = "".join(queues)
-    return f"<job_info><queue_info>{body}</queue_info></job_info>".encode()
-
-
-def queue(name: str, *rows: str, best: str = "0") -> str:
-    return QUEUE.format(name=name, mark=BEST_EFFORT, best=best, rows="".join(rows))
+def queue(name: str, *rows: str, best: int = 0) -> str:
+    return queue_row(name, 0, 1, resource(BEST_EFFORT, best), *rows)
 
 
 @pytest.mark.parametrize(
@@ -86,11 +77,9 @@ def test_a_movable_jobs_request_is_parsed_even_after_a_qalter() -> None:
 
 
 def test_tasks_of_best_effort_queues_are_not_listed() -> None:
-    told = listed(
-        queue("all.q@n1", row(1, task=3, slots=2), row(2)), queue("low.q@n1", row(3), best="1"), queue("all.q@n2")
-    )
+    ours, low = queue("all.q@n1", row(1, task=3, slots=2), row(2)), queue("low.q@n1", row(3), best=1)
 
-    found = task_rescheduling.parse_tasks_on_hosts(told)
+    found = task_rescheduling.parse_tasks_on_hosts(job_list(queues=(ours, low, queue("all.q@n2"))))
     assert [(one.qmod_task_id, one.slots) for one in found["n1"]] == [("1.3", 2), ("2", 1)]
     assert found["n2"] == ()
 
@@ -102,23 +91,26 @@ def cell(tmp_path: Path) -> GridEngineCellAccess:
     return cell_of_scripts(tmp_path, qstat=qstat, qmod=f'{beside}; echo "$@" >>called')
 
 
+def show(cell: GridEngineCellAccess, jobs_of_qstat: bytes, *rows: str) -> None:
+    """Let qstat print these jobs, and list these tasks on n1."""
+    (Path(cell.binaries) / "jobs").write_bytes(jobs_of_qstat)
+    (Path(cell.binaries) / "rows").write_bytes(job_list(queues=[queue("all.q@n1", *rows)]))
+
+
 def called(cell: GridEngineCellAccess) -> str:
     path = Path(cell.binaries) / "called"
     return path.read_text() if path.exists() else ""
 
 
 def test_all_tasks_of_a_host_are_rescheduled_except_starting_and_ending_tasks(cell: GridEngineCellAccess) -> None:
-    (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1), job(2)))
-    rows = (row(1, task=3), row(1, "t", task=4), row(2, "Rr"), row(2, "dr"))
-    (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", *rows)))
+    show(cell, jobs(job(1), job(2)), row(1, task=3), row(1, "t", task=4), row(2, "Rr"), row(2, "dr"))
 
     assert task_rescheduling.reschedule_host_tasks(cell, "n1", NOW_S)
     assert called(cell) == "-rj 1.3\n-rj 2\n"
 
 
 def test_no_task_is_rescheduled_beside_an_unmovable_task(cell: GridEngineCellAccess) -> None:
-    (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1)))
-    (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", row(1), row(2))))
+    show(cell, jobs(job(1)), row(1), row(2))
 
     assert not task_rescheduling.reschedule_host_tasks(cell, "n1", NOW_S)
     assert task_rescheduling.query_reschedulable_tasks(cell, ["n1"], NOW_S) == {
@@ -133,9 +125,7 @@ def test_no_task_is_rescheduled_beside_an_unmovable_task(cell: GridEngineCellAcc
     + [(one, False) for one in ("s", "S", "T", "hr", "Rs", "N", "P")],
 )
 def test_a_suspended_or_held_task_keeps_its_host(cell: GridEngineCellAccess, state: str, is_moved: bool) -> None:
-    (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1), job(2)))
-    rows = (row(1), row(2, state, slots=2))
-    (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", *rows)))
+    show(cell, jobs(job(1), job(2)), row(1), row(2, state, slots=2))
 
     found = task_rescheduling.query_reschedulable_tasks(cell, ["n1"], NOW_S)["n1"]
     assert [one.slots for one in found] == ([1, 2] if is_moved else [1])

@@ -1,6 +1,5 @@
 """Tests of OAR's arrays, each of whose tasks is a job, and of deleting jobs."""
 
-import json
 from types import ModuleType
 
 import pytest
@@ -10,11 +9,15 @@ from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.program_runs import CompletedProgram
-from tests.batch.oar.test_oar_output import shown
+from tests.batch.oar.test_oar_output import answer, shown
 
 SERVER = OarServerAccess(timeout_s=15)
 NAME = "gc.alpha.12.3"
+OARDEL = "/usr/bin/oardel"
 KILLED_BEFORE = 6  # exit status of oardel for a job that was deleted before
+
+
+Job = dict[str, object]
 
 
 def task(job: int, array: int, **other: object) -> dict[str, object]:
@@ -22,37 +25,31 @@ def task(job: int, array: int, **other: object) -> dict[str, object]:
     return shown(Job_Id=job, **(known | other))
 
 
-def noted(monkeypatch: pytest.MonkeyPatch, adapter: ModuleType, *jobs: dict[str, object]) -> list[Argv]:
-    """Make a module's client programs print these jobs; return the list of recorded command lines."""
-    asked: list[Argv] = []
-
-    def call(_server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
-        asked.append(argv)
-        return CompletedProgram(argv, 0, json.dumps({str(one["Job_Id"]): one for one in jobs}).encode(), b"")
-
-    monkeypatch.setattr(adapter, "run_client", call)
-    return asked
-
-
 class Frontend:
-    """OAR's programs; oardel finds jobs in `ended` already deleted, and `copy` is the resubmitted job."""
+    """OAR's programs in an adapter's module; oardel finds jobs in `ended` already deleted."""
 
-    def __init__(self, *jobs: dict[str, object], scripts: str = "", ended: str = "", copy: object = None) -> None:
-        self.jobs, self.scripts, self.ended, self.copy = jobs, scripts, ended, copy
-        self.deleted: list[str] = []
-        self.queries = 0
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, adapter: ModuleType, *jobs: Job, scripts: str = "", ended: str = ""
+    ) -> None:
+        self.jobs, self.scripts, self.ended = jobs, scripts, ended
+        self.copies: tuple[Job, ...] = ()  # resubmitted jobs
+        self.argvs: list[Argv] = []
+        monkeypatch.setattr(adapter, "run_client", self._run)
 
-    def __call__(self, _server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
-        if "/usr/bin/oardel" in argv:
-            self.deleted.append(argv[-1])
+    @property
+    def deleted(self) -> list[str]:
+        return [argv[-1] for argv in self.argvs if OARDEL in argv]
+
+    def _run(self, _server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
+        self.argvs.append(argv)
+        if OARDEL in argv:
             return CompletedProgram(argv, KILLED_BEFORE if argv[-1] == self.ended else 0, b"", b"")
         if "ls" in argv:
             return CompletedProgram(argv, 0, self.scripts.encode(), b"")
-        self.queries += 1
         if any("resubmit_job_id" in word for word in argv):
-            return CompletedProgram(argv, 0, json.dumps({"0": self.copy}).encode() if self.copy else b"", b"")
-        wanted = {str(one["Job_Id"]): one for one in self.jobs if "-j" not in argv or str(one["Job_Id"]) == argv[-1]}
-        return CompletedProgram(argv, 0, json.dumps(wanted).encode(), b"")
+            return CompletedProgram(argv, 0, answer(*self.copies), b"")
+        wanted = [job for job in self.jobs if "-j" not in argv or str(job["Job_Id"]) == argv[-1]]
+        return CompletedProgram(argv, 0, answer(*wanted), b"")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +66,7 @@ def test_a_lost_array_is_found_if_its_script_arrived(
     monkeypatch: pytest.MonkeyPatch, scripts: str, found: str, others: list[str]
 ) -> None:
     held = [task(job, array, state="Hold") for array in (20, 30) for job in (array, array + 1)]
-    monkeypatch.setattr(submit, "run_client", Frontend(*held, scripts=scripts))
+    Frontend(monkeypatch, submit, *held, scripts=scripts)
 
     assert submit.find_held_job(SERVER, NAME, "al_gamma") == found
     assert submit.find_duplicate_arrays(SERVER, NAME, "al_gamma", found) == others
@@ -87,8 +84,7 @@ def test_an_arrays_owner_is_known_while_one_task_lives(
     monkeypatch: pytest.MonkeyPatch, states: tuple[str, str], expected: tuple[str, str]
 ) -> None:
     """The array's id is the job id of its first task, which may have ended."""
-    jobs = [task(20 + place, 20, state=state) for place, state in enumerate(states)]
-    monkeypatch.setattr(submit, "run_client", Frontend(*jobs))
+    Frontend(monkeypatch, submit, *(task(20 + place, 20, state=state) for place, state in enumerate(states)))
 
     assert submit.query_owner_and_account(SERVER, "20") == expected
 
@@ -96,9 +92,7 @@ def test_an_arrays_owner_is_known_while_one_task_lives(
 def test_ends_of_several_arrays_are_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
     over = {"state": "Terminated", "exit_code": 256, "startTime": 5, "stopTime": 9}
     other = task(40, 40, name="gc.alpha.12.1", **over)
-    jobs = [task(20, 20, **over), task(21, 20, state="Running"), other]
-
-    asked = noted(monkeypatch, status, *jobs)
+    frontend = Frontend(monkeypatch, status, task(20, 20, **over), task(21, 20, state="Running"), other)
     arrays = [
         ArrayEndQuery(job_id=20, account=NAME, places=range(1, 3)),
         ArrayEndQuery(job_id=40, account="gc.alpha.12.4", places=range(7, 8)),
@@ -106,14 +100,14 @@ def test_ends_of_several_arrays_are_one_query(monkeypatch: pytest.MonkeyPatch) -
     found = status.query_array_ends(SERVER, arrays)
 
     assert {account: [*ends] for account, ends in found.items()} == {NAME: [1], "gc.alpha.12.4": []}
-    assert [argv[-1] for argv in asked] == [
+    assert [argv[-1] for argv in frontend.argvs] == [
         "(array_id = 20 AND array_index IN (1, 2) OR array_id = 40 AND array_index IN (7))"
         " AND state IN ('Terminated', 'Error')"
     ]
 
 
 def test_a_query_for_ends_has_a_limited_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = noted(monkeypatch, status)
+    frontend = Frontend(monkeypatch, status)
     many = status.ENDS_AT_ONCE + 1
     arrays = [
         ArrayEndQuery(job_id=20, account=NAME, places=range(1, many)),
@@ -121,10 +115,10 @@ def test_a_query_for_ends_has_a_limited_number_of_tasks(monkeypatch: pytest.Monk
     ]
     status.query_array_ends(SERVER, arrays)
 
-    assert len(asked) == 2
-    assert asked[0][-1].count(",") == status.ENDS_AT_ONCE
-    assert "array_id = 4000" not in asked[0][-1]
-    assert asked[1][-1].startswith("(array_id = 4000 AND array_index IN (7, 900)) AND ")
+    first, second = (argv[-1] for argv in frontend.argvs)
+    assert first.count(",") == status.ENDS_AT_ONCE
+    assert "array_id = 4000" not in first
+    assert second.startswith("(array_id = 4000 AND array_index IN (7, 900)) AND ")
 
 
 ENDED = shown(Job_Id=13, state="Error")
@@ -133,19 +127,18 @@ OWNER = ("al_gamma", "gb.alpha.12.0.1")
 
 
 def test_a_living_job_is_deleted_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    frontend = Frontend(ENDED, copy=COPY)
-    monkeypatch.setattr(submit, "run_client", frontend)
+    frontend = Frontend(monkeypatch, submit, ENDED)
     submit.delete_job(SERVER, "13")
 
-    assert (frontend.deleted, frontend.queries) == (["13"], 0)
+    assert (frontend.deleted, len(frontend.argvs)) == (["13"], 1)
 
 
-@pytest.mark.parametrize(("copy", "owner", "deleted"), [(COPY, OWNER, ["13", "15"]), (None, ("", ""), ["13"])])
+@pytest.mark.parametrize(("copies", "owner", "deleted"), [((COPY,), OWNER, ["13", "15"]), ((), ("", ""), ["13"])])
 def test_only_resubmitted_jobs_of_an_ended_job_are_deleted(
-    monkeypatch: pytest.MonkeyPatch, copy: object, owner: tuple[str, str], deleted: list[str]
+    monkeypatch: pytest.MonkeyPatch, copies: tuple[Job, ...], owner: tuple[str, str], deleted: list[str]
 ) -> None:
-    frontend = Frontend(ENDED, ended="13", copy=copy)
-    monkeypatch.setattr(submit, "run_client", frontend)
+    frontend = Frontend(monkeypatch, submit, ENDED, ended="13")
+    frontend.copies = copies
     found = submit.query_owner_and_account(SERVER, "13")
     submit.delete_job(SERVER, "13")
 
@@ -176,30 +169,20 @@ JOBS = [
 
 
 @pytest.mark.parametrize(
-    ("places", "about", "deleted"), [("2-4", "40 2 3", ("42", "43")), ("1", "40 1", ("40",)), ("1-3", "40 1 2 3", ())]
+    ("jobs", "places", "deletions"),
+    [
+        (JOBS, "2-4", [("delete_tasks", "40 2 3", "42", "43")]),
+        (JOBS, "1", [("delete_tasks", "40 1", "40")]),
+        (JOBS, "1-3", [("delete_tasks", "40 1 2 3", "40", "42", "43")]),
+        (JOBS, "4,9", []),
+        (JOBS[:4], "1-3", [("delete_array", "40", "--array", "40")]),
+    ],
+    ids=["some", "one", "all but another job", "none alive", "the whole array with its script"],
 )
 def test_only_live_tasks_at_the_given_indices_are_deleted(
-    monkeypatch: pytest.MonkeyPatch, places: str, about: str, deleted: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, jobs: list[Job], places: str, deletions: list[Argv]
 ) -> None:
-    calls = noted(monkeypatch, submit, *JOBS)
+    frontend = Frontend(monkeypatch, submit, *jobs)
     submit.delete_array_tasks(SERVER, "40", CAMPAIGN, places)
 
-    (argv,) = calls[1:]
-    assert argv[argv.index("/usr/bin/oardel") + 1 :] == (deleted or ("40", "42", "43"))
-    assert argv[4:6] == ("delete_tasks", about)
-
-
-def test_no_oardel_runs_if_no_task_at_the_indices_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = noted(monkeypatch, submit, *JOBS)
-    submit.delete_array_tasks(SERVER, "40", CAMPAIGN, "4,9")
-
-    assert len(calls) == 1
-
-
-def test_deleting_all_live_tasks_deletes_the_array_and_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = noted(monkeypatch, submit, *JOBS[:4])
-    submit.delete_array_tasks(SERVER, "40", CAMPAIGN, "1-3")
-
-    (argv,) = calls[1:]
-    assert argv[4:6] == ("delete_array", "40")
-    assert argv[-2:] == ("--array", "40")
+    assert [(*argv[4:6], *argv[argv.index(OARDEL) + 1 :]) for argv in frontend.argvs[1:]] == deletions

@@ -16,27 +16,19 @@ TWO_GROUPS = "/nodes=2/resource_id=4+/nodes=1/resource_id=1"
 TWO_GROUPS_WITH_GPUS = "/nodes=2/gpu=2/resource_id=2+/nodes=1/gpu=2/resource_id=1"
 
 
-def request(**hard: str) -> JobRequest:
-    return JobRequest(hard=tuple(hard.items()))
-
-
-def request_of(*hard: tuple[str, str]) -> JobRequest:
-    return JobRequest(hard=hard)
+def request(*hard: tuple[str, str], **more: str) -> JobRequest:
+    return JobRequest(hard=(*hard, *more.items()))
 
 
 def spec(request: JobRequest) -> JobSpec:
     return JobSpec(transfer=NAME, request=request)
 
 
-def program(argv: Argv, name: str) -> Argv:
-    return argv[argv.index(f"/usr/bin/{name}") :]
-
-
 def test_a_job_is_submitted_held_under_the_transfers_name() -> None:
     argv = oar_commands.submit_held_job_argv(SERVER, spec(request()), 1234)
 
     assert argv[3:8] == ("sh", "submit", "1234", "/usr/bin/oarstat", "")
-    assert program(argv, "oarsub") == (
+    assert argv[argv.index("/usr/bin/oarsub") :] == (
         *("/usr/bin/oarsub", "--hold", "--name", NAME),
         *("-d", "/", "-O", "/dev/null", "-E", "/dev/null", "-l", "/nodes=1/resource_id=1"),
         'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"',
@@ -52,12 +44,12 @@ def test_a_job_is_submitted_held_under_the_transfers_name() -> None:
         (request(h_rt=":90:"), 1, "/nodes=1/resource_id=1,walltime=1:30:0"),
         (request(h_rt="0"), 1, "/nodes=1/resource_id=1,walltime=0:0:1"),
         (request(h_rt="INFINITY"), 1, "/nodes=1/resource_id=1"),
-        (request_of(("/gpu", "2")), 1, "/nodes=1/gpu=2/resource_id=1"),
-        (request_of(("/gpu", "2")), 5, "/nodes=1/gpu=2/resource_id=3"),
+        (request(("/gpu", "2")), 1, "/nodes=1/gpu=2/resource_id=1"),
+        (request(("/gpu", "2")), 5, "/nodes=1/gpu=2/resource_id=3"),
         (JobRequest(groups=((2, 4),)), 9, "/nodes=2/resource_id=4"),
         (JobRequest(groups=((0, 9),)), 9, "/resource_id=9"),
         (request(h_rt="60").with_changes(groups=((2, 4), (1, 1))), 9, f"{TWO_GROUPS},walltime=0:1:0"),
-        (request_of(("/gpu", "2")).with_changes(groups=((2, 4), (1, 1))), 9, TWO_GROUPS_WITH_GPUS),
+        (request(("/gpu", "2")).with_changes(groups=((2, 4), (1, 1))), 9, TWO_GROUPS_WITH_GPUS),
     ],
 )
 def test_slots_groups_levels_and_h_rt_become_the_resource_option(asked: JobRequest, slots: int, expected: str) -> None:
@@ -69,15 +61,15 @@ def test_slots_groups_levels_and_h_rt_become_the_resource_option(asked: JobReque
     ("asked", "expected"),
     [
         (request(arch="x", owner="it's", h_rt="60", hostname="n1", remote="true"), "arch = 'x' AND owner = 'it''s'"),
-        (request_of(("mem>=", "4096"), ("/gpu", "2")), "mem >= '4096'"),
-        (request_of(("mem<", "1")), "mem < '1'"),
-        (request_of(("arch=", "x' OR 'a'='a")), "arch = 'x'' OR ''a''=''a'"),
+        (request(("mem>=", "4096"), ("/gpu", "2")), "mem >= '4096'"),
+        (request(("mem<", "1")), "mem < '1'"),
+        (request(("arch=", "x' OR 'a'='a")), "arch = 'x'' OR ''a''=''a'"),
         (
             JobRequest(hard=(("c", "3"),), either=((("a", "1"), ("b<>", "it's")),)),
             "c = '3' AND (a = '1' OR b <> 'it''s')",
         ),
-        (request_of(("a~", "n%"), ("b<>~", "x_")), "a LIKE 'n%' AND b NOT LIKE 'x_'"),
-        (request_of(("c==", ""), ("d<>==", "")), "c IS NULL AND d IS NOT NULL"),
+        (request(("a~", "n%"), ("b<>~", "x_")), "a LIKE 'n%' AND b NOT LIKE 'x_'"),
+        (request(("c==", ""), ("d<>==", "")), "c IS NULL AND d IS NOT NULL"),
     ],
 )
 def test_other_resources_become_quoted_sql_conditions(asked: JobRequest, expected: str) -> None:
@@ -107,8 +99,8 @@ def test_a_server_with_a_listener_gets_option_notify() -> None:
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        *[(request_of(("/gpu", value)), f"/gpu={value}") for value in ("0", "1/nodes=9")],
-        *[(request_of((name, "1")), name) for name in ("/", ">=", "1 OR 1")],
+        *[(request(("/gpu", value)), f"/gpu={value}") for value in ("0", "1/nodes=9")],
+        *[(request((name, "1")), name) for name in ("/", ">=", "1 OR 1")],
         *[(request(h_rt=limit), f"h_rt={limit}") for limit in ("1:2:3:4", "1,walltime=9")],
         *[(request(arch=value), f"arch={value}") for value in ("a\\' OR 1=1 -- ", "a\nb")],
         (JobRequest(either=((("a", "1"), ("1 OR 1", "x")),)), "1 OR 1"),

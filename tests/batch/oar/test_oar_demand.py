@@ -149,7 +149,7 @@ def test_a_job_fits_if_all_its_groups_and_units_fit(used: list[list[int]], wante
     """
     runs = (shown(Job_Id=at, assigned_resources=slots, queue="default") for at, slots in enumerate(used, 1))
 
-    assert _fits(document(CPUS, *runs, _waiting(wanted, message=message))) == fit
+    assert _plan(document(CPUS, *runs, _waiting(wanted, message=message))).figures.fit == fit
 
 
 def test_a_resource_shared_by_several_jobs_counts_once() -> None:
@@ -176,10 +176,6 @@ def test_as_many_nodes_are_woken_as_all_groups_need() -> None:
     told = document([*TWO, *rest], run, _waiting("/nodes=2+/core=2"))
 
     assert _plan(told, standby=("n5", "n6", "n7")).wake == ("n5", "n6")
-
-
-def _fits(told: bytes) -> int:
-    return _plan(told).figures.fit
 
 
 def _plan(told: bytes, standby: tuple[str, ...] = ()) -> BalancePlan:
@@ -270,7 +266,7 @@ def test_two_jobs_that_fit_by_an_alternative_share_no_slot() -> None:
     wanted = '-l "/core=8,walltime=1:0:0" -l "/nodes=1,walltime=1:0:0" '
     jobs = [_waiting("", wanted_resources=wanted, Job_Id=number) for number in (8, 9)]
 
-    assert _fits(document(TWO, run, *jobs)) == 1
+    assert _plan(document(TWO, run, *jobs)).figures.fit == 1
 
 
 def test_slots_of_ordinary_and_best_effort_jobs_are_counted_apart() -> None:

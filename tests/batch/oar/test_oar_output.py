@@ -285,73 +285,47 @@ def status_of(
     return BREAK.join(parts) + WHOLE
 
 
-def test_each_node_is_a_queue_with_one_slot_for_each_resource() -> None:
-    """A halted node is free, because OAR wakes the node for a job."""
-    seen = parse_oar_resources(
-        nodes(
-            resource(1, "n1"),
-            resource(2, "n1", jobs="13"),
-            resource(3, "n2", state="Suspected"),
-            resource(4, "n3", drain="YES"),
-            resource(5, "n1", type="licence"),
-            resource(6, "n4", state="Absent", available_upto=HALTED),
-            resource(7, "n5", state="Absent", available_upto=int(NOW) - 1),
-            resource(8, "n6", state="Absent", available_upto=0),
-            resource(9, "n7", state="Absent", available_upto=NEVER),
-            resource(10, "n8", state="Dead", available_upto=HALTED),
-        )
-    )
-    queues = status._queue_instances_of_nodes(seen, (), NOW)
+def queues_of(told: bytes) -> list[tuple[str, str, int, int, int]]:
+    """Return host, state letters, and used, all and free slots of each queue instance."""
+    queues = status._queue_instances_of_nodes(parse_oar_resources(told), (), NOW)
+    return [(row.host_name, row.state.text, row.slots_used, row.slots_total, row.free_slots) for row in queues]
 
-    assert [(one.host_name, one.state.text, one.free_slots) for one in queues] == [
-        ("n1", "", 1),
-        ("n2", "u", 0),
-        ("n3", "d", 0),
-        ("n4", "", 1),
-        ("n5", "u", 0),
-        ("n6", "u", 0),
-        ("n7", "u", 0),
-        ("n8", "u", 0),
-    ]
+
+@pytest.mark.parametrize(
+    ("values", "letters", "free", "is_offered"),
+    [
+        ({}, "", 1, True),
+        ({"state": "Suspected"}, "u", 0, True),
+        ({"drain": "YES"}, "d", 0, False),
+        ({"state": "Absent", "available_upto": HALTED}, "", 1, True),
+        ({"state": "Absent", "available_upto": int(NOW) - 1}, "u", 0, False),
+        ({"state": "Absent", "available_upto": 0}, "u", 0, False),
+        ({"state": "Absent"}, "u", 0, False),
+        ({"state": "Dead", "available_upto": HALTED}, "u", 0, False),
+    ],
+)
+def test_free_slots_and_offered_name_of_a_node_follow_its_state(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, object], letters: str, free: int, is_offered: bool
+) -> None:
+    """A halted node is free, because OAR wakes the node for a job."""
+    told = nodes(resource(1, "n1", **values), resource(2, "n2", type="licence"))
+    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: told)
+
+    assert queues_of(told) == [("n1", letters, 0, 1, free)]
+    assert status.query_requestable_names(OarServerAccess(timeout_s=5)).node == ({"n1"} if is_offered else set())
 
 
 def test_only_living_resources_of_a_node_count() -> None:
-    seen = parse_oar_resources(
-        nodes(
-            resource(1, "n1", jobs="13"),
-            resource(2, "n1", state="Dead", jobs="14"),
-            resource(3, "n1", state="Suspected"),
-            resource(4, "n1"),
-            resource(5, "n2", state="Dead"),
-            resource(6, "n2", state="Absent"),
-        )
-    )
-    queues = status._queue_instances_of_nodes(seen, (), NOW)
+    dead = (resource(2, "n1", state="Dead", jobs="14"), resource(3, "n1", state="Suspected"))
+    alive = (resource(1, "n1", jobs="13"), *dead, resource(4, "n1"), resource(5, "n1", type="licence"))
+    gone = (resource(6, "n2", state="Dead"), resource(7, "n2", state="Absent"))
 
-    assert [(one.host_name, one.state.text, one.slots_used, one.slots_total, one.free_slots) for one in queues] == [
-        ("n1", "", 1, 2, 1),
-        ("n2", "u", 0, 2, 0),
-    ]
-
-
-def test_the_vocabulary_has_nodes_that_run_or_may_soon_run_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = nodes(
-        resource(1, "n1"),
-        resource(2, "n2", state="Suspected"),
-        resource(3, "n3", drain="YES"),
-        resource(4, "n4", state="Absent", available_upto=2147483646),
-        resource(5, "n5", state="Absent"),
-        resource(6, "n6", state="Dead"),
-        resource(7, "n7", type="licence"),
-    )
-    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: told)
-
-    assert {"n1", "n2", "n4"} == status.query_requestable_names(OarServerAccess(timeout_s=5)).node
+    assert queues_of(nodes(*alive, *gone)) == [("n1", "", 1, 2, 1), ("n2", "u", 0, 2, 0)]
 
 
 def test_best_effort_slots_are_free_for_other_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    slots = [resource(1, "n1", jobs="1"), resource(2, "n1", jobs="2"), resource(4, "n1")]
-    slots += [resource(3, "n1", jobs="2, 6")]
+    slots = [resource(number, "n1", jobs=jobs) for number, jobs in enumerate(("1", "2", "2, 6"), 1)]
+    slots.append(resource(4, "n1"))
     lines = (line(2, "R", "besteffort"), line(6, "L", "besteffort"), line(3, "W"))
 
     seen = snapshot(monkeypatch, status_of(slots, lines=lines))

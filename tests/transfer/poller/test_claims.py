@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot
 from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.transfer.claim_and_guard import CLAIMS_FOLDER, FENCED, HOME, JOB, claim_key_file_name_and_contents
 from gridbridge.model.transfer.transfers_and_actions import Transfer
@@ -34,7 +35,7 @@ from gridbridge.transfer.poller import remote_job_claims
 from gridbridge.transfer.poller.leftover_remote_job_removal import SWEEP_S
 from gridbridge.transfer.poller.remote_job_claims import GRANTS
 from gridbridge.transfer.transfer_rows import TransferRows
-from tests.batch.gridengine.test_besteffort import TRUE, document, queue, read
+from tests.builders.qstat import job_list, queue_row, resource
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import Machine
@@ -144,9 +145,9 @@ def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> 
     me = pwd.getpwuid(os.getuid()).pw_name
     rows = {job: (ClusterJobListRow(job_id=job, name="x", owner=me, state=job_state("hr")),) for job in JOBS}
     now = datetime.now(UTC)
-    ordinary = queue("all.q@h", used=0, total=free_slots)
-    for_tasks = queue("gb-be.q@h", used=0, total=besteffort_slots, more=TRUE)
-    shown = replace(read(document(ordinary + for_tasks)), cluster="alpha", taken_at=now, jobs=rows)
+    besteffort = queue_row("gb-be.q@h", 0, besteffort_slots, resource("gb_besteffort", "1.000000"))
+    document = job_list(queues=(queue_row("all.q@h", 0, free_slots), besteffort))
+    shown = replace(parse_cluster_snapshot(document, cluster="alpha", taken_at=now), jobs=rows)
     machine.service.resources.observers["alpha"].next = ClusterQueryResult(cluster="alpha", snapshot=shown)
     machine.service.run_poller_round()
     for _, check in machine.service.recalls._checking.values():

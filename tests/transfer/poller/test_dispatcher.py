@@ -1,7 +1,7 @@
 """The poller starts acts, and retries a failed act after growing pauses."""
 
-from concurrent.futures import Future
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.site.site_section import SiteSection
@@ -10,27 +10,19 @@ from gridbridge.model.transfer.transfers_and_actions import TransferAction, Tran
 from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
 from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher, TransferActRunner
 from tests.decisions.transfer.test_transfer_policy import a_transfer
+from tests.transfer.poller.messages import CallsAtOnce
 
 DELETION = TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=a_transfer(), why="")
 
 
 class Failing:
-    """A thread pool in which all acts fail, or none."""
+    """A cluster at which all acts fail, or none."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: GridbridgeError | None = None) -> None:
         self.now_s = 0.0
-        self.fails = True
-        self.error = GridbridgeError("no answer")
-        far = SimpleNamespace(run_cluster_act=None)
-        self.dispatcher = TransferActDispatcher(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
-
-    def run_call_in_thread(self, owner: str, act: object, *words: object) -> "Future[None]":
-        done: Future[None] = Future()
-        if self.fails:
-            done.set_exception(self.error)
-        else:
-            done.set_result(None)
-        return done
+        self.act = Mock(side_effect=error or GridbridgeError("no answer"), return_value=None)
+        far = SimpleNamespace(run_cluster_act=self.act)
+        self.dispatcher = TransferActDispatcher(far, CallsAtOnce(), None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def tries(self, until_s: int) -> list[int]:
         """Begin the deletion whenever it may begin; return the seconds of all tries."""
@@ -53,15 +45,14 @@ def test_an_answer_of_the_cluster_ends_the_retry_pause() -> None:
     failing = Failing()
     failing.tries(100)
     failing.dispatcher.forget_all_pauses()
-    failing.fails = False
+    failing.act.side_effect = None
 
     assert failing.tries(103) == [99, 100, 101, 102]
 
 
 def test_a_deletion_of_a_reused_id_or_of_a_removed_account_is_reported_and_retried() -> None:
-    reused, removed = Failing(), Failing()
-    reused.error = RemoteJobNotOurs("job 40: owned by alice, account 'sge'; expected gb.alpha.7.0.1")
-    removed.error = OwnerlessJobNotDeleted("the account of alice is gone")
+    reused = Failing(RemoteJobNotOurs("job 40: owned by alice, account 'sge'; expected gb.alpha.7.0.1"))
+    removed = Failing(OwnerlessJobNotDeleted("the account of alice is gone"))
     tries = [failing.tries(7) for failing in (reused, removed)]
 
     assert tries == [[0, 2, 6]] * 2

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -18,24 +19,43 @@ from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import (
     ResubmittedJobGuardRemover,
 )
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
+from tests.transfer.poller.messages import CallsAtOnce
 
 OTHER = JobRequest(owner="alice")
 
 
 class Home:
-    """A poller's transfers with guards, whose queries are answered at once."""
+    """A home whose queries are answered at once, with the requests of its jobs."""
 
     def __init__(self, *transfers: Transfer) -> None:
-        self.open = {one.name: one for one in transfers}
+        self.open = {transfer.name: transfer for transfer in transfers}
         self.acts: list[TransferAction] = []
+        self.requests: dict[int, JobRequest] = {}
+        self.error: GridbridgeError | None = None
         self.asked: list[tuple[int, ...]] = []
+        self.failing: set[int] = set()  # jobs whose copied guard cannot be removed
+        self.freed: list[int] = []
         self.now_s = 0.0
-        self.kept: dict[int, JobRequest] | GridbridgeError = {}
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"), queues=("transfer-beta",))
-        ledger = SimpleNamespace(open_transfers=lambda: tuple(self.open.values()), store_transfer=self._keep)
-        acts = SimpleNamespace(query_local_job_requests=self._look)
-        workers = SimpleNamespace(run_call_in_thread=self._do)
-        self.guards = MissingGuardRestorer(policy, ledger, acts, workers, self.acts.append, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+        ledger = SimpleNamespace(open_transfers=lambda: tuple(self.open.values()), store_transfer=self._store)
+        parts: tuple[Any, ...] = (policy, ledger, self, CallsAtOnce())
+        self.guards = MissingGuardRestorer(*parts, self.acts.append, lambda: self.now_s)
+        self.copies = ResubmittedJobGuardRemover(*parts, lambda: self.now_s)
+
+    def query_local_job_requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
+        self.asked.append(jobs)
+        if self.error:
+            raise self.error
+        return {job: self.requests[job] for job in jobs if job in self.requests}
+
+    def query_deferred_jobs(self) -> frozenset[int]:
+        return frozenset(self.requests)
+
+    def remove_guard_copied_by_qresub(self, job: int) -> None:
+        """Record the removal of a guard, or fail."""
+        if job in self.failing:
+            raise GridbridgeError("denied")
+        self.freed.append(job)
 
     def answers(self, letters: str, jobs: Iterable[int] = (7,)) -> list[tuple[str, str]]:
         """Let home list these jobs in a state; return each act that follows, with its guard."""
@@ -43,20 +63,16 @@ class Home:
         seen = a_snapshot("alpha", 9, *(a_row(job, letters) for job in jobs))
         self.guards.find_missing_guards((ClusterQueryResult(cluster="alpha", snapshot=seen),), "alpha")
         self.guards.restore_missing_guards()
-        return [(each.act.value, each.transfer.guard) for each in self.acts]
+        return [(action.act.value, action.transfer.guard) for action in self.acts]
 
-    def _keep(self, one: Transfer) -> None:
-        self.open[one.name] = one
+    def remove_copied_guards(self) -> None:
+        """Let home answer twice: the second answer takes the result of what the first one began."""
+        answers = (ClusterQueryResult(cluster="alpha", snapshot=a_snapshot("alpha", 9)),)
+        for _ in range(2):
+            self.copies.remove_copied_guards_if_due(answers)
 
-    def _look(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
-        self.asked.append(jobs)
-        if isinstance(self.kept, GridbridgeError):
-            raise self.kept
-        return self.kept
-
-    def _do(self, owner: str, act: object, subject: tuple[int, ...]) -> object:
-        del owner
-        return SimpleNamespace(done=lambda: True, result=lambda: act(subject))  # type: ignore[operator]
+    def _store(self, transfer: Transfer) -> None:
+        self.open[transfer.name] = transfer
 
 
 HELD = [(TransferActKind.GUARD_LOCAL.value, HomeStartGuard.HOLD)]
@@ -71,7 +87,7 @@ def test_only_a_hold_missing_in_two_successive_home_job_lists_is_restored() -> N
 
 def test_jobs_with_start_time_guards_are_queried_once_a_minute() -> None:
     home = Home(a_transfer(guard=HomeStartGuard.START))
-    home.kept = {7: OTHER}
+    home.requests = {7: OTHER}
 
     assert [home.answers("r") for _ in range(3)] == [[]] * 3
     home.now_s += RESTORE_AFTER_S
@@ -82,7 +98,7 @@ def test_jobs_with_start_time_guards_are_queried_once_a_minute() -> None:
 
 def test_a_job_that_newly_needs_a_guard_has_the_guard_stored_first() -> None:
     home = Home(a_transfer(guard=HomeStartGuard.NONE))
-    home.kept = {7: OTHER.with_changes(queues="all.q")}
+    home.requests = {7: OTHER.with_changes(queues="all.q")}
     home.now_s += RESTORE_AFTER_S
     home.answers("r")
 
@@ -103,18 +119,18 @@ def test_many_guarded_jobs_are_queried_in_turns_of_a_limited_number() -> None:
 
 def test_a_failed_query_of_guards_is_repeated(caplog: pytest.LogCaptureFixture) -> None:
     home = Home(a_transfer(guard=HomeStartGuard.START))
-    home.kept = GridbridgeError("no answer")
+    home.error = GridbridgeError("no answer")
     for _ in range(3):
         home.now_s += RESTORE_AFTER_S
         assert home.answers("r") == []
 
-    assert len(home.asked) == 2
+    assert len(home.asked) == 3
     assert "act=look_at_guards cluster=alpha why='no answer'" in caplog.text
 
 
 def test_no_guard_is_restored_after_the_job_end_is_recorded() -> None:
     home = Home(a_transfer(guard=HomeStartGuard.START))
-    home.kept = {7: OTHER}
+    home.requests = {7: OTHER}
     home.now_s += RESTORE_AFTER_S
     home.answers("r")
     home.open["gb.alpha.7.0.1"] = a_transfer(guard=HomeStartGuard.START, verdict=VERDICT)
@@ -127,92 +143,52 @@ OWN = JobRequest(owner="alice")
 COPY = JobRequest(owner="alice", start=FAR_S, context=((OWN_JOB, "7"),))
 
 
-class HomeWithCopies:
-    """A home with waiting jobs, whose queries are answered at once; job 7 is away."""
-
-    def __init__(self) -> None:
-        self.waiting: dict[int, JobRequest] = {}
-        self.asked: list[tuple[int, ...]] = []
-        self.freed: list[int] = []
-        self.failing: set[int] = set()
-        self.now_s = 0.0
-        policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"))
-        ledger = SimpleNamespace(open_transfers=lambda: (a_transfer(name="gb.alpha.7.0.1"),))
-        workers = SimpleNamespace(run_call_in_thread=self._do)
-        self.copies = ResubmittedJobGuardRemover(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
-
-    def query_deferred_jobs(self) -> frozenset[int]:
-        return frozenset(self.waiting)
-
-    def query_local_job_requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
-        self.asked.append(jobs)
-        return {job: self.waiting[job] for job in jobs}
-
-    def remove_guard_copied_by_qresub(self, job: int) -> None:
-        """Record the removal of a guard, or fail."""
-        if job in self.failing:
-            raise GridbridgeError("denied")
-        self.freed.append(job)
-
-    def answers(self) -> None:
-        """Let home answer twice: the second answer takes the result of what the first one began."""
-        for _ in range(2):
-            self.copies.remove_copied_guards_if_due(
-                (ClusterQueryResult(cluster="alpha", snapshot=a_snapshot("alpha", 9)),)
-            )
-
-    def _do(self, owner: str, act: object, subject: frozenset[int]) -> object:
-        del owner
-        result = act(subject)  # type: ignore[operator]
-        return SimpleNamespace(done=lambda: True, result=lambda: result)
-
-
 def test_a_qresub_copy_is_freed_of_the_copied_guard(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    home = HomeWithCopies()
-    home.waiting = {5: OWN, 7: COPY, 8: COPY}
+    home = Home(a_transfer())
+    home.requests = {5: OWN, 7: COPY, 8: COPY}
 
-    home.answers()
+    home.remove_copied_guards()
 
     assert home.freed == [8]
     assert "event=freed job=8 why='qresub has copied the guard of transferred job 7" in caplog.text
 
 
 def test_a_waiting_job_is_queried_once_and_new_jobs_are_queried_each_minute() -> None:
-    home = HomeWithCopies()
-    home.waiting = {5: OWN}
+    home = Home(a_transfer())
+    home.requests = {5: OWN}
     for _ in range(3):
-        home.answers()
+        home.remove_copied_guards()
     assert home.asked == [(5,)]
 
     home.now_s += COPIED_GUARD_QUERY_INTERVAL_S
-    home.waiting[8] = COPY
-    home.answers()
+    home.requests[8] = COPY
+    home.remove_copied_guards()
 
     assert home.asked == [(5,), (8,)]
     assert home.freed == [8]
 
 
 def test_a_copy_that_cannot_be_freed_is_retried_and_delays_no_other_copy(caplog: pytest.LogCaptureFixture) -> None:
-    home = HomeWithCopies()
-    home.waiting = {8: COPY, 9: COPY}
+    home = Home(a_transfer())
+    home.requests = {8: COPY, 9: COPY}
     home.failing = {8}
-    home.answers()
+    home.remove_copied_guards()
     assert home.freed == [9]
     assert "act=free_copy job=8 why='denied'" in caplog.text
 
     home.failing.clear()
     home.now_s += COPIED_GUARD_QUERY_INTERVAL_S
-    home.answers()
+    home.remove_copied_guards()
 
     assert 8 in home.freed
 
 
 def test_many_waiting_jobs_are_queried_in_turns_of_a_limited_number() -> None:
-    home = HomeWithCopies()
-    home.waiting = dict.fromkeys(range(1, 2 * AT_ONCE), OWN)
+    home = Home(a_transfer())
+    home.requests = dict.fromkeys(range(1, 2 * AT_ONCE), OWN)
     for _ in range(3):
-        home.answers()
+        home.remove_copied_guards()
         home.now_s += COPIED_GUARD_QUERY_INTERVAL_S
 
     assert [(some[0], len(some)) for some in home.asked] == [(1, 100), (101, 99)]

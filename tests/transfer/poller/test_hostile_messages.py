@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
-from gridbridge.model.site_configuration import ClusterSection
-from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
+from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer_messages_in_spool import (
     KEYS,
     DesiredLocalJobState,
@@ -36,8 +35,7 @@ from gridbridge.transfer.poller.starter_message_reader import PREMATURE_OF_UID
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.transfer_rows import TransferRows
-from tests.builders.campaigns import made_policy
-from tests.transfer.poller.messages import NAME, RECORD, without_account
+from tests.transfer.poller.messages import NAME, RECORD, policy_to_beta, without_account
 
 ALICE, BOB = without_account(2)
 LIMIT = 20
@@ -87,10 +85,7 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
     folder = tmp_path / "published"
     folder.mkdir()
     (tmp_path / "spool/wake").mkdir(parents=True)
-    cluster = ClusterSection(qmaster_port=1, execd_port=2)
-    queue = TransferQueueSection(cluster="beta", pending_limit=1, slots=1)
-    facts = {"clusters": {"alpha": cluster, "beta": cluster}, "queues": {"transfer-beta": queue}}
-    policy = made_policy(**facts, poller=PollerSection(spool_files_per_uid=LIMIT))
+    policy = policy_to_beta(poller=PollerSection(spool_files_per_uid=LIMIT))
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     acts = TransferActRunner(policy, str(folder), str(tmp_path / "spool"))
     outputs = {"acts": acts, "views": NoViews(policy, Clock(), str(folder)), "spool": str(tmp_path / "spool")}

@@ -17,13 +17,7 @@ from gridbridge.model.published_status_and_reports import (
     PublishedConfigurationStatus,
     PublishedOpenTransfers,
 )
-from gridbridge.model.site_configuration import ClusterSection
-from gridbridge.model.transfer.transfer_config_sections import (
-    ProjectMappingRule,
-    QueueMappingRule,
-    ResourceMappingRule,
-    TransferQueueSection,
-)
+from gridbridge.model.transfer.transfer_config_sections import ProjectMappingRule, QueueMappingRule, ResourceMappingRule
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer, TransferEvent
 from gridbridge.model.transfer_messages_in_spool import TransferMessage
 from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult
@@ -33,14 +27,12 @@ from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher, published_row_with_all_fields
 from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
 from gridbridge.transfer.transfer_rows import TransferRows
-from tests.builders.campaigns import made_policy
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 from tests.states import job_state
+from tests.transfer.poller.messages import policy_to_beta
 
 NOW = datetime.now(UTC)
-CLUSTER = ClusterSection(qmaster_port=1, execd_port=2)
-QUEUE = TransferQueueSection(cluster="beta", pending_limit=10, slots=2)
-POLICY = made_policy(clusters={"alpha": CLUSTER, "beta": CLUSTER}, queues={"transfer-beta": QUEUE})
+POLICY = policy_to_beta()
 IDENTITY = {"name": "gb.alpha.12.0.1", "remote_id": 34, "phase": "held", "reason": "submitted to beta as 34, held"}
 TRANSFER = a_transfer(**IDENTITY, created_at=NOW, updated_at=NOW, local_state=UNSEEN, remote_state=UNSEEN)
 

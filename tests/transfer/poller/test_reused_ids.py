@@ -5,14 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
-from gridbridge.model.site_configuration import ClusterSection, Policy, SiteSection
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.transfer.poller.transfer_decision_input_gatherer import ReusedRemoteJobIdDetector
 from tests.decisions.transfer.test_transfer_policy import NAME, NOON, a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
+from tests.transfer.poller.messages import CallsAtOnce, policy_to_beta
 
-BETA = ClusterSection(qmaster_port=1, execd_port=2)
-POLICY = Policy(site=SiteSection(cluster="alpha"), clusters={"alpha": BETA, "beta": BETA}, queues={})
 KEY = (NAME, 1001)
 
 
@@ -30,8 +28,7 @@ class Asked:
             ended={},
             add_history_line=lambda _, text: self.notes.append(text),
         )
-        workers = SimpleNamespace(run_call_in_thread=self._do)
-        self.reused_ids = ReusedRemoteJobIdDetector(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
+        self.reused_ids = ReusedRemoteJobIdDetector(ledger, self, CallsAtOnce(), lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
 
     def query_remote_job_accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         assert cluster == "beta"
@@ -50,12 +47,7 @@ class Asked:
         snapshots = {"beta": snapshot} if snapshot else {}
         situation = TransferSituation(home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset())
         came = (ClusterQueryResult(cluster="beta", snapshot=snapshot),)
-        self.reused_ids.detect_reused_ids(came, POLICY, lambda: situation)
-
-    def _do(self, owner: str, act: object, subject: object) -> object:
-        del owner
-        result = act(subject)  # type: ignore[operator]
-        return SimpleNamespace(done=lambda: True, result=lambda: result)
+        self.reused_ids.detect_reused_ids(came, policy_to_beta(), lambda: situation)
 
 
 def test_the_account_of_a_freshly_submitted_job_is_not_queried() -> None:

@@ -18,8 +18,7 @@ from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_check_facts import FolderFreeSpace
-from gridbridge.model.site_configuration import ClusterSection
-from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
+from gridbridge.model.transfer.transfer_config_sections import RetentionSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind
 from gridbridge.model.transfer_messages_in_spool import (
     DesiredLocalJobState,
@@ -46,9 +45,8 @@ from gridbridge.transfer.poller.published_transfers import TransferStatePublishe
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.transfer_rows import TransferRows
-from tests.builders.campaigns import made_policy
 from tests.states import job_state
-from tests.transfer.poller.messages import NAME, RECORD
+from tests.transfer.poller.messages import NAME, RECORD, policy_to_beta
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 CLOSED = RECORD.with_changes(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
@@ -79,9 +77,7 @@ class Machine:
         self.spool = folder / "spool"
         (self.spool / "wake").mkdir(parents=True)
         (folder / "published").mkdir()
-        cluster = ClusterSection(qmaster_port=1, execd_port=2)
-        queue = TransferQueueSection(cluster="beta", pending_limit=1, slots=1)
-        self.policy = made_policy(clusters={"alpha": cluster, "beta": cluster}, queues={"transfer-beta": queue})
+        self.policy = policy_to_beta()
         self.ahead_s = 0.0  # the clock, of this machine's
         self.passed_s = 0.0
         self.start()

@@ -12,8 +12,8 @@ from gridbridge.errors import ConflictingRemoteJobEnds
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.published_status_and_reports import PublishedAccountingProgress
-from gridbridge.model.site_configuration import ClusterSection, Policy
-from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
+from gridbridge.model.site_configuration import Policy
+from gridbridge.model.transfer.transfer_config_sections import RetentionSection
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_messages_in_spool import TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.shell.clock import Clock
@@ -24,10 +24,10 @@ from gridbridge.transfer.poller.published_transfers import TransferStatePublishe
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.transfer_rows import TransferRows
 from gridbridge.transfer.usage_rows import RemoteUsageRows
-from tests.builders.campaigns import made_policy
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 from tests.program.test_threads import without_room
 from tests.states import job_state
+from tests.transfer.poller.messages import policy_to_beta
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 (LINE,) = [line for line in GOLDEN.read_text().splitlines() if ":gb.alpha." in line]
@@ -41,11 +41,11 @@ class Beta:
         self.file.write_text(GOLDEN.read_text())
         self.folder = str(folder / "published")
         self.url = f"sqlite:///{folder}/state.db"
-        cluster = ClusterSection(qmaster_port=1, execd_port=2)
-        queue = TransferQueueSection(cluster="beta", pending_limit=1, slots=1, remote_usage=False)
-        clusters = {"alpha": cluster, "beta": replace(cluster, accounting=str(self.file))}
+        usual = policy_to_beta()
+        clusters = {**usual.clusters, "beta": replace(usual.clusters["beta"], accounting=str(self.file))}
+        queue = replace(usual.queues["transfer-beta"], remote_usage=False)
         queues = {"transfer-beta": queue, "asking": replace(queue, remote_usage=True)}
-        self.policy = made_policy(clusters=clusters, queues=queues)
+        self.policy = replace(usual, clusters=clusters, queues=queues)
         self.start()
 
     def start(self, policy: Policy | None = None) -> None:
