@@ -92,7 +92,6 @@ def test_a_starter_logs_in_to_an_oar_server_as_the_mapped_user() -> None:
     there = told.remote_cluster_access_as_user("alice")
 
     assert isinstance(there, OarServerAccess)
-    assert there.login
     assert (there.login.user, there.binaries, there.timeout_s) == ("al_gamma", "/usr/bin", 15)
     assert there.ends == there.with_time_limit(3).ends == "/tmp/gridbridge.gb_gamma/ends"
     assert (load_submit_adapter(there), load_submit_adapter(told.home_cluster_access)) == (oar, gridengine)
@@ -102,7 +101,6 @@ def test_a_starter_logs_in_to_an_oar_server_as_the_mapped_user() -> None:
 def test_root_logs_in_as_the_service_account() -> None:
     there = configured_cluster_addresses.configured_cluster_address(a_policy(), "gamma")
 
-    assert there.login
     assert (there.login.user, there.login.person) == ("gb_gamma", "gridbridge")
 
 

@@ -157,7 +157,6 @@ def test_repeated_kills_leave_each_job_run_once_or_reported_as_lost(site: Site) 
 
     ends = {job: site.database.job_end(job) for job in jobs}
     for job, told in ends.items():
-        assert told
         lost = told[1].reason == LOST
         assert site.times_run(job) in ((0, 1) if lost else (1,)), (job, told)
 

@@ -94,5 +94,4 @@ def test_the_longest_of_equal_ends_counts() -> None:
     for records in ([long, short], [short, long]):
         end, is_disputed = decide_job_end(records, NOON)
 
-        assert end is not None
         assert (end.wallclock_s, end.host, is_disputed) == (60.0, "n1", False)

@@ -42,7 +42,6 @@ class Listener:
         return 0
 
     def hear(self) -> bytes:
-        assert self.process.stdout
         return self.process.stdout.readline()
 
     def hang_up(self) -> tuple[bytes, bytes]:

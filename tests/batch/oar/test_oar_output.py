@@ -136,7 +136,6 @@ def test_an_exit_code_is_decoded_as_a_wait_status(code: int, expected: JobEnd) -
 def test_wallclock_time_is_computed_from_start_and_stop(started: int, stopped: int, expected: float | None) -> None:
     end = status._job_end_with_usage(job(state="Terminated", exit_code=0, startTime=started, stopTime=stopped))
 
-    assert end
     assert (end.wallclock_s, end.user_s, end.system_s) == (expected, None, None)
 
 
@@ -158,7 +157,6 @@ def test_only_usage_recorded_by_the_jobs_owner_counts(
     server = OarServerAccess(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
     end = status.query_job_end(server, 13, str(ended["name"]))
 
-    assert end
     assert (end.exit_status, end.user_s, end.system_s) == (0, *expected)
 
 
@@ -187,7 +185,6 @@ def test_events_determine_the_end_of_a_job_without_exit_code(
 ) -> None:
     end = status._job_end_with_usage(job(*events, state="Error", startTime=started))
 
-    assert end
     reason = end.reason.partition(": about ")[0]
     assert (end.exit_status, end.signal, reason, end.is_preempted, end.is_unstarted) == expected
 
@@ -217,7 +214,6 @@ def test_the_order_of_events_does_not_change_reason_and_outcome(
     values = shown(*events, state="Error", exit_code=code, startTime=1)
     for order in permutations(cast("list[object]", values["events"])):
         end = status._job_end_with_usage(OarJob(values | {"events": list(order)}))
-        assert end
         assert (end.reason.partition(": about ")[0], classify_job_end(end, 3600)) == (reason, outcome)
 
 
@@ -233,7 +229,6 @@ def test_the_order_of_events_does_not_change_reason_and_outcome(
 def test_a_preempted_job_ends_unseen_unless_it_has_an_exit_status(code: int, expected: tuple[object, ...]) -> None:
     end = status._job_end_with_usage(job("BESTEFFORT_KILL", EVENTS[0], state="Terminated", exit_code=code))
 
-    assert end
     assert (end.exit_status, end.signal, end.reason, end.is_end_unknown) == expected
 
 

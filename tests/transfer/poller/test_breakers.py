@@ -129,14 +129,6 @@ def test_the_newest_unproved_evidence_of_a_job_replaces_earlier_evidence(told: T
     assert told.counted() == []
 
 
-def test_an_unproved_job_that_ran_clears_only_failures_of_its_own_owner(told: Told) -> None:
-    told.fails(7, **PROVED)
-    told.fails(8, **PROVED, owner="bob")
-    told.runs(9, **UNPROVED)
-
-    assert told.counted() == [8]
-
-
 def test_an_unproved_job_that_ran_opens_the_queues_once_its_owner_is_proved(told: Told) -> None:
     for job in JOBS:
         told.fails(job, **PROVED)

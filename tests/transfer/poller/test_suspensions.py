@@ -60,7 +60,6 @@ def test_a_suspension_mismatch_is_reported_to_the_starter_after_two_home_job_lis
 
     wish = shown(machine)
     assert once is None
-    assert wish
     assert (wish.outcome, wish.desired) == (TransferOutcome.AGREE, DesiredLocalJobState.RUNNING)
 
 
@@ -145,7 +144,6 @@ def test_a_different_suspension_request_is_sent_at_once(machine: Machine) -> Non
         machine.list_job("alpha", "hs")
 
     wish = shown(machine)
-    assert wish
     assert wish.desired == DesiredLocalJobState.SUSPENDED
 
 

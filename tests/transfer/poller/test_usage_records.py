@@ -103,7 +103,6 @@ def test_a_new_accounting_record_of_a_transfer_is_stored_and_published_and_yield
     assert RemoteUsageRows(site.database).usage_records_of_task("alpha", 7, 0) == (record,)
     assert (site.reading().trouble, site.reading().skipped) == ("", 0)
     assert site.reading().read_at
-    assert end is not None
     assert (end.exit_status, end.user_s, end.max_rss_kb) == (0, 0.008915, 4796.0)
 
 
@@ -114,7 +113,6 @@ def test_a_failed_thread_start_delays_only_the_reading_of_one_cluster(site: Beta
         reader.begin_reading_if_due(5)
         look = reader.take_read_result()
 
-        assert look
         assert "can't start new thread" in look.trouble
         assert (look.records, look.cursor, reader.cursor) == ((), before, before)
         assert reader.take_read_result() is None

@@ -74,7 +74,6 @@ class Execd:
         os.close(theirs)
 
     def ask(self, newlines: bytes = b"\n") -> None:
-        assert self.sensor.stdin
         os.write(self.sensor.stdin.fileno(), newlines)
 
     def packets(self, count: int) -> list[bytes]:
@@ -97,7 +96,6 @@ class Execd:
 
     def end(self) -> int:
         """Close the pipe, and return the exit status."""
-        assert self.sensor.stdin
         self.sensor.stdin.close()
         return self.sensor.wait(LIMIT_S)
 
