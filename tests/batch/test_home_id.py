@@ -7,6 +7,7 @@ import pytest
 from gridbridge.batch import remote_job_script_writer
 from gridbridge.batch.remote_job_script_writer import ShellStartMode
 from tests.batch.test_wrapper_script import Site, make_site
+from tests.builders.programs import write_program
 
 REAL = '#!/bin/sh\nprintf "%s" "${0##*/}"; printf "|%s" "$@"; echo\n'
 HOME, TASK = 12, "3"  # the remote job id is 77
@@ -17,8 +18,7 @@ def site(tmp_path: Path) -> Site:
     """Return a host whose Grid Engine commands print their arguments."""
     (tmp_path / "bin").mkdir()
     for name in remote_job_script_writer.COMMANDS:
-        (tmp_path / "bin" / name).write_text(REAL)
-        (tmp_path / "bin" / name).chmod(0o755)
+        write_program(tmp_path / "bin" / name, REAL)
     return make_site(tmp_path)
 
 

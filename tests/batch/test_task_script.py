@@ -13,6 +13,7 @@ import pytest
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
 from gridbridge.decisions.wrapper_end_interpretation import MISSING_INPUT_SIGNAL
 from gridbridge.model.campaigns.task_input_files import TaskInputFile
+from tests.builders.programs import write_program
 from tests.contract.waiting import until
 
 SETTINGS = {
@@ -146,8 +147,7 @@ def test_a_task_preempted_before_its_program_starts_does_not_start(tmp_path: Pat
 
     assert status == 0
     (tmp_path / "data" / "ran").unlink()
-    (tmp_path / "mkdir").write_text('#!/bin/sh\nkill -56 $PPID\nexec /bin/mkdir "$@"\n')
-    (tmp_path / "mkdir").chmod(0o755)
+    write_program(tmp_path / "mkdir", '#!/bin/sh\nkill -56 $PPID\nexec /bin/mkdir "$@"\n')
 
     status = run(tmp_path, "touch ran;", PATH=f"{tmp_path}:/usr/bin:/bin")
     assert status == -55

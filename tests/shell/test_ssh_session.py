@@ -17,6 +17,7 @@ from gridbridge.shell import ssh, ssh_connections_shared_by_threads
 from gridbridge.shell.program_runs import CompletedProgram
 from gridbridge.shell.ssh_connections_shared_by_threads import IdleSshSessions
 from gridbridge.shell.ssh_session import SshClientProcess, SshSessionRequest
+from tests.builders.programs import write_program
 
 FAR = ("/bin/sh", "-c", ssh.FAR_SHELL)
 TOKENS = ("90c3f1b2a7d84e56b1f0a9c2d3e4f586", "17e5d9b3c2a140f8e6b7d8091a2b3c4d")
@@ -96,9 +97,8 @@ RUN_LOCALLY = 'for last; do :; done\nexec sh -c "$last"\n'
 @pytest.fixture(name="logins")
 def _logins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let a script stand for the ssh client; return the file to which it appends a line per login."""
-    client, logins = tmp_path / "ssh", tmp_path / "logins"
-    client.write_text(f"#!/bin/sh\necho >>{logins}\n{RUN_LOCALLY}")
-    client.chmod(0o755)
+    logins = tmp_path / "logins"
+    client = write_program(tmp_path / "ssh", f"#!/bin/sh\necho >>{logins}\n{RUN_LOCALLY}")
     monkeypatch.setattr(ssh, "CLIENT", str(client))
     return logins
 

@@ -13,6 +13,7 @@ from gridbridge.batch.embedded.embedded_job_store import EmbeddedRequestRefusal
 from gridbridge.errors import ParseError
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from tests.batch.embedded.site import Site
+from tests.builders.programs import write_program
 
 AWAY = "transfer-beta"
 
@@ -138,9 +139,7 @@ def test_an_unknown_job_id_is_reported_without_error(site: Site, words: str) -> 
 )
 def test_load_sensor_values_open_and_close_a_transfer_queue(site: Site, values: dict[str, str], is_open: bool) -> None:
     report = "".join(f":{name}:{value}\\n" for name, value in values.items())
-    sensor = site.path / "sensor"
-    sensor.write_text(f"#!/bin/sh\nread -r _ && printf 'begin\\n{report}end\\n'\n")
-    sensor.chmod(0o755)
+    write_program(site.path / "sensor", f"#!/bin/sh\nread -r _ && printf 'begin\\n{report}end\\n'\n")
     site.database.update_job(add(site), pid=os.getpid())  # the job uses the only own slot
     add(site)
     opened = embedded_job_start.find_open_embedded_transfer_queues(site.database)

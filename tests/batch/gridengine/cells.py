@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.builders.programs import write_program
 
 
 def cell_of_scripts(folder: Path, timeout_s: float = 15.0, **programs: str) -> GridEngineCellAccess:
     """Return a cell whose client programs run the given lines of sh."""
     for name, lines in programs.items():
-        (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
-        (folder / name).chmod(0o755)
+        write_program(folder / name, f"#!/bin/sh\n{lines}\n")
     root = binaries = str(folder)
     return GridEngineCellAccess(
         root=root, cell="b", qmaster_port="1", execd_port="2", binaries=binaries, timeout_s=timeout_s

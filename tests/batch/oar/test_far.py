@@ -10,6 +10,7 @@ import pytest
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.model.transfer_route import OarServerAccess
+from tests.builders.programs import write_program
 
 ARRAY = "echo OAR_JOB_ID=12; echo OAR_ARRAY_ID=12"
 
@@ -42,8 +43,7 @@ class Frontend:
         os.utime(self.home / ".gridbridge" / name, (two_days_ago, two_days_ago))
 
     def tell(self, path: Path, says: str) -> None:
-        path.write_text(f"#!/bin/sh\n{says}\n")
-        path.chmod(0o755)
+        write_program(path, f"#!/bin/sh\n{says}\n")
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from gridbridge.state import published_file_formats
 from gridbridge.state import published_json as files
 from gridbridge.transfer import usage_rows
 from gridbridge.transfer.cli.qacct_remote import ANYBODY, NoAccountedJob, read_home_remote_accounting, sum_remote_usage
+from tests.builders.programs import write_program
 from tests.shown import NOW, ago, history, publish, shown, transfer
 from tests.transfer.cli.test_remote_tools import CONFIG, REMOTE
 
@@ -30,12 +31,8 @@ class Here:
     def __init__(self, folder: Path) -> None:
         binaries = folder / "bin"
         binaries.mkdir()
-        qacct = binaries / "qacct"
-        qacct.write_text(
-            f'#!/bin/sh\n[ "$2" = 2 ] && exec cat "{GOLDEN}/qacct-ok.txt"\n'
-            'echo "error: job id $2 not found" >&2\nexit 1\n'
-        )
-        qacct.chmod(0o755)
+        found = f'[ "$2" = 2 ] && exec cat "{GOLDEN}/qacct-ok.txt"'
+        write_program(binaries / "qacct", f'#!/bin/sh\n{found}\necho "error: job id $2 not found" >&2\nexit 1\n')
         self.accounting = folder / "accounting"
         self.config = folder / "gridbridge.toml"
         beta = f'[cluster.beta]\naccounting = "{self.accounting}"\n'
