@@ -56,11 +56,6 @@ def remove_old_claims(site: Site, *transfers: str, ages: int = 2) -> None:
     remote_job_claims.remove_claim_files_without_transfer({*transfers}, later_s, str(site.spool))
 
 
-def test_a_job_claims_its_task_and_runs(site: Site) -> None:
-    assert run(site) == (0, "ran\n")
-    assert (site.spool / CLAIMS_FOLDER / f"{ME}.t0").read_text() == "77 beta-n1\n"
-
-
 def test_a_job_whose_task_home_has_claimed_does_not_run(site: Site) -> None:
     take_home(site)
 
@@ -68,9 +63,10 @@ def test_a_job_whose_task_home_has_claimed_does_not_run(site: Site) -> None:
     assert {"outcome=requeue", "claim=home", "reason=fenced: home has its claim"} <= told(site)
 
 
-def test_a_restarted_job_keeps_its_claim_and_key(site: Site) -> None:
+def test_a_job_claims_its_task_and_keeps_claim_and_key_when_restarted(site: Site) -> None:
     """A starter that was killed before the submission writes the key again."""
     assert [run(site), run(site)] == [(0, "ran\n"), (0, "ran\nran\n")]
+    assert (site.spool / CLAIMS_FOLDER / f"{ME}.t0").read_text() == "77 beta-n1\n"
 
 
 def test_a_job_that_cannot_write_its_claim_enters_error_state(site: Site) -> None:
@@ -154,20 +150,13 @@ def test_a_home_claim_cannot_be_opened_through_its_link(site: Site, shell: str) 
     assert done.stdout.split()[1] == "link"
 
 
-def test_a_claim_file_of_another_user_is_refused(site: Site) -> None:
-    (site.spool / CLAIMS_FOLDER / "1001.t0").touch()
-
-    with pytest.raises(StateError, match=f"made by uid {ME}; expected the job's owner or the service"):
-        remote_job_claims.claim_task_for_home("1001.t0", 1001, str(site.spool))
-
-
-def test_an_error_about_a_claim_does_not_reveal_its_token(site: Site) -> None:
+def test_a_claim_file_of_another_user_is_refused_without_revealing_its_token(site: Site) -> None:
     """Any user may read the log."""
     name = claim_file_name(of := remote_job_claim_script.new_remote_job_claim("file"), 1001)
     (site.spool / CLAIMS_FOLDER / name).touch()
     half, word = claim_key_file_name_and_contents(of, 1001)
 
-    with pytest.raises(StateError) as failed:
+    with pytest.raises(StateError, match=f"made by uid {ME}; expected the job's owner or the service") as failed:
         remote_job_claims.claim_task_for_home(name, 1001, str(site.spool))
     assert word not in str(failed.value)
     assert f"{CLAIMS_FOLDER}/{half.removesuffix('.key')}..." in str(failed.value)

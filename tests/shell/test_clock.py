@@ -22,12 +22,6 @@ def test_a_clock_step_is_the_difference_to_steady_time(wall_s: float, expected_s
     assert [clock.detect_clock_step(), clock.detect_clock_step()] == [timedelta(seconds=expected_s), timedelta()]
 
 
-def test_an_untouched_system_clock_has_no_step() -> None:
-    clock = Clock()
-
-    assert clock.detect_clock_step() == timedelta()
-
-
 def test_a_step_moves_recorded_times_and_drops_unreferenced_records() -> None:
     walls = [0.0]
     clock = Clock(lambda: walls[0], lambda: 0.0)

@@ -170,12 +170,24 @@ def test_match_exec_of_an_ssh_config_runs_no_program(server: Server, tmp_path: P
     assert (found.is_by_client, mark.exists()) == (True, False)
 
 
-@pytest.mark.parametrize("text", ["\xff", "Host *\n ProxyCommand"], ids=["no text", "cut"])
-def test_an_invalid_ssh_config_is_reported(server: Server, tmp_path: Path, text: str) -> None:
-    (tmp_path / ".ssh/config").write_bytes(text.encode("latin-1"))
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config", b"\xff"),
+        ("config", b"Host *\n ProxyCommand"),
+        ("config", b"broken\n"),
+        ("known_hosts", b"far ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\n"),
+    ],
+    ids=["no text", "cut", "no setting", "a cut key"],
+)
+def test_an_invalid_line_in_ssh_files_is_reported_with_the_file(
+    server: Server, tmp_path: Path, name: str, text: bytes
+) -> None:
+    """A file may be cut while it is written."""
+    (tmp_path / ".ssh" / name).write_bytes(text)
 
-    with pytest.raises(HostNotReached, match=r"/\.ssh/config: "):
-        login.read_ssh_config_of_login(SshLogin(host="127.0.0.1", port=str(server.port)))
+    with pytest.raises(HostNotReached, match=str(tmp_path / ".ssh" / name)):
+        ask(server)
 
 
 @pytest.mark.parametrize("name", ["config", "known_hosts", "id_ecdsa"])
@@ -189,18 +201,6 @@ def test_a_fifo_among_ssh_files_does_not_block(server: Server, tmp_path: Path, n
         ask(server)
 
     assert time.monotonic() - begun < LIMIT_S / 2
-
-
-@pytest.mark.usefixtures("server")
-def test_a_closed_port_is_reported_without_an_errno() -> None:
-    with socket.socket() as shut:
-        shut.bind(("127.0.0.1", 0))
-        far = SshLogin(host="127.0.0.1", port=str(shut.getsockname()[1]))
-        with pytest.raises(HostNotReached) as failed:
-            ssh.run_over_ssh(far, ("true",), {}, LIMIT_S)
-
-    assert "Unable to connect to port" in failed.value.failure_in_words
-    assert "Errno" not in failed.value.failure_in_words
 
 
 def test_a_huge_known_hosts_file_is_not_read(server: Server, tmp_path: Path) -> None:

@@ -49,9 +49,3 @@ def test_several_hangups_are_reported_as_one(signals: StopAndReloadSignals) -> N
         told.append(signals.has_sighup_come())
 
     assert (told, signals.is_stopped) == ([False, True, False, True], False)
-
-
-def test_a_wait_without_a_signal_times_out(signals: StopAndReloadSignals) -> None:
-    signals.wait_for_signal(0.001)
-
-    assert not signals.has_sighup_come()

@@ -134,24 +134,21 @@ def test_an_unknown_job_id_is_reported_without_error(site: Site, words: str) -> 
         ({"gb_beta_up": "0"}, False),
         ({"gb_gamma_up": "1", "gb_gamma_pending": "0"}, False),
         ({}, False),
+        (None, False),
     ],
-    ids=["few wait there", "many wait there", "it does not answer", "of another", "stale"],
+    ids=["few wait there", "many wait there", "it does not answer", "of another", "stale", "no sensor"],
 )
-def test_load_sensor_values_open_and_close_a_transfer_queue(site: Site, values: dict[str, str], is_open: bool) -> None:
-    report = "".join(f":{name}:{value}\\n" for name, value in values.items())
-    write_program(site.path / "sensor", f"#!/bin/sh\nread -r _ && printf 'begin\\n{report}end\\n'\n")
+def test_load_sensor_values_open_and_close_a_transfer_queue(
+    site: Site, values: dict[str, str] | None, is_open: bool
+) -> None:
+    if values is not None:
+        report = "".join(f":{name}:{value}\\n" for name, value in values.items())
+        write_program(site.path / "sensor", f"#!/bin/sh\nread -r _ && printf 'begin\\n{report}end\\n'\n")
     site.database.update_job(add(site), pid=os.getpid())  # the job uses the only own slot
     add(site)
     opened = embedded_job_start.find_open_embedded_transfer_queues(site.database)
 
     assert opened == (frozenset([AWAY]) if is_open else frozenset())
-
-
-def test_a_missing_load_sensor_closes_the_transfer_queue(site: Site) -> None:
-    add(site, queue=AWAY)
-    opened = embedded_job_start.find_open_embedded_transfer_queues(site.database)
-
-    assert opened == frozenset()
 
 
 def test_a_job_request_of_an_embedded_cluster_is_empty(site: Site) -> None:

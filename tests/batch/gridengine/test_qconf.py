@@ -143,6 +143,10 @@ def test_an_unreadable_resource_table_is_not_written_back(verb: SetupEditVerb, c
     assert read(cell, "asked") == "-sc\n"
 
 
+def attribute_edit(verb: SetupEditVerb, kind: str, name: str, attribute: str, value: str) -> SetupEdit:
+    return SetupEdit(verb=verb, kind=kind, name=name, attribute=attribute, value=value)
+
+
 @pytest.mark.parametrize(
     ("edit", "expected"),
     [
@@ -150,18 +154,9 @@ def test_an_unreadable_resource_table_is_not_written_back(verb: SetupEditVerb, c
         (SetupEdit(verb=SetupEditVerb.DISMISS, kind="submit", name="h"), "-ds h"),
         (SetupEdit(verb=SetupEditVerb.ADMIT, kind="admin", name="h"), "-ah h"),
         (SetupEdit(verb=SetupEditVerb.DROP_QUEUE, name="q"), "-dq q"),
-        (
-            SetupEdit(verb=SetupEditVerb.REPLACE, kind="queue", name="q", attribute="slots", value="4"),
-            "-rattr queue slots 4 q",
-        ),
-        (
-            SetupEdit(verb=SetupEditVerb.MERGE, kind="queue", name="q", attribute="pe_list", value="smp"),
-            "-mattr queue pe_list smp q",
-        ),
-        (
-            SetupEdit(verb=SetupEditVerb.DROP, kind="exechost", name="h", attribute="complex_values", value="r=1"),
-            "-dattr exechost complex_values r=1 h",
-        ),
+        (attribute_edit(SetupEditVerb.REPLACE, "queue", "q", "slots", "4"), "-rattr queue slots 4 q"),
+        (attribute_edit(SetupEditVerb.MERGE, "queue", "q", "pe_list", "smp"), "-mattr queue pe_list smp q"),
+        (attribute_edit(SetupEditVerb.DROP, "exechost", "h", "load", "r=1"), "-dattr exechost load r=1 h"),
     ],
 )
 def test_a_simple_edit_is_one_qconf_call(edit: SetupEdit, expected: str, cell: GridEngineCellAccess) -> None:

@@ -24,16 +24,7 @@ from gridbridge.program.model_values_as_json import model_value_to_json
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.poller import poller_decision_journal
-from gridbridge.transfer.poller import poller_decision_journal as refusals
-from gridbridge.transfer.poller.poller_decision_journal import (
-    MOST_REJECTIONS_AN_HOUR,
-    RefusedStarterMessageJournal,
-    TransferPlanJournal,
-    replay_transfer_plan,
-    summarize_transfer_actions,
-    transfer_action_sentence,
-)
+from gridbridge.transfer.poller import poller_decision_journal as journal
 from tests.decisions.transfer.test_transfer_policy import (
     NOON,
     POLICY,
@@ -55,12 +46,12 @@ QUEUE = QueueInstanceStatus(
 
 def keep_news(
     state_file: StateFile,
-    journal: TransferPlanJournal,
+    plans: journal.TransferPlanJournal,
     transfers: Sequence[Transfer],
     situation: TransferSituation,
 ) -> None:
     planned = update_and_plan_transfers(transfers, situation, POLICY)
-    if entry := journal.entry_of_new_decisions(transfers, situation, POLICY, planned):
+    if entry := plans.entry_of_new_decisions(transfers, situation, POLICY, planned):
         DecisionJournal(state_file).store_decision(entry)
 
 
@@ -96,21 +87,21 @@ def test_a_journalled_decision_replays_to_the_same_actions(state_file: StateFile
         a_transfer(missed_polls=9, missing_since=second(1), since=second(2)),
         a_transfer(name="gb.alpha.8.0.1", remote_id=0, verdict=VERDICT, remote="gamma"),
     )
-    keep_news(state_file, TransferPlanJournal(), transfers, a_situation(remote=remote))
+    keep_news(state_file, journal.TransferPlanJournal(), transfers, a_situation(remote=remote))
 
     (kept,) = DecisionJournal(state_file).last_decisions(9)
     assert DecisionJournal(state_file).find_decision(kept.number) == kept
     assert kept.program == "poller"
     assert list(kept.inputs["actions"])  # type: ignore[call-overload]
-    assert replay_transfer_plan(kept.inputs) == kept.inputs["actions"]
-    assert kept.sentence == "; ".join(summarize_transfer_actions(replay_transfer_plan(kept.inputs)))
+    assert journal.replay_transfer_plan(kept.inputs) == kept.inputs["actions"]
+    assert kept.sentence == "; ".join(journal.summarize_transfer_actions(journal.replay_transfer_plan(kept.inputs)))
     changed = {**kept.inputs, "transfers": []}
-    assert replay_transfer_plan(changed) == []
+    assert journal.replay_transfer_plan(changed) == []
 
 
 def test_a_repeated_decision_is_journalled_once(state_file: StateFile) -> None:
     one = a_transfer(missed_polls=9, missing_since=second(1))
-    plan_journal = TransferPlanJournal()
+    plan_journal = journal.TransferPlanJournal()
     for at_s in (60, 65, 70):
         keep_news(state_file, plan_journal, [one], a_situation(remote="", at_s=at_s))
     assert len(DecisionJournal(state_file).last_decisions(9)) == 1
@@ -123,14 +114,16 @@ def test_a_repeated_decision_is_journalled_once(state_file: StateFile) -> None:
 def test_a_decision_about_many_transfers_is_journalled_in_part_with_a_count(state_file: StateFile) -> None:
     many = [a_transfer(name=f"gb.alpha.{n}.0.1", verdict=VERDICT) for n in range(1, ROWS + 6)]
     planned = update_and_plan_transfers(many, a_situation(), POLICY)
-    keep_news(state_file, TransferPlanJournal(), many, a_situation())
+    keep_news(state_file, journal.TransferPlanJournal(), many, a_situation())
 
     (kept,) = DecisionJournal(state_file).last_decisions(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
     assert kept.sentence == (
         "100 transfers: telling the starter: exit status 0 (gb.alpha.1.0.1, gb.alpha.2.0.1, gb.alpha.3.0.1, ...)"
     )
-    assert replay_transfer_plan(kept.inputs) == [transfer_action_sentence(action) for action in planned.actions[:ROWS]]
+    assert journal.replay_transfer_plan(kept.inputs) == [
+        journal.transfer_action_sentence(action) for action in planned.actions[:ROWS]
+    ]
 
 
 def test_each_act_has_a_name_for_people() -> None:
@@ -140,7 +133,7 @@ def test_each_act_has_a_name_for_people() -> None:
 def test_similar_actions_are_summarized_and_unknown_sentences_stay() -> None:
     kept = ["close gb.a.1.0.1: gone", "what?", "close gb.a.2.0.1: gone", "close gb.a.3.0.1: here"]
 
-    assert summarize_transfer_actions(kept) == [
+    assert journal.summarize_transfer_actions(kept) == [
         "2 transfers: closing the transfer: gone (gb.a.1.0.1, gb.a.2.0.1)",
         "what?",
         "gb.a.3.0.1: closing the transfer: here",
@@ -173,16 +166,16 @@ def test_journalled_recalls_replay_to_the_same_recalls(state_file: StateFile) ->
     wanted = [recall.transfer for recall in recalls]
     due = tuple(recall_policy.plan_recalls_into_home_slots(wanted, situation, queues, troubles, 3))
     DecisionJournal(state_file).store_decision(
-        poller_decision_journal.recall_journal_entry(wanted, due, situation, queues, troubles, 3)
+        journal.recall_journal_entry(wanted, due, situation, queues, troubles, 3)
     )
 
     (kept,) = DecisionJournal(state_file).last_decisions(9)
-    assert kept.program == poller_decision_journal.RECALL_PROGRAM
+    assert kept.program == journal.RECALL_PROGRAM
     assert [one.transfer.remote_id for one in due] == [1, 3]
     assert kept.inputs["actions"] == [f"recall {one.transfer.name}: {one.why}" for one in due]
-    assert poller_decision_journal.replay_recalls(kept.inputs) == kept.inputs["actions"]
+    assert journal.replay_recalls(kept.inputs) == kept.inputs["actions"]
     assert len(kept.inputs["transfers"]) == 3  # type: ignore[arg-type]
-    assert poller_decision_journal.replay_recalls({**kept.inputs, "free": 0}) == []
+    assert journal.replay_recalls({**kept.inputs, "free": 0}) == []
 
 
 def waiting(job: int, slots: int) -> tuple[Transfer, int]:
@@ -234,14 +227,14 @@ def test_a_journalled_refusal_replays_to_the_same_refusal(
     kept = journalled_refusal(state_file, message)
 
     actions = [f"refuse gb.alpha.7.0.1: {reason}"]
-    assert (kept.program, kept.inputs["actions"]) == (refusals.REFUSAL_PROGRAM, actions)
-    assert refusals.replay_message_decision(kept.inputs) == actions
+    assert (kept.program, kept.inputs["actions"]) == (journal.REFUSAL_PROGRAM, actions)
+    assert journal.replay_message_decision(kept.inputs) == actions
 
 
 def journalled_refusal(state_file: StateFile, message: ReceivedStarterMessage) -> DecisionJournalEntry:
     refusal = accept_or_reject_message(message)
     assert isinstance(refusal, RejectedStarterMessage)
-    RefusedStarterMessageJournal(DecisionJournal(state_file), Clock()).store_refusal(message, refusal)
+    journal.RefusedStarterMessageJournal(DecisionJournal(state_file), Clock()).store_refusal(message, refusal)
     (kept,) = DecisionJournal(state_file).last_decisions(9)
     return kept
 
@@ -251,12 +244,12 @@ def test_the_replay_of_a_refusal_reports_that_the_message_is_acceptable_by_now(s
     kept = journalled_refusal(state_file, early)
 
     known = model_value_to_json(replace(early, known=a_transfer()))
-    assert refusals.replay_message_decision({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
+    assert journal.replay_message_decision({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
 
 
 def test_journalled_refusals_per_person_and_hour_are_limited(state_file: StateFile) -> None:
-    refusals = RefusedStarterMessageJournal(DecisionJournal(state_file), Clock())
-    for uid in [1001] * (2 * MOST_REJECTIONS_AN_HOUR) + [1002]:
-        refusals.store_refusal(received(uid=uid), RejectedStarterMessage(what="x", reason="y"))
+    refused = journal.RefusedStarterMessageJournal(DecisionJournal(state_file), Clock())
+    for uid in [1001] * (2 * journal.MOST_REJECTIONS_AN_HOUR) + [1002]:
+        refused.store_refusal(received(uid=uid), RejectedStarterMessage(what="x", reason="y"))
 
-    assert len(DecisionJournal(state_file).last_decisions(99)) == MOST_REJECTIONS_AN_HOUR + 1
+    assert len(DecisionJournal(state_file).last_decisions(99)) == journal.MOST_REJECTIONS_AN_HOUR + 1

@@ -32,27 +32,29 @@ def test_equal_input_paths_give_one_rsync_source(path: str, source: str) -> None
     assert _rsync_source_path(RemoteStagingFolder(folder="", cwd="/home/a"), path) == source
 
 
-@pytest.mark.parametrize("done", [0, 1, 65536, 65537, len(CAME)])
-def test_an_interrupted_append_of_a_stream_is_completed(tmp_path: Path, done: int) -> None:
+@pytest.mark.parametrize(
+    ("stream", "begun_at", "before", "after", "times"),
+    [
+        *((CAME, b"7", b"before\n" + CAME[:done], b"before\n" + CAME, 2) for done in (0, 1, 65536, 65537, len(CAME))),
+        (b"line\nmore\n", b"", b"line\n", b"line\nline\nmore\n", 2),
+        (b"mine\n", b"0", b"mother's\n", b"mother's\nmine\n", 1),
+    ],
+    ids=[*("not written", "a byte", "a block", "a block and a byte", "written"), "not begun", "another writer's text"],
+)
+def test_a_stream_is_appended_once_even_after_an_interruption(
+    tmp_path: Path, stream: bytes, begun_at: bytes, before: bytes, after: bytes, times: int
+) -> None:
+    """An append notes first how long the file was."""
     fetched, target = tmp_path / "stdout", tmp_path / "out"
-    fetched.write_bytes(CAME)
-    (tmp_path / "stdout.from").write_bytes(b"7")
-    target.write_bytes(b"before\n" + CAME[:done])
+    fetched.write_bytes(stream)
+    target.write_bytes(before)
+    if begun_at:
+        (tmp_path / "stdout.from").write_bytes(begun_at)
 
-    _append_standard_stream_once(str(fetched), str(target))
+    for _ in range(times):
+        _append_standard_stream_once(str(fetched), str(target))
 
-    assert target.read_bytes() == b"before\n" + CAME
-
-
-def test_a_stream_is_appended_once_after_earlier_contents(tmp_path: Path) -> None:
-    fetched, target = tmp_path / "stdout", tmp_path / "out"
-    fetched.write_bytes(b"line\nmore\n")
-    target.write_bytes(b"line\n")
-
-    _append_standard_stream_once(str(fetched), str(target))
-    _append_standard_stream_once(str(fetched), str(target))
-
-    assert target.read_bytes() == b"line\nline\nmore\n"
+    assert target.read_bytes() == after
 
 
 def test_tasks_that_append_to_one_file_lose_no_text(tmp_path: Path) -> None:
@@ -78,17 +80,6 @@ def test_a_stream_can_be_appended_to_a_pipe(tmp_path: Path) -> None:
         _append_standard_stream_once(str(fetched), str(pipe))
 
         assert came.result(10) == b"line\n"
-
-
-def test_a_stream_is_appended_after_text_of_another_writer(tmp_path: Path) -> None:
-    fetched, target = tmp_path / "stdout", tmp_path / "out"
-    fetched.write_bytes(b"mine\n")
-    (tmp_path / "stdout.from").write_bytes(b"0")
-    target.write_bytes(b"mother's\n")
-
-    _append_standard_stream_once(str(fetched), str(target))
-
-    assert target.read_bytes() == b"mother's\nmine\n"
 
 
 def test_a_stream_target_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
