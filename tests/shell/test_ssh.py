@@ -174,22 +174,19 @@ def test_ssh_options_disable_agent_and_prompts() -> None:
 
 
 @EACH_CARRIER
-def test_a_closed_port_is_a_host_not_reached(carrier: type[ssh.OpenSshClient]) -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        login = SshLogin(host="127.0.0.1", port=str(closed.getsockname()[1]))
+@pytest.mark.parametrize(("is_silent", "limit_s"), [(False, LIMIT_S), (True, 0.5)], ids=["closed", "silent"])
+def test_a_closed_or_silent_port_is_a_host_not_reached(
+    carrier: type[ssh.OpenSshClient], is_silent: bool, limit_s: float
+) -> None:
+    with socket.socket() as end:
+        end.bind(("127.0.0.1", 0))
+        if is_silent:
+            end.listen()
+        login = SshLogin(host="127.0.0.1", port=str(end.getsockname()[1]))
         with pytest.raises(HostNotReached, match=r"can't reach 127\.0\.0\.1") as failed:
-            ssh.run_over_ssh(login, ("/bin/true",), {}, LIMIT_S, b"script", carrier())
+            ssh.run_over_ssh(login, ("/bin/true",), {}, limit_s, b"script", carrier())
 
     assert (failed.value.transient, "Errno" in failed.value.failure_in_words) == (True, False)
-
-
-@EACH_CARRIER
-def test_a_silent_port_is_a_host_not_reached(carrier: type[ssh.OpenSshClient]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        login = SshLogin(host="127.0.0.1", port=str(silent.getsockname()[1]))
-        with pytest.raises(HostNotReached, match=r"can't reach 127\.0\.0\.1"):
-            ssh.run_over_ssh(login, ("/bin/true",), {}, 0.5, b"script", carrier())
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,21 @@ def test_a_transferred_job_ends_with_the_same_exit_status_in_both_accountings(si
 
 
 @pytest.mark.twin
-def test_a_job_with_two_slots_has_two_slots_at_the_remote_cluster(site: Site) -> None:
-    job = site.submit("echo $NSLOTS", "--slots=2")
+@pytest.mark.parametrize(
+    ("script", "slots", "output"),
+    [
+        ("echo $NSLOTS", 2, "2\n"),
+        ("echo run; [ -e /mnt/once ] || { touch /mnt/once; exit 99; }", 1, "run\nrun\n"),
+    ],
+    ids=["two slots", "exit status 99"],
+)
+def test_a_job_gets_its_slots_and_runs_again_after_exit_status_99(
+    site: Site, script: str, slots: int, output: str
+) -> None:
+    job = site.submit(script, f"--slots={slots}")
 
     assert site.until_ended(job).exit_status == "0"
-    assert site.sh("cat out") == "2\n"
+    assert site.sh("cat out") == output
 
 
 @pytest.mark.twin
@@ -66,14 +76,6 @@ def test_a_job_deleted_at_home_is_deleted_at_the_remote_cluster(site: Site) -> N
 
     assert site.until_ended(job).signal == "9"
     site.until(lambda: not site.job("beta"), "the remote job to be gone")
-
-
-@pytest.mark.twin
-def test_a_job_that_exits_with_99_runs_again(site: Site) -> None:
-    job = site.submit("echo run >>/mnt/runs; [ -e /mnt/once ] || { touch /mnt/once; exit 99; }")
-
-    assert site.until_ended(job).exit_status == "0"
-    assert site.sh("cat runs") == "run\nrun\n"
 
 
 @pytest.mark.twin
@@ -108,27 +110,19 @@ def _stays(site: Site, number: str) -> str:
     return job.message if job and job.wanted == "embedded" and "q" in job.state else ""
 
 
-def test_the_wrapper_reports_the_end_of_a_job_whose_remote_keeper_was_killed(site: Site) -> None:
-    """The accounting of the remote cluster has no end of the job."""
-    job = site.submit(f"echo run >>/mnt/runs; {UNTIL}; exit 8")
-    site.until_away()
-    _kill(site, f"$(ps -o ppid= -p {_pid(site, 'beta', '1')})")
-    site.sh("touch go")
-
-    assert site.until_ended(job).exit_status == "8"
-    assert site.sh("cat runs") == "run\n"
-
-
-def test_a_job_killed_together_with_its_remote_keeper_ends_as_killed(site: Site) -> None:
-    """Nothing recorded the end, and the home cluster runs no job again."""
+@pytest.mark.parametrize(("is_alone", "status", "signal"), [(True, "8", ""), (False, "", "9")], ids=["alone", "both"])
+def test_a_job_runs_once_whose_remote_keeper_was_killed_alone_or_with_the_job(
+    site: Site, is_alone: bool, status: str, signal: str
+) -> None:
+    """The accounting of the remote cluster has no end; the wrapper of a job that lives on reports its end."""
     job = site.submit(f"echo run >>/mnt/runs; {UNTIL}; exit 8")
     site.until_away()
     first = _pid(site, "beta", "1")
-    _kill(site, f"$(ps -o ppid= -p {first}) -{first}")
+    _kill(site, f"$(ps -o ppid= -p {first})" + ("" if is_alone else f" -{first}"))
     site.sh("touch go")
+    end = site.until_ended(job)
 
-    assert site.until_ended(job).signal == "9"
-    assert site.sh("cat runs") == "run\n"
+    assert (end.exit_status, end.signal, site.sh("cat runs")) == (status, signal, "run\n")
 
 
 def test_a_new_starter_adopts_the_running_job_after_starter_and_keeper_were_killed(site: Site) -> None:

@@ -18,6 +18,7 @@ from tests.transfer.poller.test_transfer_round import Machine
 TASK = RECORD.with_changes(guard=HomeStartGuard.HOLD)
 AGAIN = TASK.with_changes(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.REQUEUE)
 WELL = TASK.with_changes(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
+KILLED = AGAIN.with_changes(outcome=TransferOutcome.SIGNAL, signal="9")
 GUARD, RELEASE = TransferActKind.GUARD_LOCAL, TransferActKind.RELEASE_LOCAL
 
 
@@ -124,28 +125,22 @@ def test_a_restarted_poller_removes_the_guard_that_it_had_begun_to_restore(machi
 
 
 @pytest.mark.parametrize(
-    ("end", "letters"),
-    [(AGAIN, ""), (WELL, "hr"), (AGAIN.with_changes(outcome=TransferOutcome.SIGNAL, signal="9"), "hr")],
-    ids=["gone", "exit 0", "signal"],
+    ("messages", "letters"),
+    [
+        ((AGAIN.with_changes(kind=TransferMessageKind.ENDED), AGAIN), ""),
+        ((WELL.with_changes(kind=TransferMessageKind.ENDED), WELL), "hr"),
+        ((KILLED.with_changes(kind=TransferMessageKind.ENDED), KILLED), "hr"),
+        ((AGAIN, TASK.with_changes(transfer=f"{NAME[:-1]}2", remote_id="41", wake="f1")), "hr"),
+    ],
+    ids=["gone", "exit 0", "signal", "transferred again"],
 )
-def test_no_guard_is_removed_from_a_task_that_is_gone_or_missed_its_end(
-    machine: Machine, cell: Cell, end: TransferMessage, letters: str
+def test_no_guard_is_removed_from_a_task_that_is_gone_or_away_or_missed_its_end(
+    machine: Machine, cell: Cell, messages: tuple[TransferMessage, ...], letters: str
 ) -> None:
     take_guard_away(machine)
     machine.settle()
-    machine.send(end.with_changes(kind=TransferMessageKind.ENDED), end)
+    machine.send(*messages)
     machine.list_job("alpha", letters)
-    machine.settle()
-
-    assert cell.acts == [GUARD]
-
-
-def test_a_task_that_was_transferred_again_keeps_the_new_guard(machine: Machine, cell: Cell) -> None:
-    take_guard_away(machine)
-    machine.settle()
-    machine.send(AGAIN, TASK.with_changes(transfer=f"{NAME[:-1]}2", remote_id="41", wake="f1"))
-
-    machine.list_job("alpha", "hr")
     machine.settle()
 
     assert cell.acts == [GUARD]

@@ -290,8 +290,7 @@ def test_a_rescheduled_task_that_asks_receives_the_end_that_home_missed(
     machine.send(RECORD, closed.with_changes(kind=TransferMessageKind.ENDED), closed)
     if is_gone:
         machine.list_job("alpha", "")
-    asks = TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted)
-    machine.send(asks)
+    machine.send(ASK.with_changes(restarted=restarted))
 
     assert [reply.transfer for reply in machine.replies("f1")] == [f"gb.alpha.7.0.{attempt}"]
     assert [one.name for one in machine.service.ledger.open_transfers()] == [NAME] * (attempt == 1)
@@ -501,18 +500,24 @@ def test_a_cluster_without_queue_is_queried_while_transfers_to_it_are_unfinished
     assert (while_open, while_ended) == ({"alpha", "beta"}, {"alpha", "beta"})
 
 
-def test_a_task_that_was_rescheduled_twice_starts_a_new_attempt(machine: Machine) -> None:
+ASK = TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1")
+
+
+def ask_twice(machine: Machine, ask: TransferMessage) -> tuple[list[str], list[str]]:
+    """Return the transfers in the replies before and after beta's job list without the job."""
     (machine.spool / "wake/f1").touch()
-    ask = TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes")
-    machine.send(RECORD, DEAD)
-    machine.answer_at_home("Rr")
     machine.send(ask)
-    before = machine.replies("f1")
+    at_once = [reply.transfer for reply in machine.replies("f1")]
     machine.answer("")
     machine.send(ask.with_changes(at="1767225700.000"))
+    return at_once, [reply.transfer for reply in machine.replies("f1")]
 
-    assert before == []
-    assert [reply.transfer for reply in machine.replies("f1")] == ["gb.alpha.7.0.2"]
+
+def test_a_task_that_was_rescheduled_twice_starts_a_new_attempt(machine: Machine) -> None:
+    machine.send(RECORD, DEAD)
+    machine.answer_at_home("Rr")
+
+    assert ask_twice(machine, ASK.with_changes(restarted="yes")) == ([], ["gb.alpha.7.0.2"])
 
 
 @pytest.mark.parametrize(
@@ -527,17 +532,9 @@ def test_a_job_under_a_reused_number_does_not_adopt_an_earlier_transfer(
     machine: Machine, submitted: str, restarted: str, wake: str, expected: str
 ) -> None:
     """Job numbers begin anew when a home cluster is restored from an older state."""
-    (machine.spool / "wake/f1").touch()
-    ask = TransferMessage(
-        kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted, submitted=submitted
-    )
     end = CLOSED.with_changes(kind=TransferMessageKind.ENDED)
     machine.send(RECORD.with_changes(submitted="100", wake=wake), end)
     machine.answer_at_home("r")
-    machine.send(ask)
-    at_once = [reply.transfer for reply in machine.replies("f1")]
-    machine.answer("")
-    machine.send(ask.with_changes(at="1767225700.000"))
+    ask = ASK.with_changes(restarted=restarted, submitted=submitted)
 
-    assert at_once == ([] if expected != NAME else [NAME])
-    assert [reply.transfer for reply in machine.replies("f1")] == [expected]
+    assert ask_twice(machine, ask) == ([] if expected != NAME else [NAME], [expected])

@@ -194,18 +194,21 @@ def test_the_terminate_method_kills_a_starter_that_does_not_end(
         ("Rq", "100", "INFINITY", True),
         ("r", "200", "INFINITY", True),
         ("r", "INFINITY", "INFINITY", True),
+        (None, "100", "INFINITY", False),
+        (None, "200", "INFINITY", True),
     ],
     ids=[
         *("only its own limit passed", "limit as a clock", "only its queue's limit passed", "limit of the host"),
         *("held by us", "deleted too", "removed by force", "rescheduled", "limit not reached", "no limit"),
+        *("home is silent", "home is silent, limit not reached"),
     ],
 )
 def test_a_passed_local_h_rt_alone_does_not_delete_the_job(
-    place: Place, shell: subprocess.Popen[bytes], letters: str, job: str, queue: str, dies: bool
+    place: Place, shell: subprocess.Popen[bytes], letters: str | None, job: str, queue: str, dies: bool
 ) -> None:
     place.limits(job=job, queue=queue)
     place.step()
-    place.home(letters)
+    place.home(letters) if letters is not None else place.down("alpha")
     place.ran_for(110)
 
     control_methods.terminate_local_job(place.task())
@@ -281,25 +284,23 @@ def test_the_terminate_method_of_a_rescheduled_task_kills_the_slow_step_before_t
         assert slow.wait(5) == 99
 
 
-@pytest.mark.parametrize(("limit", "dies"), [("100", False), ("200", True)])
-def test_without_an_answer_of_home_the_h_rt_of_the_job_decides_about_deletion(
-    place: Place, shell: subprocess.Popen[bytes], limit: str, dies: bool
+@pytest.mark.parametrize(
+    ("record", "request_"),
+    [
+        ({}, ""),
+        ({"remote_id": "", "phase": "submitting"}, ""),
+        ({"stage": ".gridbridge/stage/x"}, TransferOutcome.RECALL),
+        ({"stage": ".gridbridge/stage/x"}, TransferOutcome.AGREE),
+    ],
+    ids=["by its id", "without recorded id", "in spite of a recall request", "in spite of a suspension request"],
+)
+def test_the_epilog_of_a_killed_starter_deletes_the_remote_job(
+    place: Place, record: dict[str, str], request_: str
 ) -> None:
-    place.limits(job=limit)
     place.step()
-    place.ran_for(110)
-    place.down("alpha")
-
-    control_methods.terminate_local_job(place.task())
-
-    assert place.task().was_local_job_deleted() == dies
-
-
-@pytest.mark.parametrize("has_id", [True, False], ids=["by its id", "without recorded id"])
-def test_the_epilog_of_a_killed_starter_deletes_the_remote_job(place: Place, has_id: bool) -> None:
-    place.step()
-    if not has_id:
-        place.change_record(remote_id="", phase="submitting")
+    place.change_record(**record)
+    if request_:
+        place.decide(outcome=request_)
 
     control_methods.delete_job_of_killed_starter(place.task())
 
@@ -386,18 +387,6 @@ def test_the_epilog_of_an_ended_job_does_nothing(place: Place, stage: str) -> No
     control_methods.delete_job_of_killed_starter(place.task())
 
     assert (place.calls("qdel"), place.sent(TransferMessageKind.INTENT)) == ([], [])
-
-
-@pytest.mark.parametrize("wish", [TransferOutcome.RECALL, TransferOutcome.AGREE])
-def test_the_epilog_does_not_take_a_recall_or_suspension_request_for_an_end(place: Place, wish: str) -> None:
-    place.step()
-    place.change_record(stage=".gridbridge/stage/x")
-    place.decide(outcome=wish)
-
-    control_methods.delete_job_of_killed_starter(place.task())
-
-    assert place.away() is None
-    assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [DesiredLocalJobState.DEAD]
 
 
 @pytest.mark.parametrize("name", ["suspend", "resume", "terminate"])

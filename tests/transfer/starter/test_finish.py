@@ -60,14 +60,12 @@ def test_the_finish_shell_leaves_every_other_end_to_python(verdict: TransferMess
     assert (end(tmp_path, verdict), told(tmp_path)) == (LEFT_TO_PYTHON, [])
 
 
-@pytest.mark.parametrize("note", ["intent", "dead", "stage", "warned"])
-def test_the_finish_shell_leaves_a_job_with_pending_notes_to_python(note: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("note", "wake"), [*((note, "wake") for note in ("intent", "dead", "stage", "warned")), ("", "none/wake")]
+)
+def test_the_finish_shell_leaves_a_job_with_pending_notes_or_without_spool_to_python(
+    note: str, wake: str, tmp_path: Path
+) -> None:
     verdict = TransferMessage(outcome="exit", exit_status="0", at="1")
 
-    assert (end(tmp_path, verdict, note), told(tmp_path)) == (LEFT_TO_PYTHON, [])
-
-
-def test_the_finish_shell_leaves_the_end_to_python_if_the_spool_is_not_writable(tmp_path: Path) -> None:
-    verdict = TransferMessage(outcome="exit", exit_status="0", at="1")
-
-    assert end(tmp_path, verdict, wake="none/wake") == LEFT_TO_PYTHON
+    assert (end(tmp_path, verdict, note, wake), told(tmp_path)) == (LEFT_TO_PYTHON, [])

@@ -26,13 +26,6 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_return_home, "SETTLE_S", 0)
 
 
-def test_a_recalled_job_is_held_and_queried_again_before_its_deletion(recalled: Place) -> None:
-    answer = recalled.step()
-
-    assert (answer.split()[:2], recalled.away()) == (["again", "2"], "hqw")
-    assert recalled.calls("qdel") == []
-
-
 @pytest.mark.usefixtures("_at_once")
 @pytest.mark.parametrize("letters", ["qw", "Rq"], ids=["waiting", "rescheduled there"])
 def test_a_recalled_waiting_job_is_deleted_and_its_task_runs_again(recalled: Place, letters: str) -> None:
@@ -55,13 +48,13 @@ def test_a_recall_does_not_delete_a_different_job_under_the_same_remote_id(recal
 
 
 @pytest.mark.parametrize("letters", ["r", "Rr"])
-def test_a_recall_leaves_a_started_or_restarted_job_running(recalled: Place, letters: str) -> None:
-    recalled.step()
+def test_a_recalled_job_is_held_and_queried_again_and_a_started_job_runs_on(recalled: Place, letters: str) -> None:
+    first, held = recalled.step(), recalled.away()
     (recalled.folder / "beta/41").write_text(f"{letters}\n")
-    answer = recalled.step()
+    second = recalled.step()
 
-    assert (answer.split()[:2], recalled.away()) == (["again", "2"], letters)
-    assert recalled.calls("qdel") == []
+    assert [answer.split()[:2] for answer in (first, second)] == [["again", "2"]] * 2
+    assert (held, recalled.away(), recalled.calls("qdel")) == ("hqw", letters, [])
 
 
 def test_a_recalled_job_that_is_unlisted_is_left_to_the_poller(recalled: Place) -> None:
