@@ -171,19 +171,6 @@ def test_no_query_of_transfers_scans_the_whole_table(state_file: StateFile, tmp_
     assert [step for step in steps if step.startswith("SCAN")] == []
 
 
-def test_stored_transfers_are_in_the_state_file_when_a_program_opens_the_file_again(
-    state_url: str, a_transfer: Build
-) -> None:
-    first = StateFile.open(state_url)
-    TransferRows(first).insert_or_update_transfer(a_transfer())
-    first.close()
-
-    again = StateFile.open(state_url)
-
-    assert TransferRows(again).open_transfers() == (a_transfer(),)
-    again.close()
-
-
 @pytest.mark.root
 def test_a_lost_database_connection_is_an_error_once_and_is_then_renewed(postgresql: Server, a_transfer: Build) -> None:
     url = postgresql.new()

@@ -180,17 +180,6 @@ def test_hundreds_of_unfinished_messages_do_not_delay_a_complete_message(folder:
     assert [letter.path for letter in inbox.read_new_messages()] == [path]
 
 
-def test_a_message_that_has_grown_since_the_last_scan_is_read_again(folder: Path, inbox: StarterMessageInbox) -> None:
-    whole = encode_transfer_message(message(kind=TransferMessageKind.CLOSED)) + b"\n"
-    path = write_in_place(folder, whole[:20])
-    looks = [inbox.read_new_messages() for _ in range(2)]
-    with path.open("ab") as file:
-        file.write(whole[20:])
-
-    assert looks == [(), ()]
-    assert [letter.message.kind for letter in inbox.read_new_messages()] == [TransferMessageKind.CLOSED]
-
-
 def test_a_record_under_the_file_name_of_a_shells_message_is_removed(folder: Path, inbox: StarterMessageInbox) -> None:
     """gridbridge-as-user accepts no record with such a file name."""
     path = write_in_place(folder, encode_transfer_message(message()) + b"\n")

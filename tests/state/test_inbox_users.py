@@ -2,9 +2,7 @@
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,15 +12,13 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.spool_inbox import NAMES_A_SCAN, StarterMessageInbox
+from tests.state_files import Acting, AsUser
 
 SERVICE, ALICE, MALLORY = 10000, 10001, 10002
 MESSAGE = TransferMessage(kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
 FORGED = MESSAGE.with_changes(reason="forged")
 FLOOD = 100_000
 SCANS = FLOOD // NAMES_A_SCAN + 1  # number of scans that examine all files
-
-AsUser = Callable[[int, Callable[[], Any]], Any]
-Acting = Callable[[int], AbstractContextManager[None]]
 
 pytestmark = [
     pytest.mark.root,
