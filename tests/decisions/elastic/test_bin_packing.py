@@ -58,73 +58,70 @@ def test_tasks_are_packed_into_new_nodes(wait: list[WaitingJobGroup], expected: 
     assert groups == [found.groups.count(one) for one in dict.fromkeys(found.groups)]
 
 
+BUSY = full(MASTER)
+
+
+def job_at(*there: CellQueueInstance, minutes: float = 1, left: str = "", **job: Any) -> BalanceSituation:
+    """Return a cell with these hosts, on which `left` memory is free, and one job."""
+    return cell(*there, wait=[waiting(minutes, **job)], left={"mfree": left} if left else None)
+
+
 CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
+SHUT = replace(FAR, state=CLOSED[0].state)
 REMOTE = replace(LAYOUT, resources=LAYOUT.resources | {"remote": replace(LAYOUT.resources["remote"], is_forced=True)})
 RACK = replace(LAYOUT, parts={"@allhosts": frozenset(("@rack", "@big"))})
-GPUS = {**PLAIN, "gpus": NodePoolSection(slots=2, resources=QueueDefaultRequests(gpu="2"), priority=-1)}
+IN_BIG = {"pools": {"p": NodePoolSection(slots=4, hostgroups="@big")}}
+GPUS = {"pools": {**PLAIN, "gpus": NodePoolSection(slots=2, resources=QueueDefaultRequests(gpu="2"), priority=-1)}}
 PAID = {"paid": replace(PLAIN["plain"], price=1.0)}
-RUNS, KNOWN = instance(MASTER, (4,), begun=[begun(1)]), {("alice", "job"): 60.0}
+RUNS, KNOWN = instance(MASTER, (4,), begun=[begun(1)]), {"runtimes": {("alice", "job"): 60.0}}
+SCRATCH = cell(instance("n1"), wait=[waiting(1, tasks=2, slots=2, pe="smp", scratch="4G")], left={"scratch": "8G"})
+FAR_SOON = {"elsewhere": {"far": 30.0}}
 ADDED: dict[str, tuple[BalanceSituation, dict[str, Any], int]] = {
-    "a task that wants its host alone, beside another": (
-        *(cell(instance("n1", (1,)), wait=[waiting(1, exclusive="true")]), {}, 1),
-    ),
-    "two tasks that want their hosts alone": (
-        *(cell(instance("n1"), wait=[waiting(1, tasks=2, exclusive="true")]), {}, 1),
-    ),
+    "a task that wants its host alone, beside another": (job_at(instance("n1", (1,)), exclusive="true"), {}, 1),
+    "two tasks that want their hosts alone": (job_at(instance("n1"), tasks=2, exclusive="true"), {}, 1),
     **{
         f"{tasks} tasks of {asks} on a host of {left}": (
-            cell(instance("n1", slots=8), wait=[waiting(1, tasks=tasks, mfree=asks)], left={"mfree": left}),
-            *({}, added),
+            *(job_at(instance("n1", slots=8), tasks=tasks, mfree=asks, left=left), {}, added),
         )
         for left, asks, tasks, added in (
             *(("8G", "2G", 4, 0), ("8G", "2G", 5, 1), ("7.9G", "2G", 4, 1), ("8G", "2000M", 4, 0)),
             *(("8g", "2G", 4, 1), ("8388608k", "2G", 4, 1), ("8388608K", "2G", 4, 0)),
         )
     },
-    "what counts by job is taken once by a task of two slots": (
-        cell(instance("n1"), wait=[waiting(1, tasks=2, slots=2, pe="smp", scratch="4G")], left={"scratch": "8G"}),
-        *({}, 0),
-    ),
-    "slots of which no environment is told": (cell(*full("n1"), wait=[waiting(1, slots=9)]), {}, 3),
-    "slots of which no environment is told, and are free": (cell(instance("n1"), wait=[waiting(1, slots=3)]), {}, 0),
+    "what counts by job is taken once by a task of two slots": (SCRATCH, {}, 0),
+    "slots of which no environment is told": (job_at(*full("n1"), slots=9), {}, 3),
+    "slots of which no environment is told, and are free": (job_at(instance("n1"), slots=3), {}, 0),
     **{
         f"where no resource is known, {name} {hosts}": (
-            replace(cell(*full("n1"), wait=[waiting(1, **{name: hosts})]), layout=CellConfiguration()),
-            *({}, added),
+            *(replace(job_at(*full("n1"), **{name: hosts}), layout=CellConfiguration()), {}, added),
         )
         for name in ("h", "hostname")
         for hosts, added in (("!n1&!n2", 1), ("n1", 0))
     },
     "a group within a queue's group, asked for by the outer one": (
-        cell(*full(MASTER), wait=[waiting(1, tasks=5, queues=("all.q@@allhosts",))], layout=RACK),
-        *({"pools": {"p": NodePoolSection(slots=4, hostgroups="@big")}}, 2),
+        *(replace(job_at(*BUSY, tasks=5, queues=("all.q@@allhosts",)), layout=RACK), IN_BIG, 2),
     ),
     "without pools a new node is as most of those that are there": (
-        *(cell(*full(MASTER), instance("n1", (8,), slots=8), wait=[waiting(1, tasks=17)]), {"pools": {}}, 3),
+        *(job_at(*BUSY, instance("n1", (8,), slots=8), tasks=17), {"pools": {}}, 3),
     ),
-    "who asks not to make way": (cell(*full(MASTER), wait=[waiting(9, gb_besteffort="FALSE")]), {}, 1),
-    "an array of which 8 tasks may start": (cell(*full(MASTER), wait=[waiting(1, tasks=99, capped=91)]), {}, 2),
-    "a transfer queue that is shut": (
-        cell(*full(MASTER), replace(FAR, state=CLOSED[0].state), wait=[waiting(1)], elsewhere={"far": 30.0}),
-        *({}, 1),
-    ),
+    "who asks not to make way": (job_at(*BUSY, gb_besteffort="FALSE"), {}, 1),
+    "an array of which 8 tasks may start": (job_at(*BUSY, tasks=99, capped=91), {}, 2),
+    "a transfer queue that is shut": (replace(job_at(*BUSY, SHUT), **FAR_SOON), {}, 1),
     **{
         f"a transfer queue whose value is forced, asked for by {asks}": (
-            cell(*full(MASTER), FAR, wait=[waiting(1, **asks)], layout=REMOTE, elsewhere={"far": 30.0}),
-            *({}, added),
+            *(replace(job_at(*BUSY, FAR, **asks), layout=REMOTE, **FAR_SOON), {}, added),
         )
         for asks, added in (({}, 1), ({"remote": "true"}, 0))
     },
-    "a pool whose node has a value": (*(cell(*full(MASTER), wait=[waiting(1, tasks=3, gpu="1")]), {"pools": GPUS}, 2),),
-    "an unknown run time": (cell(RUNS, wait=[waiting(60, tasks=8)]), {"target_wait_s": 60}, 2),
+    "a pool whose node has a value": (job_at(*BUSY, tasks=3, gpu="1"), GPUS, 2),
+    "an unknown run time": (job_at(RUNS, minutes=60, tasks=8), {"target_wait_s": 60}, 2),
     "unknown owners of what runs": (
-        cell(*full(MASTER), wait=[waiting(60, tasks=8)], runtimes=KNOWN),
-        *({"target_wait_s": 3600}, 2),
+        *(replace(job_at(*BUSY, minutes=60, tasks=8), **KNOWN), {"target_wait_s": 3600}, 2),
     ),
-    "known run times without a target": (cell(RUNS, wait=[waiting(60, tasks=8)], runtimes=KNOWN), {}, 2),
+    "known run times without a target": (replace(job_at(RUNS, minutes=60, tasks=8), **KNOWN), {}, 2),
     **{
         f"a month that has to have a unit of {billing_s} s of each new node left": (
-            cell(*full(MASTER), wait=[waiting(1, tasks=99)], spent=95.0),
+            replace(job_at(*BUSY, tasks=99), spent=95.0),
             *({"pools": PAID, "budget_month": 100.0, "billing_s": billing_s}, added),
         )
         for billing_s, added in ((1.0, 5), (3600.0, 5), (7200.0, 2), (86400.0, 0))
@@ -142,7 +139,7 @@ def test_a_booting_node_counts_as_capacity_until_the_boot_timeout(age_s: int, ex
     since = NOON - timedelta(seconds=age_s)
     late = replace(node("n1", None, "booting"), since=since, pool="plain")
 
-    assert expected == plan(cell(*full(MASTER), wait=[waiting(1)], nodes=[late])).add
+    assert expected == plan(cell(*BUSY, wait=[waiting(1)], nodes=[late])).add
 
 
 def test_no_node_is_added_for_tasks_that_fit_in_free_slots() -> None:
@@ -153,19 +150,17 @@ def test_no_node_is_added_for_tasks_that_fit_in_free_slots() -> None:
 
 
 def test_a_million_tasks_are_planned_by_arithmetic() -> None:
-    seen = cell(*full(MASTER), wait=[waiting(1, tasks=1_000_000)])
-
-    assert plan(seen, {"p": NodePoolSection(slots=64)}, most=100_000).add == 15625
+    assert plan(job_at(*BUSY, tasks=1_000_000), {"p": NodePoolSection(slots=64)}, most=100_000).add == 15625
 
 
 def test_the_environment_decides_whether_a_task_uses_several_hosts() -> None:
     half = [instance(MASTER, (2,)), instance("n1", (2,))]
 
-    assert plan(cell(*half, wait=[waiting(1, slots=4, pe="smp")])).add == 1
-    assert plan(cell(*half, wait=[waiting(1, slots=4, pe="fill")])).add == 0
-    assert plan(cell(*half, wait=[waiting(1, slots=6, pe="fill")])).add == 1
-    assert plan(cell(*half, wait=[waiting(1, slots=4, pe="pairs")])).add == 0
-    assert plan(cell(*half, wait=[waiting(1, slots=6, pe="pairs")])).add == 1
+    assert plan(job_at(*half, slots=4, pe="smp")).add == 1
+    assert plan(job_at(*half, slots=4, pe="fill")).add == 0
+    assert plan(job_at(*half, slots=6, pe="fill")).add == 1
+    assert plan(job_at(*half, slots=4, pe="pairs")).add == 0
+    assert plan(job_at(*half, slots=6, pe="pairs")).add == 1
 
 
 @pytest.mark.parametrize(
@@ -211,7 +206,7 @@ def test_a_job_that_requests_hosts_by_name_fits_only_on_these_hosts(asked: str, 
 )
 def test_a_qname_request_restricts_the_queues_of_a_job(asked: str, queues: tuple[str, ...], added: int) -> None:
     """If a job requests queues by -q as well, both requests must match."""
-    found = plan(cell(*full("n1"), wait=[waiting(1, queues=queues, qname=asked)]))
+    found = plan(job_at(*full("n1"), queues=queues, qname=asked))
 
     assert found.add == added
     assert [one.cause for one in found.refused] == ([] if added else [Cause.NO_QUEUE])
@@ -223,7 +218,7 @@ def test_a_qname_request_restricts_the_queues_of_a_job(asked: str, queues: tuple
 )
 def test_an_expression_for_a_text_resource_restricts_the_hosts_of_a_job(asked: str, added: int) -> None:
     """`gridsub` requests the properties of a campaign by such expressions."""
-    found = plan(cell(*full("n1"), wait=[waiting(1, arch=asked)]))
+    found = plan(job_at(*full("n1"), arch=asked))
 
     assert found.add == added
     assert [one.cause for one in found.refused] == ([] if added else [Cause.NO_VALUE])
@@ -252,20 +247,20 @@ def test_nodes_come_from_the_pool_that_joins_the_requested_host_group() -> None:
     ids=["priority", "price of a slot", "spot", "waste", "price at noon", "another hour"],
 )
 def test_pools_are_chosen_by_priority_price_and_unused_slots(pools: dict[str, NodePoolSection], expected: str) -> None:
-    assert expected == plan(cell(*full(MASTER), wait=[waiting(1, tasks=3)]), pools).pool
+    assert expected == plan(job_at(*BUSY, tasks=3), pools).pool
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(9, "b"), (11, "a")])
 def test_a_pool_without_capacity_is_skipped_for_ten_minutes(minutes: int, expected: str) -> None:
     pools = {"a": NodePoolSection(slots=4, priority=1), "b": NodePoolSection(slots=4)}
-    seen = cell(*full(MASTER), wait=[waiting(1)], failed={"a": ago(minutes)})
+    seen = cell(*BUSY, wait=[waiting(1)], failed={"a": ago(minutes)})
 
     assert expected == plan(seen, pools).pool
 
 
 def test_nodes_that_one_pool_cannot_give_come_from_the_next_pool_in_the_next_round() -> None:
     pools = {"a": NodePoolSection(slots=4, priority=1, limit=2), "b": NodePoolSection(slots=4)}
-    first = plan(seen := cell(*full(MASTER), wait=[waiting(1, tasks=20)]), pools)
+    first = plan(seen := job_at(*BUSY, tasks=20), pools)
     second = plan(after(seen, first), pools)
     third = plan(after(after(seen, first), second), pools)
 
@@ -298,7 +293,7 @@ def test_limits_and_budgets_restrict_the_number_of_added_nodes(
     pool: dict[str, int], demand: dict[str, float], most: int, expected: int, verdict: Reason
 ) -> None:
     pools = {"p": NodePoolSection(slots=4, **pool)}  # type: ignore[arg-type]
-    seen = cell(*full(MASTER), wait=[waiting(1, tasks=99)], spent=100.0)
+    seen = cell(*BUSY, wait=[waiting(1, tasks=99)], spent=100.0)
     found = plan(seen, pools, most, **demand)
 
     assert (expected, verdict) == (found.add, found.verdict)
@@ -317,7 +312,7 @@ def test_present_and_booting_nodes_reduce_the_remaining_hourly_budget(state: str
 
 def test_a_limit_that_forbids_all_new_nodes_is_reported_before_the_shortage_of_one_pool() -> None:
     pools = {"p": NodePoolSection(slots=4, priority=1), "q": NodePoolSection(slots=4)}
-    seen = cell(*full(MASTER), wait=[waiting(1, tasks=9)], failed={"p": ago(1)})
+    seen = cell(*BUSY, wait=[waiting(1, tasks=9)], failed={"p": ago(1)})
 
     assert plan(seen, pools, 1).verdict is Reason.FULL
 
@@ -348,13 +343,13 @@ def test_a_pool_whose_nodes_would_be_in_no_ordinary_queue_gives_no_nodes(queues:
         "far": CellQueue(name="far", hosts=("@far",), is_away=True),
     }
     layout = replace(LAYOUT, groups={**LAYOUT.groups, "@far": frozenset()}, queues={**LAYOUT.queues, **others})
-    found = plan(cell(*full(MASTER), wait=[waiting(1)], layout=layout), pools)
+    found = plan(cell(*BUSY, wait=[waiting(1)], layout=layout), pools)
 
     assert (found.add, found.verdict) == (0, Reason.NO_SUCH_PLACE)
 
 
 def test_without_a_known_cell_configuration_new_nodes_are_in_the_configured_queue() -> None:
-    seen = cell(*full(MASTER), wait=[waiting(1, tasks=5)], layout=CellConfiguration())
+    seen = cell(*BUSY, wait=[waiting(1, tasks=5)], layout=CellConfiguration())
 
     assert plan(seen, {"p": NodePoolSection(slots=4)}).add == 2
 
@@ -372,7 +367,7 @@ def test_without_a_known_cell_configuration_new_nodes_are_in_the_configured_queu
 )
 def test_a_schedule_sets_the_maximum_number_of_nodes_at_this_hour(schedule: str, expected: int) -> None:
     """The rounds run on a Thursday at noon."""
-    assert expected == plan(cell(*full(MASTER), wait=[waiting(1, tasks=99)]), schedule=schedule).add
+    assert expected == plan(job_at(*BUSY, tasks=99), schedule=schedule).add
 
 
 def test_a_schedule_may_add_nodes_without_waiting_tasks() -> None:
@@ -420,14 +415,14 @@ def test_a_cluster_without_slots_gets_one_first_node_and_then_waits_for_the_node
     ids=lambda one: one.name.lower() if isinstance(one, Cause) else "",
 )
 def test_jobs_that_new_nodes_cannot_help_are_refused(one: WaitingJobGroup, cause: Cause) -> None:
-    found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
+    found = plan(cell(*BUSY, wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
 
     assert (0, [(7, cause)]) == (found.add, [(each.job, each.cause) for each in found.refused])
 
 
 @pytest.mark.parametrize("limits", [{"most": 0}, {"wait_s": 1e6}], ids=["no maximum", "too young"])
 def test_a_job_that_no_node_could_run_is_refused_even_if_no_node_may_be_added(limits: dict[str, Any]) -> None:
-    found = plan(cell(*full(MASTER), wait=[waiting(9, gpu="1")]), **limits)
+    found = plan(cell(*BUSY, wait=[waiting(9, gpu="1")]), **limits)
 
     assert found.add == 0
     assert [(each.job, each.cause) for each in found.refused] == [(7, Cause.TOO_MUCH)]
@@ -444,7 +439,7 @@ def test_a_job_that_no_node_could_run_is_refused_even_if_no_node_may_be_added(li
     ],
 )
 def test_the_explanation_of_a_refusal_names_the_request_of_the_job(one: WaitingJobGroup, expected: str) -> None:
-    (told,) = plan(cell(*full(MASTER), wait=[one])).refused
+    (told,) = plan(cell(*BUSY, wait=[one])).refused
 
     assert expected in explain_no_new_node_or_removal(told, RULES)
 
@@ -453,7 +448,7 @@ def test_the_explanation_of_a_refusal_names_the_request_of_the_job(one: WaitingJ
 def test_a_task_that_needs_more_nodes_than_a_pool_gives_is_refused(limits: dict[str, int]) -> None:
     """Nodes of two pools never share a task."""
     pools = {name: NodePoolSection(slots=4, **limits) for name in ("a", "b")}
-    seen = cell(*full(MASTER), wait=[waiting(9, slots=12, pe="fill")])
+    seen = cell(*BUSY, wait=[waiting(9, slots=12, pe="fill")])
     found = plan(seen, pools)
 
     assert (found.add, [one.cause for one in found.refused]) == (0, [Cause.TOO_SPREAD])
@@ -468,7 +463,7 @@ def test_of_several_parallel_environments_one_that_can_split_the_slots_is_used()
     }
     queue = replace(LAYOUT.queues["all.q"], environments=("p2", "p3"))
     layout = replace(LAYOUT, environments=environments, queues={"all.q": queue})
-    odd = cell(*full(MASTER), wait=[waiting(1, slots=9, pe="p*")], layout=layout)
+    odd = cell(*BUSY, wait=[waiting(1, slots=9, pe="p*")], layout=layout)
     range_ = replace(odd.cell.waiting[0].shape, slots=3, is_range=True)
     some = replace(odd.cell, waiting=(replace(odd.cell.waiting[0], shape=range_),))
 
@@ -478,7 +473,7 @@ def test_of_several_parallel_environments_one_that_can_split_the_slots_is_used()
 def test_only_tasks_with_available_licences_count_as_demand() -> None:
     wait = [waiting(1, tasks=99, licence="1")]
 
-    assert plan(cell(*full(MASTER), wait=wait, licences={"licence": "6"})).add == 2
+    assert plan(cell(*BUSY, wait=wait, licences={"licence": "6"})).add == 2
 
 
 def test_best_effort_tasks_do_not_occupy_slots() -> None:
@@ -488,12 +483,12 @@ def test_best_effort_tasks_do_not_occupy_slots() -> None:
 
 
 def test_slots_of_transfer_queues_do_not_count_as_free() -> None:
-    assert plan(cell(*full(MASTER), instance(MASTER, queue="far", slots=50), wait=[waiting(1)])).add
+    assert plan(cell(*BUSY, instance(MASTER, queue="far", slots=50), wait=[waiting(1)])).add
 
 
 def test_the_waiting_time_starts_when_the_job_could_first_start() -> None:
-    seen = cell(*full(MASTER), wait=[waiting(60)])
-    released = cell(*full(MASTER), wait=[waiting(60)], eligible_since={7: ago(1)})
+    seen = cell(*BUSY, wait=[waiting(60)])
+    released = cell(*BUSY, wait=[waiting(60)], eligible_since={7: ago(1)})
 
     assert plan(seen, wait_s=300).add == 1
     assert plan(released, wait_s=300).verdict is Reason.NOT_YET
@@ -551,8 +546,8 @@ def test_nodes_are_added_only_for_tasks_that_present_slots_cannot_finish_in_time
 @pytest.mark.parametrize(("wait_s", "expected"), [(120.0, 0), (400.0, 1)])
 def test_no_node_is_added_if_a_transfer_queue_starts_the_task_sooner(wait_s: float, expected: int) -> None:
     there = {"elsewhere": {"far": wait_s}}
-    seen = cell(*full(MASTER), FAR, wait=[waiting(1)], **there)
-    bound = cell(*full(MASTER), FAR, wait=[waiting(1, queues=("all.q",))], **there)
+    seen = cell(*BUSY, FAR, wait=[waiting(1)], **there)
+    bound = cell(*BUSY, FAR, wait=[waiting(1, queues=("all.q",))], **there)
 
     assert (expected, 1) == (plan(seen).add, plan(bound).add)
 
@@ -569,7 +564,7 @@ def test_no_node_is_added_if_a_transfer_queue_starts_the_task_sooner(wait_s: flo
 )
 def test_a_transfer_queue_that_cannot_run_the_task_is_ignored(wait: WaitingJobGroup) -> None:
     """Values, environments, consumables and hosts of a transfer queue are checked as for any queue."""
-    seen = cell(*full(MASTER), FAR, wait=[wait], elsewhere={"far": 30.0})
+    seen = cell(*BUSY, FAR, wait=[wait], elsewhere={"far": 30.0})
 
     assert (
         plan(seen, {"plain": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G", remote="false"))}).add
@@ -580,7 +575,7 @@ def test_a_transfer_queue_that_cannot_run_the_task_is_ignored(wait: WaitingJobGr
 @pytest.mark.parametrize(("minutes", "wait_s", "expected"), [(1.9, 0, 0), (2.1, 0, 1), (7, 300, 0)])
 def test_nodes_are_added_if_a_transfer_queue_is_late(minutes: float, wait_s: float, expected: int) -> None:
     """A queue is late after its own delay, one round and two scheduling intervals, from `wait_s` on."""
-    seen = cell(*full(MASTER), FAR, wait=[waiting(minutes)], elsewhere={"far": 30.0})
+    seen = cell(*BUSY, FAR, wait=[waiting(minutes)], elsewhere={"far": 30.0})
 
     assert plan(seen, wait_s=wait_s).add == expected
 
@@ -588,14 +583,14 @@ def test_nodes_are_added_if_a_transfer_queue_is_late(minutes: float, wait_s: flo
 @pytest.mark.parametrize(("free", "expected"), [(0, 2), (1, 2), (2, 1), (6, 0)])
 def test_a_transfer_queue_takes_only_as_many_tasks_as_it_has_free_slots(free: int, expected: int) -> None:
     there = {"elsewhere": {"far": 60.0}, "elsewhere_free": {"far": free}}
-    seen = cell(*full(MASTER), FAR, wait=[waiting(1, tasks=6)], **there)
+    seen = cell(*BUSY, FAR, wait=[waiting(1, tasks=6)], **there)
 
     assert plan(seen).add == expected
     assert plan(replace(seen, elsewhere_free={})).add == 0
 
 
 def test_nodes_are_added_to_provide_the_configured_spare_slots_and_nodes() -> None:
-    assert plan(cell(*full(MASTER)), spare_slots=5).add == 2
+    assert plan(cell(*BUSY), spare_slots=5).add == 2
     assert plan(cell(instance(MASTER, (1,))), spare_nodes=2).add == 2
     assert plan(cell(instance(MASTER)), spare_slots=4).add == 0
 
@@ -604,8 +599,8 @@ def test_silent_hosts_give_no_capacity_and_many_silent_hosts_stop_the_balancer()
     dead = [instance(f"n{place}", state="au") for place in range(4)]
     wait = [waiting(60, tasks=3)]
 
-    assert plan(cell(*full(MASTER), *dead[:1], wait=wait)).add == 1
-    assert plan(cell(*full(MASTER), *dead, wait=wait)).verdict is Reason.UNREADY
+    assert plan(cell(*BUSY, *dead[:1], wait=wait)).add == 1
+    assert plan(cell(*BUSY, *dead, wait=wait)).verdict is Reason.UNREADY
     alive = full(*(f"m{place}" for place in range(5)))
     assert plan(cell(*alive, *dead, wait=wait)).add == 1
 
@@ -662,7 +657,7 @@ def test_the_future_cost_of_present_nodes_is_reserved_from_the_month_budget(
         ),
         "its only host": (CLOSED[:1], [], 1, Reason.MORE_WANTED),
         "by the balancer": (
-            (*full(MASTER), instance("n1", state="d"), instance("n2", state="d")),
+            (*BUSY, instance("n1", state="d"), instance("n2", state="d")),
             [node("n1", state="draining"), node("n2", state="standby")],
             1,
             Reason.MORE_WANTED,
