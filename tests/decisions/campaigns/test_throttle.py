@@ -104,9 +104,12 @@ def test_tasks_that_run_long_after_their_walltime_are_deleted_even_after_a_day()
 
 WHOLE, BETA = range(1, 6), "5 tasks of campaign 1 at beta"
 AGAIN, ALONE = "wiped again: {}", "left alone: {}, which run now"
+ELSEWHERE = "moved: {}, which are to start at another cluster"
+BY_OWNER = "wiped: {}, which their owner cancelled"
 OVERFLOW, OVERRAN = NikitaDeletionReason.OVERFLOW, NikitaDeletionReason.OVERRAN
 WAITED, MOVED = NikitaDeletionReason.WAITED, NikitaDeletionReason.MOVED
 CANCELLED, UNWANTED = NikitaDeletionReason.CANCELLED, NikitaDeletionReason.UNWANTED
+UNWANTED_TASKS = [running(10, marked=UNWANTED), running(10, array=2)]
 
 
 @pytest.mark.parametrize(
@@ -115,28 +118,13 @@ CANCELLED, UNWANTED = NikitaDeletionReason.CANCELLED, NikitaDeletionReason.UNWAN
         pytest.param([part(10, marked=OVERFLOW)], {"repeated": [wipe(OVERFLOW, WHOLE)]}, AGAIN, id="waits"),
         pytest.param([part(901, marked=OVERFLOW)], {"repeated": [wipe(OVERFLOW, WHOLE)]}, AGAIN, id="late"),
         pytest.param([running(10, marked=OVERRAN)], {"repeated": [wipe(OVERRAN, WHOLE)]}, AGAIN, id="runs"),
-        pytest.param(
-            [part(10, marked=MOVED)],
-            {"moved": [wipe(MOVED, WHOLE)]},
-            "moved: {}, which are to start at another cluster",
-            id="to move",
-        ),
-        pytest.param(
-            [running(10, marked=MOVED)],
-            {"spared": [wipe(MOVED, WHOLE)]},
-            ALONE,
-            id="moves late",
-        ),
-        pytest.param(
-            [running(10, marked=UNWANTED), running(10, array=2)],
-            {"cancelled": [wipe(UNWANTED, WHOLE)]},
-            "wiped: {}, which their owner cancelled",
-            id="cancelled task",
-        ),
+        pytest.param([part(10, marked=MOVED)], {"moved": [wipe(MOVED, WHOLE)]}, ELSEWHERE, id="to move"),
+        pytest.param([running(10, marked=MOVED)], {"spared": [wipe(MOVED, WHOLE)]}, ALONE, id="moves late"),
+        pytest.param(UNWANTED_TASKS, {"cancelled": [wipe(UNWANTED, WHOLE)]}, BY_OWNER, id="cancelled task"),
         pytest.param(
             [part(1, is_cancelled=True), running(1, array=2, is_cancelled=True, marked=WAITED)],
             {"cancelled": [wipe(CANCELLED, WHOLE), wipe(CANCELLED, WHOLE, array=2)]},
-            "wiped: {}, which their owner cancelled",
+            BY_OWNER,
             id="cancelled campaign",
         ),
     ],
