@@ -26,7 +26,6 @@ from gridbridge.batch.oar import oar_node_power_and_tags as oar_nodes
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
 from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.job_request import JobRequest, JobSpec, Variant
 from gridbridge.model.jobs_and_accounting import JobAccountAndErrors, JobEnd
@@ -216,14 +215,13 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
     makes_queues: "optional.TransferQueueSetupReader[ClusterAddress] | None" = None
     keeps_tags: "optional.HostTagStore[ClusterAddress] | None" = None
     shows_crowd: "optional.BlockedJobReader[ClusterAddress] | None" = None
+    reads_demand: "optional.ClusterDemandReader[ClusterAddress] | None" = None
     # builds the command line of a program that runs on the transfer host and reports job ends
     end_watcher_argv: Callable[[ClusterAddress], tuple[str, ...]] | None = None
     # yields the ids of ended jobs over a permanent ssh connection; yields an empty list about once a second
     listen_for_job_ends: Callable[[ClusterAddress], Iterator[list[int]]] | None = None
     # returns {job id: account string} of the existing jobs; the account string shows whether a job id was reused
     query_job_accounts: Callable[[ClusterAddress, tuple[int, ...]], dict[int, str]] | None = None
-    # returns the outputs that the balancer reads, with times in UTC, and the host name of the master
-    query_demand_outputs: Callable[[ClusterAddress], tuple[SavedBatchProgramOutputs, str]] | None = None
     # returns each transfer queue's slots; None if `gridbridge setup`, not the cluster's owner, makes the queues
     list_transfer_queues: Callable[[ClusterAddress], dict[str, int]] | None = None
     shell_environment_line: Callable[[ClusterAddress], str] | None = None
@@ -252,7 +250,7 @@ GRIDENGINE: BatchSystemAdapter[GridEngineCellAccess] = BatchSystemAdapter(
     shows_crowd=gridengine_crowd,
     end_watcher_argv=client_commands.end_watcher_argv,
     query_job_accounts=gridengine_submit.query_job_accounts,
-    query_demand_outputs=gridengine_demand.query_demand_outputs,
+    reads_demand=gridengine_demand,
     shell_environment_line=qconf_parser_and_edits.cell_environment_shell_line,
     shows_suspension=True,
 )
@@ -266,7 +264,7 @@ OAR: BatchSystemAdapter[OarServerAccess] = BatchSystemAdapter(
     array_ends=oar_status,
     keeps_tags=oar_nodes,
     listen_for_job_ends=oar_status.listen_for_job_ends,
-    query_demand_outputs=oar_demand_reader.query_demand_outputs,
+    reads_demand=oar_demand_reader,
     complete_mapping_rules=oar_mapping_rules.complete_mapping_rules,
     has_fixed_nodes=True,
 )
@@ -289,6 +287,12 @@ ADAPTERS = cast(
 
 def batch_adapter_of_cluster(where: Away) -> BatchSystemAdapter[Away]:
     return ADAPTERS[where.kind]
+
+
+def demand_reader_of_outputs(has_output: Callable[[str], bool]) -> "optional.ClusterDemandReader[Away]":
+    """Return the reader whose first file is there; by default the first reader of the table."""
+    readers = [adapter.reads_demand for adapter in ADAPTERS.values() if adapter.reads_demand]
+    return next((reader for reader in reversed(readers) if has_output(reader.OUTPUT_FILES[0])), readers[0])
 
 
 def local_restart_guard_of_home(home: Home) -> "optional.LocalTaskRestartGuard[Away]":

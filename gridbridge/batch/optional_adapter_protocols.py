@@ -1,11 +1,12 @@
 """Describes each optional ability of a batch system's adapter by a Protocol, for mypy only."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Protocol, TypeVar
 
 from gridbridge.model.campaigns.task_deletions_and_preemptions import CellRequestsAndResources, WaitingLocalRequest
 from gridbridge.model.cluster_snapshot import ListedJobStatus, QueueInstanceStatus
+from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, GridEngineCellSnapshot
 from gridbridge.model.job_request import JobRequest, Pairs, Variant
 from gridbridge.model.jobs_and_accounting import (
     ArrayEndQuery,
@@ -38,6 +39,21 @@ class CampaignArrayEndReader(Protocol[Where]):
 
     def query_array_limits(self, where: Where, /) -> ClusterArrayLimits:
         """Return the cluster's limits on array jobs."""
+
+
+class ClusterDemandReader(Protocol[Where]):
+    """Reads hosts and waiting jobs for the balancer from status programs' outputs, which have names of files."""
+
+    OUTPUT_FILES: tuple[str, ...]
+    OPTIONAL_FILES: tuple[str, ...]
+
+    def query_demand_outputs(self, where: Where, /) -> tuple[dict[str, bytes], str]:
+        """Return the outputs, with times in UTC, and the host name of the master."""
+
+    def parse_demand_outputs(
+        self, outputs: Mapping[str, bytes], zone: tzinfo, queue: str, /
+    ) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
+        """Parse outputs with times in `zone`; a cluster without queues has its slots in `queue`."""
 
 
 class LocalTaskRestartGuard(Protocol[Where]):

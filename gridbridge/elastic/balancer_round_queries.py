@@ -1,21 +1,18 @@
 """Queries the home cluster for a balancer round, and parses the output of the status programs."""
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 
-from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
+from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, demand_reader_of_outputs
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
-from gridbridge.batch.gridengine import cell_configuration_reader
 from gridbridge.batch.gridengine.accounting_record_parser import parse_task_end_times
-from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand
-from gridbridge.batch.oar.oar_demand_reader import parse_oar_cell
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError, ParseError, StateError
-from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
+from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput
 from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, is_same_host
-from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, GridEngineCellSnapshot
 from gridbridge.model.elastic.published_balance import (
     RecentlyEndedTasks,
     merge_tasks_ended_by_minute,
@@ -28,7 +25,7 @@ from gridbridge.state import published_json
 USUAL_QUEUE = BalanceSection().queue
 
 
-def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
+def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[dict[str, bytes], SavedBalancerRoundInput]:
     """Return the raw output of the home cluster's status programs, with the time and the master's host.
 
     Raises ClusterStateUnknown if a program does not answer, ConfigError if the balancer can't manage the cluster.
@@ -37,45 +34,33 @@ def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProg
     if not name:
         raise ConfigError(("[site] cluster is empty; expected the name of the home cluster",))
     cluster = configured_cluster_address(policy, name)
-    query_outputs = batch_adapter_of_cluster(cluster).query_demand_outputs
-    if query_outputs is None:
+    reader = batch_adapter_of_cluster(cluster).reads_demand
+    if reader is None:
         raise ConfigError((f"[cluster.{name}] kind: {cluster.kind}: the balancer can't manage clusters of this kind",))
     try:
-        documents, master = query_outputs(cluster)
+        outputs, master = reader.query_demand_outputs(cluster)
     except GridbridgeError as error:
         raise ClusterStateUnknown(f"{name}: {error}") from error
-    return documents, SavedBalancerRoundInput(now=now, master=master)
+    return outputs, SavedBalancerRoundInput(now=now, master=master)
 
 
 def parse_balance_situation(
-    documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, where: str, queue: str = USUAL_QUEUE
+    outputs: Mapping[str, bytes], saved_round: SavedBalancerRoundInput, where: str, queue: str = USUAL_QUEUE
 ) -> BalanceSituation:
     """Parse the raw output of status programs; raises ClusterStateUnknown for invalid output.
 
-    Its message begins with `where`. OAR's slots count as slots of `queue`.
+    Its message begins with `where`. The slots of a cluster without queues count as slots of `queue`.
     """
+    reader = demand_reader_of_outputs(outputs.__contains__)
     try:
-        cell, layout = _parse_cell_snapshot_and_configuration(documents, saved_round, queue)
+        cell, layout = reader.parse_demand_outputs(outputs, saved_round.now.tzinfo or UTC, queue)
     except ParseError as error:
         raise ClusterStateUnknown(f"{where}: {error}") from error
-    saved_facts = {field.name: getattr(saved_round, field.name) for field in fields(saved_round)}
-    return BalanceSituation(cell=cell, layout=layout, **saved_facts)
-
-
-def _parse_cell_snapshot_and_configuration(
-    documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, queue: str
-) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
-    if documents.oar:
-        return parse_oar_cell(documents.oar, queue)
-    try:
-        layout = cell_configuration_reader.parse_cell_configuration(documents.qconf)
-    except ParseError as error:
-        raise ParseError(f"qconf.json: {error}") from error
-    cell = parse_cell_demand(documents.qstat, documents.qhost, saved_round.now.tzinfo or UTC, layout)
     ready = [node.name for node in saved_round.nodes if node.state is ElasticNodeState.READY]
     if not cell.instances and any(is_same_host(name, host.name) for name in ready for host in cell.hosts):
-        raise ParseError("qstat: no queue on any host, although the cell has ready nodes")
-    return cell, layout
+        raise ClusterStateUnknown(f"{where}: no queue on any host, although the cell has ready nodes")
+    saved_facts = {field.name: getattr(saved_round, field.name) for field in fields(saved_round)}
+    return BalanceSituation(cell=cell, layout=layout, **saved_facts)
 
 
 STEPS = 32  # limit of 8 MiB steps per round; 32 steps take three seconds

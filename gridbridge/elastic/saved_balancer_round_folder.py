@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from stat import S_ISREG
@@ -10,23 +10,21 @@ from typing import Any, get_args
 
 from cattrs.gen import override
 
+from gridbridge.batch.batch_adapter_table import demand_reader_of_outputs
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, SavedBatchProgramOutputs, WaitingJobsHistory
+from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.shell import json_documents, safe_files
 from gridbridge.shell.json_documents import JsonDocumentReader, WrongJsonValue, json_value_hook
 
-QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
-OAR = "oar.txt"  # output of an OAR server; a folder of OAR has no qstat.xml, qhost.xml and qconf.json
+STATE = "state.json"
 A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
 MOST_BYTES = 1 << 30
 INFINITE = float("inf")
 MOST = 1e300  # largest valid number
 
 
-def write_saved_balancer_round(
-    folder: str, documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput
-) -> None:
+def write_saved_balancer_round(folder: str, outputs: Mapping[str, bytes], saved_round: SavedBalancerRoundInput) -> None:
     """Save a round's inputs, never through another user's symlink; raises OSError or StateError."""
     os.makedirs(folder, exist_ok=True)
     content = {
@@ -36,13 +34,8 @@ def write_saved_balancer_round(
         "nodes": {node.name: _saved_entry_of_node(node) for node in saved_round.nodes},
         **{key: value for key, value in _optional_state_entries_of_round(saved_round).items() if value},
     }
-    for name, data in (
-        (QSTAT, documents.qstat),
-        (QHOST, documents.qhost),
-        (QCONF, documents.qconf),
-        (OAR, documents.oar),
-        (STATE, f"{json.dumps(content, indent=2, default=datetime.isoformat)}\n".encode()),
-    ):
+    state = f"{json.dumps(content, indent=2, default=datetime.isoformat)}\n".encode()
+    for name, data in (*outputs.items(), (STATE, state)):
         if data:
             safe_files.replace_file_atomically(os.path.join(folder, name), data, _umask_file_mode(), durable=False)
 
@@ -53,32 +46,27 @@ def _umask_file_mode() -> int:
     return 0o666 & ~mask
 
 
-def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
+def read_saved_balancer_round(folder: str) -> tuple[dict[str, bytes], SavedBalancerRoundInput]:
     """Read a round's inputs; raises a ParseError that lists missing and invalid values.
 
-    Without state.json the balancer has no nodes, and the time is the modification time of qstat.xml.
+    Without state.json the balancer has no nodes, and the time is the modification time of the first output.
     """
-    documents = _read_saved_program_outputs(folder)
+    reader = demand_reader_of_outputs(lambda name: os.path.exists(os.path.join(folder, name)))
+    outputs = _read_saved_program_outputs(folder, reader.OUTPUT_FILES, reader.OPTIONAL_FILES)
     path = os.path.join(folder, STATE)
     if not os.path.exists(path):
-        written = os.stat(os.path.join(folder, OAR if documents.oar else QSTAT)).st_mtime
-        return documents, SavedBalancerRoundInput(now=datetime.fromtimestamp(written, UTC).astimezone())
+        written = os.stat(os.path.join(folder, reader.OUTPUT_FILES[0])).st_mtime
+        return outputs, SavedBalancerRoundInput(now=datetime.fromtimestamp(written, UTC).astimezone())
     content = json_documents.read_json_file(path, _read_regular_file(folder, STATE))
     saved_round, mistakes = _READER.read(content, SavedBalancerRoundInput)
     if saved_round is None:
         raise ParseError("\n".join(json_documents.mistake_lines(path, mistakes)))
-    return documents, saved_round
+    return outputs, saved_round
 
 
-def _read_saved_program_outputs(folder: str) -> SavedBatchProgramOutputs:
-    if os.path.exists(os.path.join(folder, OAR)):
-        return SavedBatchProgramOutputs(oar=_read_regular_file(folder, OAR))
-    has_layout = os.path.exists(os.path.join(folder, QCONF))
-    return SavedBatchProgramOutputs(
-        qstat=_read_regular_file(folder, QSTAT),
-        qhost=_read_regular_file(folder, QHOST),
-        qconf=_read_regular_file(folder, QCONF) if has_layout else b"",
-    )
+def _read_saved_program_outputs(folder: str, files: Iterable[str], optional: Iterable[str]) -> dict[str, bytes]:
+    names = (*files, *(name for name in optional if os.path.exists(os.path.join(folder, name))))
+    return {name: _read_regular_file(folder, name) for name in names}
 
 
 def _read_regular_file(folder: str, name: str) -> bytes:

@@ -26,7 +26,7 @@ OPTIONAL = tuple(field.name for field in fields(BatchSystemAdapter) if field.def
 def test_every_cluster_kind_has_an_adapter_and_an_address() -> None:
     assert set(ADAPTERS) == set(ACCESS) == set(ClusterKind)
     assert set(OF_KIND) == set(JUDGES) == set(ClusterKind)
-    assert set(MEMBERSHIPS) == {kind for kind, adapter in ADAPTERS.items() if adapter.query_demand_outputs}
+    assert set(MEMBERSHIPS) == {kind for kind, adapter in ADAPTERS.items() if adapter.reads_demand}
 
 
 def comparisons(source: str) -> Iterator[str]:
@@ -91,13 +91,13 @@ def test_services_and_starters_use_the_same_submit_module(where: Away) -> None:
             {
                 *("at_home", "guards_tasks", "sets_up", "makes_queues", "keeps_tags", "shows_crowd", "recalls"),
                 *("accounts", "array_ends", "user_jobs", "end_watcher_argv", "query_job_accounts"),
-                *("query_demand_outputs", "shell_environment_line"),
+                *("reads_demand", "shell_environment_line"),
             },
         ),
         (
             OAR,
             {
-                *("sets_up", "listen_for_job_ends", "array_ends", "keeps_tags", "query_demand_outputs"),
+                *("sets_up", "listen_for_job_ends", "array_ends", "keeps_tags", "reads_demand"),
                 "complete_mapping_rules",
             },
         ),

@@ -8,11 +8,11 @@ import pytest
 
 from gridbridge.elastic.saved_balancer_round_folder import read_saved_balancer_round, write_saved_balancer_round
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, SavedBatchProgramOutputs, WaitingJobsHistory
+from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-DOCUMENTS = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>")
+DOCUMENTS = {"qstat.xml": b"<a/>", "qhost.xml": b"<b/>"}
 KEPT = SavedBalancerRoundInput(
     now=NOON,
     master="m",

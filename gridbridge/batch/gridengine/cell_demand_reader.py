@@ -14,7 +14,6 @@ from gridbridge.batch.gridengine import cell_configuration_reader, client_comman
 from gridbridge.batch.gridengine.status import query_qconf_object, run_client_in_utc
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_job_name
-from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
 from gridbridge.model.elastic.elastic_nodes import short_host_name
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
@@ -30,6 +29,10 @@ from gridbridge.model.elastic.grid_engine_cell import (
 from gridbridge.model.transfer_name import WRAP
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
+# files with the output of `qstat -u '*' -xml -f -r`, of `qhost -xml`, and of qconf and other commands as JSON
+QSTAT, QHOST, QCONF = "qstat.xml", "qhost.xml", "qconf.json"
+OUTPUT_FILES: tuple[str, ...] = (QSTAT, QHOST)
+OPTIONAL_FILES: tuple[str, ...] = (QCONF,)
 GLOBAL = "global"  # qhost(1)'s name for the whole cell
 LEFT = ("hc", "gc")  # qhost's prefixes of free consumables of a host and of the whole cell (qhost(1), -F)
 REQUESTS = ("hard_request", "def_hard_request")
@@ -38,7 +41,7 @@ NOTHING = CellConfiguration()
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qhost
 
 
-def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramOutputs, str]:
+def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[dict[str, bytes], str]:
     """Return the outputs of qstat, qhost and qconf, with times in UTC, and the qmaster's host name."""
     qstat = (
         run_client_in_utc(cell, client_commands.list_jobs_argv(cell, "-u", "*", "-xml", "-f", "-r"))
@@ -50,7 +53,17 @@ def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramO
     shown = ("-F", ",".join(resources)) if resources else ()
     qhost = run_client_in_utc(cell, (f"{cell.binaries}/qhost", *shown, "-xml")).require_success().stdout
     master = query_qconf_object(cell, "-sss").decode("utf-8", "replace").strip()
-    return SavedBatchProgramOutputs(qstat=qstat, qhost=qhost, qconf=table), master
+    return {QSTAT: qstat, QHOST: qhost, QCONF: table}, master
+
+
+def parse_demand_outputs(
+    outputs: Mapping[str, bytes], zone: tzinfo, _queue: str
+) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
+    try:
+        layout = cell_configuration_reader.parse_cell_configuration(outputs.get(QCONF, b""))
+    except ParseError as error:
+        raise ParseError(f"{QCONF}: {error}") from error
+    return parse_cell_demand(outputs[QSTAT], outputs[QHOST], zone, layout), layout
 
 
 def parse_cell_demand(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 from gridbridge.batch.oar import oar_output_parser, oar_request_slot_parser, oar_server_queries
 from gridbridge.batch.oar.oar_commands import WHOLE
@@ -17,7 +17,6 @@ from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.qstat_state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_job_name
-from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
     CellExecutionHost,
@@ -37,6 +36,9 @@ from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.program_runs import LIST_BYTES
 
+OUTPUT_FILE = "oar.txt"  # output of oarnodes -J and oarstat -f -J
+OUTPUT_FILES: tuple[str, ...] = (OUTPUT_FILE,)
+OPTIONAL_FILES: tuple[str, ...] = ()
 NODE_PORT = 6667  # port of OAR's sshd on each node, in all packages of OAR
 PROBE_S = 1.0
 AT_ONCE = 32  # number of nodes probed at the same time
@@ -47,7 +49,7 @@ ENOUGH = 1 << 30  # number of slots that stands for no limit
 HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
 
 
-def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutputs, str]:
+def query_demand_outputs(server: OarServerAccess) -> tuple[dict[str, bytes], str]:
     """Return the outputs of oarnodes and oarstat, the reachable halted nodes, and this server's name."""
     answer = (
         run_client(server, oar_server_queries.oar_demand_query_argv(server), most_bytes=LIST_BYTES)
@@ -56,9 +58,8 @@ def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutp
     )
     resources = oar_output_parser.parse_oar_resources(oar_output_parser.split_combined_oar_answer(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
-    return SavedBatchProgramOutputs(
-        oar=answer + encode_reachable_hosts(_reachable_halted_nodes(halted))
-    ), local_host_facts.this_host_name()
+    outputs = {OUTPUT_FILE: answer + encode_reachable_hosts(_reachable_halted_nodes(halted))}
+    return outputs, local_host_facts.this_host_name()
 
 
 def encode_reachable_hosts(hosts: Iterable[str]) -> bytes:
@@ -76,6 +77,12 @@ def _does_node_accept_connections(host: str) -> bool:
     with suppress(OSError), socket.create_connection((host, NODE_PORT), PROBE_S):
         return True
     return False
+
+
+def parse_demand_outputs(
+    outputs: Mapping[str, bytes], _zone: tzinfo, queue: str
+) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
+    return parse_oar_cell(outputs[OUTPUT_FILE], queue)
 
 
 def parse_oar_cell(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot, CellConfiguration]:

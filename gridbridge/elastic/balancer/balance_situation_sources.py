@@ -90,14 +90,14 @@ def load_saved_balance_situation(folder: str, queue: str = balancer_round_querie
 
 def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, published: str = PUBLISHED) -> None:
     """Save inputs; raise ClusterStateUnknown, or StandardOutputUnwritable for an unwritable folder."""
-    documents, saved_round = balancer_round_queries.query_raw_cell_status(policy, now)
+    outputs, saved_round = balancer_round_queries.query_raw_cell_status(policy, now)
     where, queue = policy.site.cluster, policy.balance.queue
-    situation = balancer_round_queries.parse_balance_situation(documents, saved_round, where, queue)
+    situation = balancer_round_queries.parse_balance_situation(outputs, saved_round, where, queue)
     situation = add_saved_balancer_state(situation, policy)
     situation = _add_run_times_and_transfer_queues(situation, policy, BALANCE_ENDS, published)
     saved_round = replace(saved_round, **{field.name: getattr(situation, field.name) for field in fields(saved_round)})
     try:
-        saved_balancer_round_folder.write_saved_balancer_round(folder, documents, saved_round)
+        saved_balancer_round_folder.write_saved_balancer_round(folder, outputs, saved_round)
     except OSError as error:
         raise StandardOutputUnwritable(f"{error.filename or folder}: {error.strerror}") from error
     except StateError as error:

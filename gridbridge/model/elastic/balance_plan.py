@@ -203,11 +203,3 @@ class BalancePlan:
     refused: tuple[NodeAddOrRemoveRefusal, ...] = ()
     # histories of waiting jobs, for the next round
     watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedBatchProgramOutputs:
-    qstat: bytes = b""  # output of qstat -u '*' -xml -f -r
-    qhost: bytes = b""  # output of qhost -xml, maybe with -F
-    qconf: bytes = b""  # JSON table of the output of qconf and other commands; empty: not queried
-    oar: bytes = b""  # output of oarnodes -J and oarstat -f -J; empty for Grid Engine

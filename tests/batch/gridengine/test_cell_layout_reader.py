@@ -204,14 +204,14 @@ ANSWERS = {name: (PROGRAMS / name).read_text() for name in ("qstat", "qrstat", "
 
 def test_the_demand_query_reads_the_whole_cell_configuration(tmp_path: Path) -> None:
     documents, master = query_demand_outputs(cell_of_scripts(tmp_path, **ANSWERS))
-    found = parse_cell_configuration(documents.qconf)
+    found = parse_cell_configuration(documents["qconf.json"])
 
     assert (master, found.deferred, set(found.queues)) == ("n1", {7}, {"all.q", "b.q"})
     assert found.groups == {"@all": {"n1", "n2"}}
     assert found.environments["smp"].spread is ParallelSlotDistribution.ONE_HOST
-    assert [one.name for one in parse_qhost(documents.qhost)] == ["-F", "arch,h_vmem"]
-    assert host_resources_to_query(b"", documents.qconf) == ("arch", "h_vmem")
-    first, array = parse_cell_demand(documents.qstat, documents.qhost, UTC, found).waiting
+    assert [one.name for one in parse_qhost(documents["qhost.xml"])] == ["-F", "arch,h_vmem"]
+    assert host_resources_to_query(b"", documents["qconf.json"]) == ("arch", "h_vmem")
+    first, array = parse_cell_demand(documents["qstat.xml"], documents["qhost.xml"], UTC, found).waiting
     assert not first.can_start
     assert (found.user_lists, found.projects, first.shape.identity) == ({}, None, JobAccessIdentity())
     assert (array.tasks, array.capped) == (996, 992)
@@ -231,12 +231,12 @@ LISTS = {
 
 def test_the_demand_query_reads_user_lists_projects_groups_and_checkpoints(tmp_path: Path) -> None:
     documents, _ = query_demand_outputs(cell_of_scripts(tmp_path, **ANSWERS | LISTS))
-    found = parse_cell_configuration(documents.qconf)
+    found = parse_cell_configuration(documents["qconf.json"])
 
     assert found.user_lists == {name: GridEngineUserList(entries=("alice", f"@{name}")) for name in ("guests", "staff")}
     assert found.projects == {7: "p1"}
     assert (found.owners_groups, found.checkpoints) == ({7: "users", 8: "users"}, {8: "blcr"})
-    rows = parse_cell_demand(documents.qstat, documents.qhost, UTC, found).waiting
+    rows = parse_cell_demand(documents["qstat.xml"], documents["qhost.xml"], UTC, found).waiting
     assert [one.shape.identity for one in rows] == [
         JobAccessIdentity(owner="bob", group="users", project="p1"),
         JobAccessIdentity(owner="bob", group="users", project="", checkpoint="blcr"),

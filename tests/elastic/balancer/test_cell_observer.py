@@ -10,12 +10,7 @@ import pytest
 from gridbridge.config import configuration_file
 from gridbridge.elastic import balancer_round_queries, saved_balancer_round_folder
 from gridbridge.elastic.balancer import balance_situation_sources
-from gridbridge.model.elastic.balance_plan import (
-    BalanceSituation,
-    SavedBalancerRoundInput,
-    SavedBatchProgramOutputs,
-    WaitingJobsHistory,
-)
+from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, WaitingJobsHistory
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks, update_learnt_run_times
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
 from gridbridge.shell import safe_files
@@ -99,7 +94,7 @@ def test_a_damaged_file_of_run_times_stops_no_round(tmp_path: Path) -> None:
 
 def saved(folder: Path, seen: BalanceSituation) -> SavedBalancerRoundInput:
     """Save the input of a round that observes a situation, and read the input back."""
-    printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRoundInput(now=NOON)
+    printed = {"qstat.xml": b"<a/>", "qhost.xml": b"<b/>"}, SavedBalancerRoundInput(now=NOON)
     queries = balance_situation_sources.balancer_round_queries
     with (
         patch.object(queries, "query_raw_cell_status", return_value=printed),

@@ -15,7 +15,7 @@ from gridbridge.batch.oar.oar_output_parser import MAY_REST
 from gridbridge.elastic.balancer_round_queries import parse_balance_situation
 from gridbridge.elastic.oar_node_power import OarNodeMembership
 from gridbridge.errors import CommandFailed
-from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
+from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput
 from tests.elastic.balancer.world import Killed, Trouble, World
 
 MINE, NEVER = "htools:standby:auto", 2147483647
@@ -100,7 +100,7 @@ class Server:
 
     def situation(self) -> BalanceSituation:
         kept = SavedBalancerRoundInput(now=self.world.now, master="gamma-master")
-        return parse_balance_situation(SavedBatchProgramOutputs(oar=self.document()), kept, "gamma")
+        return parse_balance_situation({"oar.txt": self.document()}, kept, "gamma")
 
     def tags(self) -> dict[str, tuple[str, ...]]:
         told, _, _ = self.document().partition(BREAK)

@@ -13,14 +13,14 @@ from gridbridge.elastic.balancer import balance_situation_sources, squeeze_previ
 from gridbridge.elastic.balancer.balance_situation_sources import load_saved_balance_situation
 from gridbridge.elastic.balancer.balancer_round_decision import decide_and_report_balance
 from gridbridge.errors import ClusterStateUnknown
-from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, SavedBatchProgramOutputs
+from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput
 from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from tests.elastic.site_text import ALPHA, RACK, powered_hosts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
-BUSY = SavedBatchProgramOutputs(qstat=(GOLDEN / "cell.xml").read_bytes(), qhost=(GOLDEN / "hosts.xml").read_bytes())
+BUSY = {"qstat.xml": (GOLDEN / "cell.xml").read_bytes(), "qhost.xml": (GOLDEN / "hosts.xml").read_bytes()}
 LATER = datetime(2126, 1, 1, tzinfo=UTC)
 IDLE_ROW = b"<job_info><queue_info>%s</queue_info><job_info/></job_info>"
 QUEUE = (
@@ -45,7 +45,7 @@ def test_nodes_are_added_for_a_saved_cell_with_many_jobs(tmp_path: Path) -> None
 
 
 def test_nodes_are_removed_from_a_saved_cell_without_jobs(tmp_path: Path) -> None:
-    idle = SavedBatchProgramOutputs(qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost)
+    idle = BUSY | {"qstat.xml": IDLE_ROW % b"".join(QUEUE % n for n in (1, 2))}
     saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
 
     report = decide_and_report_balance(load_saved_balance_situation(str(tmp_path)), BalanceSection(max_nodes=4))
@@ -53,7 +53,7 @@ def test_nodes_are_removed_from_a_saved_cell_without_jobs(tmp_path: Path) -> Non
 
 
 def test_a_saved_round_with_an_incomplete_answer_is_not_an_idle_cell(tmp_path: Path) -> None:
-    cut = SavedBatchProgramOutputs(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
+    cut = BUSY | {"qstat.xml": BUSY["qstat.xml"][:2000]}
     saved_balancer_round_folder.write_saved_balancer_round(str(tmp_path), cut, kept("alpha-n1"))
 
     with pytest.raises(ClusterStateUnknown, match=f"^{tmp_path}: qstat: broken XML"):
