@@ -124,6 +124,10 @@ def test_a_successful_prologue_closes_the_setup_error_event() -> None:
     assert found.sends
 
 
+PREPARED, MOVED = stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS), stepped(PROLOGUE, TaskAttemptOutcome.MOVED)
+RUNS_AFTER = replace(stepped(EPILOGUE, TaskAttemptOutcome.PENDING), array=2)
+
+
 @pytest.mark.parametrize(
     ("known", "sent", "steps"),
     [
@@ -132,20 +136,8 @@ def test_a_successful_prologue_closes_the_setup_error_event() -> None:
             pytest.param(ended(PROLOGUE, outcome), 0, (begun(PROLOGUE, 2),), id=outcome.value)
             for outcome in (TaskAttemptOutcome.WIPED, TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.SITE_FAULT)
         ),
-        pytest.param(
-            {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.MOVED),)}, 0, (begun(PROLOGUE, 2),), id="deleted before"
-        ),
-        pytest.param(
-            {
-                "steps": (
-                    stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS),
-                    replace(stepped(EPILOGUE, TaskAttemptOutcome.PENDING), array=2),
-                ),
-                "arrays": (array(number=2),),
-            },
-            *(0, ()),
-            id="an epilogue runs",
-        ),
+        pytest.param({"steps": (MOVED,)}, 0, (begun(PROLOGUE, 2),), id="deleted before"),
+        pytest.param({"steps": (PREPARED, RUNS_AFTER), "arrays": (array(number=2),)}, 0, (), id="an epilogue runs"),
     ],
 )
 def test_tasks_are_sent_after_a_successful_prologue_and_a_lost_prologue_is_started_again(

@@ -77,6 +77,10 @@ def chosen(one: CampaignNearEnd) -> dict[str, tuple[int, ...]]:
     return {each.cluster: each.tasks for each in choose_speculative_attempts(one)}
 
 
+OVERRAN = {7: ("gamma",), 8: ("delta",)}
+THREE_LONG, BESIDE = (live(7, 96), live(8, 300), live(9, 200)), (live(7, 300), live(7, 96, "gamma", 2))
+
+
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
@@ -84,26 +88,12 @@ def chosen(one: CampaignNearEnd) -> dict[str, tuple[int, ...]]:
         pytest.param(end(live(7, 95)), {}, id="as long as the 95th task"),
         pytest.param(end(live(7, 0)), {}, id="no run time yet"),
         pytest.param(end(live(7, 96), live(8, 300)), {"gamma": (8, 7)}, id="longest run time first"),
-        pytest.param(
-            end(live(7, 96), live(8, 300), live(9, 200), left=3),
-            {"gamma": (8, 9), "delta": (7,)},
-            id="full clusters are skipped",
-        ),
+        pytest.param(end(*THREE_LONG, left=3), {"gamma": (8, 9), "delta": (7,)}, id="full clusters are skipped"),
         pytest.param(end(live(7, 300, "gamma")), {"delta": (7,)}, id="not at the same cluster"),
         pytest.param(end(live(7, 300), free={"beta": 4}), {}, id="no other cluster has room"),
-        pytest.param(
-            end(live(7, 300), failed_at={7: ("gamma",), 8: ("delta",)}),
-            {"delta": (7,)},
-            id="not where the task overran",
-        ),
-        pytest.param(
-            end(live(7, 300), live(7, 96, "gamma", 2), made={7: 1}),
-            {"delta": (7,)},
-            id="second copy after a long first copy",
-        ),
-        pytest.param(
-            end(live(7, 300), live(7, 20, "gamma", 2), made={7: 1}), {}, id="no second copy beside a young copy"
-        ),
+        pytest.param(end(live(7, 300), failed_at=OVERRAN), {"delta": (7,)}, id="not where the task overran"),
+        pytest.param(end(*BESIDE, made={7: 1}), {"delta": (7,)}, id="second copy after a long first copy"),
+        pytest.param(end(live(7, 300), live(7, 20, "gamma", 2), made={7: 1}), {}, id="no second beside a young copy"),
         pytest.param(end(live(7, 300, "gamma", 3), made={7: 2}), {}, id="two copies are enough"),
         pytest.param(end(live(7, 300), limits=LateSpeculationSection(copies=0)), {}, id="copies disabled"),
         pytest.param(end(live(7, 300), limits=LateSpeculationSection(least_s=400)), {}, id="below the least run time"),

@@ -232,27 +232,21 @@ WAITS = "1 task waits 60 s, 1 fits in 1 free slot and 1 node on its way"
 
 
 @pytest.mark.parametrize(
-    ("verdict", "figures", "expected"),
+    ("verdict", "figures", "told"),
     [
-        (Reason.MORE_WANTED, ONE, f"{WAITS}, 1 of 1 node: nothing is done"),
-        (Reason.MORE_WANTED, NONE, "no task waits, 1 free slot, 1 of 1 node: nothing is done"),
-        (Reason.ABOVE_MAXIMUM, ONE, f"{WAITS}, 1 node, and at most 1 may exist: nothing is done"),
-        (Reason.FULL, ONE, "1 of at most 1 node: nothing is done"),
-        (Reason.BELOW_MINIMUM, ONE, "1 of at least 1 node: nothing is done"),
-        (Reason.AT_MINIMUM, NONE, "no job waits, 1 of at least 1 node: nothing is done"),
-        (Reason.NO_CAPACITY, ONE, f"{WAITS}, and pools had no capacity in the last 600 s: nothing is done"),
-        (
-            Reason.MONTH_SPENT,
-            ONE,
-            "1 task waits, and the rest of the month's budget does not pay for 1 node: nothing is done",
-        ),
-        (Reason.TOO_DEAR, ONE, "1 task waits, and 1 node costs more than the hourly budget: nothing is done"),
-        (
-            Reason.TOO_DEAR,
-            replace(NONE, nodes=2),
-            "no task waits, and 2 nodes cost more than the hourly budget: nothing is done",
-        ),
+        (Reason.MORE_WANTED, ONE, f"{WAITS}, 1 of 1 node"),
+        (Reason.MORE_WANTED, NONE, "no task waits, 1 free slot, 1 of 1 node"),
+        (Reason.ABOVE_MAXIMUM, ONE, f"{WAITS}, 1 node, and at most 1 may exist"),
+        (Reason.FULL, ONE, "1 of at most 1 node"),
+        (Reason.BELOW_MINIMUM, ONE, "1 of at least 1 node"),
+        (Reason.AT_MINIMUM, NONE, "no job waits, 1 of at least 1 node"),
+        (Reason.NO_CAPACITY, ONE, f"{WAITS}, and pools had no capacity in the last 600 s"),
+        (Reason.MONTH_SPENT, ONE, "1 task waits, and the rest of the month's budget does not pay for 1 node"),
+        (Reason.TOO_DEAR, ONE, "1 task waits, and 1 node costs more than the hourly budget"),
+        (Reason.TOO_DEAR, replace(NONE, nodes=2), "no task waits, and 2 nodes cost more than the hourly budget"),
     ],
 )
-def test_one_item_is_described_in_the_singular(verdict: Reason, figures: BalancePlanFigures, expected: str) -> None:
-    assert describe_balance_plan(BalancePlan(verdict=verdict, figures=figures), BalanceSection()) == expected
+def test_one_item_is_described_in_the_singular(verdict: Reason, figures: BalancePlanFigures, told: str) -> None:
+    plan = BalancePlan(verdict=verdict, figures=figures)
+
+    assert describe_balance_plan(plan, BalanceSection()) == f"{told}: nothing is done"

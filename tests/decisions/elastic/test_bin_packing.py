@@ -646,15 +646,10 @@ def test_the_future_cost_of_present_nodes_is_reserved_from_the_month_budget(
                 ("suspended by hand", "s", f"{MASTER} n1", 0),
                 ("suspended by hand on its only host", "s", "n1", 1),
                 ("suspended by another queue of each host", "S", f"{MASTER} n1", 1),
+                ("hosts that rest, of which nobody knows that", "du", f"{MASTER} n1", 1),
             )
         },
         "dead": ((*CLOSED, instance("n2", state="du")), [], 0, Reason.QUEUE_CLOSED),
-        "hosts that rest, of which nobody knows that": (
-            tuple(instance(name, state="du") for name in (MASTER, "n1")),
-            [],
-            1,
-            Reason.MORE_WANTED,
-        ),
         "its only host": (CLOSED[:1], [], 1, Reason.MORE_WANTED),
         "by the balancer": (
             (*BUSY, instance("n1", state="d"), instance("n2", state="d")),

@@ -68,6 +68,7 @@ def test_no_node_is_added_for_tasks_that_fit_in_free_slots(is_faithful: bool) ->
 OF_FOUR = [waiting(60, tasks=4)]
 OTHERS = (instance(MASTER, (4,)), instance("n1"), instance("n1", (4,), queue="other.q"))
 COMING = tuple({**ONE, "n2": node("n2", 0, "booting"), "n3": node("n3", 0, "requested")}.values())
+FAR = instance("far", (1,) * 9, queue="transfer-beta", slots=50)
 AT_ONCE = {"add_nodes_per_iteration": 9}
 NUMBERS = {
     "a day's wait": (cluster(ONE, FULL, [waiting(DAY_MIN + 1, tasks=4)]), {}, 1, 0),
@@ -83,10 +84,7 @@ NUMBERS = {
     "each task counts with its slots": (cluster(ONE, FULL, [waiting(60, tasks=6, slots=2)]), AT_ONCE, 3, 3),
     "jobs that request other queues": (cluster(ONE, FULL, [waiting(60, queues=("long.q@@big", "far"))]), {}, 0, 0),
     "jobs that request this queue, too": (cluster(ONE, FULL, [waiting(60, queues=("long.q", "all.*@n1"))]), {}, 1, 0),
-    "jobs in another queue use none of its slots": (
-        situation(instance(MASTER), instance("far", (1,) * 9, queue="transfer-beta", slots=50), wait=[waiting(60)]),
-        *({}, 0, 0),
-    ),
+    "jobs in another queue use none of its slots": (situation(instance(MASTER), FAR, wait=[waiting(60)]), {}, 0, 0),
     "no maximum": (cluster(ONE, FULL, [waiting(60, tasks=99)]), {"max_nodes": 0}, 0, 0),
     **{
         f"a host in state {state} takes no work": (

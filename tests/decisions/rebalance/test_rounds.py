@@ -28,20 +28,12 @@ from tests.decisions.rebalance.boards import DISK, GB, LATELY, NOW, host, job, r
 RULES = RebalanceSection()
 DRAINED, OTHER = host("b", state=PlacementHostState.DRAIN), host("c", 0.2)
 WAITS = PlacementTask(job="one", number=1, live="b", size_bytes=GB)
+AT_A = PlacementTask(job="one", number=2, live="a", size_bytes=GB)
 HELD_UP: dict[str, tuple[PlacementHostState, PlacementTask]] = {
-    "its task runs": (
-        PlacementHostState.DRAIN,
-        PlacementTask(job="one", number=2, live="a", size_bytes=GB, state=PlacementTaskState.RUNNING),
-    ),
-    "its task is held": (
-        PlacementHostState.DRAIN,
-        PlacementTask(job="one", number=2, live="a", size_bytes=GB, state=PlacementTaskState.STAYING),
-    ),
-    "its task is lost": (PlacementHostState.DEAD, PlacementTask(job="one", number=2, live="a", size_bytes=GB)),
-    "its disk is full, and its task too large": (
-        PlacementHostState.DISK_FULL,
-        PlacementTask(job="one", number=2, live="a", size_bytes=10_000 * GB),
-    ),
+    "its task runs": (PlacementHostState.DRAIN, replace(AT_A, state=PlacementTaskState.RUNNING)),
+    "its task is held": (PlacementHostState.DRAIN, replace(AT_A, state=PlacementTaskState.STAYING)),
+    "its task is lost": (PlacementHostState.DEAD, AT_A),
+    "its disk is full, and its task too large": (PlacementHostState.DISK_FULL, replace(AT_A, size_bytes=10_000 * GB)),
 }
 
 

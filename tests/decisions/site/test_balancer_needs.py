@@ -118,25 +118,20 @@ def test_a_bare_host_gets_every_item_and_the_cron_file_last() -> None:
     assert {FindingSeverity.BROKEN} == {one.state for one in found}
 
 
+OTHER_LINE, OF_ROOT = "mallory ALL=(ALL) ALL\n", path(0o755, owner=0, is_folder=True)
+
+
 @pytest.mark.parametrize(
     ("facts", "item", "line"),
     [
         (without(BALANCE_CRON), f"file {BALANCE_CRON}", CRON_LINE),
         (replace(RIGHT, cron="# nothing\n"), f"file {BALANCE_CRON}", CRON_LINE),
         (without(BALANCE_SUDOERS), f"sudoers {BALANCE_SUDOERS}", SUDOERS_LINE),
-        (
-            replace(RIGHT, sudoers=f"{SUDOERS_LINE}\nmallory ALL=(ALL) ALL\n"),
-            f"sudoers {BALANCE_SUDOERS}",
-            SUDOERS_LINE,
-        ),
+        (replace(RIGHT, sudoers=f"{SUDOERS_LINE}\n{OTHER_LINE}"), f"sudoers {BALANCE_SUDOERS}", SUDOERS_LINE),
         (without(KEY), f"file {KEY}", "ssh-keygen"),
         (replace(RIGHT, paths={**RIGHT.paths, KEY: path(0o640)}), f"file {KEY}", "chmod 0600"),
         (replace(RIGHT, uid=0), f"account {BALANCE_ACCOUNT}", "useradd"),
-        (
-            replace(RIGHT, uid=0, paths={**RIGHT.paths, PUBLISHED: path(0o755, owner=0, is_folder=True)}),
-            f"folder {PUBLISHED}",
-            "",
-        ),
+        (replace(RIGHT, uid=0, paths={**RIGHT.paths, PUBLISHED: OF_ROOT}), f"folder {PUBLISHED}", ""),
     ],
 )
 def test_every_missing_item_has_its_command(facts: BalancerFacts, item: str, line: str) -> None:

@@ -103,10 +103,7 @@ def changeable(folder: str) -> TransferHostFacts:
 
 @pytest.mark.parametrize(
     "facts",
-    [
-        granting("   # a comment"),
-        replace(a_host(), poller=PollerProcessFacts(is_running=None, age_s=2.0)),
-    ],
+    [granting("   # a comment"), replace(a_host(), poller=PollerProcessFacts(is_running=None, age_s=2.0))],
     ids=["usual", "fresh load values and no lock of the poller"],
 )
 def test_a_correct_site_has_no_finding(facts: TransferHostFacts) -> None:
@@ -118,6 +115,11 @@ def test_paths_that_others_can_change_are_reported_by_one_example() -> None:
 
     assert (found.item, found.state) == ("folder /opt/gridbridge/venv", FindingSeverity.BROKEN)
     assert found.found == "/x belongs to alice, and 1 more"
+
+
+CHANGED_SETTINGS, LISTED_SPOOL = changeable("/etc/gridbridge"), a_host(spool=a_path(0o1777, SERVICE, True))
+BELOW_CLOSED = replace(a_host(), closed_to_others={PROGRAMS[0]: "/opt/x"})
+SHELL = "gridbridge ALL=(root) NOPASSWD: /bin/sh"
 
 
 @pytest.mark.parametrize(
@@ -133,33 +135,21 @@ def test_paths_that_others_can_change_are_reported_by_one_example() -> None:
         pytest.param(a_host(sudoers=a_path(0o644)), SUDOERS, id="sudoers-mode"),
         pytest.param(a_host(sudoers=a_path(0o440, 5)), SUDOERS, id="sudoers-owner"),
         pytest.param(replace(a_host(), sudoers="# nothing"), service_sudoers_line(SITE), id="sudoers-without-its-line"),
-        pytest.param(
-            granting("gridbridge ALL=(root) NOPASSWD: /bin/sh"),
-            service_sudoers_line(SITE),
-            id="sudoers-with-another-line",
-        ),
+        pytest.param(granting(SHELL), service_sudoers_line(SITE), id="sudoers-with-another-line"),
         pytest.param(granting("#include /tmp/more"), service_sudoers_line(SITE), id="sudoers-with-another-file"),
         pytest.param(granting("#990 ALL=(ALL) NOPASSWD: ALL"), service_sudoers_line(SITE), id="sudoers-with-a-uid"),
         pytest.param(changeable("/opt/gridbridge/venv"), "chmod -R go-w /opt/gridbridge/venv", id="package-of-another"),
-        pytest.param(
-            changeable("/etc/gridbridge"), "chown -hR root:root /etc/gridbridge", id="configuration-folder-of-another"
-        ),
-        pytest.param(changeable("/etc/gridbridge"), "chmod go-w /etc && chown", id="folder-above-of-another"),
+        pytest.param(CHANGED_SETTINGS, "chown -hR root:root /etc/gridbridge", id="configuration-folder-of-another"),
+        pytest.param(CHANGED_SETTINGS, "chmod go-w /etc && chown", id="folder-above-of-another"),
         pytest.param(a_host(spool=None), "-m 1733 /var/spool/gridbridge", id="no-spool"),
-        pytest.param(
-            a_host(spool=a_path(0o1777, SERVICE, True)), "-m 1733 /var/spool/gridbridge", id="spool-can-be-listed"
-        ),
+        pytest.param(LISTED_SPOOL, "-m 1733 /var/spool/gridbridge", id="spool-can-be-listed"),
         pytest.param(a_host(spool=a_path(0o1733, 0, True)), "-o gridbridge", id="spool-of-another"),
         pytest.param(a_host(spool=a_path(0o777)), "mv -T /var/spool/gridbridge", id="spool-is-no-folder"),
-        pytest.param(
-            a_host(state=a_path(0o644, SERVICE)), "chmod 0600 /var/lib/gridbridge/state.db", id="state-readable"
-        ),
+        pytest.param(a_host(state=a_path(0o644, SERVICE)), f"chmod 0600 {STATE}", id="state-readable"),
         pytest.param(replace(a_host(), import_trouble="no module"), "chmod -R a+rX,go-w", id="package-unreadable"),
+        pytest.param(BELOW_CLOSED, "chmod a+rx /opt/x", id="folder-above-closed"),
         pytest.param(
-            replace(a_host(), closed_to_others={PROGRAMS[0]: "/opt/x"}), "chmod a+rx /opt/x", id="folder-above-closed"
-        ),
-        pytest.param(
-            replace(a_host(program=None), closed_to_others={PROGRAMS[0]: "/opt/x"}),
+            replace(BELOW_CLOSED, paths=a_host(program=None).paths),
             "chmod a+rx /opt/x",
             id="folder-above-closed-to-check",
         ),
@@ -209,22 +199,16 @@ def test_a_poller_without_fresh_load_values_is_broken_and_restarted(poller: Poll
     assert ("kill -9 5" in each.mend[0].value) == bool(poller.pid)
 
 
+DENIED = 'denied: host "tee" is not an admin host'
+ELSEWHERE = "qmaster_port = 6454, if this qmaster belongs to the cell"
+
+
 @pytest.mark.parametrize(
     ("cell", "item", "state", "right"),
     [
         (replace(WELL, trouble="no answer in time"), "qmaster", FindingSeverity.BROKEN, "an answer"),
-        (
-            replace(WELL, trouble='denied: host "tee" is not an admin host'),
-            "admin host tee",
-            FindingSeverity.BROKEN,
-            "",
-        ),
-        (
-            replace(WELL, trouble="refused", other_port=6454),
-            "qmaster",
-            FindingSeverity.BROKEN,
-            "qmaster_port = 6454, if this qmaster belongs to the cell",
-        ),
+        (replace(WELL, trouble=DENIED), "admin host tee", FindingSeverity.BROKEN, ""),
+        (replace(WELL, trouble="refused", other_port=6454), "qmaster", FindingSeverity.BROKEN, ELSEWHERE),
         (replace(WELL, version="GE 6.2u5"), "version", FindingSeverity.WARNING, ""),
         (replace(WELL, ahead_s=None), "clock", FindingSeverity.WARNING, ""),
         (replace(WELL, ahead_s=5.1), "clock", FindingSeverity.WARNING, ""),

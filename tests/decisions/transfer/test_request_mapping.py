@@ -69,32 +69,24 @@ def test_a_request_without_mapping_rules_stays_unchanged() -> None:
     assert there(asked) == asked
 
 
+REQUIRED = {"resource_h_rt": RequestMappingRule(require="yes")}
+SOON, TWICE = MappableJobRequest(hard=(("h_rt", "soon"),)), MappableJobRequest(hard=(("a", "x"), ("b", "y")))
+
+
 @pytest.mark.parametrize(
     ("asked", "rules", "words"),
     [
-        (MappableJobRequest(), {"resource_h_rt": RequestMappingRule(require="yes")}, "qsub -l h_rt="),
-        (
-            MappableJobRequest(soft=H_RT),
-            {"resource_h_rt": RequestMappingRule(require="yes")},
-            "hard request for h_rt; expected qsub -l h_rt=VALUE",
-        ),
+        (MappableJobRequest(), REQUIRED, "qsub -l h_rt="),
+        (MappableJobRequest(soft=H_RT), REQUIRED, "hard request for h_rt; expected qsub -l h_rt=VALUE"),
         (
             MappableJobRequest(hard=(("h_rt", "INFINITY"),)),
             {"resource_h_rt": RequestMappingRule(require="yes", unit="s")},
             "requires a hard request for h_rt",
         ),
         (MappableJobRequest(), {"project_any": RequestMappingRule(reject="no")}, "no job without a project: no"),
-        (
-            MappableJobRequest(hard=(("a", "x"), ("b", "y"))),
-            {"resource_a": RequestMappingRule(to="b")},
-            "b is requested as both 'x' and 'y'",
-        ),
+        (TWICE, {"resource_a": RequestMappingRule(to="b")}, "b is requested as both 'x' and 'y'"),
         (MappableJobRequest(hard=H_RT), {"resource_h_rt": RequestMappingRule(reject="no limits")}, "h_rt: no limits"),
-        (
-            MappableJobRequest(hard=(("h_rt", "soon"),)),
-            {"resource_h_rt": RequestMappingRule(unit="s")},
-            "'soon' is no number",
-        ),
+        (SOON, {"resource_h_rt": RequestMappingRule(unit="s")}, "'soon' is no number"),
         (MappableJobRequest(pe="mpi"), {"pe_mpi": RequestMappingRule(reject="slow network")}, "mpi: slow network"),
         (MappableJobRequest(project="x"), {"project_x": RequestMappingRule(reject="secret")}, "project x: secret"),
         (MappableJobRequest(queues=("gpu.q",)), {"queue_gpu.q": RequestMappingRule(reject="no GPU")}, "gpu.q: no GPU"),
