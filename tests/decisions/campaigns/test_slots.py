@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,11 @@ def sends(seen: CampaignCycleSituation) -> list[tuple[int, str, int]]:
 
 def sent_by_campaign(seen: CampaignCycleSituation) -> dict[int, int]:
     return {number: tasks for number, _, tasks in sends(seen)}
+
+
+def sent_of_bob_and_alice(**known: Any) -> dict[int, int]:
+    bobs, alices = replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {"beta": at()})
+    return sent_by_campaign(make_cycle_situation(campaigns=(bobs, alices), waiting={1: 100, 2: 100}, **known))
 
 
 def listed(tasks: int, waiting: int = 0, campaign: int = 1) -> tuple[ListedCampaignTaskCounts, ...]:
@@ -146,12 +152,7 @@ def test_campaigns_of_owners_with_an_affinity_come_before_older_campaigns() -> N
     ],
 )
 def test_free_slots_are_shared_by_past_usage(sharing: FairShareInputs, expected: dict[int, int]) -> None:
-    bobs, alices = campaign(1, {"beta": at()}), campaign(2, {"beta": at()})
-    seen = make_cycle_situation(
-        campaigns=(replace(bobs, owner="bob"), alices), waiting={1: 100, 2: 100}, room=room(beta=8), sharing=sharing
-    )
-
-    assert sent_by_campaign(seen) == expected
+    assert sent_of_bob_and_alice(room=room(beta=8), sharing=sharing) == expected
 
 
 @pytest.mark.parametrize(
@@ -192,16 +193,9 @@ def test_with_fair_shares_the_fastest_cluster_comes_first_too(
 
 
 def test_slots_of_running_tasks_count_as_usage() -> None:
-    bobs, alices = campaign(1, {"beta": at()}), campaign(2, {"beta": at()})
-    seen = make_cycle_situation(
-        campaigns=(replace(bobs, owner="bob"), alices),
-        waiting={1: 100, 2: 100},
-        room=room(beta=4),
-        there=listed(2),
-        sharing=FairShareInputs(by=FairShareUnit.USER),
-    )
+    sharing = FairShareInputs(by=FairShareUnit.USER)
 
-    assert sent_by_campaign(seen) == {1: 1, 2: 3}
+    assert sent_of_bob_and_alice(room=room(beta=4), there=listed(2), sharing=sharing) == {1: 1, 2: 3}
 
 
 def test_a_campaign_without_waiting_or_running_tasks_has_ended() -> None:

@@ -70,16 +70,15 @@ B_DOWN = (area("a"), area("b", fault="no answer"), area("c"))
 FULL_B = (area("a"), area("b", 10), area("c", 900))
 TWO, SPOILT = dataset("x", "a", "b", wished=2), dataset("x", "a", "b", wished=2, spoilt="b")
 LEAVING_B = (dataset("x", "b"), dataset("y", "a", "b", wished=2))
+UNTOLD, FULL_OF_OTHERS = area("b", 0, size_bytes=0), (area("a", 100), area("b", 100))
+THREE_OF_TWO = dataset("x", "a", "c", "b", wished=2)
 GONE = frozenset({("al/x", "a")})
 AHEAD = NOON + timedelta(days=365)
 FAILED_AHEAD = ServiceReplicaAct(dataset="al/x", target="b", began_at=AHEAD, ended_at=AHEAD, why="full")
 ROUNDS = {
     "first replica": (stored(dataset("x"), areas=(area("a", 100), area("b", 700))), ["x +b"]),
-    "no size is told": (
-        stored(dataset("x", "a", wished=3), areas=(area("a"), area("b", 0, size_bytes=0), area("c"))),
-        ["x +c"],
-    ),
-    "no size is told, and it stays": (stored(dataset("x", "b"), areas=(area("a"), area("b", 0, size_bytes=0))), []),
+    "no size is told": (stored(dataset("x", "a", wished=3), areas=(area("a"), UNTOLD, area("c"))), ["x +c"]),
+    "no size is told, and it stays": (stored(dataset("x", "b"), areas=(area("a"), UNTOLD)), []),
     "spoilt and spare": (stored(dataset("x", "a", "b", spoilt="b")), ["x -b"]),
     "more than wished for": (stored(dataset("x", "a", "b")), []),
     "down for a moment": (stored(TWO, areas=B_DOWN), []),
@@ -88,10 +87,7 @@ ROUNDS = {
     "spoilt and unreadable": (stored(away(SPOILT)), ["x +c"]),
     "spoilt, spare and down": (stored(dataset("x", "a", "b", spoilt="b"), areas=B_DOWN), []),
     "down and drained": (stored(TWO, areas=B_DOWN, drained=frozenset("b")), ["x +c"]),
-    "files of others": (
-        stored(dataset("x", "b"), areas=(area("a", 100), area("b", 100)), drained=frozenset("b")),
-        ["x +a -b"],
-    ),
+    "files of others": (stored(dataset("x", "b"), areas=FULL_OF_OTHERS, drained=frozenset("b")), ["x +a -b"]),
     "forged size": (stored(dataset("f", "a", size=10**9), dataset("x", "a"), drained=frozenset("a")), ["x +b -a"]),
     "area removed": (stored(dataset("x", "a", "gone", wished=2)), ["x +b"]),
     "only area removed": (stored(dataset("x", "gone"), areas=(area("a"),)), ["x +a"]),
@@ -112,10 +108,7 @@ ROUNDS = {
     ),
     "drained": (stored(*LEAVING_B, drained=frozenset("b")), ["x +a -b", "y +c -b"]),
     "its cluster drained": (stored(*LEAVING_B, drained=frozenset({"at-b"})), ["x +a -b", "y +c -b"]),
-    "lost with enough others": (
-        stored(dataset("x", "a", "c", "b", wished=2), areas=B_DOWN, drained=frozenset("b")),
-        [],
-    ),
+    "lost with enough others": (stored(THREE_OF_TWO, areas=B_DOWN, drained=frozenset("b")), []),
     "lost alone": (stored(dataset("y", "b"), areas=B_DOWN, drained=frozenset("b")), ["y +a"]),
 }
 

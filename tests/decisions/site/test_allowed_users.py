@@ -31,6 +31,8 @@ def lines(situation: TransferSetupSituation) -> list[str]:
 
 ADD = "qconf -mattr queue user_lists gb_beta_users transfer-beta"
 DROP = "qconf -dattr queue user_lists gb_beta_users transfer-beta"
+BOB, OUT = "qconf -au bob gb_beta_users", "qconf -du carol gb_beta_users"
+HOST_LIST = "staff,[tee=gb_beta_users]"
 
 
 @pytest.mark.parametrize(
@@ -39,24 +41,18 @@ DROP = "qconf -dattr queue user_lists gb_beta_users transfer-beta"
         pytest.param(a_situation(None, "NONE"), ["qconf -au alice,bob gb_beta_users", ADD], id="nothing"),
         pytest.param(a_situation(("alice", "bob"), "gb_beta_users"), [], id="all"),
         pytest.param(a_situation(("bob", "alice"), "staff gb_beta_users"), [], id="another list besides"),
-        pytest.param(a_situation(("alice",), "gb_beta_users"), ["qconf -au bob gb_beta_users"], id="one too few"),
-        pytest.param(
-            a_situation(("alice", "carol"), "gb_beta_users"),
-            ["qconf -au bob gb_beta_users", "qconf -du carol gb_beta_users"],
-            id="another one",
-        ),
+        pytest.param(a_situation(("alice",), "gb_beta_users"), [BOB], id="one too few"),
+        pytest.param(a_situation(("alice", "carol"), "gb_beta_users"), [BOB, OUT], id="another one"),
         pytest.param(a_situation(("alice", "bob"), "NONE"), [ADD], id="list unused"),
         pytest.param(a_situation(None, "NONE", people=False), [], id="nobody named"),
         pytest.param(a_situation(None, "staff", people=False), [], id="nobody named, a list of the site's"),
         pytest.param(a_situation(("alice",), "gb_beta_users", people=False), [DROP], id="nobody named any more"),
-        pytest.param(a_situation(("alice", "bob"), "staff,[tee=gb_beta_users]"), [ADD], id="usual list alone"),
+        pytest.param(a_situation(("alice", "bob"), HOST_LIST), [ADD], id="usual list alone"),
         pytest.param(
-            a_situation(("alice", "bob"), "gb_beta_users,[tee=staff]"), [f"{ADD}@tee"], id="list of the host alone"
+            a_situation(("alice", "bob"), "gb_beta_users,[tee=staff]"), [f"{ADD}@tee"], id="host's list alone"
         ),
         pytest.param(
-            a_situation(("alice",), "staff,[tee=gb_beta_users]", people=False),
-            [f"{DROP}@tee"],
-            id="nobody named any more, on a host",
+            a_situation(("alice",), HOST_LIST, people=False), [f"{DROP}@tee"], id="nobody named any more, on a host"
         ),
     ],
 )

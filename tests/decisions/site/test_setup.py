@@ -453,22 +453,18 @@ def test_removal_restores_only_settings_unchanged_since_setup() -> None:
     assert "0:7:30" not in made
 
 
-def test_removal_keeps_settings_of_another_queue_to_the_same_cluster() -> None:
-    situation = a_ready_situation()
-    other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": "gb_beta_up=0"}
-    other["load_thresholds"] += ",gb_beta_pending=5"
-    situation = at_home(situation, queues={**situation.home.queues, "transfer-b2": other})
-
-    assert removed(situation) == [("drop queue", "transfer-beta")]
-
-
-def test_removal_keeps_load_values_until_the_last_transfer_queue() -> None:
+@pytest.mark.parametrize(
+    ("thresholds", "also"),
+    [("gb_beta_up=0,gb_beta_pending=5", []), ("gb_g_up=0", [("set scheduler", "job_load_adjustments")])],
+    ids=["of the same cluster", "of another cluster"],
+)
+def test_removal_keeps_what_another_transfer_queue_needs(thresholds: str, also: list[tuple[str, str]]) -> None:
     """The sensor reports load values while another queue needs them."""
     situation = a_ready_situation()
-    other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": "gb_g_up=0"}
-    with_other = at_home(situation, queues={**situation.home.queues, "transfer-g": other})
+    other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": thresholds}
+    with_other = at_home(situation, queues={**situation.home.queues, "transfer-2": other})
 
-    assert removed(with_other) == [("drop queue", "transfer-beta"), ("set scheduler", "job_load_adjustments")]
+    assert removed(with_other) == [("drop queue", "transfer-beta"), *also]
 
 
 @pytest.mark.parametrize(

@@ -94,29 +94,21 @@ def test_why_of_a_campaign_explains_each_cluster(published: Path) -> None:
     ]
 
 
+AT_JOB, ENDED = "  the task was sent to beta: job 31, task 4", "  the task ended at beta (job 31, task 4)"
+SHOWN_BY = "  gridstat -j 7.1 -E shows the task's standard error to the owner"
+
+
 @pytest.mark.parametrize(
     ("task", "told"),
     [
-        ("7.0", ["  the task was sent to beta: job 31, task 4"]),
-        (
-            "7.1",
-            [
-                "  the task ended at beta (job 31, task 4): program_error, exit status 3",
-                "  gridstat -j 7.1 -E shows the task's standard error to the owner",
-            ],
-        ),
+        ("7.0", [AT_JOB]),
+        ("7.1", [f"{ENDED}: program_error, exit status 3", SHOWN_BY]),
         ("7.2", ["  the task waits to be sent (attempt 1 ended as preempted)", *WAITS]),
-        (
-            "7.3",
-            [
-                "  the task was sent to beta: job 31, task 4",
-                "  attempt 1 was preempted at beta for job 57, which lacked lic, mem",
-            ],
-        ),
+        ("7.3", [AT_JOB, "  attempt 1 was preempted at beta for job 57, which lacked lic, mem"]),
         (
             "7.4",
             [
-                "  the task ended at beta (job 31, task 4): moved",
+                f"{ENDED}: moved",
                 "  attempt 1 was moved from beta, where it waited: the next attempt went to gamma",
                 "  attempt 2 was moved from gamma, where it waited: the task is sent again",
             ],
