@@ -11,7 +11,7 @@ from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, 
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
-from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
@@ -36,6 +36,12 @@ def released_array(**other: Any) -> CampaignArray:
 def made_snapshot(**other: Any) -> ClusterSnapshot:
     known = {"cluster": "beta", "taken_at": NOON, "queues": (), "jobs": {}, "pending": 0, "free_slots": 0}
     return ClusterSnapshot(**known | other)
+
+
+def job_row(places: range, state: JobState = WAITING, **other: Any) -> ClusterJobListRow:
+    """Return a row of a cluster's job list: tasks of alice's array 7 of campaign 1."""
+    known = {"job_id": 7, "tasks": (places,), "name": "campaign.1", "owner": "alice"}
+    return ClusterJobListRow(**known | {"state": state} | other)
 
 
 def made_event(**other: Any) -> CampaignEvent:

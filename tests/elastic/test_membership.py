@@ -1,7 +1,6 @@
 """How a host joins a cell and leaves a cell."""
 
 import socket
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -167,16 +166,14 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     cell = site(hosts, monkeypatch)
     done = list[tuple[object, ...]]()
     settings = MachineBootstrapSection(steps="mounts", mounts=str(tmp_path / "mounts"))
-    cell = replace(cell, preparing=NewMachineBootstrap(settings=settings, cell=CELL), root=note(done))
+    cell = replace(
+        cell, preparing=NewMachineBootstrap(settings=settings, cell=CELL), root=lambda *words: done.append(words)
+    )
     monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", {taken: "10.0.0.9"}.get)
 
     with pytest.raises(NewMachineAddressInUse):
         cell.join_host_to_cluster(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
     assert (done, hosts.done) == ([], [])
-
-
-def note(done: list[tuple[object, ...]]) -> Callable[..., None]:
-    return lambda *words: done.append(words)
 
 
 def test_a_machine_may_have_the_address_of_a_silent_host(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from gridbridge.campaigns.cli.task_output_reading_and_fetching import (
 from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile, require_own_campaign
 from gridbridge.campaigns.store.published_campaign_files import publish_campaign_task_file
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import CommandFailed, ConfigError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
@@ -27,6 +28,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCa
 from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import rsync
+from tests.builders.configurations import site_text
 from tests.campaigns.cli.published_builder import (
     jdl_for_beta,
     make_shown_campaign,
@@ -39,22 +41,11 @@ ENDED = PublishedCampaignTask(
     number=0, attempt=1, outcome=TaskAttemptOutcome.SUCCESS, is_waiting=False, cluster="beta", place=1
 )
 TASKS = (ENDED, replace(ENDED, number=1, attempt=2, outcome=TaskAttemptOutcome.SIGNAL))
-CONFIG = """
-[site]
-cluster = "alpha"
-[cluster.alpha]
-qmaster_port = 6444
-execd_port = 6445
-[cluster.gamma]
+CONFIG = f"""{site_text("alpha")}[cluster.gamma]
 kind = "oar"
 ssh = "gamma-master"
-users = { alice = "al_gamma" }
+users = {{ alice = "al_gamma" }}
 """
-
-
-GAMMA = TaskOutputFolderAtCluster(
-    login=SshLogin(host="gamma-master", user="al_gamma"), folder="./campaign.7", timeout_s=9
-)
 
 
 @pytest.fixture(name="beta")
@@ -204,7 +195,9 @@ def test_outputs_are_fetched_over_ssh_with_the_users_own_login(monkeypatch: pyte
 
     monkeypatch.setattr(rsync, "rsync_files_from_host", pull)
 
-    (done,) = fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": GAMMA})
+    login = SshLogin(host="gamma-master", user="al_gamma")
+    gamma = TaskOutputFolderAtCluster(login=login, folder="./campaign.7", timeout_s=9)
+    (done,) = fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
 
     assert asked == [("al_gamma", ["0.1.out", "0.1.err"], "./campaign.7", False)]
     assert "no route" in done.problem
@@ -262,6 +255,10 @@ def _published(tmp_path: Path) -> str:
     return folder
 
 
+def failed_tasks(folder: Path, published: str, type_: str = "", campaign: int = 7) -> ParsedJdl:
+    return campaign_of_failed_tasks(campaign, type_, FixedPaths(campaigns=str(folder), published=published))
+
+
 def test_gridfetch_reports_the_fetched_files_of_each_cluster(
     published: str, beta: TaskOutputFolderAtCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,7 +293,7 @@ def test_failed_tasks_are_submitted_again_with_the_requested_campaign_type(
     write_campaign_file(tmp_path, jdl, "a 1", "b 'it is'", "c")
 
     for asked, type_ in (("test", CampaignType.TEST), ("default", CampaignType.DEFAULT), ("", before)):
-        again = campaign_of_failed_tasks(7, asked, FixedPaths(campaigns=str(tmp_path), published=published))
+        again = failed_tasks(tmp_path, published, asked)
         assert (again.jdl, again.parameters) == (replace(jdl, type=type_), ("b 'it is'",))
 
 
@@ -307,9 +304,7 @@ def test_a_task_cancelled_by_its_owner_is_not_submitted_again(published: str, tm
     publish_campaign_task_file(7, 0, (unwanted, deleted), published)
 
     assert [one.state_word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
-    assert campaign_of_failed_tasks(7, "", FixedPaths(campaigns=str(tmp_path), published=published)).parameters == (
-        "b",
-    )
+    assert failed_tasks(tmp_path, published).parameters == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +316,7 @@ def test_tasks_that_root_refused_to_submit_count_as_failed(
     publish_campaigns(published, replace(SWEEP, tasks=3, state=state))
     write_campaign_file(tmp_path, jdl_for_beta(), "a", "b", "c")
 
-    assert campaign_of_failed_tasks(7, "", FixedPaths(campaigns=str(tmp_path), published=published)).parameters == again
+    assert failed_tasks(tmp_path, published).parameters == again
 
 
 def test_a_campaign_file_of_another_user_is_refused(
@@ -331,7 +326,7 @@ def test_a_campaign_file_of_another_user_is_refused(
     monkeypatch.setattr(campaign_files_of_owners.os, "geteuid", lambda: 41000)
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="owned by another user"):
-        campaign_of_failed_tasks(7, "", FixedPaths(campaigns=str(tmp_path), published=published))
+        failed_tasks(tmp_path, published)
     with pytest.raises(ForeignOrMissingCampaignFile, match="owned by another user"):
         campaign_with_added_tasks(7, None, "[]", str(tmp_path))
 
@@ -340,7 +335,7 @@ def test_a_damaged_campaign_file_is_reported_as_damaged(published: str, tmp_path
     (tmp_path / "c.7").write_text("no JSON")
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="the campaign's file is damaged"):
-        campaign_of_failed_tasks(7, "", FixedPaths(campaigns=str(tmp_path), published=published))
+        failed_tasks(tmp_path, published)
 
 
 def test_only_a_campaign_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,10 +360,10 @@ def test_declared_outputs_outside_the_tasks_folder_are_ignored(tmp_path: Path) -
 
 def test_retrying_without_failed_tasks_is_refused(published: str, tmp_path: Path) -> None:
     with pytest.raises(ForeignOrMissingCampaignFile):
-        campaign_of_failed_tasks(7, "", FixedPaths(campaigns=str(tmp_path), published=published))
+        failed_tasks(tmp_path, published)
     with pytest.raises(ConfigError, match="no campaign 8"):
-        campaign_of_failed_tasks(8, "", FixedPaths(campaigns=str(tmp_path), published=published))
+        failed_tasks(tmp_path, published, campaign=8)
     write_campaign_file(tmp_path, Jdl(name="n"), "a", "b")
     publish_campaign_task_file(7, 0, (ENDED, replace(ENDED, number=1)), published)
     with pytest.raises(ConfigError, match="no task has failed"):
-        campaign_of_failed_tasks(7, "", FixedPaths(campaigns=str(tmp_path), published=published))
+        failed_tasks(tmp_path, published)

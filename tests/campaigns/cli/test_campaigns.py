@@ -28,6 +28,7 @@ from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedForecastErrors
 from gridbridge.model.fixed_paths import FixedPaths
 from tests.builders.campaigns import NOON
+from tests.builders.command_lines import exit_status
 from tests.campaigns.cli.published_builder import make_shown_campaign, publish_campaigns, run_command
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -80,13 +81,11 @@ def test_unreadable_published_files_are_reported_in_one_line(
     (tmp_path / "published").mkdir()
     (tmp_path / "published/campaigns.json").write_text('{"at": 7, "campaigns": "none"}')
 
-    with pytest.raises(SystemExit) as ended:
-        output_and_errors.run_command_reporting_errors(
-            partial(gridstat, ["--published", str(tmp_path / folder)]), "gridstat"
-        )
+    program = partial(output_and_errors.run_command_reporting_errors, gridstat, "gridstat")
+    status = exit_status(program, "gridstat", "--published", str(tmp_path / folder))
 
     out, err = capsys.readouterr()
-    assert (ended.value.code, out, len(err.splitlines())) == (2, "", 1)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
     assert err.startswith("gridstat: ")
     assert said in err
 
@@ -206,8 +205,8 @@ def test_an_unanswered_request_has_its_own_exit_status(
 
 @pytest.mark.parametrize("options", [[], ["--debug"]], ids=["plain", "debug"])
 @pytest.mark.parametrize(
-    ("text", "status", "error"),
-    [("{}", 1, "ConfigError"), (JDL, 75, "NoRunnerForRequest"), ('{"name": "odd"}', 2, "RuntimeError")],
+    ("text", "ended"),
+    [("{}", (1, "ConfigError")), (JDL, (75, "NoRunnerForRequest")), ('{"name": "odd"}', (2, "RuntimeError"))],
     ids=["refused", "unreachable", "unexpected"],
 )
 def test_the_debug_option_prints_a_traceback(
@@ -215,8 +214,7 @@ def test_the_debug_option_prints_a_traceback(
     capsys: pytest.CaptureFixture[str],
     options: list[str],
     text: str,
-    status: int,
-    error: str,
+    ended: tuple[int, str],
 ) -> None:
     read = gridsub_campaign_source.read_jdl
 
@@ -226,16 +224,14 @@ def test_the_debug_option_prints_a_traceback(
         return read(source, said, type_, configuration)
 
     monkeypatch.setattr(gridsub_campaign_source, "read_jdl", reads)
-    monkeypatch.setattr("sys.argv", ["gridsub", *options, "-j", text])
+    program = partial(output_and_errors.run_command_reporting_errors, partial(gridsub, obj=NO_HOST), "gridsub")
 
-    with pytest.raises(SystemExit) as ended:
-        output_and_errors.run_command_reporting_errors(partial(gridsub, obj=NO_HOST), "gridsub")
-
+    status = exit_status(program, "gridsub", *options, "-j", text)
     told = capsys.readouterr()
     lines = told.err.splitlines()
     is_traced = lines[0] == "Traceback (most recent call last):"
-    assert (ended.value.code, told.out, is_traced) == (status, "", bool(options))
-    assert any(error in line for line in lines) == (bool(options) or status == 2)
+    assert (status, told.out, is_traced) == (ended[0], "", bool(options))
+    assert any(ended[1] in line for line in lines) == (bool(options) or status == 2)
     assert lines[-1].startswith("gridsub: ")
 
 

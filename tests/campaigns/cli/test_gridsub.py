@@ -1,6 +1,7 @@
 """gridsub refuses wrong campaigns before the submission, with documented exit statuses."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from gridbridge.campaigns.cli.gridsub import gridsub
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
+from tests.builders.command_lines import exit_status
 
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 TOML = 'name = "n"\nnb_jobs = 1\nexec_file = "x"\n[clusters.beta]\n'
@@ -23,12 +25,10 @@ def _nothing_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture(name="run")
-def _run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def _run(capsys: pytest.CaptureFixture[str]) -> Run:
     def run(*words: str) -> tuple[int, list[str]]:
-        monkeypatch.setattr("sys.argv", ["gridsub", *words])
-        with pytest.raises(SystemExit) as ended:
-            output_and_errors.run_command_reporting_errors(gridsub, "gridsub")
-        return ended.value.code, capsys.readouterr().err.splitlines()
+        program = partial(output_and_errors.run_command_reporting_errors, gridsub, "gridsub")
+        return exit_status(program, "gridsub", *words), capsys.readouterr().err.splitlines()
 
     return run
 

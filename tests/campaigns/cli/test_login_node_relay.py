@@ -27,6 +27,8 @@ from gridbridge.campaigns.cli.gridsub_campaign_source import decode_jdl_from_log
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
+from tests.builders.command_lines import exit_status
+from tests.builders.programs import write_program
 from tests.campaigns.cli.published_builder import run_command
 
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
@@ -120,14 +122,9 @@ def test_invalid_relayed_campaign_data_is_refused(data: bytes) -> None:
     ids=["a query is relayed unchanged", "help is printed here", "a mistake is reported here"],
 )
 def test_gridstat_is_relayed_except_for_help_and_usage_errors(
-    asked: list[Any], monkeypatch: pytest.MonkeyPatch, words: list[str], status: int, relayed: list[object]
+    asked: list[Any], words: list[str], status: int, relayed: list[object]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["gridstat", *words])
-
-    with pytest.raises(SystemExit) as ended:
-        gridstat()
-
-    assert (ended.value.code, asked) == (status, relayed)
+    assert (exit_status(gridstat, "gridstat", *words), asked) == (status, relayed)
 
 
 @pytest.mark.parametrize(
@@ -161,13 +158,11 @@ def test_files_written_by_a_relayed_command_are_copied_to_this_host(
     (tmp_path / "new/a.png").write_text("old")
     monkeypatch.setattr("gridbridge.shell.ssh.run_remotely_and_fetch_files", bring)
     monkeypatch.setattr(command_relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
-    monkeypatch.setattr("sys.argv", ["program", *words])
 
-    with pytest.raises(SystemExit) as ended:
-        program()
+    status = exit_status(program, "program", *words)
 
     files = {str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*") if each.is_file()}
-    assert (ended.value.code, asked, capsys.readouterr().out) == (0, [there], f"{said}\n")
+    assert (status, asked, capsys.readouterr().out) == (0, [there], f"{said}\n")
     assert (files, (tmp_path / "new/a.png").read_text()) == ({"new/a.png", "new/0/b"}, "new")
 
 
@@ -196,10 +191,6 @@ def test_relayed_files_are_not_copied_through_links_or_into_foreign_folders(
     assert second.endswith("owned by another user; expected a folder of yours as DIR")
 
 
-SSH = """#!/bin/sh
-{}
-exit 255
-"""
 NOT_REACHED = "alpha-master was not reached; nothing is changed there"
 LOST = "lost the connection to alpha-master, which may have taken the request; look at gridstat"
 EITHER = "alpha-master was not reached, or the connection was lost"
@@ -234,16 +225,10 @@ def test_a_lost_connection_and_an_unreached_host_have_different_exit_statuses(
     told: str,
 ) -> None:
     """Exit status 75 means that nothing was done, so a script may repeat the command."""
-    (tmp_path / "ssh").write_text(SSH.format(begins))
-    (tmp_path / "ssh").chmod(0o755)
-    defaults = (None, str(tmp_path / "ssh"), 1)
+    defaults = (None, str(write_program(tmp_path / "ssh", f"#!/bin/sh\n{begins}\nexit 255\n")), 1)
     monkeypatch.setattr("gridbridge.shell.ssh.run_by_callers_ssh.__defaults__", defaults)
     monkeypatch.setattr(command_relay_and_runner_wait, "transfer_host_to_relay_to", lambda *_: "alpha-master")
-    monkeypatch.setattr("sys.argv", ["program", *words])
 
-    with pytest.raises(SystemExit) as ended:
-        main()
-
+    assert exit_status(main, "program", *words) == status
     name = main.__module__.rpartition(".")[2]
-    assert ended.value.code == status
     assert capsys.readouterr().err.startswith(f"{name}: {told}")

@@ -16,7 +16,7 @@ from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox
 from gridbridge.campaigns.store.campaign_file_verification import NAME, CampaignFileRegister
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection
+from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection, NotificationsSection
 from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, campaign_file_name
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
@@ -28,6 +28,8 @@ SWEEP = Jdl(name="sweep", clusters={"beta": JdlSettingsAtCluster(exec_file="run"
 
 
 class IntakeSite(CampaignSite):
+    notifications = NotificationsSection()
+
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.brought = folder / "campaigns"
@@ -44,7 +46,7 @@ class IntakeSite(CampaignSite):
         clusters = frozenset({"beta", "gamma"})
         places = (str(self.brought), str(self.published))
         rules = lambda: self.rules  # noqa: E731 - tests set them later
-        known = {"limits": self.limits, "watched": self._clocks}
+        known = {"limits": self.limits, "watched": self._clocks, "notifications": self.notifications}
         self.intake = CampaignAndRequestIntake(self.database, clusters, self.clock, *places, rules, **known)  # type: ignore[arg-type]
         return self
 
@@ -54,10 +56,14 @@ class IntakeSite(CampaignSite):
         data = campaign_files_of_owners.encode_campaign_file(whole, parameters)
         return campaign_files_of_owners.write_campaign_file_to_inbox(data, str(self.brought))
 
-    def taken(self, *parameters: str) -> str:
-        token = self.bring(asdict(SWEEP), *parameters)
+    def accept(self, header: object, *parameters: str) -> str:
+        """Bring a campaign file, and process the inbox; return the file's token."""
+        token = self.bring(header, *parameters)
         self.intake.process_inbox_files()
         return token
+
+    def taken(self, *parameters: str) -> str:
+        return self.accept(asdict(SWEEP), *parameters)
 
     def answer(self, token: str) -> dict[str, Any]:
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())

@@ -425,13 +425,10 @@ def test_number_and_size_of_a_persons_campaign_files_are_limited(
     site.limits = limits
     site.restarted()
     asked = asdict(SWEEP)
-    site.bring(asked, "a" * 600_000)
-    site.intake.process_inbox_files()
-    site.bring({ADDS_TO: 1}, "b")
-    site.intake.process_inbox_files()
+    site.accept(asked, "a" * 600_000)
+    site.accept({ADDS_TO: 1}, "b")
     token = site.bring(asked, "c" * 600_000)
-    part = site.bring({ADDS_TO: 1}, "c" * 600_000)
-    site.intake.process_inbox_files()
+    part = site.accept({ADDS_TO: 1}, "c" * 600_000)
 
     assert site.answer(token)["refused"].startswith(why)
     assert site.answer(part)["refused"].startswith(why)
@@ -517,8 +514,7 @@ def test_an_owner_cancels_pauses_and_resumes_a_campaign(
 
 def test_a_second_cancellation_drops_the_epilogue(site: IntakeSite) -> None:
     settings = JdlSettingsAtCluster(exec_file="run", epilogue="clean")
-    site.bring(asdict(Jdl(name="n", clusters={"beta": settings})), "a 1")
-    site.intake.process_inbox_files()
+    site.accept(asdict(Jdl(name="n", clusters={"beta": settings})), "a 1")
 
     told = [site.ask(Verb.CANCEL, 1)]
     (kept,) = site.campaigns.unfinished_campaigns()

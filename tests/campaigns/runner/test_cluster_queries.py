@@ -1,7 +1,7 @@
 """All programs share one query of a cluster, and foreign jobs in the answer are ignored."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import timedelta
 from operator import attrgetter
 from pathlib import Path
 from unittest.mock import Mock
@@ -79,9 +79,8 @@ class QueryingSite(CampaignSite):
         if self.is_silent:
             raise GridbridgeError("refused")
         rows = {number: (job(number, "campaign.1"),) for number in wanted}
-        now = datetime.fromtimestamp(NOON.timestamp() + self.after_s, UTC)
-        known = {"cluster": cluster, "taken_at": now, "pending": 0, "free_slots": 3}
-        return ClusterSnapshot(jobs=rows, **known), 0.1  # type: ignore[arg-type]
+        now = NOON + timedelta(seconds=self.after_s)
+        return made_snapshot(cluster=cluster, taken_at=now, jobs=rows, free_slots=3), 0.1
 
 
 _made = site_fixture(QueryingSite)

@@ -41,7 +41,16 @@ from gridbridge.model.campaigns.speculative_attempts import (
 from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.shell.clock import Clock
-from tests.builders.campaigns import NOON, RUNNING, WAITING, made_campaign, made_situation, made_snapshot, site_fixture
+from tests.builders.campaigns import (
+    NOON,
+    RUNNING,
+    WAITING,
+    job_row,
+    made_campaign,
+    made_situation,
+    made_snapshot,
+    site_fixture,
+)
 from tests.campaigns.runner.fake_clusters import GridSite
 
 MINUTE = timedelta(minutes=1)
@@ -277,9 +286,7 @@ def late_tasks(
 
 def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> ClusterJobListRow:
     """Return a row of beta's job list for a task that started `minutes` after noon."""
-    return ClusterJobListRow(
-        job_id=71, tasks=(range(place, place + 1),), name="n", owner="alice", state=state, since=NOON + minutes * MINUTE
-    )
+    return job_row(range(place, place + 1), state, job_id=71, since=NOON + minutes * MINUTE)
 
 
 def test_only_listed_long_running_tasks_count_as_late(site: CopySite) -> None:

@@ -16,11 +16,11 @@ from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
 from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttemptOutcome
 from gridbridge.model.campaigns.published_campaigns_and_tasks import TaskPreemption
-from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell.clock import Clock
 from tests.builders.campaign_site import CampaignSite
-from tests.builders.campaigns import NOON, RUNNING, made_campaign, made_policy, made_snapshot
+from tests.builders.campaigns import NOON, RUNNING, job_row, made_campaign, made_policy, made_snapshot
 
 QUEUE = QueueInstanceStatus(name="gb-be1@n1", slots_used=3, slots_reserved=0, slots_total=3, is_besteffort=True)
 LOCAL = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=3)
@@ -30,7 +30,7 @@ PLACE = deletions.FreeQueueInstanceResources(name="all.q@n1", slots=3, free={"me
 def tasks(*places: int) -> tuple[deletions.RunningJobWithResources, ...]:
     """Return running tasks of the array, each with 1 of mem on host n1."""
     return tuple(
-        deletions.RunningJobWithResources(job=77, task=n, host="n1", since=NOON, amounts={"mem": 1}, makes_way=True)
+        deletions.RunningJobWithResources(job=7, task=n, host="n1", since=NOON, amounts={"mem": 1}, makes_way=True)
         for n in places
     )
 
@@ -50,17 +50,8 @@ class Beta:
         self.deleted: list[tuple[int, ...]] = []
 
     def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
-        row = ClusterJobListRow(
-            job_id=77,
-            tasks=(range(1, 4),),
-            name="campaign.1",
-            owner="alice",
-            state=RUNNING,
-            queue="gb-be1@n1",
-            since=NOON,
-        )
-        seen = made_snapshot(queues=self.queues, jobs={77: (row,)}, pending=self.pending)
-        return seen, 0.1
+        row = job_row(range(1, 4), RUNNING, queue="gb-be1@n1", since=NOON)
+        return made_snapshot(queues=self.queues, jobs={7: (row,)}, pending=self.pending), 0.1
 
     def who(self, _: object) -> deletions.CellRequestsAndResources:
         self.asked += 1
@@ -74,11 +65,11 @@ class Beta:
 
 
 class PreemptingSite(CampaignSite):
-    """A nikita with a campaign whose three tasks run at beta as job 77."""
+    """A nikita with a campaign whose three tasks run at beta as job 7."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, made_campaign(tasks=3))
-        self.send(3, 77)
+        self.send(3, 7)
         self.beta, self.now = Beta(), [NOON]
         policy = made_policy("beta", site=SiteSection(cluster="alpha", state=f"sqlite:///{folder}/state.db"))
         clock = Clock(lambda: self.now[0].timestamp(), lambda: self.now[0].timestamp())

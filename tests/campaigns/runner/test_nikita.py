@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,6 +39,7 @@ from tests.builders.campaigns import (
     NOON,
     RUNNING,
     WAITING,
+    job_row,
     made_campaign,
     made_policy,
     made_snapshot,
@@ -82,7 +82,7 @@ class NikitaSite(CampaignSite):
     @cached_property
     def array(self) -> campaign_model.CampaignArray:
         self.insert(campaign())
-        return self.send(5, 77)
+        return self.send(5, 7)
 
 
 _site = site_fixture(NikitaSite)
@@ -94,14 +94,9 @@ def campaign(type_: CampaignType = CampaignType.DEFAULT) -> campaign_model.Campa
     )
 
 
-def row(places: range, state: JobState = WAITING, **other: Any) -> ClusterJobListRow:
-    known = {"job_id": 77, "tasks": (places,), "name": "campaign.1", "owner": "alice"}
-    return ClusterJobListRow(**known | {"state": state} | other)
-
-
 def beta_snapshot(*rows: ClusterJobListRow, state: QueueInstanceState | None = None) -> dict[str, ClusterSnapshot]:
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=10)
-    return {"beta": made_snapshot(queues=(replace(queue, state=state) if state else queue,), jobs={77: rows})}
+    return {"beta": made_snapshot(queues=(replace(queue, state=state) if state else queue,), jobs={7: rows})}
 
 
 def cycle(
@@ -120,7 +115,7 @@ def later(site: NikitaSite, seconds: float) -> None:
 def test_waiting_tasks_beyond_the_flood_rate_are_marked_and_deleted(site: NikitaSite) -> None:
     later(site, 61)
 
-    cycle(site, beta_snapshot(row(range(1, 6))))
+    cycle(site, beta_snapshot(job_row(range(1, 6))))
 
     assert site.cell.deleted == [(1, (range(2, 6),))]
     assert {*site.marks.deletion_marks()[1, 1]} == {2, 3, 4, 5}
@@ -129,10 +124,10 @@ def test_waiting_tasks_beyond_the_flood_rate_are_marked_and_deleted(site: Nikita
 def test_a_failed_deletion_is_repeated_except_for_started_tasks(site: NikitaSite) -> None:
     later(site, 61)
     site.cell.fails = True
-    cycle(site, beta_snapshot(row(range(1, 6))))
+    cycle(site, beta_snapshot(job_row(range(1, 6))))
     site.cell.fails = False
 
-    cycle(site, beta_snapshot(row(range(1, 4)), row(range(4, 6), RUNNING, since=NOON)))
+    cycle(site, beta_snapshot(job_row(range(1, 4)), job_row(range(4, 6), RUNNING, since=NOON)))
 
     assert site.cell.deleted == [(1, (range(2, 4),))]
     assert {*site.marks.deletion_marks()[1, 1]} == {2, 3}
@@ -145,8 +140,8 @@ def test_nikita_queries_a_cluster_again_before_a_deletion(
     assert site.array
     later(site, 61)
     told, policy = [], site.nikita._policy
-    told_then = beta_snapshot(row(range(1, waiting + 1)))["beta"]
-    runs_now = beta_snapshot(row(range(1, 6), RUNNING, since=site.now[0]))["beta"]
+    told_then = beta_snapshot(job_row(range(1, waiting + 1)))["beta"]
+    runs_now = beta_snapshot(job_row(range(1, 6), RUNNING, since=site.now[0]))["beta"]
     seen = replace(told_then, taken_at=site.now[0])
     sent = live_campaign_jobs_at(site.nikita.database, "beta")
     shared = query_result_to_share(
@@ -167,7 +162,7 @@ def test_a_start_time_before_the_submission_is_corrected(site: NikitaSite) -> No
     later(site, 60)
     hours_ago = NOON - timedelta(hours=9)
 
-    plan = cycle(site, beta_snapshot(row(range(1, 6), RUNNING, since=hours_ago)))
+    plan = cycle(site, beta_snapshot(job_row(range(1, 6), RUNNING, since=hours_ago)))
 
     assert plan == NikitaDeletionPlan()
     assert site.cell.deleted == []
@@ -181,7 +176,7 @@ def test_a_start_time_before_the_submission_is_corrected(site: NikitaSite) -> No
 def test_a_forward_jump_of_the_clock_deletes_no_task(
     site: NikitaSite, caplog: pytest.LogCaptureFixture, state: JobState, since: datetime | None, wiped_for: Reason
 ) -> None:
-    there = beta_snapshot(row(range(1, 2), state, since=since))
+    there = beta_snapshot(job_row(range(1, 2), state, since=since))
     assert cycle(site, there) == NikitaDeletionPlan()
     site.leapt[0] += timedelta(hours=9)
     later(site, 9 * 3600 + 60)
@@ -197,12 +192,12 @@ def test_a_forward_jump_of_the_clock_deletes_no_task(
 def test_held_requeued_or_deleted_tasks_are_left_alone(site: NikitaSite, state: JobState) -> None:
     later(site, 9999)
 
-    assert cycle(site, beta_snapshot(row(range(1, 6), state))) == NikitaDeletionPlan()
+    assert cycle(site, beta_snapshot(job_row(range(1, 6), state))) == NikitaDeletionPlan()
 
 
 def test_no_task_is_deleted_at_a_silent_or_disabled_cluster(site: NikitaSite) -> None:
     later(site, 9999)
-    lost = beta_snapshot(row(range(1, 6)), state=QueueInstanceState([QueueStartBlocker.UNREACHABLE], "au"))
+    lost = beta_snapshot(job_row(range(1, 6)), state=QueueInstanceState([QueueStartBlocker.UNREACHABLE], "au"))
 
     assert cycle(site, lost) == NikitaDeletionPlan()
     assert cycle(site, {}) == NikitaDeletionPlan()
@@ -210,7 +205,7 @@ def test_no_task_is_deleted_at_a_silent_or_disabled_cluster(site: NikitaSite) ->
 
 def test_a_stored_deletion_decision_is_replayed(site: NikitaSite) -> None:
     later(site, 901)
-    seen = site.nikita.situation_from_snapshots([site.array], beta_snapshot(row(range(1, 6))))
+    seen = site.nikita.situation_from_snapshots([site.array], beta_snapshot(job_row(range(1, 6))))
     plan = site.nikita.decide(seen)
 
     entry = task_deletion_cycle.nikita_journal_entry(seen, plan, NOON)
@@ -222,16 +217,12 @@ def test_a_stored_deletion_decision_is_replayed(site: NikitaSite) -> None:
 
 
 def test_a_deletion_mark_lasts_until_the_attempts_end(site: NikitaSite) -> None:
-    site.marks.mark_tasks_for_deletion(overflow_deletion(range(1, 3)))
+    site.marks.mark_tasks_for_deletion(mark(range(1, 3), Reason.OVERFLOW))
     site.end(site.attempts(site.array)[:1], campaign_model.TaskAttemptOutcome.WIPED)
     site.marks.remove_marks_of_ended_attempts()
 
     assert {*site.marks.deletion_marks()[1, 1]} == {2}
     assert (site.marks.count_deleted_attempts(1, 0), site.marks.count_deleted_attempts(1, 1)) == (1, 0)
-
-
-def overflow_deletion(places: range) -> ArrayTaskDeletion:
-    return ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=Reason.OVERFLOW, places=(places,))
 
 
 @pytest.mark.parametrize(
@@ -247,8 +238,8 @@ def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
 ) -> None:
     assert site.array
     site.campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED, NOON)
-    cycle(site, beta_snapshot(row(range(1, 6), row_state, since=NOON), state=queue_state))
-    cycle(site, beta_snapshot(row(range(1, 6), JobState([JobStateFact.RUNNING, JobStateFact.DELETING]))))
+    cycle(site, beta_snapshot(job_row(range(1, 6), row_state, since=NOON), state=queue_state))
+    cycle(site, beta_snapshot(job_row(range(1, 6), JobState([JobStateFact.RUNNING, JobStateFact.DELETING]))))
 
     assert site.cell.deleted == [(1, (range(1, 6),))]
     assert not site.marks.deletion_marks()
@@ -264,7 +255,7 @@ def test_a_cancelled_task_is_deleted_at_a_disabled_cluster(
 ) -> None:
     assert site.array
     assert site.marks.mark_task_cancelled(1, 2)
-    rows = row(range(1, 6), task_state, since=NOON - timedelta(days=9))
+    rows = job_row(range(1, 6), task_state, since=NOON - timedelta(days=9))
     old = replace(site.array, intended_at=NOON - timedelta(days=9))
 
     cycle(site, beta_snapshot(rows, state=state), old)
@@ -279,8 +270,8 @@ def started_step(site: NikitaSite, step: str) -> campaign_model.CampaignArray:
     made = site.tries.create_prologue_or_epilogue(
         CampaignPrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=1), NOON
     )
-    site.campaigns.set_array_state(made, campaign_model.ArraySubmissionState.RELEASED, 77)
-    return replace(made, job_id=77)
+    site.campaigns.set_array_state(made, campaign_model.ArraySubmissionState.RELEASED, 7)
+    return replace(made, job_id=7)
 
 
 @pytest.mark.parametrize("step", [PROLOGUE, EPILOGUE])
@@ -288,21 +279,21 @@ def test_a_prologue_or_epilogue_is_deleted_only_if_it_overruns(site: NikitaSite,
     array = started_step(site, step)
     later(site, 99_999)
 
-    cycle(site, beta_snapshot(row(range(1, 2))), array)
+    cycle(site, beta_snapshot(job_row(range(1, 2))), array)
     left = [*site.cell.deleted]
-    (wipe,) = cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array).wipes
+    (wipe,) = cycle(site, beta_snapshot(job_row(range(1, 2), RUNNING, since=NOON)), array).wipes
 
     assert (left, wipe.wiped_for) == ([], Reason.OVERRAN)
 
 
 def test_an_unneeded_prologue_is_deleted_only_while_it_waits(site: NikitaSite) -> None:
     array = started_step(site, PROLOGUE)
-    unneeded = replace(move_mark(range(1, 2)), wiped_for=Reason.UNNEEDED)
+    unneeded = mark(range(1, 2), Reason.UNNEEDED)
     site.marks.mark_tasks_for_deletion(unneeded)
-    plan = cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array)
+    plan = cycle(site, beta_snapshot(job_row(range(1, 2), RUNNING, since=NOON)), array)
     left = [*site.cell.deleted], site.marks.deletion_marks()
     site.marks.mark_tasks_for_deletion(unneeded)
-    cycle(site, beta_snapshot(row(range(1, 2))), array)
+    cycle(site, beta_snapshot(job_row(range(1, 2))), array)
 
     assert (left, len(plan.spared)) == (([], {}), 1)
     assert site.cell.deleted == [(1, (range(1, 2),))]
@@ -313,7 +304,7 @@ def test_the_prologue_of_a_cancelled_campaign_is_deleted(site: NikitaSite) -> No
     array = started_step(site, PROLOGUE)
     site.campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED)
 
-    cycle(site, beta_snapshot(row(range(1, 2))), array)
+    cycle(site, beta_snapshot(job_row(range(1, 2))), array)
 
     assert site.cell.deleted == [(1, (range(1, 2),))]
 
@@ -322,10 +313,10 @@ def test_an_epilogue_is_deleted_only_after_the_second_cancellation(site: NikitaS
     array = started_step(site, EPILOGUE)
     site.campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED)
 
-    cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array)
+    cycle(site, beta_snapshot(job_row(range(1, 2), RUNNING, since=NOON)), array)
     left = [*site.cell.deleted]
     site.campaigns.set_campaign_state(1, campaign_model.CampaignState.CANCELLED, NOON)  # the second cancellation
-    cycle(site, beta_snapshot(row(range(1, 2), RUNNING, since=NOON)), array)
+    cycle(site, beta_snapshot(job_row(range(1, 2), RUNNING, since=NOON)), array)
 
     assert (left, site.cell.deleted) == ([], [(1, (range(1, 2),))])
 
@@ -389,15 +380,15 @@ def test_a_running_runner_executes_cancellations_itself(site: NikitaSite) -> Non
     assert len(request_tokens(site.inbox)) == 1
 
 
-def move_mark(places: range) -> ArrayTaskDeletion:
-    return ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=Reason.MOVED, places=(places,))
+def mark(places: range, wiped_for: Reason = Reason.MOVED) -> ArrayTaskDeletion:
+    return ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=wiped_for, places=(places,))
 
 
 def test_only_waiting_tasks_are_moved(site: NikitaSite) -> None:
-    site.marks.mark_tasks_for_deletion(move_mark(range(1, 4)))
+    site.marks.mark_tasks_for_deletion(mark(range(1, 4)))
     site.cell.begun = (range(2, 3),)
 
-    cycle(site, beta_snapshot(row(range(1, 6))))
+    cycle(site, beta_snapshot(job_row(range(1, 6))))
 
     assert site.cell.deleted == [(1, (range(1, 4),))]
     assert site.marks.deletion_marks()[1, 1] == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=Reason.LEFT))
@@ -407,7 +398,7 @@ def test_tasks_that_wait_too_long_are_deleted_unless_they_start(site: NikitaSite
     later(site, 9999)
     site.cell.begun = (range(2, 3),)
 
-    plan = cycle(site, beta_snapshot(row(range(1, 4))))
+    plan = cycle(site, beta_snapshot(job_row(range(1, 4))))
 
     assert [one.wiped_for for one in plan.wipes] == [Reason.WAITED]
     left = site.marks.deletion_marks()[1, 1]
@@ -417,19 +408,19 @@ def test_tasks_that_wait_too_long_are_deleted_unless_they_start(site: NikitaSite
 def test_a_failed_deletion_of_held_tasks_is_repeated(site: NikitaSite) -> None:
     later(site, 9999)
     site.cell.fails = True
-    cycle(site, beta_snapshot(row(range(1, 4))))
+    cycle(site, beta_snapshot(job_row(range(1, 4))))
     site.cell.fails = False
 
-    cycle(site, beta_snapshot(row(range(1, 4), HELD)))
+    cycle(site, beta_snapshot(job_row(range(1, 4), HELD)))
 
     assert site.cell.deleted == [(1, (range(1, 4),))]
 
 
 def test_a_failed_move_keeps_its_marks(site: NikitaSite) -> None:
-    site.marks.mark_tasks_for_deletion(move_mark(range(1, 4)))
+    site.marks.mark_tasks_for_deletion(mark(range(1, 4)))
     site.cell.fails = True
 
-    cycle(site, beta_snapshot(row(range(1, 6))))
+    cycle(site, beta_snapshot(job_row(range(1, 6))))
 
     assert {mark.wiped_for for mark in site.marks.deletion_marks()[1, 1].values()} == {Reason.MOVED}
 
@@ -437,16 +428,16 @@ def test_a_failed_move_keeps_its_marks(site: NikitaSite) -> None:
 @pytest.mark.parametrize(
     ("reason", "rows", "deleted"),
     [
-        (Reason.LEFT, [row(range(1, 2)), row(range(2, 3), HELD)], (range(1, 2), range(2, 3))),
-        (Reason.MOVED, [row(range(1, 4), HELD), row(range(4, 6))], (range(1, 3),)),
-        (Reason.MOVED, [row(range(1, 6), REQUEUED)], (range(1, 3),)),
+        (Reason.LEFT, [job_row(range(1, 2)), job_row(range(2, 3), HELD)], (range(1, 2), range(2, 3))),
+        (Reason.MOVED, [job_row(range(1, 4), HELD), job_row(range(4, 6))], (range(1, 3),)),
+        (Reason.MOVED, [job_row(range(1, 6), REQUEUED)], (range(1, 3),)),
     ],
     ids=["listed again after its move", "held before a kill", "requeued"],
 )
 def test_marked_tasks_are_moved_while_they_are_listed(
     site: NikitaSite, reason: Reason, rows: list[ClusterJobListRow], deleted: tuple[range, ...]
 ) -> None:
-    site.marks.mark_tasks_for_deletion(replace(move_mark(range(1, 3)), wiped_for=reason))
+    site.marks.mark_tasks_for_deletion(mark(range(1, 3), reason))
 
     cycle(site, beta_snapshot(*rows))
 
@@ -455,9 +446,9 @@ def test_marked_tasks_are_moved_while_they_are_listed(
 
 @pytest.mark.parametrize("fact", [QueueStartBlocker.DISABLED, QueueStartBlocker.UNREACHABLE])
 def test_only_waiting_marked_tasks_are_moved_from_a_disabled_cluster(site: NikitaSite, fact: str) -> None:
-    site.marks.mark_tasks_for_deletion(move_mark(range(1, 4)))
+    site.marks.mark_tasks_for_deletion(mark(range(1, 4)))
     later(site, 9999)
-    rows = row(range(1, 3)), row(range(3, 4), RUNNING, since=NOON), row(range(4, 6))
+    rows = job_row(range(1, 3)), job_row(range(3, 4), RUNNING, since=NOON), job_row(range(4, 6))
 
     plan = cycle(site, beta_snapshot(*rows, state=QueueInstanceState([fact])))
 
@@ -468,10 +459,10 @@ def test_only_waiting_marked_tasks_are_moved_from_a_disabled_cluster(site: Nikit
 def test_a_held_task_that_its_owner_cancelled_is_deleted(site: NikitaSite) -> None:
     """Nikita may have held the task for a move before a kill."""
     assert site.array
-    site.marks.mark_tasks_for_deletion(move_mark(range(1, 3)))
+    site.marks.mark_tasks_for_deletion(mark(range(1, 3)))
     site.marks.mark_task_cancelled(1, 1)
 
-    cycle(site, beta_snapshot(row(range(2, 3), HELD)))
+    cycle(site, beta_snapshot(job_row(range(2, 3), HELD)))
 
     assert site.cell.deleted == [(1, (range(2, 3),))]
 
@@ -486,8 +477,8 @@ def test_a_hanging_deletion_postpones_further_deletions_of_its_owner(site: Nikit
         raise GridbridgeError("not done within 45 s")
 
     site.cell.delete_array_tasks = hang  # type: ignore[method-assign]
-    seen = site.nikita.situation_from_snapshots([site.array], beta_snapshot(row(range(1, 6))))
-    wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=Reason.CANCELLED, places=(range(1, 2),))
+    seen = site.nikita.situation_from_snapshots([site.array], beta_snapshot(job_row(range(1, 6))))
+    wipe = mark(range(1, 2), Reason.CANCELLED)
 
     for _ in range(2):
         site.nikita.apply(seen, NikitaDeletionPlan(cancelled=(wipe, wipe)))

@@ -1,6 +1,5 @@
 """Users subscribe to notifications, get each event once, and a failing mail server delays no cycle."""
 
-import json
 import os
 import threading
 import time
@@ -14,7 +13,6 @@ import pytest
 
 from gridbridge.campaigns.runner import campaign_notifications as module
 from gridbridge.campaigns.runner import stress_and_mail_programs
-from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.event_and_subscription_rows import NotificationSubscriptionRows
@@ -22,7 +20,8 @@ from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import NotificationsSection
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
-from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply as Reply
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb as Verb
 from gridbridge.model.campaigns.notification_subscriptions import (
     CampaignNotification,
     NotificationChannel,
@@ -30,9 +29,9 @@ from gridbridge.model.campaigns.notification_subscriptions import (
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import poll_until
-from tests.builders.campaign_site import CampaignSite
 from tests.builders.campaigns import made_campaign, site_fixture
 from tests.builders.programs import write_program
+from tests.campaigns.runner.intake_site import IntakeSite
 from tests.program.test_threads import without_room
 
 POLICY = NotificationsSection(pause_s=60, retry_s=60, tries=3)
@@ -40,18 +39,14 @@ MAIL = {"way": "mail", "identity": "alice@example.org", "severity": "low"}
 PROGRAM = {"way": "program", "identity": "/home/alice/told", "severity": "high"}
 
 
-class NotifyingSite(CampaignSite):
+class NotifyingSite(IntakeSite):
+    notifications = POLICY
+
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.brought, self.published = folder / "campaigns", folder / "published"
-        self.brought.mkdir()
-        self.published.mkdir()
         self.at = Clock().now()
         self.clock = Clock(lambda: self.at.timestamp())
-        places = (str(self.brought), str(self.published))
-        self.intake = CampaignAndRequestIntake(
-            self.database, frozenset({"beta"}), self.clock, *places, notifications=POLICY
-        )
+        self.restarted()
         self.told: list[CampaignNotification] = []
         self.error: GridbridgeError | None = None
         self.notifier = CampaignNotifier(self.database, POLICY, self.clock, self._tell)
@@ -65,18 +60,17 @@ class NotifyingSite(CampaignSite):
         if self.error:
             raise self.error
 
-    def ask(self, verb: CampaignOwnerRequestVerb, wish: dict[str, str]) -> dict[str, Any]:
+    def subscribe(self, wish: dict[str, str], verb: Verb = Verb.SUBSCRIBE) -> dict[str, Any]:
         token = campaign_files_of_owners.write_owner_request_to_inbox(verb, (), str(self.brought), subscription=wish)
         self.intake.process_inbox_files()
-        told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
-        return told
+        return self.answer(token)
 
     def new_campaign(self) -> int:
         return self.insert(made_campaign(uid=os.getuid(), submitted_at=self.at, tasks=2))
 
     def subscribed_campaign(self) -> int:
         """Subscribe to notifications by mail, and add a campaign a second later."""
-        self.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
+        self.subscribe(MAIL)
         self.forward(1)
         return self.new_campaign()
 
@@ -95,36 +89,34 @@ _site = site_fixture(NotifyingSite)
 
 
 def test_a_subscription_is_listed_changed_and_removed(site: NotifyingSite) -> None:
-    assert site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL) == {"0": "done"}
-    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**MAIL, "severity": "high"})
+    assert site.subscribe(MAIL) == {"0": "done"}
+    site.subscribe({**MAIL, "severity": "high"})
 
-    assert site.ask(CampaignOwnerRequestVerb.SUBSCRIPTIONS, {}) == {"subscriptions": [{**MAIL, "severity": "high"}]}
-    assert site.ask(CampaignOwnerRequestVerb.UNSUBSCRIBE, MAIL) == {"0": "done"}
-    assert site.ask(CampaignOwnerRequestVerb.UNSUBSCRIBE, MAIL) == {"0": "unknown"}
-    assert site.ask(CampaignOwnerRequestVerb.SUBSCRIPTIONS, {}) == {"subscriptions": []}
+    assert site.subscribe({}, Verb.SUBSCRIPTIONS) == {"subscriptions": [{**MAIL, "severity": "high"}]}
+    assert site.subscribe(MAIL, Verb.UNSUBSCRIBE) == {"0": "done"}
+    assert site.subscribe(MAIL, Verb.UNSUBSCRIBE) == {"0": "unknown"}
+    assert site.subscribe({}, Verb.SUBSCRIPTIONS) == {"subscriptions": []}
 
 
 @pytest.mark.parametrize(
     ("wish", "answer"),
     [
-        ({**MAIL, "identity": "-oQ"}, CampaignOwnerRequestReply.WRONG),
-        ({**MAIL, "severity": "dire"}, CampaignOwnerRequestReply.WRONG),
-        ({**MAIL, "way": "pigeon"}, CampaignOwnerRequestReply.WRONG),
-        ({"way": "jabber", "identity": "a@b", "severity": "low"}, CampaignOwnerRequestReply.NO_WAY),
+        ({**MAIL, "identity": "-oQ"}, Reply.WRONG),
+        ({**MAIL, "severity": "dire"}, Reply.WRONG),
+        ({**MAIL, "way": "pigeon"}, Reply.WRONG),
+        ({"way": "jabber", "identity": "a@b", "severity": "low"}, Reply.NO_WAY),
     ],
     ids=["an option", "a severity", "a way", "no command here"],
 )
-def test_an_invalid_subscription_is_refused(
-    site: NotifyingSite, wish: dict[str, str], answer: CampaignOwnerRequestReply
-) -> None:
-    assert site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, wish) == {"0": answer}
+def test_an_invalid_subscription_is_refused(site: NotifyingSite, wish: dict[str, str], answer: Reply) -> None:
+    assert site.subscribe(wish) == {"0": answer}
 
 
 def test_a_user_has_at_most_twenty_subscriptions(site: NotifyingSite) -> None:
     for n in range(20):
-        site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**MAIL, "identity": f"a{n}@b"})
+        site.subscribe({**MAIL, "identity": f"a{n}@b"})
 
-    assert site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL) == {"0": "too_many"}
+    assert site.subscribe(MAIL) == {"0": "too_many"}
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root has no program run")
@@ -140,13 +132,13 @@ def test_the_request_file_of_a_program_subscription_is_kept_for_root(
 
 
 def _keeps(site: NotifyingSite) -> None:
-    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, PROGRAM)
-    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, {**PROGRAM, "severity": "low"})
+    site.subscribe(PROGRAM)
+    site.subscribe({**PROGRAM, "severity": "low"})
     (one,) = site.subscriptions.all_subscriptions()
 
     assert kept_program_requests(site.brought) == [f"tell.{one.token}"]
     assert (one.way, one.severity) == (NotificationChannel.PROGRAM, NotificationSeverity.LOW)
-    site.ask(CampaignOwnerRequestVerb.UNSUBSCRIBE, PROGRAM)
+    site.subscribe(PROGRAM, Verb.UNSUBSCRIBE)
     assert kept_program_requests(site.brought) == []
 
 
@@ -170,14 +162,14 @@ def test_each_event_is_notified_once_in_at_most_one_message_a_minute(site: Notif
 def test_events_before_the_subscription_are_not_notified(site: NotifyingSite) -> None:
     site.event(CampaignEventCode.BLACKLIST, site.new_campaign())
     site.forward(1)
-    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
+    site.subscribe(MAIL)
     site.notifier.send_due_notifications()
 
     assert site.told == []
 
 
 def test_notifications_continue_after_the_clock_was_set_back(site: NotifyingSite) -> None:
-    site.ask(CampaignOwnerRequestVerb.SUBSCRIBE, MAIL)
+    site.subscribe(MAIL)
     site.forward(86400)
     number = site.new_campaign()
     site.notifier.send_due_notifications()

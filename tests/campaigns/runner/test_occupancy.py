@@ -19,7 +19,7 @@ from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection
-from tests.builders.campaigns import NOON, RUNNING, WAITING, made_campaign, made_policy, made_snapshot, released_array
+from tests.builders.campaigns import NOON, RUNNING, job_row, made_campaign, made_policy, made_snapshot, released_array
 
 WISH = JdlSettingsAtCluster(exec_file="run")
 ONE = made_campaign(
@@ -78,12 +78,8 @@ def test_capacity_uses_each_clusters_settings_and_limits() -> None:
 
 
 def test_slots_per_task_are_the_mean_of_running_tasks() -> None:
-    row = {"job_id": 7, "name": "campaign.1", "owner": "alice"}
-    rows = (
-        ClusterJobListRow(state=RUNNING, slots=2, tasks=(range(1, 2),), **row),  # type: ignore[arg-type]
-        ClusterJobListRow(state=RUNNING, slots=4, tasks=(range(2, 3),), **row),  # type: ignore[arg-type]
-        ClusterJobListRow(state=WAITING, tasks=(range(3, 6),), **row),  # type: ignore[arg-type]
-    )
+    running = (job_row(range(1, 2), RUNNING, slots=2), job_row(range(2, 3), RUNNING, slots=4))
+    rows = (*running, job_row(range(3, 6)))
     array = released_array(size=9, job_id=7)
     answers = {"beta": snapshot_of("beta", *rows)}
     counts = {"campaign": 1, "cluster": "beta", "waiting": 3, "listed": 5, "slots": 3.0}
@@ -106,12 +102,7 @@ def test_held_fresh_and_old_waiting_tasks_are_counted_separately() -> None:
         4: [JobStateFact.ERROR],
         5: [JobStateFact.DELETING],
     }
-    rows = (
-        ClusterJobListRow(
-            job_id=7, name="campaign.1", owner="alice", state=JobState([waits, *more]), tasks=(range(place, place + 1),)
-        )
-        for place, more in facts.items()
-    )
+    rows = (job_row(range(place, place + 1), JobState([waits, *more])) for place, more in facts.items())
     answers = {"beta": snapshot_of("beta", *rows)}
     array = released_array(size=5, job_id=7)
 

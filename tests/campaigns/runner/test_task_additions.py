@@ -12,11 +12,13 @@ from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignForAdmission
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO
-from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply as Reply
+from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb as Verb
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from tests.campaigns.runner.intake_site import SWEEP, IntakeSite
 
 ENDED = datetime(2026, 1, 1, tzinfo=UTC)
+ADDED = {ADDS_TO: 1, "token": "x"}
 
 
 @pytest.fixture(name="site")
@@ -27,12 +29,8 @@ def _site(tmp_path: Path) -> Iterator[IntakeSite]:
     site.database.close()
 
 
-def add_tasks_file(site: IntakeSite, *parameters: str, to: int = 1) -> str:
-    return site.bring({ADDS_TO: to, "token": "x"}, *parameters)
-
-
 def test_added_tasks_are_numbered_after_the_existing_tasks(site: IntakeSite) -> None:
-    tokens = [add_tasks_file(site, "c 3", "d 4"), add_tasks_file(site, "e 5")]
+    tokens = [site.bring(ADDED, "c 3", "d 4"), site.bring(ADDED, "e 5")]
 
     taken = site.intake.process_inbox_files()
 
@@ -49,8 +47,7 @@ def test_added_tasks_are_numbered_after_the_existing_tasks(site: IntakeSite) -> 
 
 
 def test_a_killed_cycle_accepts_no_added_tasks_twice(site: IntakeSite) -> None:
-    token = add_tasks_file(site, "c 3")
-    site.intake.process_inbox_files()
+    token = site.accept(ADDED, "c 3")
     os.rename(site.brought / "c.1.1", site.brought / f"begun/in.{token}")
     (site.published / "taken" / token).unlink()
 
@@ -63,20 +60,18 @@ def test_a_killed_cycle_accepts_no_added_tasks_twice(site: IntakeSite) -> None:
 @pytest.mark.parametrize(
     ("verbs", "why"),
     [
-        ([CampaignOwnerRequestVerb.CANCEL], "campaign 1 is cancelled; submit the tasks as a new campaign"),
-        ([CampaignOwnerRequestVerb.CANCEL, CampaignOwnerRequestVerb.PURGE], "no campaign 1"),
+        ([Verb.CANCEL], "campaign 1 is cancelled; submit the tasks as a new campaign"),
+        ([Verb.CANCEL, Verb.PURGE], "no campaign 1"),
         ([], "campaign 1 is terminated; submit the tasks as a new campaign"),
     ],
     ids=["cancelled", "purged", "terminated"],
 )
-def test_an_ended_campaign_gets_no_more_tasks(
-    site: IntakeSite, verbs: list[CampaignOwnerRequestVerb], why: str
-) -> None:
+def test_an_ended_campaign_gets_no_more_tasks(site: IntakeSite, verbs: list[Verb], why: str) -> None:
     if not verbs:
         site.campaigns.set_campaign_state(1, CampaignState.TERMINATED, ENDED)
     for verb in verbs:
-        assert site.ask(verb, 1) is CampaignOwnerRequestReply.DONE
-    token = add_tasks_file(site, "c 3")
+        assert site.ask(verb, 1) is Reply.DONE
+    token = site.bring(ADDED, "c 3")
 
     assert site.intake.process_inbox_files() == 0
     assert site.answer(token)["refused"] == why
@@ -84,15 +79,15 @@ def test_an_ended_campaign_gets_no_more_tasks(
 
 
 def test_a_paused_campaign_gets_more_tasks(site: IntakeSite) -> None:
-    site.ask(CampaignOwnerRequestVerb.PAUSE, 1)
-    add_tasks_file(site, "c 3")
+    site.ask(Verb.PAUSE, 1)
+    site.bring(ADDED, "c 3")
 
     assert (site.intake.process_inbox_files(), site.campaigns.count_unsent_tasks()) == (1, {1: 3})
 
 
 def test_nobody_adds_tasks_to_another_users_campaign(site: IntakeSite) -> None:
     site.give_away(1)
-    tokens = [add_tasks_file(site, "c 3"), add_tasks_file(site, "c 3", to=7)]
+    tokens = [site.bring(ADDED, "c 3"), site.bring({ADDS_TO: 7}, "c 3")]
     site.intake.process_inbox_files()
 
     told = [site.answer(token)["refused"] for token in tokens]
@@ -100,11 +95,9 @@ def test_nobody_adds_tasks_to_another_users_campaign(site: IntakeSite) -> None:
 
 
 def test_an_empty_file_and_tasks_for_a_test_campaign_are_refused(site: IntakeSite) -> None:
-    empty = add_tasks_file(site)
-    site.bring(asdict(Jdl(name="t", type=CampaignType.TEST, clusters=SWEEP.clusters)), "a", "b")
-    site.intake.process_inbox_files()
-    token = add_tasks_file(site, "c", to=2)
-    site.intake.process_inbox_files()
+    empty = site.bring(ADDED)
+    site.accept(asdict(Jdl(name="t", type=CampaignType.TEST, clusters=SWEEP.clusters)), "a", "b")
+    token = site.accept({ADDS_TO: 2}, "c")
 
     assert site.answer(empty)["refused"] == "campaign 1 has 2 tasks; expected more, 10000000 in all at most"
     assert "is a test campaign, which sends one task" in site.answer(token)["refused"]
@@ -115,9 +108,9 @@ def test_admission_rules_see_the_total_number_of_tasks(site: IntakeSite) -> None
         return AdmissionRefusal(reason=f"{candidate.tasks} are too many") if candidate.tasks > 3 else None
 
     site.rules = (CampaignAdmissionRule(name="10.py:few", judge=few),)
-    tokens = [add_tasks_file(site, "c")]
+    tokens = [site.bring(ADDED, "c")]
     site.intake.process_inbox_files()
-    tokens.append(add_tasks_file(site, "d"))
+    tokens.append(site.bring(ADDED, "d"))
     site.intake.process_inbox_files()
 
     assert site.answer(tokens[0]) == {"campaign": 1, "tasks": 1}
@@ -126,8 +119,7 @@ def test_admission_rules_see_the_total_number_of_tasks(site: IntakeSite) -> None
 
 def test_a_foreign_folder_named_like_an_added_file_is_moved_aside(site: IntakeSite) -> None:
     (site.brought / "c.1.1").mkdir()
-    add_tasks_file(site, "c 3")
-    site.intake.process_inbox_files()
+    site.accept(ADDED, "c 3")
 
     assert (site.brought / "c.1.1").is_file()
     assert campaign_files_of_owners.read_own_campaign_file(1, str(site.brought))[1] == ["a 1", "b 2", "c 3"]
@@ -156,8 +148,7 @@ def test_added_tasks_missing_in_a_restored_state_file_pause_the_campaign(site: I
     (found,) = site.campaigns.all_campaigns()
     assert (found.tasks, found.state) == (6, CampaignState.PAUSED)
     assert site.campaigns.count_unsent_tasks() == {1: 6}
-    add_tasks_file(site, "e")
-    site.intake.process_inbox_files()
+    site.accept(ADDED, "e")
     assert "c.1.3" in site.files()
 
 
@@ -173,20 +164,18 @@ def test_a_lost_campaign_is_restored_with_its_added_tasks(site: IntakeSite) -> N
 
 
 def test_a_purge_removes_the_files_of_added_tasks(site: IntakeSite) -> None:
-    add_tasks_file(site, "c 3")
-    add_tasks_file(site, "d 4")
-    site.intake.process_inbox_files()
-    site.ask(CampaignOwnerRequestVerb.CANCEL, 1)
+    site.bring(ADDED, "c 3")
+    site.accept(ADDED, "d 4")
+    site.ask(Verb.CANCEL, 1)
 
-    assert site.ask(CampaignOwnerRequestVerb.PURGE, 1) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.PURGE, 1) is Reply.DONE
     assert site.files() == []
 
 
 def test_a_file_of_added_tasks_creates_no_campaign(site: IntakeSite) -> None:
     clusters = {"beta": JdlSettingsAtCluster(exec_file="evil")}
     header = asdict(Jdl(name="n", clusters=clusters)) | {ADDS_TO: 1}
-    site.bring(header, "c")
-    site.intake.process_inbox_files()
+    site.accept(header, "c")
 
     (found,) = site.campaigns.all_campaigns()
     assert (found.tasks, found.jdl) == (3, SWEEP)

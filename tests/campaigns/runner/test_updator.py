@@ -4,7 +4,6 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -14,13 +13,7 @@ from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedge
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.decisions.campaigns.task_attempt_outcomes import MissingAttemptOutcomeDecider, ReportedEnds
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
-from gridbridge.model.campaigns.campaign import (
-    CampaignArray,
-    CampaignState,
-    RootLedgerArray,
-    TaskAttempt,
-    WaitingTaskRange,
-)
+from gridbridge.model.campaigns.campaign import CampaignArray, CampaignState, RootLedgerArray, WaitingTaskRange
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection, LateSpeculationSection
 from gridbridge.model.campaigns.campaign_cycle_plan import (
@@ -33,11 +26,10 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode as Code
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
-from gridbridge.model.cluster_snapshot import ClusterJobListRow
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 from gridbridge.shell.clock import Clock
 from tests.builders.campaign_site import CampaignSite
-from tests.builders.campaigns import NOON, RUNNING, made_campaign, made_policy, made_snapshot, site_fixture
+from tests.builders.campaigns import NOON, RUNNING, job_row, made_campaign, made_policy, made_snapshot, site_fixture
 from tests.campaigns.runner.test_forecast_updates import RATIO
 
 
@@ -62,7 +54,7 @@ class GatheringSite(CampaignSite):
 
     def look(self, *rows: range, ended: ReportedEnds) -> tuple[list[int], bool]:
         """Return the array indices of ended attempts, and whether the array has ended."""
-        seen = made_snapshot(jobs={7: tuple(_row(some) for some in rows)})
+        seen = made_snapshot(jobs={7: tuple(job_row(some, RUNNING) for some in rows)})
 
         def ends(
             asked: Mapping[CampaignArray, range], late: Container[CampaignArray]
@@ -73,9 +65,9 @@ class GatheringSite(CampaignSite):
 
         vars(self.updator)["_query_task_ends"] = ends
         self.updator._missing.load_missing_tasks()
-        if self.missed_s is not None:
+        if (missed_s := self.missed_s) is not None:
             vars(self.updator._missing)["missing_seconds_by_attempt"] = lambda gone: {
-                one: self._missed_s(one) for one in gone
+                one: missed_s[one.place] if isinstance(missed_s, dict) else missed_s for one in gone
             }
         vars(self.updator)["_query_live_tasks"] = self._living
         within_s = {"beta": self.within_s}
@@ -89,9 +81,6 @@ class GatheringSite(CampaignSite):
 
     def outcomes(self, count: int) -> list[Outcome]:
         return [task.outcome for task in self.tasks.submitted_tasks(1, 0, count - 1)]
-
-    def _missed_s(self, one: TaskAttempt) -> float:
-        return self.missed_s[one.place] if isinstance(self.missed_s, dict) else self.missed_s or 0.0
 
     def ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
         assert campaign == 1
@@ -109,11 +98,6 @@ DELETION = ArrayTaskDeletion(
     campaign=1, array=1, cluster="beta", places=(range(2, 4),), wiped_for=NikitaDeletionReason.OVERFLOW
 )
 WELL = JobEnd(exit_status=0, wallclock_s=3.0)
-
-
-def _row(places: range) -> ClusterJobListRow:
-    known: dict[str, Any] = {"job_id": 7, "name": "n", "owner": "a", "state": RUNNING, "tasks": (places,)}
-    return ClusterJobListRow(**known)
 
 
 _site = site_fixture(GatheringSite)

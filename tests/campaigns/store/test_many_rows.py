@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows, 
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection, JobRatioRule
 from gridbridge.model.campaigns.campaign_cycle_plan import JobRatioInputs, JobRatioUpdate
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
@@ -22,7 +24,8 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.config_key_descriptions import ConfigKeyDescription
 from gridbridge.state.state_file import PORTION, StateFile
-from tests.builders.campaigns import NOON, made_campaign
+from tests.builders.campaign_site import CampaignSite
+from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
 TASKS = 2 * PORTION + 1
 ARRAY: ConfigKeyDescription = CampaignRunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]
@@ -126,3 +129,32 @@ def test_job_ratios_are_stored_in_portions(database: CountingStateFile) -> None:
 
 def test_the_largest_array_fits_into_one_transaction() -> None:
     assert ARRAY.high <= PORTION
+
+
+SWEEP = made_campaign(
+    tasks=10,
+    digest="abc",
+    jdl=Jdl(name="sweep é'", type=CampaignType.TEST, clusters={"beta": JdlSettingsAtCluster(exec_file="run")}),
+)
+
+_site = site_fixture(CampaignSite)
+
+
+def test_a_stored_campaign_is_read_back_unchanged(site: CampaignSite) -> None:
+    stored = replace(SWEEP, number=site.campaigns.insert_campaign(SWEEP, "token"))
+
+    assert site.campaign == stored
+    assert site.campaigns.find_campaign_by_file_token("token") == stored
+    assert site.campaigns.unfinished_campaigns() == (stored,)
+    assert site.campaigns.find_campaign_by_file_token("other") is None
+
+
+def test_unsent_tasks_are_taken_once_and_in_order(site: CampaignSite) -> None:
+    site.insert(SWEEP)
+
+    first, second = (site.attempts(site.send(tasks)) for tasks in (3, 99))
+
+    assert [(attempt.task, attempt.attempt, attempt.place) for attempt in first] == [(0, 1, 1), (1, 1, 2), (2, 1, 3)]
+    assert [attempt.task for attempt in second] == [3, 4, 5, 6, 7, 8, 9]
+    assert site.campaigns.count_unsent_tasks() == {}
+    assert site.campaigns.create_array(1, "beta", 1, NOON) is None

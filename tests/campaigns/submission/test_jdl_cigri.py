@@ -1,21 +1,25 @@
-"""Each key of CiGri's JDL has an effect, a warning or a refusal."""
+"""Each key of CiGri's JDL has an effect, a warning or a refusal; a stored campaign can be written as a JDL."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
-from gridbridge.campaigns.submission import jdl_reader
+from gridbridge.campaigns.submission import jdl_reader, jdl_writer_and_task_files, site_admission_rules
 from gridbridge.campaigns.submission.jdl_value_parsers import KEYS
 from gridbridge.campaigns.submission.jdl_writer_and_task_files import campaign_to_jdl_table
-from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
+from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.jdl import Jdl, JdlDataset, JdlSettingsAtCluster
 from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
 from gridbridge.model.job_request import JobRequest
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
+from gridbridge.state.campaign_tables import jdl_from_json
 from tests.campaigns.submission.jdl_builder import jdl_text, mistakes_of_jdl, read_jdl, wrong_with
 
 
@@ -165,3 +169,117 @@ def test_a_host_condition_may_compare_with_an_empty_value(text: str, kept: str) 
     assert again.jdl.clusters["beta"].properties == kept
     assert "gpu = ''" in (sql := oar.oarsub_property_condition(asked)) or "gpu <> ''" in sql
     assert "gpu=''" in (why := gridengine.explain_request_refusal(asked)) or "gpu<>''" in why
+
+
+ALL = JdlSettingsAtCluster(
+    exec_file="echo $1 '{}'",
+    exec_directory="$HOME/a b",
+    slots=8,
+    nodes=2,
+    environment="smp",
+    walltime_s=90061,
+    is_besteffort=False,
+    project="p",
+    queue="q",
+    properties="mem>=2000,gpu=A B;cpu<>x;mem<9,a=1,b~n%,c<>~x_,d==,e<>==",
+    prologue="make\n\nls",
+    prologue_walltime_s=60,
+    epilogue="rm x",
+    epilogue_walltime_s=61,
+    max_jobs=3,
+)
+
+MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
+
+
+@pytest.mark.parametrize(
+    "campaign",
+    [
+        Jdl(name="a b", clusters={"beta": JdlSettingsAtCluster(exec_file="x")}),
+        Jdl(name="é", clusters={"beta": ALL}, outputs=("a", "b/c")),
+        Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y")}, may_move=False),
+        Jdl(name="x", clusters={"b": ALL, "c": JdlSettingsAtCluster(exec_file="y")}, is_idempotent=True),
+        Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y", slots=8, nodes=0)}),
+        Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y", properties=MANY)}),
+    ],
+    ids=["plain", "every key", "not to be moved", "two clusters", "any nodes", "many conditions"],
+)
+def test_a_written_jdl_is_parsed_as_the_same_campaign(campaign: Jdl) -> None:
+    parameters = ("north 1", "north#2 2", "it's")
+
+    said = jdl_reader.parse_jdl("JDL", json.dumps(campaign_to_jdl_table(campaign, parameters)))
+
+    assert (said.jdl, said.parameters, said.warnings) == (campaign, parameters, ())
+
+
+def load(said: dict[str, object], folder: str = "/jdl") -> Jdl:
+    return read_jdl(folder, **said).jdl
+
+
+@pytest.mark.parametrize(
+    ("path", "whole"), [("reads", "/jdl/reads"), ("../x", "/x"), ("/data/x", "/data/x"), ("~/x", "HOME/x")]
+)
+def test_a_dataset_path_starts_at_the_jdls_folder_or_the_home_directory(path: str, whole: str) -> None:
+    found = load({"datasets": {"reads": {"path": path, "replicas": 2}}})
+
+    home = str(Path("~").expanduser())
+    assert found.datasets == {"reads": JdlDataset(path=whole.replace("HOME", home), replicas=2)}
+
+
+def test_a_dataset_has_one_replica_by_default() -> None:
+    assert load({"datasets": {"a": {"path": "a"}}}).datasets["a"].replicas == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        "reads",
+        {"reads": "path"},
+        {"reads": {}},
+        {"reads": {"path": ""}},
+        {"reads": {"path": 3}},
+        {"reads": {"path": "a\nb"}},
+        {"reads": {"path": "a", "replicas": 0}},
+        {"reads": {"path": "a", "replicas": 101}},
+        {"reads": {"path": "a", "replicas": True}},
+        {"reads": {"path": "a", "copies": 2}},
+        {"../reads": {"path": "a"}},
+        {f"d{n}": {"path": "a"} for n in range(101)},
+    ],
+)
+def test_an_invalid_dataset_is_refused_with_the_expected_form(value: object) -> None:
+    with pytest.raises(ConfigError, match=r'\{"NAME": \{"path": "FILE or FOLDER"'):
+        load({"datasets": value})
+
+
+def test_a_dataset_for_a_single_cluster_is_refused() -> None:
+    own = {"datasets": {"a": {"path": "a"}}}
+
+    with pytest.raises(ConfigError, match="for the whole campaign, outside of clusters"):
+        load({"clusters": {"beta": own}})
+
+
+def test_datasets_are_stored_with_the_campaign_and_written_into_its_jdl() -> None:
+    found = load({"datasets": {"reads": {"path": "reads", "replicas": 2}}})
+
+    assert model_value_from_json(model_value_to_json(found), Jdl) == found
+    assert jdl_from_json(json.loads(json.dumps(asdict(found)))) == found
+    said = jdl_writer_and_task_files.campaign_to_jdl_table(found, ["0"])
+    assert jdl_reader.parse_jdl("n", json.dumps(said)).jdl.datasets == found.datasets
+
+
+@pytest.mark.parametrize(
+    ("name", "wish"),
+    [
+        ("reads", JdlDataset(path="reads")),
+        ("reads", JdlDataset(path="/a\nb")),
+        ("reads", JdlDataset(path="/a", replicas=0)),
+        ("-rf", JdlDataset(path="/a")),
+    ],
+)
+def test_an_invalid_dataset_in_a_campaign_file_of_another_program_is_refused(name: str, wish: JdlDataset) -> None:
+    right = load({})
+
+    assert site_admission_rules.jdl_limit_violation(right) == ""
+    assert site_admission_rules.jdl_limit_violation(Jdl(name="n", datasets={name: wish})).startswith("datasets.")

@@ -14,7 +14,7 @@ from gridbridge.campaigns.submission.campaigns_without_jdl import (
     campaign_with_task_per_number,
 )
 from gridbridge.errors import CommandLineMistake, ConfigError
-from tests.campaigns.submission.jdl_builder import PLAIN, jdl_text, mistakes_of_jdl
+from tests.campaigns.submission.jdl_builder import PLAIN, jdl_text, mistakes_of_jdl, wrong_with
 
 YEAR = 'expected "H", "H:M" or "H:M:S", from "0:0:1" to "8760:0:0" (a year)'
 COMMAND = "expected a command line"
@@ -162,13 +162,6 @@ def test_an_invalid_script_option_is_refused_as_by_qsub(line: str, problem: str)
     assert not isinstance(told.value, CommandLineMistake)
 
 
-@pytest.mark.parametrize("word", ["y", "yes", "n", "no"])
-def test_the_option_j_of_a_script_joins_the_outputs(word: str) -> None:
-    said = campaign_of_job_script("job.sh", f"#$ -j {word}\necho\n", (), AT)
-
-    assert ("2>&1" in said.jdl.clusters["beta"].exec_file) is word.startswith("y")
-
-
 @pytest.mark.parametrize(
     ("wish", "problem"),
     [
@@ -229,3 +222,51 @@ def test_a_task_file_with_only_blank_lines_is_refused(tmp_path: Path) -> None:
 )
 def test_a_script_is_distinguished_from_a_jdl(text: str, expected: bool) -> None:
     assert looks_like_jdl(text) is expected
+
+
+GLOBAL_LAST = """{
+  "name": "a",
+  "clusters": {
+    "beta": {"walltime": "1:0", "exec_file": "x"},
+    "gamma": {"Nosuch": ["walltime"]}
+  },
+  "WallTime": "bad", "exec_file": "y", "nb_jobs": 1, "name":
+    "b"
+}"""
+IN_TOML = """name = "a"
+nb_jobs = 1
+walltime = '''
+exec_file = no'''
+exec_file = "x"
+[clusters.beta]
+walltime = "1:0"
+Nosuch = 1
+[clusters]
+"gamma" = { max_jobs = 0 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            GLOBAL_LAST,
+            [
+                "n:7: name: repeated key",
+                'n:7: WallTime = "bad": not a time',
+                "n:5: gamma.Nosuch: unknown key",
+            ],
+        ),
+        (
+            IN_TOML,
+            [
+                'n:3: walltime = "exec_file = no": not a time',
+                "n:8: beta.Nosuch: unknown key",
+                "n:10: gamma.max_jobs = 0: out of range",
+            ],
+        ),
+    ],
+    ids=["JSON", "TOML"],
+)
+def test_a_mistake_in_a_jdl_is_reported_with_its_line_and_spelling(text: str, expected: list[str]) -> None:
+    assert wrong_with(text) == expected

@@ -2,11 +2,13 @@
 
 import json
 import re
+import subprocess
 from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
+from gridbridge.batch.campaign_array_script import BODY
 from gridbridge.campaigns.submission import (
     jdl_reader,
     jdl_value_parsers,
@@ -149,14 +151,10 @@ def test_a_jdl_may_be_toml() -> None:
     )
 
 
-def lines_of(folder: Path) -> tuple[str, ...]:
-    return read_jdl(folder, "nb_jobs", param_file="lines").parameters
-
-
 def test_a_parameter_file_has_one_task_on_each_line(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"\xef\xbb\xbfa 1\n\n  a 2 \r\nb\n")
 
-    assert lines_of(tmp_path) == ("a 1", "a#2 2", "b")
+    assert read_jdl(tmp_path, "nb_jobs", param_file="lines").parameters == ("a 1", "a#2 2", "b")
 
 
 def test_all_mistakes_are_reported_with_their_lines_and_keys(tmp_path: Path) -> None:
@@ -362,3 +360,40 @@ def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
 )
 def test_a_number_sign_outside_a_final_comment_is_accepted(command: str) -> None:
     assert jdl_value_parsers.parse_task_command(command) == command
+
+
+@pytest.mark.parametrize(
+    ("command", "read"),
+    [
+        ("\necho\n", "\necho"),
+        ("echo \r\n \n", "echo"),
+        ("cd x\necho\n\n", "cd x\necho"),
+        ("echo -n ", "echo -n "),
+        ("echo \\\n", "echo \\\n"),
+        ("echo \\ \n\n", "echo \\ "),
+        ("echo \\\\\n", "echo \\\\"),
+    ],
+    ids=["toml", "crlf", "lines", "blank", "continued line", "escaped blank", "escaped"],
+)
+def test_blank_lines_after_a_command_are_removed(command: str, read: str) -> None:
+    """TOML's multi-line texts end with a line end."""
+    assert settings_at_beta(exec_file=command).exec_file == read
+
+
+@pytest.mark.parametrize("command", ["echo\n", "\necho \n\n", "echo \\\n", "echo\\\\\n"])
+def test_parameters_are_never_executed_as_a_separate_command(command: str) -> None:
+    with open(BODY, encoding="ascii") as body:
+        assert 'exec sh -c "$gb_exec \\"\\$@\\"" sh "$@"' in body.read()
+    words = ("echo", "run by itself")
+    argv = ("/bin/sh", "-c", f'{settings_at_beta(exec_file=command).exec_file} "$@"', "sh", *words)
+
+    said = subprocess.run(argv, capture_output=True, text=True, check=False)
+
+    assert "run by itself" not in said.stdout.splitlines()
+
+
+@pytest.mark.parametrize("command", ["", " ", "\n\n"])
+def test_a_blank_command_is_refused(command: str) -> None:
+    (mistake,) = mistakes_of_jdl(jdl_text(exec_file=command))
+
+    assert mistake.endswith("expected a command line")

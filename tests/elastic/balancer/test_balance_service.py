@@ -86,8 +86,8 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> BalancerStateRows:
-    return BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+def rows(state_file: StateFile) -> BalancerStateRows:
+    return BalancerStateRows(state_file)
 
 
 def runner(rows: BalancerStateRows, wanted: BalancerRunOptions, **changed: Any) -> PublishedBalancerRoundRunner:

@@ -1,9 +1,11 @@
 """Balancer rounds that add and remove nodes, with faults and kills at any call."""
 
+import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
+from unittest.mock import Mock
 
 import pytest
 
@@ -22,6 +24,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachine,
     ProviderMachineState,
 )
+from gridbridge.shell.clock import Clock
 from tests.elastic.balancer.world import POOL, Cloud, HostThere, Killed, Trouble, World
 
 HOUR = timedelta(hours=1)
@@ -577,6 +580,18 @@ def test_a_machine_that_boots_but_never_joins_is_destroyed(world: World, monkeyp
     assert failures
     assert 2 >= world.cloud.most
     assert ({}, {}, {}) == (world.nodes(), world.cloud.made, world.cell.hosts)
+
+
+def test_a_machine_that_never_boots_delays_no_other_node(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in (Clock, time):
+        monkeypatch.setattr(program, "sleep", Mock(side_effect=AssertionError("a round waits")))
+    world.trouble.never_boots = 1.0
+    world.minutes(1, waits=[HOUR] * 2)
+    world.trouble.never_boots = 0.0
+    world.cell.waits += [HOUR] * 2
+    world.minutes(5)
+
+    assert sorted(world.nodes().values()) == ["booting", "ready"]
 
 
 def test_a_planned_state_is_stored_before_the_act(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

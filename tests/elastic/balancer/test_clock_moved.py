@@ -1,7 +1,6 @@
 """The balancer's stored times follow a clock that was set between two rounds."""
 
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,9 +37,8 @@ SEEN = WaitingJobsHistory(at=NOON - HOUR, tasks=3, room_since=NOON - 2 * HOUR, s
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[BalancerStateRows]:
-    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    memory = BalancerStateRows(database)
+def memory(state_file: StateFile) -> BalancerStateRows:
+    memory = BalancerStateRows(state_file)
     memory.shift_times_to_clock(clocks(NOON, 0.0))
     memory.nodes.replace_all_nodes([NODE])
     memory.store_pool_failure_records({"usual": RECORD})
@@ -49,8 +47,7 @@ def memory(tmp_path: Path) -> Iterator[BalancerStateRows]:
     memory.store_job_eligible_times({17: NOON - HOUR})
     memory.store_job_histories({17: SEEN})
     memory.store_round_time_and_cost(NOON, NOON - HOUR, 12.5)
-    yield memory
-    database.close()
+    return memory
 
 
 def clocks(wall: datetime, steady_s: float, boot: str = BOOT) -> HostClockReadings:

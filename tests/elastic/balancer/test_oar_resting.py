@@ -1,8 +1,6 @@
 """Rounds that power nodes of an OAR server off and on, killed at each call."""
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,9 +14,11 @@ from gridbridge.elastic.balancer_round_queries import parse_balance_situation
 from gridbridge.elastic.oar_node_power import OarNodeMembership
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput
+from tests.batch.oar.test_oar_output import NEVER, answer, nodes, resource, shown
 from tests.elastic.balancer.world import Killed, Trouble, World
 
-MINE, NEVER = "htools:standby:auto", 2147483647
+MINE = "htools:standby:auto"
+WANTED = "-l \"{type = 'default'}/resource_id=1,walltime=0:10:0\" "
 MANY = 175  # calls: no fewer than a rest and a waking have
 HOUR = timedelta(hours=1)
 
@@ -53,32 +53,24 @@ class Server:
 
     world: World
     rows: dict[str, Row]
-    looks: int = 0
     lands: str = ""  # a job starts on this node while it is being drained
-    seen_drained: dict[str, int] = field(default_factory=dict)
 
     def document(self) -> bytes:
         """Return the output of oarnodes and oarstat, and the hosts that answer."""
         self._turn()
-        cell = self.world.cell
-        resources, jobs = dict[str, object](), dict[str, object]()
-        for at, (host, row) in enumerate(self.rows.items()):
-            for slot in (1, 2):
-                number = str(2 * at + slot)
-                resources[number] = self._resource(number, host, row)
-        for host, there in cell.hosts.items():
-            first = 2 * list(self.rows).index(host) + 1
-            for at, _ in enumerate(there.ends):
-                jobs[str(len(jobs) + 1)] = _job(len(jobs) + 1, "Running", [first + at])
-        for _ in cell.waits:
-            jobs[str(len(jobs) + 1)] = _job(len(jobs) + 1, "Waiting", [])
-        told = json.dumps(resources).encode() + BREAK + json.dumps(jobs).encode() + WHOLE
+        first = {host: 2 * at + 1 for at, host in enumerate(self.rows)}  # number of each node's first slot
+        resources = (self._resource(first[host] + n, host) for host in self.rows for n in (0, 1))
+        taken = [[first[host] + n] for host, there in self.world.cell.hosts.items() for n in range(len(there.ends))]
+        states = [("Running", slots) for slots in taken] + [("Waiting", list[int]())] * len(self.world.cell.waits)
+        jobs = (
+            shown(Job_Id=number, state=state, assigned_resources=slots, wanted_resources=WANTED, message="")
+            for number, (state, slots) in enumerate(states, 1)
+        )
         up = [host for host in self.rows if self._is_up(host)]
-        return told + encode_reachable_hosts(up)
+        return nodes(*resources) + BREAK + answer(*jobs) + WHOLE + encode_reachable_hosts(up)
 
     def look(self, host: str) -> oar_node_power_and_tags.OarNodeState:
         self.world.trouble.may_end()
-        self.looks += 1
         told, whole, _ = self.document().rpartition(WHOLE)
         return oar_node_power_and_tags.parse_oar_node_state(told + whole, host)
 
@@ -126,36 +118,11 @@ class Server:
         at = self.world.switches.up_at[host]
         return at is not None and at <= self.world.now
 
-    def _resource(self, number: str, host: str, row: Row) -> dict[str, object]:
+    def _resource(self, number: int, host: str) -> dict[str, object]:
+        row = self.rows[host]
         is_lost = row.state == "Alive" and not self._is_up(host)
-        return {
-            "resource_id": number,
-            "network_address": host,
-            "state": "Suspected" if is_lost else row.state,
-            "next_state": row.next_state,
-            "type": "default",
-            "drain": row.drain,
-            "available_upto": row.upto,
-            "gb_tags": row.tags or None,
-        }
-
-
-def _job(number: int, state: str, resources: list[int]) -> dict[str, object]:
-    return {
-        "Job_Id": number,
-        "name": "",
-        "owner": "alice",
-        "queue": "default",
-        "state": state,
-        "message": "",
-        "submissionTime": 1795205634,
-        "startTime": 0,
-        "exit_code": None,
-        "assigned_resources": resources,
-        "assigned_network_address": [],
-        "wanted_resources": "-l \"{type = 'default'}/resource_id=1,walltime=0:10:0\" ",
-        "events": [],
-    }
+        values = {"drain": row.drain, "available_upto": row.upto, "gb_tags": row.tags or None}
+        return resource(number, host, state="Suspected" if is_lost else row.state, next_state=row.next_state, **values)
 
 
 class OarWorld(World):
@@ -234,12 +201,7 @@ def test_a_state_change_that_oar_never_applies_is_an_error(world: OarWorld) -> N
     assert asked == [("settle", "alpha-n1")]
 
 
-def steps() -> Iterator[int]:
-    for at in range(1, MANY):
-        yield pytest.param(at, marks=() if at % 17 == 1 else pytest.mark.long)  # type: ignore[misc]
-
-
-@pytest.mark.parametrize("at", list(steps()))
+@pytest.mark.parametrize("at", [pytest.param(n, marks=[pytest.mark.long] * (n % 17 != 1)) for n in range(1, MANY)])
 def test_rounds_continue_after_a_kill_at_any_call_without_ending_a_job(tmp_path: Path, at: int) -> None:
     world = OarWorld(tmp_path, Bomb(at=at))
     world.minutes(6)

@@ -1,4 +1,4 @@
-"""Statistics rows and recently ended tasks of a round, also after log rotations and faults."""
+"""Statistics rows, ended tasks and published figures of rounds, also after log rotations and faults."""
 
 import gzip
 import logging
@@ -10,18 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic import saved_balancer_round_folder
+from gridbridge.decisions.elastic.balancer_round_reports import BalancerRoundNodeChanges, count_balancer_round_figures
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_statistics_and_publication
 from gridbridge.elastic.balancer.balancer_statistics_and_publication import (
     BalancerStatisticsPaths,
     local_accounting_file_path,
+    publish_balancer_round,
+    publish_round_without_cell_answer,
     record_balancer_statistics,
 )
 from gridbridge.elastic.balancer_round_queries import read_stored_task_ends
-from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, update_learnt_run_times
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, BalanceSituation
+from gridbridge.model.elastic.published_balance import (
+    BalanceRoundStatistics,
+    RecentlyEndedTasks,
+    update_learnt_run_times,
+)
 from gridbridge.model.site_configuration import ClusterSection
-from tests.elastic.balancer.test_previews import BUSY, kept
+from tests.decisions.elastic.cells import NOON, instance, situation
+from tests.elastic.saved_rounds import save_round
+from tests.measured import FIGURES
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 RECORD = (
@@ -48,10 +56,9 @@ def record(
 
 class Round:
     def __init__(self, folder: Path) -> None:
-        saved_balancer_round_folder.write_saved_balancer_round(str(folder / "seen"), BUSY, kept())
-        self.seen: BalanceSituation = replace(
-            balance_situation_sources.load_saved_balance_situation(str(folder / "seen")), now=NOW
-        )
+        (folder / "seen").mkdir()
+        seen = balance_situation_sources.load_saved_balance_situation(str(save_round(folder / "seen")))
+        self.seen: BalanceSituation = replace(seen, now=NOW)
         self.accounting = folder / "accounting"
         self.stats = folder / "stats.csv"
         self.kept = folder / "ends.json"
@@ -67,7 +74,6 @@ class Round:
 
 @pytest.fixture
 def cell(tmp_path: Path) -> Round:
-    (tmp_path / "seen").mkdir()
     return Round(tmp_path)
 
 
@@ -244,3 +250,42 @@ def test_the_accounting_file_is_where_grid_engine_writes_it_unless_configured() 
 
     assert local_accounting_file_path(usual, "alpha") == "/sge/alpha/common/accounting"
     assert local_accounting_file_path(replace(usual, accounting="/log/acct"), "alpha") == "/log/acct"
+
+
+ONE_NODE = situation(instance("n1", (1,)))
+PLAN = BalancePlan(verdict=BalancePlanReason.WAITS, figures=FIGURES)
+
+
+def publish(folder: Path, done: BalancerRoundNodeChanges) -> None:
+    counted = count_balancer_round_figures(ONE_NODE, RecentlyEndedTasks(), "all.q")
+    publish_balancer_round("alpha", ONE_NODE, PLAN, counted, done, str(folder))
+
+
+def test_the_figures_of_successive_rounds_are_published_for_all_users(tmp_path: Path) -> None:
+    folder = tmp_path / "published"
+    publish(folder, BalancerRoundNodeChanges(added={"usual": 2}))
+    publish(folder, BalancerRoundNodeChanges(added={"usual": 1}))
+    publish_round_without_cell_answer("alpha", NOON, "no answer", folder=str(folder))
+
+    found = balancer_statistics_and_publication.read_published_balance(str(folder))
+    assert found is not None
+    assert (found.rounds, found.blind_rounds, found.pools[0].added) == (3, 1, 3)
+    assert (folder / "balance.json").stat().st_mode & 0o777 == 0o644
+    assert folder.stat().st_mode & 0o005 == 0o005
+
+
+def test_an_unreadable_published_file_resets_the_counters(tmp_path: Path) -> None:
+    (tmp_path / "balance.json").write_text("{")
+    publish(tmp_path, BalancerRoundNodeChanges(added={"usual": 2}))
+
+    found = balancer_statistics_and_publication.read_published_balance(str(tmp_path))
+    assert found is not None
+    assert (found.rounds, found.pools[0].added) == (1, 2)
+
+
+def test_a_folder_that_cannot_be_created_stops_no_round(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("")
+    with caplog.at_level(logging.WARNING):
+        publish(tmp_path / "file" / "in", BalancerRoundNodeChanges())
+
+    assert "event=not_shown" in caplog.text

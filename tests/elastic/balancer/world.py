@@ -39,12 +39,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.grid_engine_cell import (
-    CellExecutionHost,
-    GridEngineCellSnapshot,
-    TaskResourceRequests,
-    WaitingJobGroup,
-)
+from gridbridge.model.elastic.grid_engine_cell import CellExecutionHost, GridEngineCellSnapshot, TaskResourceRequests
 from gridbridge.program.service_cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
@@ -392,7 +387,7 @@ class Cell:
             cell=GridEngineCellSnapshot(
                 hosts=tuple(CellExecutionHost(name=name, load=0.1) for name in names),
                 instances=tuple(instances),
-                waiting=tuple(_since(one, self.world.now) for one in wait),
+                waiting=tuple(replace(one, first_since=self.world.now, oldest_since=self.world.now) for one in wait),
             ),
             master=MASTER,
             best_effort=frozenset((BEST,)),
@@ -411,10 +406,6 @@ class Cell:
                 host.ends.append(self.world.now + self.waits.pop(0))
 
 
-def _since(one: WaitingJobGroup, now: datetime) -> WaitingJobGroup:
-    return replace(one, first_since=now, oldest_since=now)
-
-
 class World:
     """The simulated cloud and cell, and a balancer that restarts after each kill."""
 
@@ -428,6 +419,7 @@ class World:
         self.cell.hosts = {name: HostThere(address="", is_open=True) for name in names}
         self.squeeze: dict[str, object] = {}
         self.is_squeezed = True
+        self.kills_master = False
         self.pool = POOL
         self.pools: dict[str, NodePoolSection] = {}  # more of them, and who makes their nodes
         self.others: dict[str, MachineProvider] = {}
@@ -457,7 +449,8 @@ class World:
         pools = {self.pool: usual, **self.pools}
         if not self.switches.up_at:
             sections = {"cloud": MachineProviderSection(program="/opt/rent")}
-            return SiteBalancerSettings(cluster=CLUSTER, rules=rules, demand=demand, pools=pools, sections=sections)
+            known = {"pools": pools, "sections": sections, "kills_master": self.kills_master}
+            return SiteBalancerSettings(cluster=CLUSTER, rules=rules, demand=demand, **known)  # type: ignore[arg-type]
         own = SiteBalancerSettings(cluster=CLUSTER, rules=rules, demand=demand, pools={})
         if not self.is_squeezed:
             return replace(own, released=frozenset({RACK}))

@@ -1,7 +1,7 @@
 """`gridbridge balance plan`, `tag` and `snapshot`: output and exit status."""
 
 import json
-import shutil
+import pwd
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -10,20 +10,20 @@ from click.testing import CliRunner, Result
 
 from gridbridge.batch.gridengine import execution_hosts
 from gridbridge.cli.main import gridbridge
+from gridbridge.decisions.elastic.nodes_needing_administrator import explain_how_to_wake_host
 from gridbridge.elastic import balancer_round_queries, host_membership_and_tags, saved_balancer_round_folder
-from gridbridge.elastic.balancer import balance_situation_sources
+from gridbridge.elastic.balancer import balance_preview, balance_situation_sources
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
+from tests.builders.campaigns import made_policy
+from tests.elastic.saved_rounds import NOW, save_round
 from tests.elastic.site_text import ALPHA, RACK, powered_hosts
-
-GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
-NOW = "2126-01-01T12:00:00+00:00"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    shutil.copy(GOLDEN / "cell.xml", tmp_path / "qstat.xml")
-    shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
-    (tmp_path / "state.json").write_text(json.dumps({"now": NOW, "master": "alpha-master"}))
-    return tmp_path
+    return save_round(tmp_path)
 
 
 def run(*words: str) -> Result:
@@ -47,21 +47,6 @@ def test_a_plan_is_printed_as_json(folder: Path) -> None:
         str(one["reason"])
         for one in found["refused"]  # type: ignore[attr-defined]  # a list
     }
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("-m", "9", "-n", "1", "-a", "2", "-w", "60", "-k", "45", "-s", "180"),
-        ("--max_nodes", "9", "--add_nodes_per_iter", "2", "--job_wait_time", "60"),
-        ("--max-nodes", "9", "--add-nodes-per-iter", "2", "--stabilization-time", "180"),
-        ("--max_nodes", "9", "--add_nodes_per_iteration", "2", "--kill_after", "45"),
-        ("--policy", "starcluster", "--max-nodes", "9", "-a", "2", "--min_nodes", "1"),
-    ],
-    ids=["short", "StarCluster's", "with -", "its guide's", "policy"],
-)
-def test_plan_accepts_the_option_names_of_starcluster(folder: Path, words: tuple[str, ...]) -> None:
-    assert plan(folder, *words)["add"] == 2
 
 
 def test_the_faithful_option_repeats_the_counting_errors_of_starcluster(folder: Path) -> None:
@@ -208,3 +193,84 @@ def site(folder: Path) -> str:
     path = folder / "site.toml"
     path.write_text(ALPHA)
     return str(path)
+
+
+NODE = {"up_since": "2126-01-01T11:00:00+00:00", "idle_since": "2126-01-01T11:59:40+00:00"}
+
+
+@pytest.fixture
+def node_folder(tmp_path: Path) -> Path:
+    return save_round(tmp_path, nodes={"alpha-n1": NODE})
+
+
+def explain(node_folder: Path, what: str, *words: str) -> Result:
+    words = ("explain", what, "--from", str(node_folder), *words)
+    return CliRunner().invoke(gridbridge, ("balance", *words))
+
+
+def job(node_folder: Path, reason: str) -> str:
+    words = ("balance", "plan", "--from", str(node_folder), "--json", "-m", "9")
+    told = json.loads(CliRunner().invoke(gridbridge, words).stdout)
+    return next(str(one["job"]) for one in told["refused"] if one["reason"] == reason)
+
+
+def test_explain_says_that_a_job_is_held(node_folder: Path) -> None:
+    held = job(node_folder, "the job is held")
+    done = explain(node_folder, held)
+
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, f"job {held}: the job is held")
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "reason"),
+    [
+        ("alpha-n2", 0, "a host that is no node of the balancer is never removed"),
+        ("alpha-n1", 0, "nothing is planned for the host"),
+        ("alpha-n77", 1, "no such host"),
+        ("999999", 1, "the job does not wait: the job runs, has ended, or never existed"),
+    ],
+    ids=["host", "node, without a maximum", "unknown host", "unknown job"],
+)
+def test_explain_says_what_happens_to_a_host_or_job(node_folder: Path, what: str, status: int, reason: str) -> None:
+    done = explain(node_folder, what, "--json")
+
+    assert (done.exit_code, json.loads(done.stdout)["reason"]) == (status, reason)
+
+
+@pytest.fixture
+def situation(node_folder: Path, monkeypatch: pytest.MonkeyPatch) -> BalanceSituation:
+    """Observe the saved round in place of the cluster."""
+    situation = balance_situation_sources.load_saved_balance_situation(str(node_folder))
+    policy = made_policy()
+    monkeypatch.setattr(balance_preview.configuration_in_force, "load_config_with_home_cluster", lambda _: policy)
+    monkeypatch.setattr(balance_preview, "_load_or_observe_situation", lambda *_: situation)
+    return situation
+
+
+def test_explain_says_that_the_nodes_are_hidden(situation: BalanceSituation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(balance_preview, "may_not_read_balancer_nodes", lambda: True)
+
+    shown = balance_preview.explain_balance_of_job_or_host("alpha-n2", situation.now)
+
+    assert shown.reason == "only root and gridbridge-admin see whether the host is a node of the balancer"
+
+
+def test_explain_says_how_to_wake_a_powered_off_host(
+    situation: BalanceSituation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(balance_preview.host_membership_and_tags, "query_home_cluster_host_tags", lambda _: {})
+    name = "alpha-n2"
+    off = BalancerOwnedNode(name=name, pool="rack", machine=name, state=ElasticNodeState.STANDBY, since=situation.now)
+
+    shown = balance_preview.explain_balance_of_job_or_host(name, situation.now, (off,))
+
+    assert (shown.node, shown.reason) == (off, explain_how_to_wake_host(off, {}))
+
+
+@pytest.mark.skipif(BALANCE_ACCOUNT in {one.pw_name for one in pwd.getpwall()}, reason="root would become that account")
+@pytest.mark.parametrize("words", [("status",), ("drain", "alpha-n1"), ("keep", "alpha-n1"), ("history",)])
+def test_before_the_first_round_the_error_names_the_missing_account(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(gridbridge, ("balance", *words))
+
+    assert done.exit_code
+    assert "gridbridge-admin" in str(done.exception)

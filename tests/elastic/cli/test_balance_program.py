@@ -19,7 +19,7 @@ from gridbridge.elastic.balancer.balancer_daemon import BalancerRunOptions
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
 from gridbridge.elastic.cli.balance_program import balance
 from gridbridge.errors import ClusterStateUnknown
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigures, BalancePlanReason
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.balancer_config_sections import BalanceSection
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
@@ -27,6 +27,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from gridbridge.shell.program_startup import version_with_commit
 from tests.elastic.site_text import ALPHA
+from tests.measured import FIGURES
 
 SITE = f"{ALPHA}[balance]\n{{balance}}\n"
 
@@ -44,9 +45,6 @@ cluster = "alpha"
 kind = "embedded"
 folder = "/nowhere"
 """
-FIGURES = BalancePlanFigures(
-    nodes=1, running=1, jobs=0, wanted=0, free=4, slots=4, slots_per_node=4, waited_s=0.0, unchanged_s=None
-)
 PROVIDED = """
 max_nodes = 5
 [provider.rented]

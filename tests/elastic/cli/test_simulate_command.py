@@ -19,13 +19,11 @@ from matplotlib import image
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import ParseError, StandardOutputUnwritable, StateError
 from gridbridge.shell import safe_files
+from tests.elastic.simulation.test_recorded_workloads import record
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SWF = GOLDEN / "workloads" / "small.swf"
-NEVER_STARTED = (
-    b"all.q:n1:users:alice:solve:1:sge:0:0:0:0:9:0:0:0.0:0.0:0.0:0:0:0:0:0:0:0:0.0:0:0"
-    b":0:0:0:0:NONE:defaultdepartment:NONE:0:0:0.0:0.0:0.0:-q all.q:0.0:NONE:0.0:0:0\n"
-)
+NEVER_STARTED = record(started="0", ended="0", failed="1")
 WEEK = ("--synthetic", "ash", "--days", "0.3", "--max-nodes", "4")
 
 

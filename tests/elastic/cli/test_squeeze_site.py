@@ -1,7 +1,6 @@
 """`gridbridge squeeze` of the site's own cluster: output for a saved round, and errors."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,21 +9,15 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.config.configuration_file import parse_configuration
 from gridbridge.elastic.balancer import squeeze_preview
+from tests.elastic.saved_rounds import save_round
 from tests.elastic.site_text import ALPHA, RACK, powered_hosts
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
-NOW = "2126-01-01T12:00:00+00:00"
 UP = {"up_since": "2126-01-01T11:00:00+00:00", "state": "ready"}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    shutil.copy(GOLDEN / "idle.xml", tmp_path / "qstat.xml")
-    shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
-    nodes = {"alpha-n1": UP, "alpha-n2": UP}
-    told = {"now": NOW, "master": "alpha-master", "nodes": nodes}
-    (tmp_path / "state.json").write_text(json.dumps(told))
-    return tmp_path
+    return save_round(tmp_path, "idle.xml", nodes={"alpha-n1": UP, "alpha-n2": UP})
 
 
 def run(folder: Path, more: str, *words: str) -> Result:

@@ -10,19 +10,10 @@ from hypothesis import strategies as st
 from gridbridge.elastic.providers.provider_protocol_and_validation import parse_provider_machine_list
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine
+from tests.elastic.providers.test_command_provider import NODE
 
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
 NODES: list[dict[str, Any]] = [
-    {
-        "id": f"r-{number}",
-        "name": f"alpha-n{number}",
-        "address": f"10.0.0.{number}",
-        "state": "running",
-        "tags": {"gridbridge": "alpha"},
-        "host_key": KEY,
-        "created": "2026-05-04T09:00:00Z",
-    }
-    for number in range(1, 3)
+    {**NODE, "id": f"r-{n}", "name": f"alpha-n{n}", "address": f"10.0.0.{n}"} for n in (1, 2)
 ]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -17,8 +17,8 @@ from gridbridge.errors import (
 )
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 from tests.builders.programs import write_program
+from tests.elastic.providers.test_console_host_key import ED25519 as KEY
 
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
 NODE = {
     "id": "lab-1",
@@ -119,7 +119,11 @@ WRONG = {
 
 @pytest.mark.parametrize("told", WRONG.values(), ids=WRONG)
 def test_a_machine_list_with_any_error_is_refused_as_a_whole(by: Make, tmp_path: Path, told: object) -> None:
-    text = told if isinstance(told, str) else json.dumps([NODE | {"id": "good"}, *_list(told)])
+    text = (
+        told
+        if isinstance(told, str)
+        else json.dumps([NODE | {"id": "good"}, *(told if isinstance(told, list) else ())])
+    )
     text = json.dumps(told) if isinstance(told, dict) else text
     (tmp_path / "told").write_bytes(text.encode(errors="surrogateescape"))
 
@@ -129,10 +133,6 @@ def test_a_machine_list_with_any_error_is_refused_as_a_whole(by: Make, tmp_path:
     assert str(refused.value).startswith(f"{tmp_path}/program list: ")
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 400
-
-
-def _list(told: object) -> list[object]:
-    return told if isinstance(told, list) else []
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,12 @@
 """--kill-master destroys the machine of the master, here in libcloud's dummy driver."""
 
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
 from gridbridge.elastic.providers.libcloud import LibcloudMachineProvider
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG
-from gridbridge.program.service_cycle import run_cycle_once
-from gridbridge.shell.clock import Clock
 from tests.decisions.elastic.cells import MASTER
 from tests.elastic.balancer.world import CLUSTER, POOL, Trouble, World
 
@@ -31,14 +27,9 @@ def rounds(world: World, provider: LibcloudMachineProvider, *, kills: bool) -> l
         provider.create_machine(name, {MASTER_TAG: tag})
     for node in provider.driver.list_nodes():
         node.created_at = world.now - timedelta(minutes=MINUTES)
-    site = world.site()
-    site = replace(site, kills_master=kills, rules=replace(site.rules, kill_master=kills))
-    made = {POOL: provider}
-    acts = replace(world.acts(site), providers=made)
+    world.others, world.kills_master, world.limits["kill_master"] = {POOL: provider}, kills, kills
     for _ in range(3):
-        memory = world.rows
-        clock = Clock(lambda: world.now.timestamp(), lambda: world.now.timestamp())
-        run_cycle_once(BalancerRoundRunner(site, memory, clock, world.look, made, acts), world.told.append)
+        world.round()
     return sorted(one.name for one in provider.list_machines())
 
 

@@ -21,6 +21,7 @@ from gridbridge.errors import (
     ProviderRequestRepeatable,
 )
 from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
+from tests.elastic.providers.test_console_host_key import ED25519
 
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
 
@@ -104,11 +105,9 @@ def test_an_unknown_image_or_size_is_refused(labelled: LibcloudMachineProvider) 
 
 
 def test_the_host_key_of_an_image_is_stored_as_a_tag(labelled: LibcloudMachineProvider) -> None:
-    key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
+    replace(labelled, host_key=ED25519).create_machine("alpha-n7", TAGS)
 
-    replace(labelled, host_key=key).create_machine("alpha-n7", TAGS)
-
-    assert [key] == [one.host_key for one in labelled.list_machines()]
+    assert [ED25519] == [one.host_key for one in labelled.list_machines()]
 
 
 @pytest.mark.parametrize(

@@ -62,20 +62,14 @@ def by_ipmi(tools: Tools, tmp_path: Path) -> Ipmi:
         for number, bmc in enumerate(controllers, start=1):
             text += f'[power.n{number}]\nprovider = "bmc"\nbmc = "{bmc}"\nuser = "{USER}"\n'
             text += f'password_file = "{secret}"\n'
-        made = provider_of(text)
-        return replace(made, switches={n: _by(one, tools, tmp_path) for n, one in _all(made)})
+        made, switches = provider_of(text), dict[str, IpmiPowerSwitch]()
+        for name, one in made.switches.items():
+            assert isinstance(one, IpmiPowerSwitch)
+            assert one.tool == "/usr/bin/ipmitool"
+            switches[name] = replace(one, tool=tools.write(tmp_path / "ipmitool"))
+        return replace(made, switches=switches)
 
     return make
-
-
-def _all(provider: HostPowerProvider) -> list[tuple[str, IpmiPowerSwitch]]:
-    found = provider.switches.items()
-    return [(name, one) for name, one in found if isinstance(one, IpmiPowerSwitch)]
-
-
-def _by(one: IpmiPowerSwitch, tools: Tools, folder: Path) -> IpmiPowerSwitch:
-    assert "/usr/bin/ipmitool" == one.tool
-    return replace(one, tool=tools.write(folder / "ipmitool"))
 
 
 def test_a_host_is_powered_by_its_controller_and_repeating_a_request_is_no_error(

@@ -3,11 +3,14 @@
 import os
 import shutil
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from gridbridge.errors import CommandFailed
+from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
+from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords, encode_dataset_record
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import (
     DatasetAndRefusedAreas,
@@ -59,6 +62,20 @@ class Carrier:
 
 def reasons(outcome: DatasetAndRefusedAreas) -> dict[str, str]:
     return {refused.what: refused.reason for refused in outcome.refused}
+
+
+def made_dataset(name: str = "reads", **other: Any) -> Dataset:
+    return Dataset(
+        **{"path": "/x", "is_tree": True, "files": 1, "size_bytes": 1, "sha256": "", "wished": 1} | other, name=name
+    )
+
+
+def dataset_row(name: str, **record: object) -> dict[str, Any]:
+    """Return an owner's answer about a dataset with a whole replica in area a; change these values of its record."""
+    checked_at = datetime(2026, 11, 25, 12, tzinfo=UTC)
+    replica = DatasetReplica(storage="a", size_bytes=1, is_whole=True, checked_at=checked_at)
+    dataset = encode_dataset_record(made_dataset(name, replicas=(replica,)))
+    return {"name": name, "dataset": dataset | record, "busy": False}
 
 
 class Site:

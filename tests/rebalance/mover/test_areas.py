@@ -32,7 +32,7 @@ from gridbridge.shell.program_runs import CompletedProgram
 from tests.builders.campaigns import made_policy
 from tests.builders.mounts import memory_mounted
 from tests.builders.programs import write_program
-from tests.rebalance.mover.areas import Carrier, Site
+from tests.rebalance.mover.areas import Carrier, Site, made_dataset
 from tests.state_files import AsUser
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
@@ -81,9 +81,7 @@ def test_counting_the_files_of_an_area_gets_a_long_time_limit_after_a_short_quer
 def test_parallel_first_copies_into_an_area_make_the_accounts_folder_once(site: Site) -> None:
     """A round begins copies of several datasets of one person at the same moment."""
     one = site.areas["beta-disk"]
-    made = [
-        Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=1, sha256="0", wished=1) for name in "abcdefgh"
-    ]
+    made = [made_dataset(name) for name in "abcdefgh"]
 
     def prepare(dataset: Dataset) -> None:
         storage_area_shell_scripts.prepare_new_replica_folder(one, dataset, is_known=False)
@@ -152,11 +150,12 @@ def test_a_copy_into_a_full_area_fails_with_this_reason_even_if_rsync_gives_none
     """On a busy machine rsync may lose the error message of the remote side."""
     one, carrier = site.areas["beta-disk"], Carrier(finds_no_room=True)
     copier = ReplicaCopier(clock=Clock(), tell=lambda _: None, carry=carrier)
-    one_file = Dataset(name="a", path="/a", is_tree=False, files=1, size_bytes=1, sha256="", wished=1)
     with memory_mounted(one.path, "size=64k"):
         subprocess.run(["fallocate", "-l", "64k" if is_full else "4k", f"{one.path}/x"], check=True)
         with pytest.raises(StorageAreaUnusable) as failed:
-            copier.copy_replica(one_file, {"a": "0"}, LocalOrSshFolder(login=None, folder="/"), one, relay="/none")
+            copier.copy_replica(
+                made_dataset(is_tree=False), {"a": "0"}, LocalOrSshFolder(login=None, folder="/"), one, relay="/none"
+            )
 
     assert ("No space left on device" in str(failed.value)) == is_full
 
@@ -223,11 +222,10 @@ def test_rsync_gets_the_rate_limit_of_the_target_area(
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
     disk = StorageAreaSection(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)
     policy = made_policy("alpha", storage={"disk": disk})
-    one = Dataset(name="reads", path="/x", is_tree=True, files=1, size_bytes=1, sha256="", wished=1)
     area = owner_datasets.storage_areas_of_account(policy)["disk"]
     copier = ReplicaCopier(clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print)
     with pytest.raises(StorageAreaUnusable):
-        copier.copy_replica(one, {"a": "0"}, LocalOrSshFolder(login=None, folder="/x"), area, relay="/none")
+        copier.copy_replica(made_dataset(), {"a": "0"}, LocalOrSshFolder(login=None, folder="/x"), area, relay="/none")
     limits = [word for word in noted.read_text().split() if "bwlimit" in word]
 
     assert limits == ([f"--bwlimit={kib}"] if kib else [])

@@ -4,20 +4,19 @@ import json
 import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance import published_rebalance_rounds
-from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, ServiceReplicaAct
+from gridbridge.model.rebalance.datasets import ServiceReplicaAct
 from gridbridge.privileged import as_user_replica_verbs
 from gridbridge.rebalance.replicas import delegated_datasets, replica_reconciler
-from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
 from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
 from gridbridge.rebalance.replicas.owner_fair_replica_queue import OwnerFairReplicaActQueue
 from gridbridge.shell.program_runs import CompletedProgram
+from tests.rebalance.mover.areas import dataset_row
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 
@@ -99,12 +98,6 @@ def test_an_owner_with_the_highest_number_of_running_copies_begins_no_more() -> 
 DEEP = "[" * 100_000
 
 
-def row(name: str, **more: object) -> dict[str, Any]:
-    replica = DatasetReplica(storage="a", size_bytes=1, is_whole=True, checked_at=NOON)
-    one = Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=1, sha256="", wished=1, replicas=(replica,))
-    return {"name": name, "dataset": encode_dataset_record(one) | more, "busy": False}
-
-
 def let(name: str, uid: int = 1) -> DatasetDelegationFile:
     return DatasetDelegationFile(uid=uid, owner=f"p{uid}", file=f"u.{uid}/data.{name}", dataset=name)
 
@@ -123,7 +116,7 @@ def _answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], No
 
 def row_checked_at(time: str) -> str:
     replica = {"storage": "a", "size_bytes": 1, "is_whole": 1, "checked_at": time, "why": ""}
-    return json.dumps(row("x", replicas=[replica]))
+    return json.dumps(dataset_row("x", replicas=[replica]))
 
 
 @pytest.mark.parametrize(
@@ -132,9 +125,9 @@ def row_checked_at(time: str) -> str:
         row_checked_at("2026-11-25"),
         row_checked_at("9999-12-31T23:59:59-12:00"),
         row_checked_at("0001-01-01T00:00:00+12:00"),
-        json.dumps(row("x", size_bytes="HERE")).replace('"HERE"', "1e999"),
-        json.dumps(row("x", size_bytes="HERE")).replace('"HERE"', "9" * 5000),
-        json.dumps(row("x", wished="x")),
+        json.dumps(dataset_row("x", size_bytes="HERE")).replace('"HERE"', "1e999"),
+        json.dumps(dataset_row("x", size_bytes="HERE")).replace('"HERE"', "9" * 5000),
+        json.dumps(dataset_row("x", wished="x")),
         json.dumps({"name": "x", "fault": {"deep": 1}}),
         DEEP,
     ],
@@ -146,7 +139,7 @@ def row_checked_at(time: str) -> str:
 def test_a_wrong_answer_of_one_owner_does_not_hide_other_owners_datasets(
     answering: Callable[[dict[str, str]], None], caplog: pytest.LogCaptureFixture, wrong: str
 ) -> None:
-    answering({"u.1": f"[{wrong}]", "u.2": json.dumps([row("y")])})
+    answering({"u.1": f"[{wrong}]", "u.2": json.dumps([dataset_row("y")])})
 
     found = delegated_datasets.query_owners_for_datasets([let("x"), let("y", 2)])
 
@@ -205,7 +198,7 @@ def test_a_limited_number_of_owners_is_queried_in_parallel(monkeypatch: pytest.M
         both.wait()
         with lock:
             asked[0] -= 1
-        return CompletedProgram(words, 0, json.dumps([row("x")]).encode(), b"")
+        return CompletedProgram(words, 0, json.dumps([dataset_row("x")]).encode(), b"")
 
     monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
     found = delegated_datasets.query_owners_for_datasets([let("x", uid) for uid in range(1, 31)])
@@ -221,7 +214,7 @@ def test_an_owner_whose_process_does_not_answer_is_not_queried_again(monkeypatch
         asked.append(words[1])
         if words[1].startswith("u.1/"):
             raise CommandFailed(words, None)
-        rows = [row(one.rpartition(".")[2]) for one in words[1:]]
+        rows = [dataset_row(one.rpartition(".")[2]) for one in words[1:]]
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
     monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)

@@ -40,7 +40,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, InputsNotJournalled
 from gridbridge.transfer.transfer_rows import TaskMoveRows, TransferRows
 from tests.builders.campaign_site import CampaignSite
-from tests.builders.campaigns import NOON, made_campaign, made_policy, made_snapshot
+from tests.builders.campaigns import NOON, RUNNING, WAITING, job_row, made_campaign, made_policy, made_snapshot
 from tests.decisions.transfer.test_transfer_policy import a_row, a_transfer
 
 TASKS = 6
@@ -72,7 +72,7 @@ class Site(CampaignSite):
         is_beta, begun = cluster == "beta", set(self.running)
         begun |= {1} if self.asked == self.starts_when_asked else set()
         indices = sorted({*range(1, TASKS + 1)} - self.gone)
-        rows = tuple(_row(index, "r" if index in begun else "qw") for index in indices)
+        rows = tuple(job_row(range(n, n + 1), RUNNING if n in begun else WAITING) for n in indices)
         queue = QueueInstanceStatus(name="all.q@n1", slots_used=4 if is_beta else 0, slots_reserved=0, slots_total=4)
         jobs, free_slots = ({7: rows}, 0) if is_beta else ({}, 4)
         snapshot = {"cluster": cluster, "taken_at": self.now, "queues": (queue,), "jobs": jobs}
@@ -98,10 +98,6 @@ class Site(CampaignSite):
 
 def target(what: str, name: str) -> RebalanceTarget:
     return RebalanceTarget(what=RebalanceTargetKind(what), name=name)
-
-
-def _row(index: int, letters: str) -> ClusterJobListRow:
-    return a_row(7, letters, tasks=(range(index, index + 1),), name="campaign.1", since=None)
 
 
 @pytest.fixture(name="site")
@@ -320,16 +316,12 @@ def silence(*clusters: str) -> Callable[[Site], None]:
     return lambda site: site.silent.update(clusters)
 
 
-def close_gamma_to_campaign(site: Site) -> None:
-    site.open_event(CampaignEventCode.BLACKLIST, cluster="gamma")
-
-
 @pytest.mark.parametrize(
     "change",
     [
         silence("beta"),
         silence("gamma"),
-        close_gamma_to_campaign,
+        lambda site: site.open_event(CampaignEventCode.BLACKLIST, cluster="gamma"),
         lambda site: setattr(site, "now", NOON + timedelta(seconds=30)),
     ],
     ids=["the source is silent", "the target is silent", "the target is closed", "the tasks have waited for a moment"],

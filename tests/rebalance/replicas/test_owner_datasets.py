@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 
@@ -375,7 +375,11 @@ def test_a_replica_that_may_be_the_last_whole_replica_is_kept_while_it_is_unread
     site.replica(gone, "reads").rename(site.folder / "moved")
     shutil.rmtree(site.folder / "reads")
     with pytest.MonkeyPatch.context() as during:
-        during.setattr(storage_area_shell_scripts, "checksum_replica", _unanswered)
+        during.setattr(
+            storage_area_shell_scripts,
+            "checksum_replica",
+            Mock(side_effect=StorageAreaUnreachable("no answer in time")),
+        )
         for name in (last, gone):
             with pytest.raises(GridbridgeError, match=f"{name}: this area has the last whole .*no answer"):
                 site.datasets.drop_dataset_or_replica("reads", name)
@@ -386,10 +390,6 @@ def test_a_replica_that_may_be_the_last_whole_replica_is_kept_while_it_is_unread
         site.datasets.drop_dataset_or_replica("reads", last, is_lost=True)
     (site.replica(last, "reads") / "a.txt").write_text("x")
     assert site.datasets.drop_dataset_or_replica("reads", last).is_done
-
-
-def _unanswered(*_: object, **__: object) -> NoReturn:
-    raise StorageAreaUnreachable("no answer in time")
 
 
 def test_dropping_a_dataset_removes_the_replicas_and_keeps_the_original(site: Site) -> None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -24,16 +24,10 @@ from gridbridge.decisions.rebalance.storage_area_rebalancing import (
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import JdlDataset
 from gridbridge.model.fixed_paths import FixedPaths
-from gridbridge.model.rebalance.datasets import (
-    Dataset,
-    DatasetReplica,
-    DatasetStorageSnapshot,
-    ServiceReplicaActInOwnerFile,
-)
+from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, ServiceReplicaActInOwnerFile
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.rebalance.cli import data_command, dataset_report
 from gridbridge.rebalance.replicas import dataset_owner_program, delegated_datasets
-from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
 from gridbridge.rebalance.replicas.delegated_datasets import (
     add_campaign_datasets,
     delegate_dataset_or_why_not,
@@ -43,7 +37,8 @@ from gridbridge.rebalance.replicas.delegated_datasets import (
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
-from tests.rebalance.mover.areas import Site
+from tests.builders.command_lines import exit_status
+from tests.rebalance.mover.areas import Site, dataset_row
 
 
 @pytest.fixture(name="site")
@@ -99,11 +94,11 @@ def test_all_datasets_of_an_owner_with_many_datasets_leave_a_drained_area(
     folder: str, many: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def call(*words: str, **_: object) -> CompletedProgram:
-        rows = [_row(json.loads(Path(folder, one).read_text())["dataset"]) for one in words[1:]]
+        rows = [dataset_row(json.loads(Path(folder, one).read_text())["dataset"]) for one in words[1:]]
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
     monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
-    some = (MeasuredStorageArea(storage=name, clusters=(name,), size_bytes=9, free_bytes=9) for name in "ab")
+    some = (MeasuredStorageArea(storage=name, clusters=(name,), size_bytes=999, free_bytes=999) for name in "ab")
     seen = DatasetStorageSnapshot(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
         kept=tuple(query_owners_for_datasets(list_dataset_delegations(folder))),
@@ -115,13 +110,6 @@ def test_all_datasets_of_an_owner_with_many_datasets_leave_a_drained_area(
 
     assert {one.job.partition("/")[2] for one in advice.moves} == set(many)
     assert {(one.source, one.target) for one in advice.moves} == {("a", "b")}
-
-
-def _row(name: str) -> dict[str, object]:
-    checked_at = datetime(2026, 11, 25, tzinfo=UTC)
-    one = DatasetReplica(storage="a", size_bytes=0, is_whole=True, checked_at=checked_at)
-    dataset = Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=0, sha256="", wished=1, replicas=(one,))
-    return {"name": name, "dataset": encode_dataset_record(dataset), "busy": False}
 
 
 def test_a_delegation_beyond_the_limit_is_refused_and_no_dataset_is_added(
@@ -171,10 +159,6 @@ def test_the_delegation_of_a_removed_dataset_is_revoked(
     assert list_dataset_delegations(folder) == []
 
 
-def _stale(path: object, *_: object, **__: object) -> NoReturn:
-    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
-
-
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
@@ -196,7 +180,7 @@ def test_an_unreadable_home_does_not_revoke_delegations(
     subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
     with monkeypatch.context() as during:
         if not spoil:
-            during.setattr(os, "lstat", _stale)
+            during.setattr(os, "lstat", Mock(side_effect=OSError(errno.ESTALE, os.strerror(errno.ESTALE))))
         told = dataset_owner_program._report_dataset(site.datasets, "reads")
 
     assert set(told) == {"name", "fault"}
@@ -254,25 +238,21 @@ def test_a_campaign_with_an_unreadable_dataset_is_refused(site: Site, folder: st
     assert list_dataset_delegations(folder) == []
 
 
+Why = Callable[[str], tuple[int, str]]
+
+
 @pytest.fixture(name="why")
-def _why(
-    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], tuple[int, str]]:
+def _why(site: Site, capsys: pytest.CaptureFixture[str]) -> Why:
     del site
 
     def run(name: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["gridbridge", "why", name])
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out + shown.err
+        status, shown = exit_status(main.main, "gridbridge", "why", name), capsys.readouterr()
+        return status, shown.out + shown.err
 
     return run
 
 
-def test_why_reports_a_datasets_replicas_and_the_actions_of_the_service(
-    site: Site, why: Callable[[str], tuple[int, str]]
-) -> None:
+def test_why_reports_a_datasets_replicas_and_the_actions_of_the_service(site: Site, why: Why) -> None:
     one = site.datasets
     one.add_dataset("reads", site.tree(), 1)
     now = Clock().now()
@@ -291,9 +271,7 @@ def test_why_reports_a_datasets_replicas_and_the_actions_of_the_service(
     assert "the service removed the replica from gamma-disk\n" in out
 
 
-def test_why_finds_the_callers_dataset_by_its_name_with_or_without_the_owner(
-    site: Site, why: Callable[[str], tuple[int, str]]
-) -> None:
+def test_why_finds_the_callers_dataset_by_its_name_with_or_without_the_owner(site: Site, why: Why) -> None:
     site.datasets.add_dataset("1000genomes", site.tree(), 1)
 
     for owner in ("", f"{pwd.getpwuid(os.getuid()).pw_name}/"):
