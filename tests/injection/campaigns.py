@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -384,9 +385,8 @@ def _has_steps(rows: list[list[str]]) -> list[str]:
 def copied_once() -> list[str]:
     """Run to the end; check that the hanging task succeeded, and that its other attempt counts as a copy."""
     found = ran_once()
-    database = StateFile.open(STATE)
-    shown = CampaignTaskRows(database).submitted_tasks(1, TASKS - 1, TASKS - 1)
-    database.close()
+    with closing(StateFile.open(STATE)) as database:
+        shown = CampaignTaskRows(database).submitted_tasks(1, TASKS - 1, TASKS - 1)
     beside = [[each.outcome for each in one.copies] for one in shown]
     sent = [line for line in Path(LEDGER, "c.1").read_text().splitlines() if "copies" in line]
     return [
@@ -417,9 +417,8 @@ def _wipe() -> tuple[int, list[list[str]]]:
 def wiped_once() -> list[str]:
     """Run nikita again; check that it deletes and marks all waiting tasks, and that each later runs once."""
     status, left = _wipe()
-    database = StateFile.open(STATE)
-    marked = sum(len(places) for places in TaskDeletionMarkRows(database).deletion_marks().values())
-    database.close()
+    with closing(StateFile.open(STATE)) as database:
+        marked = sum(len(places) for places in TaskDeletionMarkRows(database).deletion_marks().values())
     _let_start()
     return [
         *check("nikita's end", status, 0),
@@ -449,9 +448,8 @@ def _let_start() -> None:
 
 
 def _is_clean(state: CampaignState, counts: tuple[int, int], files: Sequence[str] = ("c.1",)) -> list[str]:
-    database = StateFile.open(STATE)
-    found = [(one.state, (one.ended, one.failed)) for one in CampaignRows(database).all_campaigns()]
-    database.close()
+    with closing(StateFile.open(STATE)) as database:
+        found = [(one.state, (one.ended, one.failed)) for one in CampaignRows(database).all_campaigns()]
     there = (path.name for path in Path(CAMPAIGNS).rglob("[!.]*") if path.is_file())
     left = sorted(name for name in there if name != campaign_file_verification.NAME)
     return [

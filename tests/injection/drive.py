@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -95,11 +95,6 @@ def ask(desired: str) -> Callable[[], None]:
         LocalTask(sandbox.environment()).note_intent(desired)
 
     return act
-
-
-def see(desired: str) -> Callable[[], None]:
-    """Return a function that submits a job, and has the service report the local job's state."""
-    return end(outcome=TransferOutcome.AGREE, desired=desired, at=f"{time.time():.3f}")
 
 
 def end(**values: str) -> Callable[[], None]:
@@ -258,12 +253,9 @@ def is_dead(name: str = "") -> Callable[[], list[str]]:
 def is_clean() -> list[str]:
     """Run the poller again, and check that no job or file is left."""
     status = killing.run(rounds(is_over))
-    database = StateFile.open(STATE)
-    left = [one.name for one in TransferRows(database).open_transfers()]
-    database.close()
     return [
         *check("the poller's end", status, 0),
-        *check("open", left, []),
+        *check("open", _open_transfers(), []),
         *check("what is at beta", sandbox.jobs("beta"), []),
         *check("messages", sandbox.messages(), []),
         *check("FIFOs", os.listdir(f"{SPOOL}/wake"), []),
@@ -304,10 +296,12 @@ def comes_home() -> list[str]:
 
 
 def opens() -> list[str]:
-    database = StateFile.open(STATE)
-    found = TransferRows(database).open_transfers()
-    database.close()
-    return check("open", found, ())
+    return check("open", _open_transfers(), [])
+
+
+def _open_transfers() -> list[str]:
+    with closing(StateFile.open(STATE)) as database:
+        return [one.name for one in TransferRows(database).open_transfers()]
 
 
 class Scenario(NamedTuple):
@@ -321,10 +315,11 @@ def nothing() -> None:
     """Prepare nothing."""
 
 
+REPORTED = end(outcome=TransferOutcome.AGREE, desired=DesiredLocalJobState.SUSPENDED, at=f"{time.time():.3f}")
 SCENARIOS = {
     "submit": Scenario(nothing, step, waits()),
     "follow-suspend": Scenario(ask(DesiredLocalJobState.SUSPENDED), step, waits("hs")),
-    "follow-agree": Scenario(see(DesiredLocalJobState.SUSPENDED), step, agrees(DesiredLocalJobState.SUSPENDED, "hs")),
+    "follow-agree": Scenario(REPORTED, step, agrees(DesiredLocalJobState.SUSPENDED, "hs")),
     "follow-dead": Scenario(ask(DesiredLocalJobState.DEAD), step, is_dead()),
     "finish": Scenario(end(), step, ends("exit 7")),
     "finish-requeue": Scenario(end(outcome=TransferOutcome.REQUEUE), step, ends("exit 99", "r")),

@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from tests.injection import sandbox
 
@@ -57,11 +58,11 @@ def _numbered(lines: list[str]) -> list[tuple[str, int]]:
 
 def _is_writing(line: str) -> bool:
     name = (re.match(r"\d+ +(\w+)\(", line) or ("", ""))[1]
-    return name in CALLS.split(",") and (name != "openat" or "O_CREAT" in line) and not _is_said(line)
-
-
-def _is_said(line: str) -> bool:
-    return re.search(rf'write\(2, |"{ANSWER}"', line) is not None
+    return (
+        name in CALLS.split(",")
+        and (name != "openat" or "O_CREAT" in line)
+        and not re.search(rf'write\(2, |"{ANSWER}"', line)
+    )
 
 
 def kills(prepare: Act, act: Act, each: int, since: str = "") -> Iterator[str]:
@@ -130,14 +131,9 @@ def _traced(act: Act, expression: str, *options: str) -> int:
 
 def _until_traced(child: int) -> None:
     deadline = time.monotonic() + CHILD_LIMIT_S
-    while "TracerPid:\t0" in _status(child):
+    while "TracerPid:\t0" in Path(f"/proc/{child}/status").read_text():
         assert time.monotonic() < deadline, "strace did not attach"
         time.sleep(0.001)
-
-
-def _status(child: int) -> str:
-    with open(f"/proc/{child}/status", encoding="utf-8") as status:
-        return status.read()
 
 
 def _fork(act: Act) -> int:

@@ -133,9 +133,7 @@ def environment() -> dict[str, str]:
         "JOB_SCRIPT": str(TASK / "script"),
         "SGE_STARTER_SHELL_PATH": "/bin/sh",
         "SGE_STARTER_SHELL_START_MODE": "posix_compliant",
-        "SGE_STDIN_PATH": "/dev/null",
-        "SGE_STDOUT_PATH": "/dev/null",
-        "SGE_STDERR_PATH": "/dev/null",
+        **dict.fromkeys(("SGE_STDIN_PATH", "SGE_STDOUT_PATH", "SGE_STDERR_PATH"), "/dev/null"),
     }
 
 

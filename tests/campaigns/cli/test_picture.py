@@ -1,7 +1,7 @@
 """The plot of a campaign shows each cluster, the failed tasks and the forecast."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,17 +13,17 @@ from gridbridge.campaigns.cli import campaign_progress_display
 from gridbridge.cli import plot_files
 from gridbridge.errors import StandardOutputUnwritable
 from gridbridge.model.campaigns.published_campaigns_and_tasks import CampaignTaskEndCounts
+from tests.builders.campaigns import NOON
 from tests.campaigns.cli.test_task_argument import SWEEP
 
-BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ONE = replace(SWEEP, submitted_at=BEGAN, tasks=100, ended=60, failed=5)
+ONE = replace(SWEEP, submitted_at=NOON, tasks=100, ended=60, failed=5)
 ENDS = (
-    CampaignTaskEndCounts(at=BEGAN + timedelta(minutes=10), cluster="beta", tasks=20, failed=0),
-    CampaignTaskEndCounts(at=BEGAN + timedelta(minutes=20), cluster="gamma", tasks=30, failed=5),
-    CampaignTaskEndCounts(at=BEGAN + timedelta(minutes=30), cluster="beta", tasks=10, failed=0),
+    CampaignTaskEndCounts(at=NOON + timedelta(minutes=10), cluster="beta", tasks=20, failed=0),
+    CampaignTaskEndCounts(at=NOON + timedelta(minutes=20), cluster="gamma", tasks=30, failed=5),
+    CampaignTaskEndCounts(at=NOON + timedelta(minutes=30), cluster="beta", tasks=10, failed=0),
 )
-NOW = BEGAN + timedelta(minutes=40)
-BAND = (BEGAN + timedelta(minutes=60), BEGAN + timedelta(minutes=90))
+NOW = NOON + timedelta(minutes=40)
+BAND = (NOON + timedelta(minutes=60), NOON + timedelta(minutes=90))
 
 
 def axes(band: tuple[datetime, ...] = BAND, ended: int = 60) -> Axes:

@@ -1,14 +1,13 @@
 """Readings of this host's clocks are stored from one run of nikita to the next run."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from gridbridge.campaigns.store import host_clock_jumps
 from gridbridge.model.host_clocks import ClockJump, HostClockReadings
+from tests.builders.campaigns import NOON
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KNOWN = HostClockReadings(boot="b", wall=NOON, steady_s=7.5, leaps=(ClockJump(at=NOON, by_s=3600.0),))
 
 

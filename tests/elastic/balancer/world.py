@@ -78,11 +78,6 @@ class Trouble:
         return self.random.random() < rate
 
 
-def unexpected_call(*words: object) -> None:
-    """Raise AssertionError: no balancer round calls this method of the provider."""
-    raise AssertionError(words)
-
-
 @dataclass
 class Cloud:
     world: "World"
@@ -144,8 +139,6 @@ class Cloud:
         made = () if self.left_out else self.made.values()
         return (*(self._now(one) for one in made), OTHERS)
 
-    start = stop = unexpected_call
-
     def _now(self, machine: ProviderMachine) -> ProviderMachine:
         machine = replace(machine, tags={}) if self.untags else machine
         if machine.id in self.stopped:
@@ -170,8 +163,6 @@ class Switches:
     lost: int = 0  # how many of the next packets that switch one on nobody hears
     halt_s: float = 0.0  # how long one needs to go down; it hears no packet until then
     down_at: dict[str, datetime] = field(default_factory=dict)  # when those that go down are off
-
-    create = destroy = unexpected_call
 
     def list_machines(self) -> tuple[ProviderMachine, ...]:
         self.world.trouble.may_end()
@@ -424,7 +415,7 @@ class World:
         self.pools: dict[str, NodePoolSection] = {}  # more of them, and who makes their nodes
         self.others: dict[str, MachineProvider] = {}
         self.wide = 0  # slots of a task that waits, for as long as that is not 0
-        self.billing_s, self.price = 1.0, 0.0
+        self.price = 0.0
         self.retry_s = 300.0
         self.boot_timeout_s = 600.0
         self.folder = folder
@@ -443,7 +434,7 @@ class World:
             shrink_pause_s=0,
             boot_timeout_s=self.boot_timeout_s,
             retry_s=self.retry_s,
-            billing_s=self.billing_s,
+            billing_s=1.0,
         )
         usual = NodePoolSection(slots=SLOTS, provider="cloud", boot_s=60, price=self.price)
         pools = {self.pool: usual, **self.pools}

@@ -23,18 +23,13 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover import rebalance_round_runner
 from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalancePlanWithInputs
+from tests.rebalance.mover.test_offline_plan import TASK, WHOLE
 
 AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
 MAIN = "from gridbridge.cli.main import main; main()"
-GIVEN = {
-    "now": "2026-11-25T12:00:00+00:00",
-    "hosts": [
-        {"name": "alpha", "used_bytes": 900e9, "max_bytes": 1000e9, "slots": 4},
-        {"name": "beta", "used_bytes": 100e9, "max_bytes": 1000e9, "slots": 4},
-    ],
-    "jobs": [{"name": "align"}],
+GIVEN = WHOLE | {
     "tasks": [
-        {"job": "align", "number": 1, "bytes": 60e9, "state": "waiting", "live": "alpha"},
+        TASK,
         {"job": "align", "number": 2, "bytes": 20e9, "state": "running", "live": "alpha"},
         {"job": "gone", "number": 7, "bytes": 1, "live": "alpha"},
     ],
