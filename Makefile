@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := gridbridge tests bench lab docs
-SHELL_FILES = $(shell grep -L '^\#!.*python' $(wildcard sge-methods/* oar-hooks/* conf/bootstrap/* bench/*.sh gridbridge/batch/*.sh gridbridge/batch/oar/*.sh tools/* lab/apart))
+SHELL_FILES = $(shell grep -L '^\#!.*python' $(wildcard sge-methods/* oar-hooks/* conf/bootstrap/* conf/stores/* bench/*.sh gridbridge/batch/*.sh gridbridge/batch/oar/*.sh tools/* lab/apart))
 LABS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 9)))
 # A second chance, which the end of a run tells of. A test out of time has none: nothing would end it then.
 AGAIN := -raR --reruns 1 --rerun-except RanTwice --rerun-except 'Timeout .>'

@@ -4,11 +4,15 @@ from collections.abc import Iterator
 
 from gridbridge.config import section_parsing
 from gridbridge.model.config_key_descriptions import ABSOLUTE_PATH, CLUSTER_NAME, OBJECT_NAME, PATHS_AT_CLUSTERS
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaKind, StorageAreaSection
 
 SECTION = section_parsing.UnnamedSection(name="rebalance", kind=RebalanceSection)
 STORAGE = section_parsing.NamedSections(name="storage", field="storage", kind=StorageAreaSection, form=OBJECT_NAME)
 LOCATION = {"cluster": CLUSTER_NAME, "path": ABSOLUTE_PATH}  # keys of an area that one cluster sees
+KEYS_OF_KIND = {  # keys that only areas of one kind have
+    StorageAreaKind.FOLDER: ("cluster", "path", "clusters", "bwlimit_kib_per_s"),
+    StorageAreaKind.COMMAND: ("program", "prefix", "timeout_s"),
+}
 GROUPS: tuple[section_parsing.SectionGroupOfOneName, ...] = (SECTION, STORAGE)
 
 
@@ -35,20 +39,41 @@ def _storage_area_problems(areas: section_parsing.Table, clusters: section_parsi
     owners: dict[tuple[str, str], str] = {}
     for name in areas:
         area, title = section_parsing.subtable_or_empty(areas, name), f"storage.{section_parsing.format_toml_key(name)}"
-        if problems := [*_location_problems(area, clusters)]:
-            yield from (f"[{title}] {problem}" for problem in problems)
-        elif name in clusters:
+        kind = area.get("kind", StorageAreaKind.FOLDER)
+        if kind not in list(StorageAreaKind):
+            continue  # the key's own check names the kinds
+        problems = [*_foreign_key_problems(area, StorageAreaKind(str(kind)))]
+        problems += _store_problems(area) if kind == StorageAreaKind.COMMAND else _location_problems(area, clusters)
+        if not problems and name in clusters:
             yield f"[{title}]: the name of a cluster; expected another name, such as {name}-data"
-        else:
-            shared = section_parsing.subtable_or_empty(area, "clusters")
-            for cluster, path in (shared or {str(area.get("cluster")): area.get("path")}).items():
-                folder = str(path).rstrip("/")
-                if (first := owners.setdefault((cluster, folder), name)) != name:
-                    wrong, part = f"the folder of {first}", f".{section_parsing.format_toml_key(cluster)}"
-                    problem = section_parsing.ConfigKeyProblem(
-                        folder, wrong, "a folder of its own", part if shared else ""
-                    )
-                    yield f"[{title}] {'clusters' if shared else 'path'}{problem}"
+            continue
+        yield from (f"[{title}] {problem}" for problem in problems or _duplicate_problems(area, name, owners))
+
+
+def _foreign_key_problems(area: section_parsing.Table, kind: StorageAreaKind) -> Iterator[str]:
+    for key in (key for other, keys in KEYS_OF_KIND.items() if other is not kind for key in keys if key in area):
+        right = f"one of the keys {', '.join(KEYS_OF_KIND[kind])}"
+        yield f"{key}{section_parsing.ConfigKeyProblem(area[key], f'with kind {kind}', right)}"
+
+
+def _store_problems(area: section_parsing.Table) -> Iterator[str]:
+    if "program" not in area:
+        yield f"program: missing; expected {ABSOLUTE_PATH.right}"
+
+
+def _duplicate_problems(area: section_parsing.Table, name: str, owners: dict[tuple[str, str], str]) -> Iterator[str]:
+    """Find folders and stores of two storage areas; `owners` has the areas of earlier folders and stores."""
+    shared = section_parsing.subtable_or_empty(area, "clusters")
+    pairs: section_parsing.Table = shared or {str(area.get("cluster")): area.get("path")}
+    key, noun = "clusters" if shared else "path", "folder"
+    if area.get("kind") == StorageAreaKind.COMMAND:
+        pairs, key, noun = {str(area.get("program")): area.get("prefix", "")}, "prefix", "store"
+    for where, value in pairs.items():
+        path = str(value).rstrip("/")
+        if (first := owners.setdefault((where, path), name)) != name:
+            part = f".{section_parsing.format_toml_key(where)}" if shared else ""
+            right = f"a {noun} of its own"
+            yield f"{key}{section_parsing.ConfigKeyProblem(path, f'the {noun} of {first}', right, part)}"
 
 
 def _location_problems(area: section_parsing.Table, clusters: section_parsing.Table) -> Iterator[str]:

@@ -40,6 +40,9 @@ OBJECT_NAME = ConfigTextFormat(  # stricter than object_name of sge_types(1): no
     right="letters, digits, _ . + and -, a letter or digit first",
 )
 ABSOLUTE_PATH = ConfigTextFormat(holds=re.compile("/[ -~]*").fullmatch, right="an absolute path in printable ASCII")
+OBJECT_PREFIX = ConfigTextFormat(
+    holds=re.compile("(?!-)[!-~]*").fullmatch, right="printable ASCII without blanks, no - first; or empty"
+)
 PATHS_AT_CLUSTERS = ConfigTextFormat(
     holds=ABSOLUTE_PATH.holds, right='clusters with the path at each, such as { alpha = "/data", beta = "/mnt/data" }'
 )

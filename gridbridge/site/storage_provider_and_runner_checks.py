@@ -17,10 +17,11 @@ from gridbridge.model import fixed_paths
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
+from gridbridge.model.rebalance.rebalance_section import StorageAreaKind
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_route import BARE, Away
-from gridbridge.shell import local_host_facts, program_lock_file, ssh
+from gridbridge.shell import local_host_facts, program_lock_file, safe_files, ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.hung_poller_kill import find_poller_lock_holder
 from gridbridge.shell.program_runs import run_program
@@ -58,6 +59,9 @@ def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
     The clusters of a shared area must list the same folders.
     """
     for name, storage in policy.storage.items():
+        if storage.kind is StorageAreaKind.COMMAND:
+            yield _check_store_program(name, storage.program)
+            continue
         addresses = {at: configured_cluster_address(policy, at) for at in storage.paths_by_cluster}
         first, path = next(iter(storage.paths_by_cluster.items()))
         login = addresses[first].login
@@ -68,6 +72,19 @@ def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
         most = MOST if listing and len(listing) > MOST else 0
         yield from account_and_file_findings.storage_area_owner_findings(name, path, machine, owners, most)
         yield from account_and_file_findings.shared_storage_area_findings(name, storage.paths_by_cluster, listings)
+
+
+def _check_store_program(storage: str, program: str) -> CheckFinding:
+    try:
+        safe_files.require_trusted_path(program, owner=os.geteuid())
+        trouble = "" if os.access(program, os.X_OK) else f"{program}: not executable"
+    except OSError as error:
+        trouble = f"{program}: {error.strerror}"
+    except GridbridgeError as error:
+        trouble = str(error)
+    right, hint = "an executable program that root alone can write", f"no replica in {storage} is made or read"
+    item = f"storage {storage}: program"
+    return CheckFinding.finding_by_condition(not trouble, item, trouble or program, right, hint=hint)
 
 
 def _list_storage_area(cluster: Away, path: str) -> list[str] | None:

@@ -28,7 +28,7 @@ from gridbridge.model.config_key_descriptions import (
     config_key_description,
 )
 from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection
-from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
+from gridbridge.model.rebalance.rebalance_section import StorageAreaKind, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import (
     MAX_PORT,
@@ -206,7 +206,10 @@ DISK = StorageAreaSection(cluster="alpha", path="/a b", max_bytes=7, copies_at_o
 SHARED = StorageAreaSection(clusters=ClusterPaths({"alpha": "/a b"}))
 
 
-@pytest.mark.parametrize("disk", [DISK, SHARED], ids=["of one cluster", "shared"])
+STORE = StorageAreaSection(kind=StorageAreaKind.COMMAND, program="/x", prefix="s3:a", timeout_s=5.0)
+
+
+@pytest.mark.parametrize("disk", [DISK, SHARED, STORE], ids=["of one cluster", "shared", "object store"])
 def test_a_storage_area_survives_writing_and_reading(disk: StorageAreaSection) -> None:
     policy = Policy(site=SITE, clusters=HOME, queues={}, storage={"disk": disk})
 

@@ -17,7 +17,7 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.config_key_descriptions import ClusterPaths, RemoteAccounts
-from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
+from gridbridge.model.rebalance.rebalance_section import StorageAreaKind, StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
@@ -274,6 +274,29 @@ def test_clusters_that_list_other_folders_in_a_shared_area_are_a_warning(
     _, finding = check_storage_area_owners(replace(policy, clusters=clusters, storage=storage))
 
     assert (state, found.format(tmp_path).replace("home", policy.site.cluster)) == (finding.state, finding.found)
+
+
+@pytest.mark.parametrize(
+    ("mode", "state", "found"),
+    [
+        (0o755, FindingSeverity.OK, "{0}/store"),
+        (0o644, FindingSeverity.BROKEN, "{0}/store: not executable"),
+        (0o757, FindingSeverity.BROKEN, "others could have written {0}/store"),
+        (None, FindingSeverity.BROKEN, "{0}/store: No such file or directory"),
+    ],
+)
+def test_the_program_of_an_object_store_is_checked(
+    tmp_path: Path, mode: int | None, state: FindingSeverity, found: str
+) -> None:
+    if mode is not None:
+        (tmp_path / "store").touch(mode)
+        (tmp_path / "store").chmod(mode)
+    store = StorageAreaSection(kind=StorageAreaKind.COMMAND, program=f"{tmp_path}/store")
+
+    (finding,) = check_storage_area_owners(replace(area(tmp_path), storage={"archive": store}))
+
+    assert state is finding.state
+    assert finding.found.startswith(found.format(tmp_path))
 
 
 def test_a_missing_storage_area_gets_no_finding(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def rank_copy_target_hosts(
     board, now = draft.board, draft.board.task_after_planned_moves(task)
     held = frozenset[str]().union(*(board.hosts[host].zones for host in now.hosts_with_copy if host in board.hosts))
     kinds = {board.hosts[host].kind for host in now.hosts_with_copy if host in board.hosts}
-    if not kinds and task.has_original:
+    if task.has_original:  # a dataset may go to areas of any kind
         kinds = {host.kind for host in board.hosts.values()}
 
     def rank(host: PlacementHost) -> tuple[bool, bool, float, str]:

@@ -49,7 +49,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, is_storage_area_drained
 
-KIND = "storage"
+KIND, STORE_KIND = "storage", "store"
 ONLY = 1  # task number of a dataset, which is a job of one task
 MOST_DOUBLED = 6  # failures in a row double the pause at most this many times
 
@@ -142,6 +142,9 @@ def dataset_changes_for_moves(
 
 def _storage_area_as_host(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> PlacementHost:
     is_drained = is_storage_area_drained(area.storage, area.clusters, storage_state.drained)
+    if area.is_store:  # rounds copy nothing into a store; only its owner's requests do
+        state = PlacementHostState.DRAIN if is_drained else PlacementHostState.DISABLED
+        return PlacementHost(name=area.storage, kind=STORE_KIND, is_up=not area.fault, state=state, zone=area.storage)
     return PlacementHost(
         name=area.storage,
         kind=KIND,
@@ -257,8 +260,8 @@ def choose_next_replica_area(
 ) -> tuple[str, tuple[RefusedAreaOrDataset, ...]]:
     """Return the storage area for a dataset's next replica (empty if none fits), and the refused areas.
 
-    An area with an unfinished copy comes first, then one with a damaged replica, one of a cluster without a whole
-    replica, and the one with most free bytes. `barred` gives the reason for each excluded area.
+    An area with an unfinished copy comes first, then one with a damaged replica, one that clusters see, one of a
+    cluster without a whole replica, and the one with most free bytes. `barred` gives the reason for each excluded area.
     """
     reasons = {
         area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules) for area in areas
@@ -267,9 +270,9 @@ def choose_next_replica_area(
     fit = [area for area in areas if not reasons[area.storage]]
     held = {name for area in areas if area.storage in dataset.areas_with_whole_replica for name in area.clusters}
 
-    def rank(area: MeasuredStorageArea) -> tuple[bool, bool, bool, int, str]:
+    def rank(area: MeasuredStorageArea) -> tuple[bool, bool, bool, bool, int, str]:
         is_unbegun, is_new = area.storage not in dataset.begun, area.storage not in dataset.areas_with_replica
-        return is_unbegun, is_new, not held.isdisjoint(area.clusters), -area.free_bytes, area.storage
+        return is_unbegun, is_new, area.is_store, not held.isdisjoint(area.clusters), -area.free_bytes, area.storage
 
     best = min(fit, key=rank, default=None)
     return best.storage if best else "", refused
@@ -285,6 +288,9 @@ def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules
         return area.fault
     if area.is_read_only:
         return "the area is read-only"
+    if area.is_store:
+        lacking = f"{format_bytes(missing_bytes)} are more than the {format_bytes(area.free_bytes)} left of max_bytes"
+        return lacking if missing_bytes > area.free_bytes else ""
     if area.free_bytes + area.begun_bytes <= rules.min_free_bytes:
         free, least = format_bytes(area.free_bytes), format_bytes(rules.min_free_bytes)
         return f"{free} are free; expected more than {least} (min_free_bytes of [rebalance])"

@@ -2,10 +2,12 @@
 
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
+from enum import StrEnum
 
 from gridbridge.model.config_key_descriptions import (
     ABSOLUTE_PATH,
     CLUSTER_NAME,
+    OBJECT_PREFIX,
     PATHS_AT_CLUSTERS,
     ClusterPaths,
     setting,
@@ -71,10 +73,18 @@ class RebalanceSection:
     verify_every_s: float = setting(86400.0, "how long after its last check a replica is read again", "s", 0, 31536000)
 
 
+class StorageAreaKind(StrEnum):
+    FOLDER = "folder"
+    COMMAND = "command"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageAreaSection:
-    """A storage area: a folder of one or more clusters for replicas of users' datasets."""
+    """A storage area for replicas of users' datasets: a folder of clusters, or an object store."""
 
+    kind: StorageAreaKind = setting(
+        StorageAreaKind.FOLDER, "a folder of clusters, or an object store that a program of the site reaches"
+    )
     cluster: str = setting("", "the cluster with the storage area", form=CLUSTER_NAME)
     path: str = setting("", "the storage area's path on the cluster", form=ABSOLUTE_PATH)
     clusters: ClusterPaths = setting(
@@ -86,11 +96,18 @@ class StorageAreaSection:
     )
     bwlimit_kib_per_s: int = setting(0, "the highest rate of copies into the area; 0: no limit", "KiB/s", 0, 10**9)
     copies_at_once: int = setting(2, "the most simultaneous copies of a user into the area", "copies", 1, 1000)
+    program: str = setting("", "kind command: the program that puts, gets and removes objects", form=ABSOLUTE_PATH)
+    prefix: str = setting("", "kind command: the first part of the names of all objects", form=OBJECT_PREFIX)
+    timeout_s: float = setting(
+        60.0, "kind command: the time limit of a call of the program, plus 1 s for each MB of the file", "s", 1, 86400
+    )
     drained: bool = setting(False, "whether the area is emptied: no new replica, and present replicas move away", "")
 
     @property
     def paths_by_cluster(self) -> Mapping[str, str]:
-        """The area's path at each cluster that sees the area, in the order of the configuration."""
+        """The area's path at each cluster that sees the area, in the order of the file; none for an object store."""
+        if self.kind is StorageAreaKind.COMMAND:
+            return {}
         return self.clusters or {self.cluster: self.path}
 
 
@@ -108,3 +125,4 @@ class MeasuredStorageArea:
     begun_bytes: int = 0
     is_read_only: bool = False
     fault: str = ""
+    is_store: bool = False  # whether the area is an object store, which no cluster sees

@@ -20,11 +20,12 @@ from cattrs import Converter
 from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageAreaUnusable
 from gridbridge.model.rebalance import datasets
 from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, ServiceReplicaActInOwnerFile, Sums
+from gridbridge.rebalance.replicas.object_store_programs import ObjectStoreForAccount
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount, list_account_folders_in_area
 from gridbridge.shell import rsync, safe_files
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
-RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
+RECORD, SUMS, RELAY, OBJECTS, LOCK, DONE = ".json", ".sums", ".relay", ".objects", ".lock", ".done"
 MOST_DONE = 100  # maximal number of recorded actions on a dataset
 MOST_BYTES = 1 << 20  # maximal size of a record in bytes
 MOST_SUMS = 1 << 28  # maximal size of a checksum file in bytes, enough for two million files
@@ -138,9 +139,14 @@ class OwnerDatasetRecords:
         """Return the local folder through which files go from one ssh cluster to another."""
         return self._hidden_dataset_file_path(name, RELAY)
 
+    def objects_folder(self, name: str, storage: str) -> str:
+        """Return the local folder for a dataset's files on their way to or from an object store."""
+        return f"{self._hidden_dataset_file_path(name, OBJECTS)}/{storage}"
+
     def remove_relay_folder(self, name: str) -> None:
-        """Remove the local relay folder with the files of a failed copy."""
-        rsync.remove_folder_tree(self.relay_folder(name))
+        """Remove the local folders with the files of failed copies."""
+        for path in (self.relay_folder(name), self._hidden_dataset_file_path(name, OBJECTS)):
+            rsync.remove_folder_tree(path)
 
     @contextmanager
     def lock_dataset(self, name: str) -> Iterator[None]:
@@ -258,10 +264,10 @@ def checksum_original_files(path: str) -> DatasetOriginalFiles:
     return DatasetOriginalFiles(top=top, is_tree=is_tree, size_bytes=sum(size for _, size in read.values()), sums=sums)
 
 
-def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAccount]) -> None:
+def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAccount | ObjectStoreForAccount]) -> None:
     """Raise GridbridgeError if a dataset's original lies in a folder of replicas, or contains one."""
     real = os.path.realpath(path)
-    for area in areas:
+    for area in (area for area in areas if isinstance(area, StorageAreaForAccount)):
         folders = map(os.path.realpath, list_account_folders_in_area(area) if area.login is None else ())
         if any(os.path.commonpath((real, folder)) in (real, folder) for folder in folders):
             raise GridbridgeError(

@@ -21,10 +21,11 @@ from gridbridge.model.rebalance.datasets import (
     format_as_sha256sum_output,
 )
 from gridbridge.model.rebalance.placement_snapshot_and_moves import happened_within
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection, is_storage_area_drained
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaKind, is_storage_area_drained
 from gridbridge.model.site_configuration import Policy
 from gridbridge.rebalance.replicas import dataset_records_and_originals, owner_replica_copies_and_checks
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
+from gridbridge.rebalance.replicas.object_store_programs import ObjectStoreForAccount
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetAndRefusedAreas
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.shell.clock import Clock
@@ -41,7 +42,7 @@ class OwnerDatasets:
     def __init__(
         self,
         records: OwnerDatasetRecords,
-        areas: Mapping[str, StorageAreaForAccount],
+        areas: Mapping[str, owner_replica_copies_and_checks.AnyStorageArea],
         rules: RebalanceSection,
         copier: owner_replica_copies_and_checks.ReplicaCopier,
     ) -> None:
@@ -294,16 +295,35 @@ def open_owner_datasets(
     """
     me = pwd.getpwuid(os.geteuid())
     by_name = storage_areas_of_account(policy)
-    if not me.pw_uid and any(area.login for area in by_name.values()):
+    if not me.pw_uid and any(isinstance(area, StorageAreaForAccount) and area.login for area in by_name.values()):
         raise GridbridgeError("root has no datasets; expected sudo -u OWNER gridbridge data ...")
     copier = owner_replica_copies_and_checks.ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
     folder = OwnerDatasetRecords(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
     return OwnerDatasets(folder, by_name, policy.rebalance, copier)
 
 
-def storage_areas_of_account(policy: Policy) -> dict[str, StorageAreaForAccount]:
+def storage_areas_of_account(policy: Policy) -> dict[str, owner_replica_copies_and_checks.AnyStorageArea]:
     """Return the storage areas by name; an area of several clusters is used at the first without ssh, if any."""
-    return {name: storage_area_at_cluster(policy, name) for name in policy.storage}
+    return {
+        name: _object_store(policy, name)
+        if storage.kind is StorageAreaKind.COMMAND
+        else storage_area_at_cluster(policy, name)
+        for name, storage in policy.storage.items()
+    }
+
+
+def _object_store(policy: Policy, name: str) -> ObjectStoreForAccount:
+    storage = policy.storage[name]
+    return ObjectStoreForAccount(
+        name=name,
+        program=storage.program,
+        prefix=storage.prefix,
+        account=pwd.getpwuid(os.geteuid()).pw_name,
+        timeout_s=storage.timeout_s,
+        max_bytes=storage.max_bytes,
+        copies_at_once=storage.copies_at_once,
+        is_drained=storage.drained or is_storage_area_drained(name, (), drains.list_drained_clusters()),
+    )
 
 
 def storage_area_at_cluster(policy: Policy, name: str, cluster: str = "") -> StorageAreaForAccount:

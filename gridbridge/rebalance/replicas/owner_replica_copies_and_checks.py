@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gridbridge.decisions.rebalance.storage_area_rebalancing import choose_next_replica_area, why_area_takes_no_replica
-from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, StorageAreaUnreachable, StorageAreaUnusable
+from gridbridge.errors import (
+    CommandFailed,
+    GridbridgeError,
+    ParseError,
+    StateError,
+    StorageAreaUnreachable,
+    StorageAreaUnusable,
+)
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     DatasetReplica,
@@ -23,12 +30,15 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import dataset_records_and_originals, storage_area_shell_scripts
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
+from gridbridge.rebalance.replicas.object_store_programs import ObjectStoreForAccount
+from gridbridge.rebalance.replicas.object_store_replicas import StoredReplica, measure_store
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 
 Tell = Callable[[str], None]
+AnyStorageArea = StorageAreaForAccount | ObjectStoreForAccount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +86,22 @@ class ReplicaCopier:
                 now = self.clock.now()
                 return DatasetReplica(storage=area.name, size_bytes=dataset.size_bytes, is_whole=True, checked_at=now)
         raise StorageAreaUnusable(f"the copied files differ from the dataset: {wrong}")
+
+    def copy_replica_into_store(self, replica: StoredReplica, source: LocalOrSshFolder, relay: str) -> DatasetReplica:
+        """Make a replica in an object store; raise StorageAreaUnusable if the copy is not whole."""
+        if source.login:
+            pace = RsyncLimitAndProgress(tell=replica.tell)
+            try:
+                self.carry(source, LocalOrSshFolder(login=None, folder=relay), list(replica.sums), pace)
+            except CommandFailed as error:
+                raise StorageAreaUnusable(error.failure_in_words) from error
+        replica.upload(relay if source.login else source.folder)
+        return DatasetReplica(
+            storage=replica.store.name,
+            size_bytes=replica.dataset.size_bytes,
+            is_whole=True,
+            checked_at=self.clock.now(),
+        )
 
     def _copy_files_directly_or_by_relay(
         self,
@@ -126,7 +152,7 @@ class OwnerReplicaManager:
     def __init__(
         self,
         records: OwnerDatasetRecords,
-        areas: Mapping[str, StorageAreaForAccount],
+        areas: Mapping[str, AnyStorageArea],
         rules: RebalanceSection,
         copier: ReplicaCopier,
     ) -> None:
@@ -142,7 +168,7 @@ class OwnerReplicaManager:
         """Make replicas until enough replicas are whole outside the storage area `leaving`."""
         barred = self._drained | ({leaving: "the area is being drained"} if leaving else {})
         with ThreadPoolExecutor(AT_ONCE) as pool:  # a hanging area delays no other area
-            measured = list(pool.map(partial(_measure_area_for_dataset, dataset), self._areas.values()))
+            measured = list(pool.map(partial(self._measure_area_for_dataset, dataset), self._areas.values()))
         failed: dict[str, str] = {}
         while len(set(dataset.areas_with_whole_replica) - {leaving}) < dataset.wished:
             target, refused = choose_next_replica_area(dataset, measured, self._rules, barred | failed)
@@ -159,7 +185,7 @@ class OwnerReplicaManager:
 
     def make_replica_in_area(self, dataset: Dataset, sums: Sums, to: str) -> DatasetAndRefusedAreas:
         """Make or repair the replica in one storage area, even beyond the wanted number."""
-        measured = [_measure_area_for_dataset(dataset, self._areas[to])]
+        measured = [self._measure_area_for_dataset(dataset, self._areas[to])]
         target, refused = choose_next_replica_area(dataset, measured, self._rules, self._drained)
         is_done = to in dataset.areas_with_whole_replica
         if target:
@@ -171,17 +197,23 @@ class OwnerReplicaManager:
         return DatasetAndRefusedAreas(dataset=dataset, refused=refused, is_done=is_done)
 
     def _make_and_record_replica(
-        self, dataset: Dataset, sums: Sums, area: StorageAreaForAccount, source: LocalOrSshFolder | None
+        self, dataset: Dataset, sums: Sums, area: AnyStorageArea, source: LocalOrSshFolder | None
     ) -> tuple[Dataset, str]:
         """Make and record one replica; return the dataset, and the reason of a failure or ''."""
         try:
             origin = source or self._choose_copy_source_folder(dataset, sums)
             is_known, relay = self.has_used_area(area.name), self._records.relay_folder(dataset.name)
             with self._records.reserve_copy_slot_in_area(area.name, area.copies_at_once):
-                storage_area_shell_scripts.prepare_new_replica_folder(area, dataset, is_known=is_known)
+                if isinstance(area, StorageAreaForAccount):
+                    storage_area_shell_scripts.prepare_new_replica_folder(area, dataset, is_known=is_known)
                 dataset = dataset.with_unfinished_copy(area.name)
                 self._records.save_dataset(dataset)
-                replica = self._copier.copy_replica(dataset, sums, origin, area, relay=relay)
+                if isinstance(area, StorageAreaForAccount):
+                    replica = self._copier.copy_replica(dataset, sums, origin, area, relay=relay)
+                else:
+                    stored = self._stored_replica(area, dataset, sums)
+                    replica = self._copier.copy_replica_into_store(stored, origin, relay)
+            self._records.remove_relay_folder(dataset.name)
         except StorageAreaUnusable as error:
             return dataset, str(error)
         dataset = dataset.with_replica(replica).without_unfinished_copy(area.name)
@@ -194,20 +226,23 @@ class OwnerReplicaManager:
             self._records.remove_relay_folder(dataset.name)
         for area in (self._areas[name] for name in dataset.begun if name in self._areas):
             if not is_met or area.name == but:
-                measured = _measure_area_for_dataset(dataset, area)
+                measured = self._measure_area_for_dataset(dataset, area)
                 if measured.fault or not why_area_takes_no_replica(dataset, measured, self._rules):
                     continue
             with suppress(StorageAreaUnusable):
-                storage_area_shell_scripts.remove_replica(area, dataset, is_kept=True)
+                self._remove_replica(area, dataset, is_kept=True)
                 dataset = dataset.without_unfinished_copy(area.name)
                 self._records.save_dataset(dataset)
         return dataset
 
     def _choose_copy_source_folder(self, dataset: Dataset, sums: Sums) -> LocalOrSshFolder:
-        """Return the best folder to copy from: a whole local replica, the original, or a whole remote replica."""
+        """Return the best folder to copy from: a whole local replica, the original, or a whole remote replica.
+
+        If only an object store has a whole replica, its files are brought into the relay folder.
+        """
         whole = [self._areas[name] for name in dataset.areas_with_whole_replica if name in self._areas]
-        best = min(whole, key=lambda area: area.login is not None, default=None)
-        is_here = best is not None and best.login is None
+        best = min(whole, key=_distance_of_area, default=None)
+        is_here = best is not None and not _distance_of_area(best)
         # the check reads every file of the original
         if not is_here and dataset_records_and_originals.files_match_checksums(dataset.path, sums):
             top = dataset_records_and_originals.dataset_top_folder(dataset.path, is_tree=dataset.is_tree)
@@ -216,6 +251,10 @@ class OwnerReplicaManager:
             raise StorageAreaUnusable(
                 f"no replica is whole, and {dataset.path} has changed since `gridbridge data add`"
             )
+        if isinstance(best, ObjectStoreForAccount):
+            relay = self._records.relay_folder(dataset.name)
+            self._stored_replica(best, dataset, sums).download(relay)
+            return LocalOrSshFolder(login=None, folder=relay)
         area = storage_area_shell_scripts.storage_area_with_account_folder(best)
         return LocalOrSshFolder(login=best.login, folder=f"{area.account_folder_path}/{dataset.name}")
 
@@ -235,7 +274,10 @@ class OwnerReplicaManager:
         if area is None:
             return replace(replica, size_bytes=0, is_whole=False, why=NOT_CONFIGURED)
         try:
-            size_bytes, found = storage_area_shell_scripts.checksum_replica(area, dataset.name, dataset)
+            if isinstance(area, ObjectStoreForAccount):
+                size_bytes, found = self._stored_replica(area, dataset, sums).checksum()
+            else:
+                size_bytes, found = storage_area_shell_scripts.checksum_replica(area, dataset.name, dataset)
         except StorageAreaUnreachable as error:
             return replace(replica, why=str(error), is_away=True)
         except (StorageAreaUnusable, ParseError) as error:
@@ -250,7 +292,7 @@ class OwnerReplicaManager:
         try:
             if storage not in self._areas:
                 raise StorageAreaUnusable(NOT_CONFIGURED)
-            storage_area_shell_scripts.remove_replica(self._areas[storage], dataset)
+            self._remove_replica(self._areas[storage], dataset)
         except StorageAreaUnusable as error:
             if not is_lost:
                 return dataset, (RefusedAreaOrDataset(what=storage, reason=f"{error}; --lost forgets the replica"),)
@@ -266,8 +308,41 @@ class OwnerReplicaManager:
                     return True
         return False
 
+    def _remove_replica(self, area: AnyStorageArea, dataset: Dataset, *, is_kept: bool = False) -> None:
+        """Remove a replica and unfinished copies, with `is_kept` only the copies; raise StorageAreaUnusable."""
+        if isinstance(area, StorageAreaForAccount):
+            storage_area_shell_scripts.remove_replica(area, dataset, is_kept=is_kept)
+        elif not (is_kept and area.name in dataset.areas_with_replica):
+            try:
+                sums = self._records.load_checksums(dataset)
+            except StateError as error:
+                raise StorageAreaUnusable(str(error)) from error
+            self._stored_replica(area, dataset, sums).remove()
 
-def _measure_area_for_dataset(dataset: Dataset, area: StorageAreaForAccount) -> MeasuredStorageArea:
-    if area.name in dataset.begun:
-        return storage_area_shell_scripts.measure_area_and_begun_copy(area, dataset.name)
-    return storage_area_shell_scripts.measure_area_for_account(area)
+    def _stored_replica(self, store: ObjectStoreForAccount, dataset: Dataset, sums: Sums) -> StoredReplica:
+        return StoredReplica(
+            store=store,
+            dataset=dataset,
+            sums=sums,
+            scratch=self._records.objects_folder(dataset.name, store.name),
+            tell=lambda line: self._copier.tell(f"{store.name}: {line}"),
+        )
+
+    def _measure_area_for_dataset(self, dataset: Dataset, area: AnyStorageArea) -> MeasuredStorageArea:
+        if isinstance(area, ObjectStoreForAccount):
+            return measure_store(area, self._bytes_of_other_datasets(dataset, area.name) if area.max_bytes else 0)
+        if area.name in dataset.begun:
+            return storage_area_shell_scripts.measure_area_and_begun_copy(area, dataset.name)
+        return storage_area_shell_scripts.measure_area_for_account(area)
+
+    def _bytes_of_other_datasets(self, dataset: Dataset, storage: str) -> int:
+        """Return the bytes of the account's other datasets with a replica or an unfinished copy in an area."""
+        others = (self._records.load_dataset(name) for name in self._records.dataset_names() if name != dataset.name)
+        return sum(other.size_bytes for other in others if storage in other.areas_with_replica_or_copy)
+
+
+def _distance_of_area(area: AnyStorageArea) -> int:
+    """Return 0 for an area on this host, 1 for an area by ssh, 2 for an object store."""
+    if isinstance(area, ObjectStoreForAccount):
+        return 2
+    return int(area.login is not None)

@@ -29,7 +29,14 @@ from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     why_not_rebalanced_now,
 )
 from gridbridge.rebalance.replica_act_and_move_tables import MoveAndVerificationTimeRows, ReplicaActRows
-from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets, storage_area_shell_scripts
+from gridbridge.rebalance.replicas import (
+    delegated_datasets,
+    owner_datasets,
+    owner_replica_copies_and_checks,
+    storage_area_shell_scripts,
+)
+from gridbridge.rebalance.replicas.object_store_programs import ObjectStoreForAccount
+from gridbridge.rebalance.replicas.object_store_replicas import measure_store
 from gridbridge.rebalance.replicas.owner_fair_replica_queue import OwnerFairReplicaActQueue, owner_of_replica_act
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
@@ -249,7 +256,14 @@ class ReplicaReconciler:
         """Measure the storage areas; only an owner's process can check write permissions."""
         areas = owner_datasets.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
-            return tuple(pool.map(storage_area_shell_scripts.measure_whole_area, areas))
+            return tuple(pool.map(measure_any_whole_area, areas))
+
+
+def measure_any_whole_area(area: owner_replica_copies_and_checks.AnyStorageArea) -> MeasuredStorageArea:
+    """Measure an area; a store is not called, because only owners have the credentials."""
+    if isinstance(area, ObjectStoreForAccount):
+        return measure_store(area, 0)
+    return storage_area_shell_scripts.measure_whole_area(area)
 
 
 def merge_rebalance_plans(plan: RebalancePlanWithInputs, addition: RebalancePlanWithInputs) -> RebalancePlanWithInputs:

@@ -321,6 +321,7 @@ DATASET = Dataset(name="d", path="/d", is_tree=True, files=1, size_bytes=30 * GB
 A = MeasuredStorageArea(storage="a", clusters=("alpha",), size_bytes=1000 * GB, free_bytes=100 * GB)
 A2 = replace(A, storage="a2", free_bytes=400 * GB)
 SHARED = replace(A, storage="shared", clusters=("alpha", "beta"))
+STORE = MeasuredStorageArea(storage="s", clusters=(), size_bytes=10**18, free_bytes=10**18, is_store=True)
 C = replace(A, storage="c", clusters=("gamma",), free_bytes=50 * GB)
 B = replace(A, storage="b", clusters=("beta",), free_bytes=200 * GB)
 
@@ -336,6 +337,8 @@ NEXT = {
     "a cluster without a replica": (DATASET.with_replica(replica("a")), (A, B, A2), "b"),
     "the only cluster": (DATASET.with_replica(replica("a")), (A, A2), "a2"),
     "no cluster of a shared area with a replica": (DATASET.with_replica(replica("shared")), (SHARED, B, C), "c"),
+    "an area that tasks read": (DATASET.with_replica(replica("a")), (A2, STORE), "a2"),
+    "a store as the last choice": (DATASET.with_replica(replica("a")), (A, STORE), "s"),
     "a damaged replica": (DATASET.with_replica(replica("a", is_whole=False)), (A, B, A2), "a"),
     "a copy that was begun": (
         DATASET.with_unfinished_copy("a").with_replica(replica("a2")).with_replica(HURT_B),
@@ -408,3 +411,17 @@ def test_a_shared_area_is_drained_with_all_its_clusters(drained: set[str], moves
     areas = (area("shared", clusters=("alpha", "beta")), area("c"))
 
     assert moves == acts(stored(dataset("x", "shared"), areas=areas, drained=frozenset(drained)))
+
+
+def test_rounds_copy_nothing_into_a_store_and_count_its_replicas() -> None:
+    store = area("s", clusters=(), is_store=True)
+
+    assert [] == acts(stored(dataset("x", "a", "s", wished=2), areas=(area("a", 10), store)))
+    assert [] == acts(stored(dataset("x", "a", wished=2), areas=(area("a"), store)))
+    assert [("x", "b", "")] == acts(stored(dataset("x", "s", wished=2), areas=(area("b"), store)))
+
+
+def test_the_replicas_of_a_drained_store_move_to_areas_of_clusters() -> None:
+    areas = (area("a"), area("s", clusters=(), is_store=True))
+
+    assert [("x", "a", "s")] == acts(stored(dataset("x", "s"), areas=areas, drained=frozenset({"s"})))

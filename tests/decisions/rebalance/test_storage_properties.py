@@ -34,6 +34,7 @@ areas = st.builds(
     free_bytes=st.integers(0, 1000).map(lambda gb: gb * GB),
     is_read_only=st.sampled_from((False, False, False, True)),
     fault=st.sampled_from(("", "", "", "", "no answer")),
+    is_store=st.sampled_from((False, False, False, True)),
 )
 replicas = st.dictionaries(st.sampled_from(NAMES), st.sampled_from((True, True, False)), max_size=3)
 datasets = st.builds(

@@ -16,10 +16,10 @@ import pytest
 from gridbridge.errors import CommandFailed, HostNotReached, StorageAreaUnusable
 from gridbridge.model.config_key_descriptions import ClusterPaths, RemoteAccounts
 from gridbridge.model.rebalance.datasets import Dataset
-from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
+from gridbridge.model.rebalance.rebalance_section import StorageAreaKind, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.transfer_route import SshLogin
-from gridbridge.rebalance.replicas import owner_datasets, storage_area_shell_scripts
+from gridbridge.rebalance.replicas import owner_datasets, replica_reconciler, storage_area_shell_scripts
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import LocalOrSshFolder, ReplicaCopier
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import (
     measure_area_and_begun_copy,
@@ -122,6 +122,17 @@ def test_a_shared_area_is_used_at_its_first_cluster_without_ssh_under_one_name_o
     assert f"/mnt/data/{ME}" == for_tasks.account_folder_path
     assert for_tasks.login
     assert "gamma-master" == for_tasks.login.host
+
+
+def test_an_object_store_is_an_area_without_clusters_that_the_service_does_not_call() -> None:
+    """Only the owners of datasets have the credentials of a store."""
+    store = StorageAreaSection(kind=StorageAreaKind.COMMAND, program="/no/such/program", prefix="s3:a", drained=True)
+    areas = owner_datasets.storage_areas_of_account(made_policy("alpha", storage={"archive": store}))
+
+    found = replica_reconciler.measure_any_whole_area(areas["archive"])
+
+    assert ((), True, ME) == (areas["archive"].clusters, areas["archive"].is_drained, areas["archive"].account)
+    assert ("", True) == (found.fault, found.is_store)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
