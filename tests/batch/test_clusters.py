@@ -18,27 +18,20 @@ from gridbridge.model.config_key_descriptions import QueueDefaultRequests, Remot
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.transfer import request_mapping_rules
-from gridbridge.model.transfer.transfer_config_sections import (
-    AnyRule,
-    PeMappingRule,
-    ProjectMappingRule,
-    PropertyRelation,
-    QueueMappingRule,
-    RemoteAmountUnit,
-    ResourceMappingRule,
-    TransferQueueSection,
-)
+from gridbridge.model.transfer import transfer_config_sections as sections
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import ssh
 from gridbridge.shell.ssh_connections_shared_by_threads import IdleSshSessions
 
-MEMORY = ResourceMappingRule(to="memnode", unit=RemoteAmountUnit.MEBI, relation=PropertyRelation.AT_LEAST)
-RULES: dict[tuple[str, str], AnyRule] = {
+MEMORY = sections.ResourceMappingRule(
+    to="memnode", unit=sections.RemoteAmountUnit.MEBI, relation=sections.PropertyRelation.AT_LEAST
+)
+RULES: dict[tuple[str, str], sections.AnyRule] = {
     ("resource", "mem_free"): MEMORY,
-    ("resource", "arch"): ResourceMappingRule(),
-    ("resource", "gpu"): ResourceMappingRule(to="/gpu"),
-    ("resource", "soft"): ResourceMappingRule(drop=True),
-    ("project", "*"): ProjectMappingRule(to="foreign"),
+    ("resource", "arch"): sections.ResourceMappingRule(),
+    ("resource", "gpu"): sections.ResourceMappingRule(to="/gpu"),
+    ("resource", "soft"): sections.ResourceMappingRule(drop=True),
+    ("project", "*"): sections.ProjectMappingRule(to="foreign"),
 }
 
 
@@ -48,7 +41,7 @@ def a_policy() -> Policy:
     return Policy(
         site=SiteSection(cluster="alpha"),
         clusters={"alpha": ClusterSection(qmaster_port=1, execd_port=2), "gamma": gamma},
-        queues={"transfer-gamma": TransferQueueSection(cluster="gamma", pending_limit=1, slots=1)},
+        queues={"transfer-gamma": sections.TransferQueueSection(cluster="gamma", pending_limit=1, slots=1)},
         maps={"gamma": RULES},
     )
 
@@ -64,10 +57,13 @@ def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> MappableJ
     return map_request_to_remote_cluster(request, rules, "gamma")
 
 
-def asked_of_queue(queue: TransferQueueSection, *queues: str) -> MappableJobRequest:
+def asked_of_queue(queue: sections.TransferQueueSection, *queues: str) -> MappableJobRequest:
     """Translate a parallel job's request for the home queues `queues` by the rules of `queue`."""
     rules = dict(RULES)
-    rules["queue", "long.q"], rules["pe", "mpi"] = (QueueMappingRule(to="long"), PeMappingRule(spread="4"))
+    rules["queue", "long.q"], rules["pe", "mpi"] = (
+        sections.QueueMappingRule(to="long"),
+        sections.PeMappingRule(spread="4"),
+    )
     policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
     request = MappableJobRequest(queues=queues, pe="mpi", slots=8)
     return map_request_to_remote_cluster(request, rules_of(policy, "transfer-gamma"), "gamma")

@@ -30,6 +30,10 @@ sys.exit(program.main())
 """
 
 
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 class Site:
     """An embedded cluster, used through its program, or in this process where the program is too slow."""
 
@@ -78,9 +82,9 @@ class Site:
 
     def rest(self) -> None:
         """Wait until no keeper runs; a keeper whose job has ended may start the next job."""
-        until(lambda: not any(map(self._is_keeper, os.listdir("/proc"))), "all keepers to end")
+        until(lambda: not any(map(self.is_keeper, os.listdir("/proc"))), "all keepers to end")
 
-    def _is_keeper(self, pid: str) -> bool:
+    def is_keeper(self, pid: int | str) -> bool:
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
@@ -91,9 +95,7 @@ class Site:
         return until(lambda: self.database.live_job(job).pid, f"job {job} to run")
 
     def keeper_of(self, job: int) -> int:
-        pid = self.until_running(job)
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return int(file.read().rpartition(")")[2].split()[1])
+        return parent_of(self.until_running(job))
 
     def kill_keeper(self, job: int) -> None:
         """Kill a job's keeper, and wait until the keeper's lock is free."""

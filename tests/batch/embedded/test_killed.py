@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from gridbridge.batch.embedded import embedded_job_processes
 from gridbridge.batch.embedded.embedded_job_store import LOST
-from tests.batch.embedded.site import PROGRAM, Site
+from tests.batch.embedded.site import PROGRAM, Site, parent_of
 from tests.contract.waiting import stays, until
 
 pytestmark = pytest.mark.killing
@@ -153,7 +154,9 @@ def test_repeated_kills_leave_each_job_run_once_or_reported_as_lost(site: Site) 
         site.run("list")
         for job in site.database.live_jobs():
             if job.pid and job.id % 3 == 0 and site.database.keepers.is_job_locked(job.id):
-                kill_parent(job.pid)
+                with suppress(FileNotFoundError, ProcessLookupError):
+                    if site.is_keeper(keeper := parent_of(job.pid)):
+                        os.kill(keeper, signal.SIGKILL)
 
     ends = {job: site.database.job_end(job) for job in jobs}
     for job, told in ends.items():
@@ -171,16 +174,3 @@ def test_a_keeper_ends_if_its_cluster_was_removed(tmp_path: Path) -> None:
     (tmp_path / "go").touch()
 
     site.rest()
-
-
-def kill_parent(pid: int) -> None:
-    """Kill the parent of a job's first process if the parent is a keeper."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            parent = int(file.read().rpartition(")")[2].split()[1])
-        with open(f"/proc/{parent}/cmdline", encoding="utf-8") as file:
-            is_keeper = "gridbridge.batch.embedded" in file.read()
-        if is_keeper:
-            os.kill(parent, signal.SIGKILL)
-    except (FileNotFoundError, ProcessLookupError):
-        return

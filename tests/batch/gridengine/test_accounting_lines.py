@@ -6,14 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.batch.gridengine import accounting_record_parser as parser
 from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.accounting_record_parser import (
-    parse_accounting_line,
-    parse_accounting_records,
-    parse_array_task_records,
-    parse_records_by_account_prefix,
-    parse_task_end_times,
-)
 from gridbridge.elastic.simulation.replay_workload import parse_accounting_tasks
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.replay_tasks_and_results import RecordedReplayTask, ReplayExclusionReason
@@ -72,9 +66,9 @@ LINES = [pytest.param(line, id=f"{form} {at}") for form in FORMS for at, line in
 def test_every_reader_parses_accounting_lines_of_every_version(line: str) -> None:
     data = f"{line}\n".encode()
     ((_, ran),) = parse_accounting_tasks([data])
-    ((end, owner, name),) = parse_task_end_times(data)
-    ((_, usage),), skipped = parse_records_by_account_prefix(data, "gb.")
-    (record,) = parse_accounting_records(data)
+    ((end, owner, name),) = parser.parse_task_end_times(data)
+    ((_, usage),), skipped = parser.parse_records_by_account_prefix(data, "gb.")
+    (record,) = parser.parse_accounting_records(data)
 
     assert isinstance(ran, RecordedReplayTask)
     assert (ran.slots, round(ran.run_s), ran.owner, ran.name) == (2, 600, "alice", "solve")
@@ -91,7 +85,7 @@ def test_an_array_tasks_end_is_parsed_from_every_version(line: str) -> None:
     task = line.replace(ACCOUNT, "gc.alpha.3.1")
     asked = [ArrayEndQuery(job_id=12, account="gc.alpha.3.1", places=(3,))]
 
-    (found,) = parse_array_task_records(f"# x\n{task}\n{line}\n".encode(), asked)
+    (found,) = parser.parse_array_task_records(f"# x\n{task}\n{line}\n".encode(), asked)
 
     assert (found.job_id, found.task, found.exit_status) == (12, 3, 0)
 
@@ -100,7 +94,7 @@ def test_an_array_tasks_end_is_parsed_from_every_version(line: str) -> None:
 def test_a_part_of_a_parallel_task_is_recognized_in_every_version(line: str) -> None:
     part = line.replace(":0.0:NONE:6099869696", ":0.0:1.n2:6099869696")
 
-    assert parse_accounting_line(part)["pe_taskid"] == "1.n2"
+    assert parser.parse_accounting_line(part)["pe_taskid"] == "1.n2"
     assert [why for _, why in parse_accounting_tasks([part.encode()])] == [ReplayExclusionReason.PART]
 
 
@@ -109,7 +103,7 @@ def test_a_job_that_never_started_has_no_times_in_any_version(behind: str) -> No
     line = f"{FRONT}:0:0:0:9:{USED[2:]}:NONE{BEHIND}{behind}".encode()
 
     assert [why for _, why in parse_accounting_tasks([line])] == [ReplayExclusionReason.NEVER_STARTED]
-    assert list(parse_task_end_times(line)) == []
+    assert list(parser.parse_task_end_times(line)) == []
 
 
 @pytest.mark.parametrize(
@@ -127,7 +121,7 @@ def test_a_job_that_never_started_has_no_times_in_any_version(behind: str) -> No
 )
 def test_a_malformed_accounting_line_is_a_parse_error(line: str) -> None:
     with pytest.raises(ParseError, match="accounting"):
-        parse_accounting_line(line)
+        parser.parse_accounting_line(line)
 
 
 def test_a_forged_line_of_another_format_is_ignored() -> None:
@@ -136,14 +130,14 @@ def test_a_forged_line_of_another_format_is_ignored() -> None:
         smuggled = f"{FRONT}:{SECONDS}:{USED}:-l a=x\n{inner}\nz{BEHIND}:0:0\n"
         at_the_end = f"{FRONT}:{SECONDS}:{USED}:-l a=x\n{inner}\n"
 
-        assert parse_records_by_account_prefix(smuggled.encode(), "gb.")[0] == ()
-        assert parse_records_by_account_prefix(at_the_end.encode(), "gb.")[0] == ()
+        assert parser.parse_records_by_account_prefix(smuggled.encode(), "gb.")[0] == ()
+        assert parser.parse_records_by_account_prefix(at_the_end.encode(), "gb.")[0] == ()
 
 
 def test_adjacent_json_records_are_all_parsed() -> None:
     object_ = FORMS["OCS"][0]
 
-    assert len(parse_records_by_account_prefix(f"{object_}\n{object_}\n--\n{object_}\n".encode(), "gb.")[0]) == 3
+    assert len(parser.parse_records_by_account_prefix(f"{object_}\n{object_}\n--\n{object_}\n".encode(), "gb.")[0]) == 3
 
 
 @pytest.mark.parametrize("name", ["accounting", "accounting.jsonl"])

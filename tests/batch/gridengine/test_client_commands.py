@@ -1,7 +1,5 @@
 """Tests of the command lines of Grid Engine's client programs."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +9,7 @@ from gridbridge.batch.gridengine.job_request_parser import parse_job_request, pa
 from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec, Pairs
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.builders.golden import CAPTURED
 
 CELL = GridEngineCellAccess(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
 BEST_EFFORT = ("-hard", "-l", "gb_besteffort=true")
@@ -162,8 +161,7 @@ def test_conditions_on_one_resource_become_one_expression(hard: Pairs, either: t
     assert [argv[at + 1] for at, word in enumerate(argv) if word == "-l"] == [said]
 
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
-PLAIN = (GOLDEN / "job-hostile.xml").read_bytes()
+PLAIN = (CAPTURED / "job-hostile.xml").read_bytes()
 HARD = (("h_rt", "60"), ("remote", "false"))
 RANGES = b"""<JB_pe>smp</JB_pe><JB_pe_range>
 <ranges><RN_min>2</RN_min><RN_max>4</RN_max><RN_step>1</RN_step></ranges>

@@ -1,20 +1,15 @@
 """Tests of blocked jobs and free consumables as printed by qstat 8.1.9."""
 
-from pathlib import Path
-
 import pytest
 
 from gridbridge.batch.gridengine.blocked_job_reader import ConsumableTable, parse_blocked_jobs, parse_consumable_amount
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    CellRequestsAndResources,
-    FreeQueueInstanceResources,
-    WaitingLocalRequest,
-)
+from gridbridge.model.campaigns import task_deletions_and_preemptions as preemptions
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
+from tests.builders.golden import CAPTURED
 
-CROWD = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "crowd.xml"
+CROWD = CAPTURED / "crowd.xml"
 G = 1024.0**3
 ROWS = (
     ("slots", "INT", "<=", "YES", "YES", "1"),
@@ -29,7 +24,7 @@ TABLE = ConsumableTable(QconfComplexRow(shortcut=row[0], **dict(zip(KEYS, row, s
 
 
 @pytest.fixture(name="cell", scope="module")
-def _cell() -> CellRequestsAndResources:
+def _cell() -> preemptions.CellRequestsAndResources:
     return parse_blocked_jobs(CROWD.read_bytes(), TABLE)
 
 
@@ -37,7 +32,7 @@ def test_only_consumables_and_exclusive_resources_are_queried() -> None:
     assert {"slots", "lic", "mem", "boot", "alone"} == {*TABLE.names}
 
 
-def test_equal_requests_of_startable_jobs_are_listed_once(cell: CellRequestsAndResources) -> None:
+def test_equal_requests_of_startable_jobs_are_listed_once(cell: preemptions.CellRequestsAndResources) -> None:
     asked = {tuple(one.amounts.items()): one for one in cell.asked}
 
     assert len(cell.asked) == 3
@@ -45,10 +40,10 @@ def test_equal_requests_of_startable_jobs_are_listed_once(cell: CellRequestsAndR
     assert asked[("mem", 3 * G),].task == 0
 
 
-def test_a_request_for_an_exclusive_host_has_environment_and_queues(cell: CellRequestsAndResources) -> None:
+def test_a_request_for_an_exclusive_host_has_environment_and_queues(cell: preemptions.CellRequestsAndResources) -> None:
     (alone,) = (one for one in cell.asked if one.alone)
 
-    assert alone == WaitingLocalRequest(
+    assert alone == preemptions.WaitingLocalRequest(
         job=alone.job,
         slots=2,
         defaults={"slots": 2, "boot": 1},
@@ -58,7 +53,7 @@ def test_a_request_for_an_exclusive_host_has_environment_and_queues(cell: CellRe
     )
 
 
-def test_a_preemptible_task_holds_its_requested_amounts(cell: CellRequestsAndResources) -> None:
+def test_a_preemptible_task_holds_its_requested_amounts(cell: preemptions.CellRequestsAndResources) -> None:
     tasks = [one for one in cell.holders if one.makes_way]
     others = [one for one in cell.holders if not one.makes_way]
 
@@ -68,11 +63,11 @@ def test_a_preemptible_task_holds_its_requested_amounts(cell: CellRequestsAndRes
     assert [(one.host, one.amounts["mem"]) for one in others] == [("beta-n2", 2 * G)]
 
 
-def test_only_local_queue_instances_are_listed_with_free_amounts(cell: CellRequestsAndResources) -> None:
+def test_only_local_queue_instances_are_listed_with_free_amounts(cell: preemptions.CellRequestsAndResources) -> None:
     places = {one.name: one for one in cell.places}
 
     assert {"all.q@beta-n1", "all.q@beta-n2"} == {*places}
-    assert places["all.q@beta-n1"] == FreeQueueInstanceResources(
+    assert places["all.q@beta-n1"] == preemptions.FreeQueueInstanceResources(
         name="all.q@beta-n1", slots=2, free={"mem": G, "boot": 3}, alone=frozenset({"alone"})
     )
     assert places["all.q@beta-n2"].slots == 1

@@ -1,7 +1,6 @@
 """Tests of a cell's hosts and waiting jobs as printed by qstat and qhost 8.1.9."""
 
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +13,10 @@ from gridbridge.model.elastic.grid_engine_cell import (
     GridEngineCellSnapshot,
     WaitingJobGroup,
 )
+from tests.builders.golden import CAPTURED
 from tests.builders.qstat import job_list, job_row
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
-QSTAT, QHOST = (GOLDEN / "cell.xml").read_bytes(), (GOLDEN / "hosts.xml").read_bytes()
+QSTAT, QHOST = (CAPTURED / "cell.xml").read_bytes(), (CAPTURED / "hosts.xml").read_bytes()
 NOON = "2026-01-01T12:00:00"
 
 

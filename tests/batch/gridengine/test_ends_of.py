@@ -15,9 +15,10 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, FutureDatedJobEnd
 from tests.batch.gridengine.cells import cell_of_scripts
 from tests.batch.gridengine.test_qacct import OURS, task
+from tests.builders.golden import CAPTURED
 
 NOW = datetime.now(UTC)
-BLOCKS = Path(__file__).parents[2] / "golden/gridengine-8.1.9/qacct-array.txt"
+BLOCKS = CAPTURED / "qacct-array.txt"
 
 
 class AccountingCell:

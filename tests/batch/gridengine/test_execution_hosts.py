@@ -6,28 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.execution_hosts import (
-    HostQueueInstance,
-    has_execd_reported_load,
-    next_queue_seq_no,
-    parse_cell_host_tags,
-    parse_host_queue_instances,
-    query_host_queue_instances,
-)
+from gridbridge.batch.gridengine import execution_hosts
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.qconf_attribute_parser import parse_qconf_values_by_host
 from tests.batch.gridengine.cells import cell_of_scripts
+from tests.builders.golden import CAPTURED
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BEST_EFFORT = b'<resource name="gb_besteffort" type="qc">1</resource>'
 
 
 def golden(name: str) -> bytes:
-    return (GOLDEN / f"{name}.xml").read_bytes()
+    return (CAPTURED / f"{name}.xml").read_bytes()
 
 
-NEW = HostQueueInstance(queue="all.q", slots=4, is_used=False, is_disabled=True)
-BUSY = HostQueueInstance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("5",))
+NEW = execution_hosts.HostQueueInstance(queue="all.q", slots=4, is_used=False, is_disabled=True)
+BUSY = execution_hosts.HostQueueInstance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("5",))
 
 
 @pytest.mark.parametrize(
@@ -47,12 +40,14 @@ BUSY = HostQueueInstance(queue="all.q", slots=2, is_used=True, is_disabled=True,
         *("no task", "starting task", "reserved", "closed by a calendar"),
     ],
 )
-def test_a_host_queue_instance_is_parsed(name: str, old: bytes, new: bytes, expected: HostQueueInstance) -> None:
+def test_a_host_queue_instance_is_parsed(
+    name: str, old: bytes, new: bytes, expected: execution_hosts.HostQueueInstance
+) -> None:
     data = golden(name)
     changed = data.replace(old, new, 1) if old else data
 
     assert changed != data or not old
-    assert parse_host_queue_instances(changed) == (expected,)
+    assert execution_hosts.parse_host_queue_instances(changed) == (expected,)
 
 
 def test_control_characters_in_a_job_name_do_not_break_parsing() -> None:
@@ -60,32 +55,32 @@ def test_control_characters_in_a_job_name_do_not_break_parsing() -> None:
     odd = re.sub(rb"<JB_name>[^<]*<", b"<JB_name>a\x1b & b<", told)
 
     assert odd != told
-    assert parse_host_queue_instances(odd) == parse_host_queue_instances(told)
+    assert execution_hosts.parse_host_queue_instances(odd) == execution_hosts.parse_host_queue_instances(told)
 
 
 @pytest.mark.parametrize("ending", ["kill -9 $$", "exit 2", "echo no >&2; exit 1"])
 def test_a_failed_qstat_does_not_mean_that_a_host_has_no_queue(tmp_path: Path, ending: str) -> None:
     """The program qstat exits with 1 and prints nothing if no queue instance exists."""
-    assert query_host_queue_instances(cell_of_scripts(tmp_path, qstat="exit 1"), "n1") == ()
+    assert execution_hosts.query_host_queue_instances(cell_of_scripts(tmp_path, qstat="exit 1"), "n1") == ()
 
     with pytest.raises(CommandFailed):
-        query_host_queue_instances(cell_of_scripts(tmp_path, qstat=ending), "n1")
+        execution_hosts.query_host_queue_instances(cell_of_scripts(tmp_path, qstat=ending), "n1")
 
 
 @pytest.mark.parametrize(
     ("host", "expected"), [("alpha-n1", True), ("alpha-n", False), ("global", False), ("alpha-n9", False)]
 )
 def test_a_host_is_up_if_qhost_prints_its_load(host: str, expected: bool) -> None:
-    assert has_execd_reported_load(golden("hosts"), host) == expected
+    assert execution_hosts.has_execd_reported_load(golden("hosts"), host) == expected
 
 
 def test_truncated_output_about_a_host_is_refused() -> None:
     half = golden("host-busy")[:400]
 
     with pytest.raises(ParseError, match="qstat"):
-        parse_host_queue_instances(half)
+        execution_hosts.parse_host_queue_instances(half)
     with pytest.raises(ParseError, match="qhost"):
-        has_execd_reported_load(half, "alpha-n1")
+        execution_hosts.has_execd_reported_load(half, "alpha-n1")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +99,7 @@ def test_truncated_output_about_a_host_is_refused() -> None:
 def test_a_new_hosts_seq_no_lies_between_earlier_hosts_and_the_next_queue(
     told: str, others: tuple[int, ...], expected: int | None
 ) -> None:
-    assert expected == next_queue_seq_no(parse_qconf_values_by_host(told), others)
+    assert expected == execution_hosts.next_queue_seq_no(parse_qconf_values_by_host(told), others)
 
 
 TOLD = """<?xml version='1.0'?>
@@ -126,4 +121,4 @@ VALUE = "<resourcevalue name='gb_tags' dominance='hf'>{}</resourcevalue>"
     ],
 )
 def test_host_tags_are_parsed_from_qhost(value: str, expected: dict[str, tuple[str, ...]]) -> None:
-    assert parse_cell_host_tags(TOLD.format(value).encode()) == expected
+    assert execution_hosts.parse_cell_host_tags(TOLD.format(value).encode()) == expected

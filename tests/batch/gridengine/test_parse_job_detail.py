@@ -7,10 +7,7 @@ import pytest
 from gridbridge.batch.gridengine.qstat_xml_parser import parse_job_accounts_and_errors
 from gridbridge.errors import ParseError
 from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
-
-GOLDEN = Path(__file__).parents[2] / "golden"
-CAPTURED = GOLDEN / "gridengine-8.1.9"
-UNSEEN = GOLDEN / "unseen"
+from tests.builders.golden import CAPTURED, UNSEEN
 
 
 def read(path: Path) -> tuple[JobAccountAndErrors, ...]:

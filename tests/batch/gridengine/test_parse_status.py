@@ -13,12 +13,10 @@ from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import QueueStartBlocker
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
+from tests.builders.golden import CAPTURED, UNSEEN
 from tests.builders.qstat import job_list, job_row
 from tests.lab.campaigns.faults.reversed_answer import turned
 
-GOLDEN = Path(__file__).parents[2] / "golden"
-CAPTURED = GOLDEN / "gridengine-8.1.9"
-UNSEEN = GOLDEN / "unseen"
 TAKEN_AT = datetime(2026, 11, 20, tzinfo=UTC)
 WHOLE_LISTS = ["idle.xml", "mixed.xml", "mixed-plain.xml", "deleting.xml"]
 

@@ -18,10 +18,7 @@ from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_en
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery
-
-GOLDEN = Path(__file__).parents[2] / "golden"
-CAPTURED = GOLDEN / "gridengine-8.1.9"
-UNSEEN = GOLDEN / "unseen"
+from tests.builders.golden import CAPTURED, UNSEEN
 
 
 def read(path: Path) -> tuple[JobRunAccounting, ...]:

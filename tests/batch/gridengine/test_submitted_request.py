@@ -1,7 +1,5 @@
 """Tests of a job's request as printed by qstat or `qsub -verify` of 8.1.9, and as written by execd."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,14 +16,14 @@ from gridbridge.batch.gridengine.job_request_parser import (
 from gridbridge.batch.gridengine.user_job_queries import convert_qsub_verify_to_xml
 from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest
+from tests.builders.golden import CAPTURED
 from tests.builders.qstat import job_list, job_row
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BYTES = st.binary(max_size=80).filter(lambda data: 0 not in data)
 
 
 def read(name: str) -> JobRequest:
-    return parse_job_request((GOLDEN / f"{name}.xml").read_bytes())
+    return parse_job_request((CAPTURED / f"{name}.xml").read_bytes())
 
 
 @pytest.mark.parametrize("name", ["job-hostile", "job-altered"])
@@ -70,7 +68,7 @@ def test_each_xml_element_becomes_its_request_field(element: str, attribute: str
     assert getattr(parse_job_request(xml), attribute) == meaning
 
 
-@pytest.mark.parametrize("answer", [b"", (GOLDEN / "job-unknown.xml").read_bytes()])
+@pytest.mark.parametrize("answer", [b"", (CAPTURED / "job-unknown.xml").read_bytes()])
 def test_an_answer_without_job_is_a_parse_error(answer: bytes) -> None:
     with pytest.raises(ParseError):
         parse_job_request(answer)
@@ -104,7 +102,7 @@ def test_array_indices_are_selected_by_state() -> None:
 
 def test_all_options_in_the_output_of_qsub_verify_are_parsed() -> None:
     """The job script has a line `hard resource_list: fake=1`."""
-    xml = convert_qsub_verify_to_xml((GOLDEN / "verified.txt").read_bytes(), "alice")
+    xml = convert_qsub_verify_to_xml((CAPTURED / "verified.txt").read_bytes(), "alice")
     request = parse_job_request(xml)
 
     assert (request.owner, request.project, request.checkpoint) == ("alice", "chem", "x")

@@ -6,16 +6,8 @@ from typing import cast
 
 import pytest
 
-from gridbridge.batch.oar import status
+from gridbridge.batch.oar import oar_output_parser, status
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
-from gridbridge.batch.oar.oar_output_parser import (
-    OarJob,
-    parse_oar_property_names,
-    parse_oar_resources,
-    parse_oarstat_jobs,
-    parse_oarstat_lines,
-    split_combined_oar_answer,
-)
 from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
@@ -51,8 +43,8 @@ def shown(*events: str, **values: object) -> dict[str, object]:
     return usual | values
 
 
-def job(*events: str, **values: object) -> OarJob:
-    return OarJob(shown(*events, **values))
+def job(*events: str, **values: object) -> oar_output_parser.OarJob:
+    return oar_output_parser.OarJob(shown(*events, **values))
 
 
 def answer(*jobs: dict[str, object]) -> bytes:
@@ -61,7 +53,7 @@ def answer(*jobs: dict[str, object]) -> bytes:
 
 @pytest.mark.parametrize("empty", [b"", b"\n", b"{}"])
 def test_empty_oarstat_output_means_no_jobs(empty: bytes) -> None:
-    assert parse_oarstat_jobs(empty) == []
+    assert oar_output_parser.parse_oarstat_jobs(empty) == []
 
 
 @pytest.mark.parametrize(
@@ -70,11 +62,11 @@ def test_empty_oarstat_output_means_no_jobs(empty: bytes) -> None:
 )
 def test_malformed_oarstat_output_is_refused(half: bytes) -> None:
     with pytest.raises(ParseError):
-        parse_oarstat_jobs(half)
+        oar_output_parser.parse_oarstat_jobs(half)
 
 
 def test_jobs_are_ordered_by_job_id() -> None:
-    jobs = parse_oarstat_jobs(answer(shown(Job_Id=100), shown(Job_Id=20)))
+    jobs = oar_output_parser.parse_oarstat_jobs(answer(shown(Job_Id=100), shown(Job_Id=20)))
 
     assert [one.id for one in jobs] == ["20", "100"]
 
@@ -213,7 +205,7 @@ def test_the_order_of_events_does_not_change_reason_and_outcome(
     """OAR returns a job's events in any order."""
     values = shown(*events, state="Error", exit_code=code, startTime=1)
     for order in permutations(cast("list[object]", values["events"])):
-        end = status._job_end_with_usage(OarJob(values | {"events": list(order)}))
+        end = status._job_end_with_usage(oar_output_parser.OarJob(values | {"events": list(order)}))
         assert (end.reason.partition(": about ")[0], classify_job_end(end, 3600)) == (reason, outcome)
 
 
@@ -282,7 +274,7 @@ def status_of(
 
 def queues_of(told: bytes) -> list[tuple[str, str, int, int, int]]:
     """Return host, state letters, and used, all and free slots of each queue instance."""
-    queues = status._queue_instances_of_nodes(parse_oar_resources(told), (), NOW)
+    queues = status._queue_instances_of_nodes(oar_output_parser.parse_oar_resources(told), (), NOW)
     return [(row.host_name, row.state.text, row.slots_used, row.slots_total, row.free_slots) for row in queues]
 
 
@@ -343,7 +335,7 @@ def test_a_line_feed_in_a_job_name_forges_no_job() -> None:
     rule = " ".join("-" * width for width in (10, 14, 14, 19, 1, 10))
     told = "\n".join((header, rule, forged, line(8, "W"))).encode()
 
-    assert [(one.id, one.is_waiting) for one in parse_oarstat_lines(told)] == [("8", True)]
+    assert [(one.id, one.is_waiting) for one in oar_output_parser.parse_oarstat_lines(told)] == [("8", True)]
 
 
 def test_a_failed_database_query_is_a_parse_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,15 +351,15 @@ def test_a_failed_database_query_is_a_parse_error(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("cut", [b"", nodes(), nodes() + BREAK, nodes() + BREAK + answer(shown())])
 def test_a_truncated_combined_answer_is_refused(cut: bytes) -> None:
     with pytest.raises(ParseError):
-        split_combined_oar_answer(cut)
+        oar_output_parser.split_combined_oar_answer(cut)
 
 
 def test_property_names_of_all_resources_are_returned() -> None:
     answer = json.dumps({"1": {"memnode": 1, "Type": "default"}, "2": {"gpu": None}}).encode()
 
-    assert parse_oar_property_names(answer) == {"memnode", "type", "gpu"}
+    assert oar_output_parser.parse_oar_property_names(answer) == {"memnode", "type", "gpu"}
 
 
 def test_output_without_resources_has_no_property_names() -> None:
     with pytest.raises(ParseError, match="no resource"):
-        parse_oar_property_names(b"")
+        oar_output_parser.parse_oar_property_names(b"")

@@ -8,21 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.model import published_status_and_reports as reports
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
-from gridbridge.model.published_status_and_reports import (
-    PublishedAccountingPositions,
-    PublishedAccountingProgress,
-    PublishedRemoteUsage,
-)
 from gridbridge.state import published_file_formats
 from gridbridge.state import published_json as files
 from gridbridge.transfer import usage_rows
 from gridbridge.transfer.cli.qacct_remote import ANYBODY, NoAccountedJob, read_home_remote_accounting, sum_remote_usage
+from tests.builders.golden import CAPTURED
 from tests.builders.programs import write_program
 from tests.shown import NOW, ago, history, publish, shown, transfer
 from tests.transfer.cli.test_remote_tools import CONFIG, REMOTE
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 ENDED = transfer(transfer="gb.alpha.2.0.1", closed_at=ago(5), remote_id=34)
 OURS = replace(REMOTE, transfer="gb.alpha.2.0.1")
 
@@ -31,7 +27,7 @@ class Here:
     def __init__(self, folder: Path) -> None:
         binaries = folder / "bin"
         binaries.mkdir()
-        found = f'[ "$2" = 2 ] && exec cat "{GOLDEN}/qacct-ok.txt"'
+        found = f'[ "$2" = 2 ] && exec cat "{CAPTURED}/qacct-ok.txt"'
         write_program(binaries / "qacct", f'#!/bin/sh\n{found}\necho "error: job id $2 not found" >&2\nexit 1\n')
         self.accounting = folder / "accounting"
         self.config = folder / "gridbridge.toml"
@@ -44,9 +40,9 @@ class Here:
         """Publish a job's usage records, and the progress of reading beta's accounting."""
         path = Path(published_file_formats.remote_usage_path(job, 0, self.folder))
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(files.encode_published_value(PublishedRemoteUsage(job=str(job), records=records)))
-        reading = PublishedAccountingProgress(cluster="beta", path="/a", read_at=ago(60), trouble=trouble)
-        data = files.encode_published_value(PublishedAccountingPositions(readings=(reading,)))
+        path.write_bytes(files.encode_published_value(reports.PublishedRemoteUsage(job=str(job), records=records)))
+        reading = reports.PublishedAccountingProgress(cluster="beta", path="/a", read_at=ago(60), trouble=trouble)
+        data = files.encode_published_value(reports.PublishedAccountingPositions(readings=(reading,)))
         Path(self.folder, usage_rows.ACCOUNTING_PROGRESS_FILE).write_bytes(data)
 
     def account(self, job: str = "2") -> tuple[object, ...]:
@@ -95,7 +91,7 @@ def test_an_accounting_record_replaces_the_end_message(here: Here) -> None:
 
 @pytest.mark.parametrize("job", ["2", "7"])
 def test_records_of_other_owners_in_the_accounting_file_are_not_shown(here: Here, job: str) -> None:
-    line = next(line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line)
+    line = next(line for line in (CAPTURED / "accounting.txt").read_text().splitlines() if ":gb." in line)
     theirs = line.replace("gb.alpha.7.0.1", f"gb.alpha.{job}.0.1").replace("alice:", "bob:")
     here.accounting.write_text(f"{theirs}\n")
 
@@ -104,7 +100,7 @@ def test_records_of_other_owners_in_the_accounting_file_are_not_shown(here: Here
 
 
 def test_the_caller_sees_usage_of_an_own_job_without_local_accounting(here: Here) -> None:
-    line = next(line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line)
+    line = next(line for line in (CAPTURED / "accounting.txt").read_text().splitlines() if ":gb." in line)
     me = pwd.getpwuid(os.getuid()).pw_name
     here.accounting.write_text(line.replace("alice:", f"{me}:") + "\n")
 
@@ -113,7 +109,7 @@ def test_the_caller_sees_usage_of_an_own_job_without_local_accounting(here: Here
 
 def test_each_run_in_the_accounting_file_is_shown_once(here: Here) -> None:
     """Anybody may submit with `-A gb.alpha.2.junk`; a rotated file is read from its beginning."""
-    line = next(line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line)
+    line = next(line for line in (CAPTURED / "accounting.txt").read_text().splitlines() if ":gb." in line)
     ours = line.replace("gb.alpha.7.0.1", "gb.alpha.2.0.1")
     theirs = line.replace("gb.alpha.7.0.1", "gb.alpha.2.junk")
     here.accounting.write_text(f"{theirs}\n{ours}\n{ours}\n")

@@ -175,13 +175,6 @@ REMOTE = RemoteJobRunAccounting(
 )
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_each_remote_tool_prints_its_version(name: str) -> None:
-    done = CliRunner().invoke(PROGRAMS[name], ("--version",), prog_name=name)
-
-    assert (done.exit_code, done.output) == (0, f"{name} {version_with_commit()}\n")
-
-
 def test_qalter_remote_h_without_value_names_the_values_and_the_help_option(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -283,7 +276,10 @@ def test_qstat_remote_reports_a_poller_that_never_published(tool: Tool, tmp_path
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_the_help_of_each_remote_tool_has_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_remote_tool_prints_version_and_help_with_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = CliRunner().invoke(PROGRAMS[name], ("--version",), prog_name=name)
+
+    assert (done.exit_code, done.output) == (0, f"{name} {version_with_commit()}\n")
     assert f"Example:\n      {name}" in (PROGRAMS[name].callback.__doc__ or "")
     assert run(monkeypatch, name, "--help") == 0
     assert run(monkeypatch, name, "-help") == 0  # as Grid Engine's own commands have it

@@ -12,12 +12,7 @@ from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.program.threads_and_backoff import AT_ONCE
-from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import (
-    COPIED_GUARD_QUERY_INTERVAL_S,
-    RESTORE_AFTER_S,
-    MissingGuardRestorer,
-    ResubmittedJobGuardRemover,
-)
+from gridbridge.transfer.poller import home_start_guard_and_suspension_repair as repair
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
 from tests.transfer.poller.messages import CallsAtOnce
 
@@ -39,8 +34,8 @@ class Home:
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"), queues=("transfer-beta",))
         ledger = SimpleNamespace(open_transfers=lambda: tuple(self.open.values()), store_transfer=self._store)
         parts: tuple[Any, ...] = (policy, ledger, self, CallsAtOnce())
-        self.guards = MissingGuardRestorer(*parts, self.acts.append, lambda: self.now_s)
-        self.copies = ResubmittedJobGuardRemover(*parts, lambda: self.now_s)
+        self.guards = repair.MissingGuardRestorer(*parts, self.acts.append, lambda: self.now_s)
+        self.copies = repair.ResubmittedJobGuardRemover(*parts, lambda: self.now_s)
 
     def query_local_job_requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
         self.asked.append(jobs)
@@ -90,7 +85,7 @@ def test_jobs_with_start_time_guards_are_queried_once_a_minute() -> None:
     home.requests = {7: OTHER}
 
     assert [home.answers("r") for _ in range(3)] == [[]] * 3
-    home.now_s += RESTORE_AFTER_S
+    home.now_s += repair.RESTORE_AFTER_S
     assert home.answers("r") == []
     assert home.answers("r") == [(TransferActKind.GUARD_LOCAL.value, HomeStartGuard.START)]
     assert home.asked == [(7,)]
@@ -99,7 +94,7 @@ def test_jobs_with_start_time_guards_are_queried_once_a_minute() -> None:
 def test_a_job_that_newly_needs_a_guard_has_the_guard_stored_first() -> None:
     home = Home(a_transfer(guard=HomeStartGuard.NONE))
     home.requests = {7: OTHER.with_changes(queues="all.q")}
-    home.now_s += RESTORE_AFTER_S
+    home.now_s += repair.RESTORE_AFTER_S
     home.answers("r")
 
     assert home.answers("r") == [(TransferActKind.GUARD_LOCAL.value, HomeStartGuard.START)]
@@ -110,7 +105,7 @@ def test_many_guarded_jobs_are_queried_in_turns_of_a_limited_number() -> None:
     jobs = range(1, 2 * AT_ONCE)
     home = Home(*(a_transfer(name=f"gb.alpha.{job}.0.1", guard=HomeStartGuard.NONE) for job in jobs))
     for _ in range(3):
-        home.now_s += RESTORE_AFTER_S
+        home.now_s += repair.RESTORE_AFTER_S
         home.answers("r", jobs)
     home.answers("r", jobs)
 
@@ -121,7 +116,7 @@ def test_a_failed_query_of_guards_is_repeated(caplog: pytest.LogCaptureFixture) 
     home = Home(a_transfer(guard=HomeStartGuard.START))
     home.error = GridbridgeError("no answer")
     for _ in range(3):
-        home.now_s += RESTORE_AFTER_S
+        home.now_s += repair.RESTORE_AFTER_S
         assert home.answers("r") == []
 
     assert len(home.asked) == 3
@@ -131,7 +126,7 @@ def test_a_failed_query_of_guards_is_repeated(caplog: pytest.LogCaptureFixture) 
 def test_no_guard_is_restored_after_the_job_end_is_recorded() -> None:
     home = Home(a_transfer(guard=HomeStartGuard.START))
     home.requests = {7: OTHER}
-    home.now_s += RESTORE_AFTER_S
+    home.now_s += repair.RESTORE_AFTER_S
     home.answers("r")
     home.open["gb.alpha.7.0.1"] = a_transfer(guard=HomeStartGuard.START, verdict=VERDICT)
 
@@ -161,7 +156,7 @@ def test_a_waiting_job_is_queried_once_and_new_jobs_are_queried_each_minute() ->
         home.remove_copied_guards()
     assert home.asked == [(5,)]
 
-    home.now_s += COPIED_GUARD_QUERY_INTERVAL_S
+    home.now_s += repair.COPIED_GUARD_QUERY_INTERVAL_S
     home.requests[8] = COPY
     home.remove_copied_guards()
 
@@ -178,7 +173,7 @@ def test_a_copy_that_cannot_be_freed_is_retried_and_delays_no_other_copy(caplog:
     assert "act=free_copy job=8 why='denied'" in caplog.text
 
     home.failing.clear()
-    home.now_s += COPIED_GUARD_QUERY_INTERVAL_S
+    home.now_s += repair.COPIED_GUARD_QUERY_INTERVAL_S
     home.remove_copied_guards()
 
     assert 8 in home.freed
@@ -189,6 +184,6 @@ def test_many_waiting_jobs_are_queried_in_turns_of_a_limited_number() -> None:
     home.requests = dict.fromkeys(range(1, 2 * AT_ONCE), OWN)
     for _ in range(3):
         home.remove_copied_guards()
-        home.now_s += COPIED_GUARD_QUERY_INTERVAL_S
+        home.now_s += repair.COPIED_GUARD_QUERY_INTERVAL_S
 
     assert [(some[0], len(some)) for some in home.asked] == [(1, 100), (101, 99)]

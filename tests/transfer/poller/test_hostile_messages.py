@@ -47,6 +47,10 @@ class Inboxes:
     def __init__(self) -> None:
         self.messages: list[MessageWithAuthorUid] = []
         self._known: dict[str, MessageWithAuthorUid] = {}
+        self.is_fifo_sweep_unfinished = False
+        self.remove_stored_message = self.restore_spool_loss_mark = lambda *_: None
+        self.staged_folder_of_record = self.submission_time_of_record = lambda _: ""
+        self.remove_old_fifos = lambda _: 0
 
     def put(self, message: TransferMessage, uid: int = ALICE) -> None:
         name = safe_files.random_file_name("m.")
@@ -60,23 +64,6 @@ class Inboxes:
         """Return the messages that were added since the last call."""
         messages, self.messages = tuple(self.messages), []
         return messages
-
-    def remove_stored_message(self, path: str) -> None:
-        """Keep the message, unlike the spool."""
-
-    def restore_spool_loss_mark(self) -> None:
-        """Write no mark, because the inbox has no spool."""
-
-    def staged_folder_of_record(self, path: str) -> str:
-        return ""
-
-    def submission_time_of_record(self, path: str) -> str:
-        return ""
-
-    is_fifo_sweep_unfinished = False
-
-    def remove_old_fifos(self, known: frozenset[str]) -> int:
-        return 0
 
 
 @pytest.fixture

@@ -15,12 +15,7 @@ from gridbridge.model.transfer_messages_in_spool import (
     TransferOutcome,
 )
 from gridbridge.state.published_file_formats import read_verdict_or_reply, transfer_verdict_path
-from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import (
-    FIRST_SUSPENSION_REQUEST_PAUSE_S,
-    LONGEST_SUSPENSION_REQUEST_PAUSE_S,
-    UNHEEDED_SUSPENSION_WARNING,
-    SuspensionReconciler,
-)
+from gridbridge.transfer.poller import home_start_guard_and_suspension_repair as repair
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import Machine
 
@@ -105,7 +100,7 @@ class Hours:
     def __init__(self, machine: Machine) -> None:
         self.now_s = 0.0
         service = machine.service
-        service.suspensions = SuspensionReconciler(
+        service.suspensions = repair.SuspensionReconciler(
             machine.policy, service.ledger, service.resources.acts.verdicts, lambda: self.now_s
         )
 
@@ -117,27 +112,27 @@ def test_an_ignored_suspension_request_is_repeated_after_growing_pauses_with_one
     hours = Hours(machine)
     disagree(machine)
     told = [0.0]
-    while hours.now_s < 4 * LONGEST_SUSPENSION_REQUEST_PAUSE_S:
+    while hours.now_s < 4 * repair.LONGEST_SUSPENSION_REQUEST_PAUSE_S:
         before = shown(machine)
-        hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S
+        hours.now_s += repair.FIRST_SUSPENSION_REQUEST_PAUSE_S
         machine.list_job("alpha", "hr")
         if shown(machine) != before:
             told.append(hours.now_s)
 
     pauses = [after - before for before, after in itertools.pairwise(told)]
     assert pauses[:3] == [
-        FIRST_SUSPENSION_REQUEST_PAUSE_S,
-        2 * FIRST_SUSPENSION_REQUEST_PAUSE_S,
-        4 * FIRST_SUSPENSION_REQUEST_PAUSE_S,
+        repair.FIRST_SUSPENSION_REQUEST_PAUSE_S,
+        2 * repair.FIRST_SUSPENSION_REQUEST_PAUSE_S,
+        4 * repair.FIRST_SUSPENSION_REQUEST_PAUSE_S,
     ]
-    assert pauses[-1] == LONGEST_SUSPENSION_REQUEST_PAUSE_S
-    assert caplog.text.count(UNHEEDED_SUSPENSION_WARNING) == 1
+    assert pauses[-1] == repair.LONGEST_SUSPENSION_REQUEST_PAUSE_S
+    assert caplog.text.count(repair.UNHEEDED_SUSPENSION_WARNING) == 1
 
 
 def test_a_different_suspension_request_is_sent_at_once(machine: Machine) -> None:
     hours = Hours(machine)
     disagree(machine)
-    hours.now_s += FIRST_SUSPENSION_REQUEST_PAUSE_S
+    hours.now_s += repair.FIRST_SUSPENSION_REQUEST_PAUSE_S
     machine.list_job("alpha", "hr")
     machine.send(SUSPENDED.with_changes(desired=DesiredLocalJobState.RUNNING))
     for _ in range(2):

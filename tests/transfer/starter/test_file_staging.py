@@ -8,12 +8,7 @@ import pytest
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer_route import SshLogin, TransferRoute
-from gridbridge.transfer.starter import remote_job_submission_step
-from gridbridge.transfer.starter.file_staging import (
-    RemoteStagingFolder,
-    _append_standard_stream_once,
-    _rsync_source_path,
-)
+from gridbridge.transfer.starter import file_staging, remote_job_submission_step
 
 CAME = b"line\n" * 40_000  # more than is read at once
 
@@ -29,7 +24,7 @@ CAME = b"line\n" * 40_000  # more than is read at once
     ],
 )
 def test_equal_input_paths_give_one_rsync_source(path: str, source: str) -> None:
-    assert _rsync_source_path(RemoteStagingFolder(folder="", cwd="/home/a"), path) == source
+    assert file_staging._rsync_source_path(file_staging.RemoteStagingFolder(folder="", cwd="/home/a"), path) == source
 
 
 @pytest.mark.parametrize(
@@ -52,7 +47,7 @@ def test_a_stream_is_appended_once_even_after_an_interruption(
         (tmp_path / "stdout.from").write_bytes(begun_at)
 
     for _ in range(times):
-        _append_standard_stream_once(str(fetched), str(target))
+        file_staging._append_standard_stream_once(str(fetched), str(target))
 
     assert target.read_bytes() == after
 
@@ -63,7 +58,7 @@ def test_tasks_that_append_to_one_file_lose_no_text(tmp_path: Path) -> None:
     def append(task: int) -> None:
         fetched = tmp_path / f"stdout{task}"
         fetched.write_bytes(b"done\n")
-        _append_standard_stream_once(str(fetched), str(target))
+        file_staging._append_standard_stream_once(str(fetched), str(target))
 
     with ThreadPoolExecutor(20) as threads:
         list(threads.map(append, range(40)))
@@ -77,7 +72,7 @@ def test_a_stream_can_be_appended_to_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as threads:
         came = threads.submit(pipe.read_bytes)
-        _append_standard_stream_once(str(fetched), str(pipe))
+        file_staging._append_standard_stream_once(str(fetched), str(pipe))
 
         assert came.result(10) == b"line\n"
 
@@ -86,7 +81,7 @@ def test_a_stream_target_that_cannot_be_opened_is_an_error(tmp_path: Path) -> No
     (tmp_path / "stdout").write_bytes(b"line\n")
 
     with pytest.raises(GridbridgeError, match="No such file"):
-        _append_standard_stream_once(str(tmp_path / "stdout"), str(tmp_path / "gone/out"))
+        file_staging._append_standard_stream_once(str(tmp_path / "stdout"), str(tmp_path / "gone/out"))
 
 
 def an_env(stdout: str, stderr: str, stdin: str = "/dev/null") -> dict[str, str]:

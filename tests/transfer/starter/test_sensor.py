@@ -10,12 +10,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gridbridge.state import published_file_formats
 from gridbridge.transfer.starter.sensor import NOTHING_YET, QUIT, REPORT, ExecdRequestLineBuffer, HostLoadSensor
+from tests.contract.waiting import until
 from tests.program.test_threads import without_room
 from tests.shell.holders import a_holder
 
@@ -78,7 +78,7 @@ class Execd:
 
     def packets(self, count: int) -> list[bytes]:
         found: list[bytes] = []
-        until(lambda: len(self._read_into(found)) >= count)
+        until(lambda: len(self._read_into(found)) >= count, "reports", LIMIT_S, pause_s=0.005)
         return found
 
     def _read_into(self, found: list[bytes]) -> list[bytes]:
@@ -107,14 +107,6 @@ def execd(home: Path) -> Iterator[Execd]:
     yield execd
     execd.sensor.kill()
     execd.sensor.wait()
-
-
-def until(look: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + LIMIT_S
-    while not (seen := look()):
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.005)
-    return seen
 
 
 def test_the_sensor_writes_a_report_at_once(execd: Execd) -> None:
@@ -325,7 +317,7 @@ def test_the_sensor_starts_a_missing_poller_as_the_service_account(idle_home: Pa
     execd = Execd(idle_home, *a_program())
     os.close(secret)
     assert execd.answer() == FULL
-    until((idle_home / "seen").exists)
+    until((idle_home / "seen").exists, "a poller", LIMIT_S)
 
     group = os.stat(idle_home).st_gid
     line = (idle_home / "seen").read_text().splitlines()[0]
@@ -347,7 +339,7 @@ def test_a_poller_that_ends_at_once_is_restarted_only_after_a_pause(idle_home: P
     execd = Execd(idle_home, *a_program())
     for _ in range(20):
         execd.answer()
-    until((idle_home / "seen").exists)
+    until((idle_home / "seen").exists, "a poller", LIMIT_S)
     (idle_home / "seen").unlink()
     for _ in range(20):
         execd.answer()
@@ -359,7 +351,7 @@ def test_a_poller_that_ends_at_once_is_restarted_only_after_a_pause(idle_home: P
 def test_a_running_poller_outlives_the_sensor_and_is_not_started_twice(idle_home: Path) -> None:
     execd = Execd(idle_home, *a_program("stay"))
     execd.answer()
-    until((idle_home / "holds").exists)
+    until((idle_home / "holds").exists, "a poller with its lock", LIMIT_S)
     poller = int((idle_home / "holds").read_text().splitlines()[1])
     assert execd.end() == 0
 
@@ -381,7 +373,7 @@ def test_a_hanging_poller_is_killed_and_replaced_while_queues_are_closed(idle_ho
         assert execd.answer() == CLOSED
         return (idle_home / "seen").exists()
 
-    until(is_replaced)
+    until(is_replaced, "another poller", LIMIT_S)
     assert poller.wait() == -signal.SIGKILL
     assert execd.end() == 0
     told = (idle_home.parent / "sensor.log").read_text()

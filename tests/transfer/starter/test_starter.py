@@ -5,13 +5,7 @@ import time
 
 import pytest
 
-from gridbridge.errors import (
-    GridbridgeError,
-    ParseError,
-    SshLoginRefused,
-    TemporaryJobRefusal,
-    UnconfiguredTransferQueue,
-)
+from gridbridge import errors
 from gridbridge.model.names_offered_by_cluster import NonForwardingQueues, encode_non_forwarding_queues
 from gridbridge.model.transfer_messages_in_spool import (
     DesiredLocalJobState,
@@ -77,7 +71,7 @@ def test_a_step_killed_before_the_guard_note_guards_again(place: Place) -> None:
 def test_no_job_is_submitted_while_home_does_not_answer(place: Place) -> None:
     place.down("alpha")
 
-    with pytest.raises(GridbridgeError):
+    with pytest.raises(errors.GridbridgeError):
         place.step()
 
     assert place.calls("beta") == []
@@ -239,7 +233,7 @@ def test_an_intent_during_a_resent_record_is_handled_by_the_next_step(place: Pla
 def test_a_job_in_a_queue_without_route_ends_in_error_state(place: Place) -> None:
     (place.folder / "published/queues/transfer-beta").unlink()
 
-    with pytest.raises(UnconfiguredTransferQueue) as refused:
+    with pytest.raises(errors.UnconfiguredTransferQueue) as refused:
         place.step()
     answer = end_job_without_route(place.task(), refused.value)
 
@@ -272,7 +266,7 @@ def test_a_job_in_a_new_queue_waits_a_limited_time_for_its_route(
     began = place.folder / "tmp/.gridbridge/early"
     began.write_text(f"{time.clock_gettime(time.CLOCK_BOOTTIME) - waited_s:.0f}")
 
-    told = end_job_without_route(place.task(), UnconfiguredTransferQueue("nowhere"), str(file))
+    told = end_job_without_route(place.task(), errors.UnconfiguredTransferQueue("nowhere"), str(file))
 
     assert told.split()[0] == answer
 
@@ -281,7 +275,7 @@ def test_a_submitted_job_waits_for_its_route(place: Place) -> None:
     place.step()
     (place.folder / "published/queues/transfer-beta").unlink()
 
-    with pytest.raises(UnconfiguredTransferQueue) as refused:
+    with pytest.raises(errors.UnconfiguredTransferQueue) as refused:
         place.step()
 
     assert end_job_without_route(place.task(), refused.value).startswith("again ")
@@ -297,12 +291,12 @@ def write_mapping(place: Place, rules: str) -> None:
 
 def test_a_job_is_submitted_only_to_the_cluster_in_its_record(place: Place) -> None:
     place.down("beta")
-    with pytest.raises(TemporaryJobRefusal):
+    with pytest.raises(errors.TemporaryJobRefusal):
         place.step()
     place.leads("transfer-beta", "delta")
     place.down("beta", is_down=False)
 
-    with pytest.raises(GridbridgeError) as told:
+    with pytest.raises(errors.GridbridgeError) as told:
         place.step()
 
     assert str(told.value) == "queue transfer-beta now leads to delta; expected beta"
@@ -345,7 +339,7 @@ def test_a_job_that_the_mapping_rejects_returns_home_with_a_mark(place: Place) -
 @pytest.fixture
 def shut(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     def refuse(*_: object, **__: object) -> None:
-        raise SshLoginRefused(("ssh",), 255, stderr=b"far does not let the key of alice in")
+        raise errors.SshLoginRefused(("ssh",), 255, stderr=b"far does not let the key of alice in")
 
     for name in ("submit_held_job", "find_held_job"):
         monkeypatch.setattr(f"gridbridge.batch.gridengine.submit.{name}", refuse)
@@ -391,7 +385,7 @@ def test_a_missing_or_invalid_mapping_file_delays_the_submission(place: Place, r
     if not rules:
         (place.folder / "published/mappings/transfer-beta").unlink()
 
-    with pytest.raises((GridbridgeError, ParseError), match=why):
+    with pytest.raises((errors.GridbridgeError, errors.ParseError), match=why):
         place.step()
     assert place.calls("qsub") == []
 

@@ -9,13 +9,13 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from tests.builders.programs import write_program
+from tests.contract.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 STEP = """#!/bin/sh
@@ -25,7 +25,6 @@ echo "${4:-nothing}" >>"$TMPDIR/noted"
 n=$(wc -l <"$TMPDIR/noted")
 exec cat "$TMPDIR/answer.$n"
 """
-T = TypeVar("T")
 
 
 class Starter:
@@ -63,7 +62,7 @@ class Starter:
     def asleep(self) -> list[int]:
         """Wait until the script waits on its FIFO; return the pids of the shell and its sleep process."""
         napping = {self.shell} | ({"sleep"} if self.shell == "dash" else set())
-        return until(lambda: self.processes() if set(self.running()) == napping else [])
+        return until(lambda: self.processes() if set(self.running()) == napping else [], "the script to wait", 10)
 
     def processes(self) -> list[int]:
         """Return all living processes of the script, if all sleep and one reads the FIFO."""
@@ -119,14 +118,6 @@ def _starter(folder: Path, shell: str) -> Iterator[Starter]:
         made.process.wait()
 
 
-def until(look: Callable[[], T], limit_s: float = 10) -> T:
-    deadline = time.monotonic() + limit_s
-    while not (seen := look()):
-        assert time.monotonic() < deadline, f"waited {limit_s} s; last: {seen!r}"
-        time.sleep(0.01)
-    return seen
-
-
 def test_the_starter_script_has_less_than_60_lines() -> None:
     assert len((ROOT / "sge-methods/starter").read_text().splitlines()) < 60
 
@@ -160,7 +151,7 @@ def test_the_starter_script_is_woken_after_its_sleep_process_was_killed(tmp_path
         _, first = sorted(starter.asleep())
 
         os.kill(first, signal.SIGKILL)
-        until(lambda: starter.running().get("sleep", first) != first)
+        until(lambda: starter.running().get("sleep", first) != first, "another sleep process", 10)
         starter.decide()
 
         assert starter.ends() == 3
@@ -181,7 +172,7 @@ def test_a_notify_signal_is_passed_to_one_step(starter: Starter) -> None:
     starter.asleep()
 
     os.killpg(starter.process.pid, signal.SIGUSR1)
-    until(lambda: len(starter.noted()) == 2)
+    until(lambda: len(starter.noted()) == 2, "the second step", 10)
     starter.asleep()
     starter.decide()
     starter.ends()
@@ -203,7 +194,7 @@ def test_after_many_waits_or_a_changed_spool_a_step_checks_its_record(starter: S
         mark.touch()
     elif trouble == "an emptied spool":
         starter.fifo.unlink()
-    until(lambda: len(starter.noted()) == 2)
+    until(lambda: len(starter.noted()) == 2, "the second step", 10)
     starter.asleep()
     starter.decide()
     starter.ends()
