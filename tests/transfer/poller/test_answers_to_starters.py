@@ -72,29 +72,26 @@ def test_the_first_answer_after_silence_wakes_no_other_starter(
 ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=OwnerSeenInHomeJobList.YES)
 
 
-def test_the_end_of_a_rescheduled_task_is_reported_once(tmp_path: Path) -> None:
-    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    TransferRows(database).insert_or_update_transfer(ENDED)
-    unheard_ends = UndeliveredTaskEndTracker(database, Clock())
+def test_the_end_of_a_rescheduled_task_is_reported_once(state_file: StateFile) -> None:
+    TransferRows(state_file).insert_or_update_transfer(ENDED)
+    unheard_ends = UndeliveredTaskEndTracker(state_file, Clock())
     unheard_ends.load_closed_transfers(NOON + timedelta(minutes=1))
     put_back = a_snapshot("alpha", 1, a_row(7, "hRq"))
 
     assert unheard_ends.watched_local_jobs() == {7}
     assert unheard_ends.take_requeued_transfers(a_snapshot("alpha", 1, a_row(7, "hr")), frozenset()) == ()
     assert [one.name for one in unheard_ends.take_requeued_transfers(put_back, frozenset())] == [ENDED.name]
-    assert (unheard_ends.take_requeued_transfers(put_back, frozenset()), unheard_ends.watched_local_jobs()) == (
-        (),
-        set(),
-    )
+    assert unheard_ends.take_requeued_transfers(put_back, frozenset()) == ()
+    assert unheard_ends.watched_local_jobs() == set()
 
 
 @pytest.mark.parametrize("is_listed", [True, False], ids=["it waits again", "it is gone"])
 def test_an_ended_task_is_reported_or_forgotten_in_spite_of_a_clock_that_is_set_back(
-    tmp_path: Path, is_listed: bool
+    state_file: StateFile, is_listed: bool
 ) -> None:
     wall_s = [7200.0]
     clock = Clock(lambda: wall_s[0], lambda: 0.0)
-    unheard_ends = UndeliveredTaskEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), clock)
+    unheard_ends = UndeliveredTaskEndTracker(state_file, clock)
     unheard_ends.watch_closed_transfer(ENDED)
 
     wall_s[0] -= 3600
@@ -117,9 +114,9 @@ def test_an_ended_task_is_reported_or_forgotten_in_spite_of_a_clock_that_is_set_
     ids=["new", "on its way", "put back", "its own queue", "another transfer queue"],
 )
 def test_an_ended_task_is_forgotten_once_another_job_reuses_its_number(
-    tmp_path: Path, state: str, queue: str, expected: bool
+    state_file: StateFile, state: str, queue: str, expected: bool
 ) -> None:
-    unheard_ends = UndeliveredTaskEndTracker(StateFile.open(f"sqlite:///{tmp_path}/state.db"), Clock())
+    unheard_ends = UndeliveredTaskEndTracker(state_file, Clock())
     unheard_ends.watch_closed_transfer(ENDED)
     queues = frozenset({"transfer-beta", "transfer-gamma"})
 

@@ -25,6 +25,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_decision_journal as journal
+from tests.decisions.transfer.test_message_rules import receive
 from tests.decisions.transfer.test_transfer_policy import (
     NOON,
     POLICY,
@@ -195,17 +196,7 @@ EARLY = TransferMessage(kind=TransferMessageKind.ENDED, transfer="gb.alpha.7.0.1
 
 def received(**values: object) -> ReceivedStarterMessage:
     """Return a message for a configured route, of an unknown transfer."""
-    known = {
-        "message": EARLY,
-        "known": None,
-        "home": "alpha",
-        "routes": frozenset({("transfer-beta", "beta"), ("transfer-gamma", "gamma")}),
-        "uid": 1001,
-        "owner": "alice",
-        "record": "m.1",
-        "now": NOON,
-    }
-    return ReceivedStarterMessage(**(known | values))  # type: ignore[arg-type]  # the tests' own words
+    return replace(receive(None, EARLY, NOON), **values)  # type: ignore[arg-type]  # the tests' own words
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,17 @@ def test_after_an_unconfirmed_deletion_the_poller_reports_whether_the_job_ended(
     ]
 
 
+def start_before_deletion(recalled: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the job start between the last look at it and its deletion."""
+    delete = submit.delete_waiting_job
+
+    def start_and_delete(*words: Any) -> bool | None:
+        recalled.start_away()
+        return delete(*words)
+
+    monkeypatch.setattr(submit, "delete_waiting_job", start_and_delete)
+
+
 @pytest.mark.usefixtures("_at_once")
 @pytest.mark.parametrize(
     ("verdict", "answer"),
@@ -114,13 +125,7 @@ def test_after_an_unconfirmed_deletion_the_poller_reports_whether_the_job_ended(
 def test_an_end_reported_before_the_deletion_is_confirmed_does_not_count_as_killed(
     recalled: Place, monkeypatch: pytest.MonkeyPatch, verdict: dict[str, Any], answer: str
 ) -> None:
-    remote, delete = recalled.folder / "beta/41", submit.delete_waiting_job
-
-    def start_and_delete(*words: Any) -> bool | None:
-        remote.write_text("r")
-        return delete(*words)
-
-    monkeypatch.setattr(submit, "delete_waiting_job", start_and_delete)
+    start_before_deletion(recalled, monkeypatch)
     # it is listed still
     monkeypatch.setattr(task_return_home, "_confirm_remote_job_gone", lambda *_: task_return_home.CONFIRM_S)
     assert recalled.step().split()[:2] == ["again", str(task_return_home.CONFIRM_S)]
@@ -135,15 +140,10 @@ def test_a_job_that_started_before_an_unconfirmed_deletion_runs_again_unless_it_
     recalled: Place, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool, signal: str, answer: str
 ) -> None:
     monkeypatch.setattr(task_return_home, "SETTLE_S", 0)
-    remote, delete = recalled.folder / "beta/41", submit.delete_waiting_job
-
-    def start_and_delete(*words: Any) -> bool | None:
-        remote.write_text("r")
-        (recalled.folder / "beta/mute").touch()
-        return delete(*words)
-
+    remote = recalled.folder / "beta/41"
+    (recalled.folder / "beta/mute").touch()
     with monkeypatch.context() as patch:
-        patch.setattr(submit, "delete_waiting_job", start_and_delete)
+        start_before_deletion(recalled, patch)
         with pytest.raises(GridbridgeError):
             recalled.step()
     if is_seen:
