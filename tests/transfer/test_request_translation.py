@@ -21,16 +21,7 @@ from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.state.published_file_formats import offered_names_path
 from gridbridge.transfer.request_translation import translate_request_for_cluster, translate_request_for_queue
 
-XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
-<JB_hard_resource_list><CE_name>h_rt</CE_name><CE_stringval>60</CE_stringval>
-<CE_name>remote</CE_name><CE_stringval>TRUE</CE_stringval>
-<CE_name>hostname</CE_name><CE_stringval>a*</CE_stringval></JB_hard_resource_list>
-<JB_soft_resource_list><CE_name>gb_beta_up</CE_name><CE_stringval>1</CE_stringval>
-<CE_name>gpu</CE_name><CE_stringval>1</CE_stringval></JB_soft_resource_list>
-<JB_hard_queue_list><QR_name>transfer-beta</QR_name><QR_name>long.q@node*</QR_name></JB_hard_queue_list>
-<JB_project>chem</JB_project>{more}
-<JB_pe>mpi</JB_pe><JB_pe_range><ranges><RN_min>2</RN_min><RN_max>4</RN_max></ranges>
-<ranges><RN_min>8</RN_min><RN_max>16</RN_max></ranges></JB_pe_range>"""
+XML = Path(__file__).with_name("parallel_job.xml").read_bytes()
 CONTEXT = (
     b"<JB_context><VA_variable>gridbridge_queues</VA_variable><VA_value>transfer-beta long.q</VA_value></JB_context>"
 )

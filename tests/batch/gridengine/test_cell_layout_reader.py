@@ -28,36 +28,16 @@ from gridbridge.model.qconf_attribute_parser import parse_qconf_values_by_host
 from tests.batch.gridengine.cells import cell_of_scripts
 from tests.builders.qstat import job_list, job_row, queue_row
 
+PROGRAMS = Path(__file__).with_name("fake_cell")
 HOSTS = b"<qhost><host name='n1'/></qhost>"
 BARE = b"<qhost><host name='n5'/></qhost>"  # host n5 is in no queue
-BY_HAND = {
-    "complexes": {
-        "h_vmem": {"shortcut": "vmem", "relation": "<=", "consumable": "YES", "default": "1G"},
-        "exclusive": {"shortcut": "excl", "relation": "EXCL", "consumable": "YES"},
-        "licence": {"consumable": "JOB"},
-        "remote": {"relation": "==", "requestable": "FORCED"},
-    },
-    "environments": {
-        "smp": {"allocation_rule": "$pe_slots", "slots": 99},
-        "mpi": {"allocation_rule": "$round_robin", "slots": "40"},
-        "pairs": {"allocation_rule": 2},
-    },
-    "hostgroups": {"@all": ["n1", "@big"], "@big": "n8 n9 @all"},
-    "queues": {
-        "all.q": {"hostlist": "@all", "pe_list": "smp,[@big=smp mpi]", "h_rt": "24:0:0"},
-        "far": {"hostlist": "n1", "complex_values": "remote=TRUE"},
-    },
-    "deferred": [7],
-    "concurrency": {"8": 2},
-    "reservations": {"all.q@n1": 3},
-}
 
 
 def layout(**told: object) -> bytes:
     return json.dumps(told).encode()
 
 
-LAYOUT = parse_cell_configuration(layout(**BY_HAND))
+LAYOUT = parse_cell_configuration((PROGRAMS / "by_hand.json").read_bytes())
 
 
 def test_resources_are_indexed_by_name_and_shortcut() -> None:
@@ -198,7 +178,6 @@ def test_global_values_count_for_hosts_without_own_value() -> None:
     assert [(host.name, host.values) for host in found] == [("n1", (("color", "red"),)), ("n2", (("color", "blue"),))]
 
 
-PROGRAMS = Path(__file__).with_name("fake_cell")
 ANSWERS = {name: (PROGRAMS / name).read_text() for name in ("qstat", "qrstat", "qhost", "qconf")}
 
 

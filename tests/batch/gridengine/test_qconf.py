@@ -11,25 +11,10 @@ from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, Setu
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.batch.gridengine.cells import cell_of_scripts
 
-FAKE = """\
-# A qconf of one table, one host configuration and one scheduler: they are files here.
-cd "${0%/*}" || exit 1
-echo "$*" >>asked
-case $1 in
--sc | -ssconf | -sq) cat "table$1" ;;
--sconf) cat "host-$2" ;;
--Mc) cat "$2" >table-sc ;;
--Msconf) cat "$2" >table-ssconf ;;
--Aq) cat "$2" >queue ;;
--Aconf | -Mconf) cat "$2" >"host-${2##*/}" ;;
--dconf) rm "host-$2" ;;
-esac
-"""
-
 
 @pytest.fixture
 def cell(tmp_path: Path) -> GridEngineCellAccess:
-    return cell_of_scripts(tmp_path, qconf=FAKE)
+    return cell_of_scripts(tmp_path, qconf=(Path(__file__).with_name("fake_cell") / "qconf_with_tables").read_text())
 
 
 def make(edit: SetupEdit, cell: GridEngineCellAccess) -> int:

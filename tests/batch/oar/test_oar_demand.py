@@ -1,8 +1,9 @@
 """Tests of an OAR server's nodes and waiting jobs as the balancer reads them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -38,50 +39,17 @@ def document(
 TWO = [resource(number, host) for number, host in ((1, "n1"), (2, "n1"), (3, "n2"), (4, "n2"))]
 HALTED = {"state": "Absent", "available_upto": MAY_REST}
 NODES = OarNodeSlotCounts((2, 2, 3), (2, 2, 3))
-KIND = "-l \"{type = 'default'}"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "message", "expected"),
-    [
-        (f'{KIND}/resource_id=1,walltime=0:10:0" ', "", (1, "", False)),
-        (f'{KIND}/resource_id=6,walltime=2:0:0" ', "", (6, "any", False)),
-        (f'{KIND}/network_address=1/resource_id=4,walltime=2:0:0" ', "", (4, "one", False)),
-        (f'{KIND}/network_address=3/core=2,walltime=2:0:0" ', "", (6, "each-2", False)),
-        ('-l "{a}/network_address=1/core=2+{b}/gpu=3,walltime=2:0:0" ', "", (5, "any", False)),
-        ('-l "{a}/network_address=1+{b}/core=3,walltime=2:0:0" ', "", (5, "any", False)),
-        ('-l "/core=2,walltime=2:0:0" -l "/core=8,walltime=1:0:0" ', "", (2, "any", False)),
-        ('-l "/network_address=2,walltime=2:0:0" -l "/core=8,w=1:0:0" ', "", (8, "any", False)),
-        (f'{KIND}/network_address=2,walltime=0:2:0" ', "R=4,W=0:2:0", (4, "each-2", True)),
-        (f'{KIND}/host=1,walltime=0:2:0" ', "", (2, "one", True)),
-        (f'{KIND}/nodes=3,walltime=0:2:0" ', "", (6, "each-2", True)),
-        (f'{KIND}/network_address=ALL,walltime=0:2:0" ', "", (6, "all-2", True)),
-        (f'{KIND}/network_address=ALL/core=2,walltime=2:0:0" ', "", (6, "all-2", False)),
-        (f'{KIND}/network_address=2/core=ALL,walltime=2:0:0" ', "", (4, "each-2", True)),
-        (f'{KIND}/resource_id=ALL,walltime=2:0:0" ', "", (7, "all", False)),
-        (f'{KIND}/network_address=BEST,walltime=2:0:0" ', "", (2, "one", True)),
-        (f'{KIND}/cpu=2,walltime=2:0:0" ', "R=8,W=2:0:0", (8, "any", False)),
-        (f'{KIND}/network_address=2/cpu=1,walltime=2:0:0" ', "R=4,W=2", (4, "each-2", False)),
-        (f'{KIND}/cpu=2,walltime=2:0:0" ', "", (2, "any", False)),
-        (f'{KIND}/switch=2/network_address=1,walltime=1:0:0" ', "R=4,W=1", (4, "each-2", True)),
-        (f'{KIND}/switch=2/network_address=2,walltime=1:0:0" ', "R=8,W=1", (8, "each-2", True)),
-        (f'{KIND}/switch=2/network_address=2/core=1,walltime=1" ', "", (4, "each-1", False)),
-        (f'{KIND}/switch=2/nodes=1/cpu=1,walltime=1:0:0" ', "R=6,W=1", (6, "each-3", False)),
-        (f'{KIND}/switch=1/nodes=ALL,walltime=1:0:0" ', "R=4,W=1", (4, "each-2", True)),
-        (f'{KIND}/nodes=2/cpu=ALL/core=1,walltime=1:0:0" ', "R=8,W=1", (8, "each-4", False)),
-        (f'{KIND}/nodes=2/cpu=1,walltime=1:0:0" ', "R=5,W=1", (4, "each-2", False)),
-        ('-l "/nodes=1+/nodes=1,walltime=1:0:0" ', "R=4,W=1", (4, "each-2", True)),
-        ('-l "/nodes=1+/nodes=2/core=ALL,walltime=1:0:0" ', "", (6, "each-2", True)),
-        ('-l "/cpu=1+/cpu=1,walltime=1:0:0" ', "R=4,W=1", (4, "any", False)),
-        ("-l \"{path='/a=1/b=2'}/core=3,walltime=1\" ", "", (3, "any", False)),
-        ("-l \"{a='}/b=2+c=3, -l '}/core=3,walltime=1\" ", "", (3, "any", False)),
-        ('-l "/nodes=2,walltime=1" -l "/core=1,walltime=1" ', "R=4,W=1", (1, "", False)),
-        ('-l "/cpu=1,walltime=1" -l "/core=3,walltime=1" ', "R=4,W=1", (3, "any", False)),
-        ('-l "/core=ALL,walltime=1" -l "/nodes=1,walltime=2" ', "", (2, "one", True)),
-        ('-l "/nodes=2,walltime=1" -l "/nodes=1,walltime=2" ', "R=4,W=1", (2, "one", True)),
-        ("", "", (1, "", False)),
-    ],
-)
+def recorded_requests() -> Iterator[tuple[str, str, tuple[int, str, bool]]]:
+    """Yield each request of requests.txt: wanted_resources, message, and slots, distribution and whole hosts."""
+    for line in Path(__file__).with_name("requests.txt").read_text().splitlines()[1:]:
+        wanted, message, expected = (text.strip() for text in line.split("|"))
+        slots, distribution, hosts = expected.split(", ")
+        yield f"{wanted} " if wanted else "", message, (int(slots), distribution, hosts == "whole")
+
+
+@pytest.mark.parametrize(("wanted", "message", "expected"), [*recorded_requests()])
 def test_a_request_is_parsed_as_slots_and_distribution(
     wanted: str, message: str, expected: tuple[int, str, bool]
 ) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,21 +22,7 @@ AS_SERVICE = "runuser -u gridbridge --"
 PROGRAMS = ("gridbridge-poller", "gridbridge-runner --loop", "gridbridge-nikita --loop")
 KEY, ALLOWED = "~/.ssh/id_ed25519", "~/.ssh/authorized_keys"
 PLACE = "other-site"  # a folder of the account's, at both clusters
-SITE = """[site]
-cluster = "{name}"
-
-[cluster.gamma]
-kind = "oar"
-
-[cluster.delta]
-qmaster_port = 6444
-execd_port = 6445
-ssh = "delta-master"
-
-[cluster.delta.users]
-al_gamma = "al_delta"
-gridbridge = "gb_delta"
-"""
+SITE = Path(__file__).with_name("other_site.toml").read_text()
 TASKS = 6
 
 

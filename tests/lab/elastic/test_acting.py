@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,32 +22,7 @@ BALANCE = "/opt/gridbridge/bin/gridbridge-balance"
 TOML, KEPT = "/etc/gridbridge/gridbridge.toml", "/etc/gridbridge/balance-test.toml"
 HOME = "/var/lib/gridbridge-admin"
 OURS = r"(?ms)^\[(?:balance|demand|bootstrap|(?:pool|provider)\.[^]]+)\]\n.*?(?=^\[|\Z)"
-SECTIONS = f"""
-[balance]
-max_nodes = 5
-min_nodes = 3
-join_timeout_s = 60.0
-protect_after = 9
-fill_first = true
-[demand]
-idle_timeout_s = 1.0
-shrink_pause_s = 0.0
-boot_timeout_s = 10.0
-retry_s = 0.0
-[bootstrap]
-steps = "names people mounts execd"
-people = "alice bob"
-mounts = "{HOME}/test.mounts"
-user = "gridadm"
-key = "{HOME}/test.key"
-[provider.rental]
-program = "/usr/local/bin/balance-test-rent"
-timeout_s = 10.0
-[pool.rented]
-provider = "rental"
-slots = 2
-boot_s = 5.0
-"""
+SECTIONS = Path(__file__).with_name("balance.toml").read_text()
 QUIET = ("-b", "y", "-o", "/dev/null", "-j", "y")
 HELD, LISTING = f"{HOME}/test.held", f"{HOME}/test.listing"
 RENT = f"""#!/bin/sh
@@ -55,19 +31,7 @@ RENT = f"""#!/bin/sh
 while [ "$1" = list ] && [ -e {HELD} ]; do sleep 0.1; done
 GRIDLAB_TOKEN={HOME}/test.token exec /opt/gridlab/power-node "$@"
 """
-SET_UP = f"""set -e
-getent passwd gridbridge-admin || useradd -r -m -d {HOME} -s /bin/sh gridbridge-admin
-install -d -m 755 -o gridbridge-admin {HOME}
-install -m 600 -o gridbridge-admin /etc/gridlab/gridadm.key {HOME}/test.key
-install -m 600 -o gridbridge-admin /etc/gridlab/power-token {HOME}/test.token
-echo 'gridbridge-admin ALL=(root) NOPASSWD: /opt/gridbridge/bin/gridbridge-as-root' \
-    >/etc/sudoers.d/balance-test
-chmod 440 /etc/sudoers.d/balance-test
-qconf -sm | grep -qx gridbridge-admin || qconf -am gridbridge-admin
-for folder in /home /opt/gridbridge /var/lib/gridengine/alpha/common; do
-    echo "/export$folder $folder none bind 0 0"
-done >{HOME}/test.mounts
-"""
+SET_UP = Path(__file__).with_name("set_up_balancer.sh").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -17,22 +18,7 @@ pytestmark = pytest.mark.lab
 STAYS = "remote=false"  # not to be tried in beta's queue back
 
 HOST = "alpha-master"
-RULES = r"""
-[map.beta.resource.mem_free]
-to = "s_data"
-scale = 2.0
-unit = "M"
-
-[map.beta.resource.h_rt]
-unit = "h:m:s"
-default = "2:0:0"
-
-[map.beta.resource.h_fsize]
-reject = "its disks are small"
-
-[map.beta.pe.smp]
-to = "mpi"
-"""
+RULES = Path(__file__).with_name("mapping_rules.toml").read_text()
 
 
 Explained = tuple[int, str, str]  # exit status, standard output, standard error

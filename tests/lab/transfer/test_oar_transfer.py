@@ -4,6 +4,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -15,23 +16,7 @@ from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
-RULES = r"""
-[map.gamma.resource.mem_free]
-to = "core"
-unit = "M"
-relation = ">="
-
-[map.gamma.resource.arch]
-to = "nonesuch"
-
-[map.gamma.resource.h_rt]
-
-[map.gamma.pe.wide]
-spread = "round_robin"
-
-[map.gamma.queue."all.q"]
-to = "besteffort"
-"""
+RULES = Path(__file__).with_name("oar_mapping_rules.toml").read_text()
 LIMIT_S = 8.0  # OAR tells an end 1.6 s after the last command; then it is asked by ssh
 INTERVAL_S = 5.0  # conf/gridbridge.toml, [poller] interval_s
 INTERVALS = 3

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,19 +21,7 @@ AT_ONCE = 4  # beta's slots
 SPOOL = "/var/spool/gridbridge"
 FORGED = r"kind=record\ntransfer=gb.alpha.999999.0.1\nat=1\nremote=nowhere\nqueue=nosuch.q\n"
 VERDICTS = "/var/lib/gridbridge/published/verdicts"
-WISH = """
-for job in {jobs}; do
-    transfer=gb.alpha.$job.0.1
-    record=$(grep -l "^transfer=$transfer$" /var/spool/gridbridge/m.*) || continue # it ended
-    wake=/var/spool/gridbridge/wake/$(sed -n s/^wake=//p $record | tail -1)
-    [ -p $wake ] || continue
-    mkdir -p {verdicts}/{uid}
-    printf 'transfer=%s\\noutcome=recall\\nreason=recalled from beta\\n' $transfer >/tmp/wish
-    chown gridbridge: {verdicts}/{uid} /tmp/wish && mv /tmp/wish {verdicts}/{uid}/$transfer
-    # an open that may create it is refused of another's FIFO (proc(5), protected_fifos)
-    echo | dd of=$wake conv=nocreat,notrunc status=none
-done
-"""
+WISH = Path(__file__).with_name("request_recalls.sh").read_text()
 
 
 @pytest.fixture(autouse=True)
