@@ -6,6 +6,11 @@ from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.builders.programs import write_program
 
 
+def fake_cell(name: str) -> str:
+    """Return a client program of the fake cell, or what such a program prints."""
+    return (Path(__file__).with_name("fake_cell") / name).read_text()
+
+
 def cell_of_scripts(folder: Path, timeout_s: float = 15.0, **programs: str) -> GridEngineCellAccess:
     """Return a cell whose client programs run the given lines of sh."""
     for name, lines in programs.items():

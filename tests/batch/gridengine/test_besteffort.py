@@ -17,18 +17,10 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from tests.batch.gridengine.cells import cell_of_scripts
+from tests.batch.gridengine.cells import cell_of_scripts, fake_cell
 from tests.batch.gridengine.test_qconf import make
 from tests.builders.qstat import job_list, job_row, queue_row, resource
 
-QSUB = """\
-# A qsub of a cell without best-effort queues.
-echo "$*" >>"${0%/*}/asked"
-case $* in
-*gb_besteffort*) echo 'Unable to run job: unknown resource "gb_besteffort".' >&2; exit 1 ;;
-esac
-echo 12.1-3:1
-"""
 WISH = JobRequest(hard=(("h_rt", "60"),), types=("besteffort",), targets="long.q")
 SPEC = JobSpec(transfer="gc.alpha.1.1", request=WISH, tasks=3)
 TRUE = resource("gb_besteffort", "1.000000")
@@ -36,7 +28,7 @@ TRUE = resource("gb_besteffort", "1.000000")
 
 @pytest.fixture(name="cell")
 def _cell(tmp_path: Path) -> Iterator[GridEngineCellAccess]:
-    return cell_of_scripts(tmp_path, qsub=QSUB)
+    return cell_of_scripts(tmp_path, qsub=fake_cell("qsub_without_besteffort"))
 
 
 def read(data: bytes, *uncounted: int) -> ClusterSnapshot:
@@ -109,27 +101,11 @@ def test_rerun_settings_omit_best_effort_and_excluded_queues(cell: GridEngineCel
     assert query_queue_rerun_settings(cell, ("transfer-b",)) == {"all.q": "TRUE"}
 
 
-QUOTA = """{
-   name         q
-   description  enabled by us
-   enabled      TRUE
-   limit        users {*} to slots=2
-   limit        hosts {*} to slots=$num_proc
-}
-"""
-QCONF = """\
-case $1 in
--srqs) cat "${0%/*}/quota" ;;
--Mrqs) cp "$2" "${0%/*}/new" && mv "${0%/*}/new" "${0%/*}/quota" ;;
-esac
-"""
-
-
 def test_a_quota_set_gets_the_exempting_rule_once_and_loses_it_again(cell: GridEngineCellAccess) -> None:
     """Only the first matching rule of a quota set counts."""
     folder = Path(cell.binaries)
-    cell_of_scripts(folder, qconf=QCONF)
-    (folder / "quota").write_text(QUOTA)
+    cell_of_scripts(folder, qconf=fake_cell("qconf_of_quota"))
+    (folder / "quota").write_text(fake_cell("quota"))
     exempt = SetupEdit(verb=SetupEditVerb.EXEMPT, name="q", attribute=RULE_NAME, value=RULE)
 
     for _ in range(2):
@@ -139,4 +115,4 @@ def test_a_quota_set_gets_the_exempting_rule_once_and_loses_it_again(cell: GridE
         assert " ".join(limits[4]) == RULE
     make(SetupEdit(verb=SetupEditVerb.INCLUDE, name="q", attribute=RULE_NAME), cell)
 
-    assert (folder / "quota").read_text() == QUOTA
+    assert (folder / "quota").read_text() == fake_cell("quota")

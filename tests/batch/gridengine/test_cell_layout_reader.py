@@ -25,10 +25,9 @@ from gridbridge.model.elastic.grid_engine_cell import (
     RequestedValueComparison,
 )
 from gridbridge.model.qconf_attribute_parser import parse_qconf_values_by_host
-from tests.batch.gridengine.cells import cell_of_scripts
+from tests.batch.gridengine.cells import cell_of_scripts, fake_cell
 from tests.builders.qstat import job_list, job_row, queue_row
 
-PROGRAMS = Path(__file__).with_name("fake_cell")
 HOSTS = b"<qhost><host name='n1'/></qhost>"
 BARE = b"<qhost><host name='n5'/></qhost>"  # host n5 is in no queue
 
@@ -37,7 +36,7 @@ def layout(**told: object) -> bytes:
     return json.dumps(told).encode()
 
 
-LAYOUT = parse_cell_configuration((PROGRAMS / "by_hand.json").read_bytes())
+LAYOUT = parse_cell_configuration(fake_cell("by_hand.json").encode())
 
 
 def test_resources_are_indexed_by_name_and_shortcut() -> None:
@@ -151,17 +150,8 @@ def test_jobs_of_equal_request_are_counted_by_owner_and_name() -> None:
     assert seen.kinds == (("alice", "a", 5), ("alice", "b", 1))
 
 
-QHOST = b"""<qhost>
- <host name='global'><hostvalue name='num_proc'>-</hostvalue>
-  <resourcevalue name='licence' dominance='gc'>3.000000</resourcevalue></host>
- <host name='n1'><hostvalue name='num_proc'>2</hostvalue>
-  <resourcevalue name='licence' dominance='gc'>3.000000</resourcevalue>
-  <resourcevalue name='h_vmem' dominance='hc'>6.000G</resourcevalue>
-  <resourcevalue name='arch' dominance='hl'>lx-amd64</resourcevalue></host></qhost>"""
-
-
 def test_qhost_values_are_split_into_free_consumables_and_others() -> None:
-    whole, host = parse_qhost(QHOST)
+    whole, host = parse_qhost(fake_cell("consumables.xml").encode())
 
     assert (whole.name, whole.left) == ("global", (("licence", "3.000000"),))
     assert (host.left, host.values) == ((("h_vmem", "6.000G"),), (("arch", "lx-amd64"),))
@@ -178,7 +168,7 @@ def test_global_values_count_for_hosts_without_own_value() -> None:
     assert [(host.name, host.values) for host in found] == [("n1", (("color", "red"),)), ("n2", (("color", "blue"),))]
 
 
-ANSWERS = {name: (PROGRAMS / name).read_text() for name in ("qstat", "qrstat", "qhost", "qconf")}
+ANSWERS = {name: fake_cell(name) for name in ("qstat", "qrstat", "qhost", "qconf")}
 
 
 def test_the_demand_query_reads_the_whole_cell_configuration(tmp_path: Path) -> None:
@@ -204,7 +194,7 @@ LISTS = {
     .replace("pe_list smp\\n", "pe_list smp\\nuser_lists staff,[n1=guests]\\nprojects NONE,[@all=p1]\\n")
     .replace("-sckptl) echo no ckpt interface definition defined; exit 1;;", CHECKPOINTS)
     .replace("-sss)", f"{SHOWN_LIST}\n-sss)"),
-    "qstat": (PROGRAMS / "qstat_with_owners").read_text(),
+    "qstat": fake_cell("qstat_with_owners"),
 }
 
 

@@ -9,12 +9,12 @@ from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.errors import ParseError
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from tests.batch.gridengine.cells import cell_of_scripts
+from tests.batch.gridengine.cells import cell_of_scripts, fake_cell
 
 
 @pytest.fixture
 def cell(tmp_path: Path) -> GridEngineCellAccess:
-    return cell_of_scripts(tmp_path, qconf=(Path(__file__).with_name("fake_cell") / "qconf_with_tables").read_text())
+    return cell_of_scripts(tmp_path, qconf=fake_cell("qconf_with_tables"))
 
 
 def make(edit: SetupEdit, cell: GridEngineCellAccess) -> int:

@@ -14,27 +14,19 @@ from gridbridge.model.elastic.elastic_nodes import HostJoinStep
 from gridbridge.model.elastic.grid_engine_cell import JobAccessIdentity, TaskResourceRequests
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from tests.batch.gridengine.cells import cell_of_scripts
+from tests.batch.gridengine.cells import cell_of_scripts, fake_cell
 from tests.builders.qstat import job_list, job_row, queue_row, resource
 
 NONE = frozenset[str]()
 NOW_S = 1_800_000_000.0
 NO_PROJECT = JobAccessIdentity(project="")
 QSTAT = 'cd "${0%/*}"; case "$*" in *" -j "*) cat jobs ;; *) cat rows ;; esac'
-QMOD = """\
-cd "${0%/*}" && echo "$@" >>called
-case $1 in
--e) shift && for one; do sed -i "/>${one%@*}@/s/<state>d/<state>/" rows; done ;;
--usq) sed -i 's/<state>ds/<state>d/' rows ;;
--sq) sed -i "/${2%@*}/s/<state>d/<state>ds/" rows ;;
-esac
-"""
 
 
 @pytest.fixture
 def cell(tmp_path: Path) -> GridEngineCellAccess:
     """Return a cell whose qstat prints two files; its qmod changes the file of queue instances."""
-    return cell_of_scripts(tmp_path, qstat=QSTAT, qmod=QMOD)
+    return cell_of_scripts(tmp_path, qstat=QSTAT, qmod=fake_cell("qmod"))
 
 
 def membership(cell: GridEngineCellAccess, *queues: tuple[str, str, int, int]) -> GridEngineHostMembership:

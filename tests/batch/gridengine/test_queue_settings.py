@@ -15,22 +15,13 @@ from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits, QueueJobAndUserRestrictions
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from tests.batch.gridengine.cells import cell_of_scripts
-
-QCONF = """\
-cat "$0.$1" 2>/dev/null && exit
-case $1 in
--sq) echo 'No cluster queue or queue instance matches the phrase "*"' >&2 ;;
--sql) echo 'no cluster queue list defined' >&2 ;;
-esac
-exit 1
-"""
+from tests.batch.gridengine.cells import cell_of_scripts, fake_cell
 
 
 @pytest.fixture
 def cell(tmp_path: Path) -> GridEngineCellAccess:
     """Return a cell whose qconf prints files of the same folder."""
-    return cell_of_scripts(tmp_path, qconf=QCONF)
+    return cell_of_scripts(tmp_path, qconf=fake_cell("qconf_of_files"))
 
 
 def test_queue_settings_are_indexed_by_queue_name(cell: GridEngineCellAccess, tmp_path: Path) -> None:
@@ -78,8 +69,7 @@ def test_queue_limits_count_only_on_the_queues_single_host(
 
 
 def test_the_request_vocabulary_has_all_requestable_names(tmp_path: Path) -> None:
-    qconf = Path(__file__).with_name("fake_cell") / "qconf_of_vocabulary"
-    cell = cell_of_scripts(tmp_path, qconf=qconf.read_text())
+    cell = cell_of_scripts(tmp_path, qconf=fake_cell("qconf_of_vocabulary"))
 
     assert query_requestable_names(cell) == NamesOfferedByCluster(
         resource=frozenset({"arch", "a", "licence", "lic"}),
@@ -90,16 +80,6 @@ def test_the_request_vocabulary_has_all_requestable_names(tmp_path: Path) -> Non
     )
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) == len(set(asked))
-
-
-CONF = """#global:
-execd_spool_dir              /var/spool/gridengine/execd
-max_aj_instances             {instances}
-max_aj_tasks                 {tasks}
-max_u_jobs                   {person}
-max_jobs                     {everybody}
-shell_start_mode             posix_compliant
-"""
 
 
 def cell_of_conf(folder: Path, said: str, status: int = 0) -> GridEngineCellAccess:
@@ -124,7 +104,7 @@ def test_an_array_limit_of_zero_means_no_limit(
     """The smaller of an array's two limits counts."""
     words = dict(zip(("instances", "tasks", "person", "everybody"), told, strict=True))
 
-    found = query_array_limits(cell_of_conf(tmp_path, CONF.format(**words)))
+    found = query_array_limits(cell_of_conf(tmp_path, fake_cell("global_configuration").format(**words)))
 
     assert found == replace(limits, told_within_s=15.0)
 
@@ -153,9 +133,7 @@ def test_a_failed_qconf_is_not_taken_for_missing_limits(tmp_path: Path) -> None:
 
 
 def test_reserved_slots_of_several_reservations_are_added() -> None:
-    qrstat = Path(__file__).with_name("fake_cell") / "qrstat.xml"
-
-    assert parse_advance_reserved_slots(qrstat.read_bytes()) == {"all.q@n3": 3, "all.q@n4": 2}
+    assert parse_advance_reserved_slots(fake_cell("qrstat.xml").encode()) == {"all.q@n3": 3, "all.q@n4": 2}
 
 
 def test_invalid_output_of_qrstat_is_refused() -> None:

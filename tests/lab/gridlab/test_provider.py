@@ -107,36 +107,14 @@ def test_a_new_node_is_bare_and_known_to_nobody(grid: Grid) -> None:
     assert "Host key verification failed" in stranger.err
 
 
-MOUNTS = ("/home", "/opt/gridbridge", "/var/lib/gridengine/alpha/common")
-JOIN = f"""
-echo '10.77.0.10 alpha-master' >>/etc/hosts
-groupadd -g 10001 alice && useradd -M -u 10001 -g 10001 -s /bin/bash alice
-for folder in {" ".join(MOUNTS)}; do
-    mkdir -p "$folder"
-    echo "/export$folder $folder none bind" >>/etc/fstab
-    mount "$folder"
-done
-sed -i 's/^SGE_CELL=.*/SGE_CELL=alpha/' /etc/default/gridengine
-install -d -o sgeadmin -g sgeadmin /var/spool/gridengine/alpha/execd
-/etc/init.d/gridengine-exec start
-"""
+JOIN = Path(__file__).with_name("join_cell.sh").read_text()
 ADMIT = """
 grep -q alpha-n7 /etc/hosts || echo '10.77.0.13 alpha-n7' >>/etc/hosts
 qconf -ah alpha-n7
 qconf -aattr hostgroup hostlist alpha-n7 @allhosts
 """
 STARTS = "grep -c 'starting up' /var/spool/gridengine/alpha/execd/alpha-n7/messages"
-FORGET = """
-qdel -f -u alice || :
-qconf -dattr hostgroup hostlist alpha-n7 @allhosts || :
-qconf -ke alpha-n7 || :
-for try in $(seq 50); do
-    ! qconf -de alpha-n7 || break
-    sleep 0.2
-done
-qconf -dh alpha-n7
-sed -i '/alpha-n7/d' /etc/hosts
-"""
+FORGET = Path(__file__).with_name("leave_cell.sh").read_text()
 
 
 def test_a_node_becomes_a_host_by_ssh_and_stays_one_in_standby(grid: Grid) -> None:

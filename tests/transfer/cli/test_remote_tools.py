@@ -1,6 +1,7 @@
 """The remote tools print tables, JSON and one-line errors."""
 
 import json
+import shlex
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -209,46 +210,17 @@ def test_qacct_remote_prints_a_running_remote_job_without_usage(capsys: pytest.C
     assert told.err == "qacct_remote: a note\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "words", "status", "told"),
-    [
-        ("qstat_remote", ("-s", "x"), 2, "'x': unknown state; expected p (waiting), r (running)"),
-        ("qstat_remote", ("--cluster", "gamma"), 2, "no cluster 'gamma'; known: alpha, beta"),
-        ("qstat_remote", ("-j", "a"), 2, "'a' is not a job id"),
-        ("qstat_remote", ("-j", ","), 2, "no job id"),
-        ("qacct_remote", ("-j", "12.x"), 2, "'12.x' is not a job id"),
-        ("qacct_remote", ("-j", "1", "-d", "2"), 2, "excludes -o and -d"),
-        ("qacct_remote", ("-d", "0"), 2, "0.0 is not in the range 0<x<=36500.0"),
-        ("qacct_remote", ("-d", "nan"), 2, "'nan' is not a finite number"),
-        ("qacct_remote", ("-d", "1e300"), 2, "1e+300 is not in the range 0<x<=36500.0"),
-        ("qalter_remote", ("12",), 2, "nothing to change; expected -p, -l or -h"),
-        ("qalter_remote", ("12", "-pe", "smp", "4"), 2, "no -pe: the slots were granted at home"),
-        ("qalter_remote", ("12", "-N", "x"), 2, "no -N: the remote job's name is a copy"),
-        ("qalter_remote", ("12", "-w", "e"), 2, "no -w: expected -p, -l or -h"),
-        ("qalter_remote", ("12", "-l", "=1"), 2, "name=value,..., as qsub -l takes it"),
-        ("qalter_remote", ("12", "-h", "x"), 2, "'x' is not one of"),
-        ("qalter_remote", ("12", "-p", "2000"), 2, "2000 is not in the range"),
-        ("qalter_remote", ("12,13", "-p", "-1"), 2, "several jobs; expected one JOB or JOB.TASK"),
-        ("qalter_remote", ("99", "-p", "-1"), 1, "job 99: no task is away; qalter 99"),
-        ("qalter_remote", ("13", "-p", "-1"), 1, "job 13.2: owned by bob, not by you"),
-        ("qdel_remote", (), 2, "expected either JOB[.TASK]... or -u USER"),
-        ("qdel_remote", ("12", "-u", "alice"), 2, "expected either JOB[.TASK]... or -u USER"),
-        ("qdel_remote", ("-u", "carol"), 1, "no job of carol is away"),
-        ("qdel_remote", ("-u", "bob"), 1, "job 13.2: owned by bob, not by you; an operator uses"),
-        ("qdel_remote", ("x",), 2, "'x' is not a job id"),
-        ("qdel_remote", ("99",), 1, "no task is away; qdel 99 deletes a job"),
-        ("qdel_remote", ("-u", "*"), 2, "-u takes no pattern; expected your own name"),
-        ("qdel_remote", ("13.2",), 1, "job 13.2: owned by bob, not by you; an operator uses qdel"),
-        ("qdel_remote", ("-f", "12"), 2, "No such option '-f'"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
-)
+WRONG_CALLS = Path(__file__).with_name("wrong_calls.txt").read_text().splitlines()[1:]
+
+
+@pytest.mark.parametrize(("call", "status", "told"), [line.split(" | ") for line in WRONG_CALLS])
 def test_a_wrong_call_of_a_remote_tool_is_a_one_line_error_with_its_exit_status(
-    tool: Tool, name: str, words: tuple[str, ...], status: int, told: str
+    tool: Tool, call: str, status: str, told: str
 ) -> None:
+    name, *words = shlex.split(call)
     ended, _, error = tool(name, *words)
 
-    assert (ended, len(error.splitlines())) == (status, 1), error
+    assert (ended, len(error.splitlines())) == (int(status), 1), error
     assert error.startswith(f"{name}: ")
     assert told in error
 

@@ -15,20 +15,8 @@ EPILOG = Path(__file__).parents[3] / "sge-methods" / "usage"
 LOG = "/var/log/gridbridge-usage.log"
 METHODS = "/opt/gridbridge/sge-methods"
 ME = pwd.getpwuid(os.getuid())
-USAGE = """wait_status=1
-exit_status=3
-start_time=1795890471
-ru_wallclock=62
-ru_utime=0.041
-ru_stime=0.031
-ru_maxrss=9117
-ru_minflt=610
-"""
+USAGE, REMOTE = (Path(__file__).with_name(f"usage_of_{job}").read_text() for job in ("starter", "remote_job"))
 TOLD = {"ru_wallclock": "60", "ru_utime": "77.5", "ru_stime": "1.25", "ru_maxrss": "204800"}
-REMOTE = (
-    "wait_status=1\nexit_status=3\nstart_time=1795890471\nru_wallclock=60\nru_utime=77.5\n"
-    "ru_stime=1.25\nru_maxrss=204800\nru_minflt=610\n"
-)
 
 
 class Job:

@@ -130,11 +130,10 @@ def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(waited: M
 @pytest.mark.parametrize(
     ("program", "decided"),
     [
-        ("poller", ": telling the starter: "),
         ("poller recall", "recall gb.alpha."),
         ("poller refusal", "refuse gb.alpha.999999.0.1: "),
     ],
-    ids=["plan", "recall", "refusal"],
+    ids=["recall", "refusal"],
 )
 def test_a_recall_is_replayed_from_the_state_file_with_the_same_result(
     grid: Grid, recalled: Recalled, program: str, decided: str
