@@ -18,7 +18,7 @@ AS_TYPED = ("utf-8", "surrogateescape")  # leaves a user's bytes unchanged, even
 class CampaignArrayScriptTask:
     """A task of an array, as the array's script runs the task."""
 
-    __slots__ = ("attempt", "copy", "inputs", "label", "number", "parameters")
+    __slots__ = ("attempt", "copy", "inputs", "label", "number", "outputs", "parameters")
 
     def __init__(self, number: int, attempt: int, parameters: tuple[str, ...]) -> None:
         self.number = number
@@ -26,6 +26,7 @@ class CampaignArrayScriptTask:
         self.parameters = parameters  # the first parameter is the task's name
         self.copy = 0  # number of the speculative attempt; 0: an ordinary attempt
         self.inputs: tuple[TaskInputFile, ...] = ()
+        self.outputs: tuple[str, ...] = ()  # paths in the task's folder; empty: the outputs of all tasks
         self.label = ""  # a prologue or epilogue has this name instead of a number; empty: an ordinary task
 
 
@@ -44,6 +45,7 @@ def _shell_case_of_task(index: int, task: CampaignArrayScriptTask) -> str:
     name = quote_for_sh(task.parameters[0] if task.parameters and not task.label else number)
     assignments = f"gb_number={number} gb_attempt={task.attempt} gb_copy={task.copy} gb_name={name}"
     assignments += f" gb_inputs={len(task.inputs)}" if task.inputs else ""
+    assignments += f" gb_outputs={quote_for_sh(' '.join(task.outputs))}" if task.outputs else ""
     return f"{index}) {assignments}; set -- {words} ;;\n"
 
 

@@ -83,6 +83,9 @@ case $gb_outputs${gb_inputs:=} in ?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb
 gb_left=${gb_inputs:-0}
 link_inputs "$@" || { die 54; exit 1; }
 shift $((4 * ${gb_inputs:-0}))
+for gb_name in $gb_outputs; do # a task may write into the folders of its outputs at once
+    case $gb_name in */*) mkdir -p -- "$gb_own/${gb_name%/*}" || { die 57; exit 1; } ;; esac
+done
 make_way # if preempted before the task began
 (
     cd -- "${gb_own:+./}${gb_own:-$gb_work}" || exit 1

@@ -33,10 +33,10 @@ def perform_as_user_array_verb(arguments: list[str]) -> NoReturn:
     """Check the arguments about a campaign, then act as the campaign's owner."""
     if arguments[0] in ("list-arrays", "end-campaign", "take-up"):
         _print_and_exit(_list_end_or_resume_campaign(arguments))
-    if arguments[0] in ("carry-inputs", "drop-inputs"):
-        from gridbridge.privileged import carry_inputs
+    if arguments[0] in ("carry-inputs", "drop-inputs", "bring-outputs"):
+        from gridbridge.privileged import carry_task_files
 
-        carry_inputs.run_owner_input_carrier(arguments)
+        carry_task_files.run_owner_file_carrier(arguments)
     order = AsUserArrayArguments(arguments)
     with RootLedgerOfSubmittedTasks(order.campaign) as ledger:
         if order.verb in (SEND, SEND_COPIES):

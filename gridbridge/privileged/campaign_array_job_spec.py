@@ -11,6 +11,7 @@ from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
+from gridbridge.model.campaigns.task_file_patterns import has_placeholder, output_names_of_task
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     Attempts,
     is_prologue_or_epilogue_task,
@@ -43,8 +44,10 @@ class VerifiedCampaignTasks:
         """Read the file; raise AsUserRequestRefusal if invalid, SpeculativeCopyRefusal for a forbidden copy."""
         try:
             header = json.loads(brought.header_line())
-            outputs = " ".join(map(str, header.get("outputs") or ()))
-            whole = {key: str(header[key]) for key in ("name", UNIQUE)} | {"outputs": outputs}
+            outputs = tuple(map(str, header.get("outputs") or ()))
+            self._output_patterns = outputs if any(map(has_placeholder, outputs)) else ()
+            of_all = "" if self._output_patterns else " ".join(outputs)
+            whole = {key: str(header[key]) for key in ("name", UNIQUE)} | {"outputs": of_all}
             self._header: Header = header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
             self._asked = tuple(map(parse_attempt_ranges, order.tasks))
@@ -65,12 +68,23 @@ class VerifiedCampaignTasks:
         """Return an array's tasks; root's ledger says the attempt number of each speculative copy."""
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
-        script_tasks = tuple(_script_task(n, k, self._lines[n]) for n, k in self._asked[index])
+        script_tasks = tuple(self._script_task(n, k, self._lines[n]) for n, k in self._asked[index])
         if self._order.is_of_copies:
             copies = self._ledger.count_copies_before(self._order.arrays[index].array)
             for task in script_tasks:
                 task.copy = copies.get(task.number, 0) + 1
         return script_tasks
+
+    def _script_task(self, number: int, attempt: int, line: bytes) -> CampaignArrayScriptTask:
+        text = line.decode("utf-8", "surrogateescape")
+        parameters = text.partition(END_OF_PARAMETERS)[0]
+        task = CampaignArrayScriptTask(number, attempt, split_task_parameters(parameters))
+        try:
+            task.inputs = parse_inputs_of_task_line(text)
+            task.outputs = output_names_of_task(self._output_patterns, parameters)
+        except (*ODD, ParseError) as error:
+            raise AsUserRequestRefusal(f"task {number}: {error}") from error
+        return task
 
     def array_job_spec(
         self, array: CampaignArrayId, tasks: tuple[CampaignArrayScriptTask, ...], person: str
@@ -118,16 +132,6 @@ class VerifiedCampaignTasks:
             "outputs": str(header["outputs"]),
             "carried": f"/{CARRIED_INPUTS}" if is_remote else "",
         }
-
-
-def _script_task(number: int, attempt: int, line: bytes) -> CampaignArrayScriptTask:
-    text = line.decode("utf-8", "surrogateescape")
-    task = CampaignArrayScriptTask(number, attempt, split_task_parameters(text.partition(END_OF_PARAMETERS)[0]))
-    try:
-        task.inputs = parse_inputs_of_task_line(text)
-    except (*ODD, ParseError) as error:
-        raise AsUserRequestRefusal(f"task {number}: {error}") from error
-    return task
 
 
 def _read_task_lines(

@@ -108,6 +108,15 @@ ATTEMPTS = sa.Table(
     sqlite_with_rowid=False,
 )
 
+# outputs of successful tasks that are still to be brought to the folder `outputs_to` of their campaign's JDL
+OUTPUTS = sa.Table(
+    "campaign_outputs",
+    column_types.METADATA,
+    *column_types.integer_key_columns("campaign", "task", "attempt"),
+    *column_types.text_columns("cluster"),
+    sa.Index("campaign_outputs_cluster", "campaign", "cluster"),
+)
+
 
 NO_ARRAY = 0  # array number in the attempt of a task that was cancelled before it was sent
 PLACE = ("campaign", "array", "place")  # columns by which tables about attempts name an attempt

@@ -287,6 +287,15 @@ def test_the_first_successful_attempts_folder_becomes_the_tasks_folder(tmp_path:
     assert sorted(os.listdir(folder)) == ["7", "7.1.err", "7.1.out", "7.2.err", "7.2.out"]
 
 
+def test_the_folders_of_a_tasks_own_outputs_exist_when_the_task_begins(tmp_path: Path) -> None:
+    task = CampaignArrayScriptTask(7, 1, ("north",))
+    task.outputs = ("out/north.txt", "log")
+
+    assert 0 == run(tmp_path, "sh -c 'echo >out/$0.txt; echo >log'", task, settings={"outputs": ""})
+
+    assert ["log", "out"] == sorted(os.listdir(tmp_path / "data/campaign.12/7"))
+
+
 @pytest.mark.parametrize(
     ("command", "status", "error"),
     [("touch result; exit 3; true", 3, ""), ("touch result; true", 1, "gridbridge: the task left no sub/log\n")],

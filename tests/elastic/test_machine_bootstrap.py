@@ -11,7 +11,7 @@ from subprocess import PIPE
 
 import pytest
 
-from gridbridge.batch.gridengine.machine_bootstrap import NewMachineBootstrap
+from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell

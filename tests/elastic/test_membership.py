@@ -9,10 +9,10 @@ from threading import Barrier, BrokenBarrierError
 
 import pytest
 
-from gridbridge.batch.gridengine import host_membership
 from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
-from gridbridge.batch.gridengine.host_membership import GridEngineHostMembership
-from gridbridge.batch.gridengine.machine_bootstrap import NewMachineBootstrap
+from gridbridge.elastic import host_membership_and_tags
+from gridbridge.elastic.host_membership_and_tags import GridEngineHostMembership
+from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep, MachineToJoinCell
@@ -56,8 +56,8 @@ class Hosts:
 
 
 def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineHostMembership:
-    monkeypatch.setattr(host_membership, "execution_hosts", hosts)
-    monkeypatch.setattr(host_membership, "resolve_host_address", lambda _: "10.0.0.9")
+    monkeypatch.setattr(host_membership_and_tags, "execution_hosts", hosts)
+    monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", lambda _: "10.0.0.9")
     preparing = NewMachineBootstrap(settings=MachineBootstrapSection(), cell=CELL)
     return GridEngineHostMembership(cell=CELL, preparing=preparing, root=lambda *_: None)
 
@@ -169,7 +169,7 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     cell = replace(
         cell, preparing=NewMachineBootstrap(settings=settings, cell=CELL), root=lambda *words: done.append(words)
     )
-    monkeypatch.setattr(host_membership, "resolve_host_address", {taken: "10.0.0.9"}.get)
+    monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", {taken: "10.0.0.9"}.get)
 
     with pytest.raises(NewMachineAddressInUse):
         cell.join_host_to_cluster(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
@@ -182,7 +182,7 @@ def test_a_machine_may_have_the_address_of_a_silent_host(monkeypatch: pytest.Mon
     monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n2",))
     monkeypatch.setattr(hosts, "is_execd_up", lambda *_: False)
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(host_membership, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
+    monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
 
     assert cell.join_host_to_cluster(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)) is HostJoinStep.ADMITTED
 
@@ -226,7 +226,9 @@ def test_a_host_with_reserved_slots_is_not_idle(
     """The reservation may begin later."""
     hosts = Hosts(USUAL)
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(host_membership.cell_configuration_reader, "query_advance_reserved_slots", lambda _: granted)
+    monkeypatch.setattr(
+        host_membership_and_tags.cell_configuration_reader, "query_advance_reserved_slots", lambda _: granted
+    )
 
     assert cell.check_host_before_removal("n1").is_idle is is_idle
 

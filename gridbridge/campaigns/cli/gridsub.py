@@ -134,6 +134,13 @@ def _may_qsub_option_cause_usage_error(error: click.UsageError) -> bool:
     multiple=True,
     help="Without a JDL: input files of a task, which are carried to its cluster; {} as in the command.",
 )
+@click.option(
+    "--output",
+    "outputs",
+    metavar="FILE",
+    multiple=True,
+    help="Without a JDL: an output file of a task, which is brought to this folder; {} as in the command.",
+)
 @click.option("--check", "is_check", is_flag=True, help="Show the tasks for each cluster; submit nothing.")
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for the campaign's end; exit with 0 if all tasks succeed.")
 # a login node adds this option when it relays gridsub
@@ -156,6 +163,7 @@ def gridsub(
     is_idempotent: bool,
     kind: str,
     inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
     is_check: bool,
     is_wait: bool,
     is_ready: bool,
@@ -180,7 +188,7 @@ def gridsub(
       gridsub -j '{"name": "a", "nb_jobs": 9, "exec_file": "echo", "clusters": {"beta": {}}}'
       gridsub --array 1-1000 -l h_rt=0:10:0 -- ./simulate --seed {}
       gridsub --each-line images.txt --clusters beta,gamma -- convert {} {}.png
-      gridsub --array 1-9 --input 'reads/{}.fq' -- align reads/{}.fq
+      gridsub --array 1-9 --input 'reads/{}.fq' --output '{}.bam' -- align reads/{}.fq {}.bam
       gridsub --type normal --array 1-9 -- ./no_interruption {}
       gridsub --wait job.sh
       gridsub --check -f sweep.json
@@ -195,6 +203,7 @@ def gridsub(
         is_idempotent=is_idempotent,
         is_normal=kind == "normal",
         inputs=inputs,
+        outputs=outputs,
     )
     typed = CampaignSourceOptions(**source, wishes=requested, type_=type_, paths=paths)
     flags = {"--check": is_check, "--wait": is_wait, "--details": is_details, "--debug": is_debug}
@@ -249,9 +258,8 @@ def _send_campaign_to_runner(admitted: ParsedJdl, paths: FixedPaths) -> int:
             raise NoRunnerForRequest(str(error)) from error
         except GridbridgeError as error:
             raise CampaignSubmissionRefusal(str(error)) from error
-    if admitted.jdl.inputs:
-        lines = gridsub_campaign_source.task_lines_with_inputs(admitted.jdl, admitted.parameters)
-        admitted = replace(admitted, parameters=lines)
+    lines = gridsub_campaign_source.task_lines_with_inputs(admitted.jdl, admitted.parameters)
+    admitted = replace(admitted, parameters=lines)
     with command_relay_and_runner_wait.report_late_runner_answer("gridsub"):
         return campaign_client.submit_campaign(admitted, paths)
 

@@ -80,12 +80,18 @@ def campaign_with_added_tasks(
 def task_lines_with_inputs(
     jdl: Jdl, parameters: tuple[str, ...], tell: Callable[[str], None] = lambda _: None
 ) -> tuple[str, ...]:
-    """Return the lines of tasks for the campaign file; `tell` gets a summary of the input files, if any."""
+    """Return the lines of tasks for the campaign file; `tell` gets a summary of the input files, if any.
+
+    Raises ConfigError with the tasks that lack an input file or have an output with an invalid name.
+    """
+    if not (jdl.inputs or jdl.outputs):
+        return parameters
+    from gridbridge.campaigns.submission import task_file_listing  # few campaigns declare files
+
+    task_file_listing.require_valid_outputs_of_tasks(jdl, parameters)
     if not jdl.inputs:
         return parameters
-    from gridbridge.campaigns.submission import task_input_listing  # few campaigns have inputs
-
-    files = task_input_listing.list_inputs_of_tasks(jdl, parameters)
+    files = task_file_listing.list_inputs_of_tasks(jdl, parameters)
     tell(files.summary)
     return tuple(files.lines)
 

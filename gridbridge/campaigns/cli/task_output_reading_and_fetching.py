@@ -4,17 +4,17 @@ import os
 import shutil
 import stat
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
-from gridbridge.campaigns.submission.jdl_value_parsers import OUTPUT
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
+from gridbridge.model.campaigns.task_file_patterns import output_names_of_task
 from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.program import configuration_in_force
@@ -40,7 +40,15 @@ class TaskOutputFolderAtCluster:
     login: SshLogin | None
     folder: str  # path, relative to the remote home directory if the cluster has an ssh login
     timeout_s: float
-    outputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()  # patterns of the JDL
+    lines: Sequence[str] = ()  # parameters of each task
+
+    def outputs_of_task(self, number: int) -> Iterator[str]:
+        """Yield the paths of a task's declared outputs in its folder, without invalid names."""
+        line = self.lines[number] if number < len(self.lines) else ""
+        for pattern in self.outputs:
+            with suppress(ValueError):
+                yield from output_names_of_task((pattern,), line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +72,16 @@ def own_campaign_output_folders(number: int, paths: FixedPaths) -> Mapping[str, 
     if not os.geteuid() and uid:
         owner = safe_files.account_name_or_uid(uid)
         raise ForeignOrMissingCampaignFile(f"campaign {number}: owned by {owner}; expected sudo -u {owner} ...")
-    header, _ = campaign_files_of_owners.read_own_campaign_file(number, paths.campaigns)
+    header, lines = campaign_files_of_owners.read_own_campaign_file(number, paths.campaigns)
     policy, _ = configuration_in_force.load_config_or_one_in_force(paths.configuration)
-    declared = tuple(output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output))
+    declared = tuple(map(str, header.get("outputs", ())))
     folders = {}
     for name, cluster in header["clusters"].items():
         if name in policy.clusters:
             where = configured_cluster_address(policy, name)
             path = _campaign_output_folder(where.login, str(cluster["exec_directory"]), number)
             folders[name] = TaskOutputFolderAtCluster(
-                login=where.login, folder=path, timeout_s=where.timeout_s, outputs=declared
+                login=where.login, folder=path, timeout_s=where.timeout_s, outputs=declared, lines=lines
             )
     return folders
 
@@ -129,19 +137,22 @@ def _fetch_outputs_from_cluster(
     try:
         source = at[cluster]
         good = (task.number for task in tasks if task.outcome is TaskAttemptOutcome.SUCCESS)
-        names += [f"{number}/{output}" for number in good for output in source.outputs]
-        if source.login:
-            rsync.rsync_files_from_host(
-                source.login, names, source.folder, to, lambda: False, may_miss=True, follows=False
-            )
-        else:
-            _copy_local_outputs(source.folder, names, to)
+        names += [f"{number}/{output}" for number in good for output in source.outputs_of_task(number)]
+        copy_outputs_of_tasks(source, names, to)
     except KeyError:
         return TaskOutputFetchOutcome(cluster=cluster, files=0, problem="not configured any more")
     except (GridbridgeError, OSError) as error:
         problem = describe_error(error)
     files = sum(os.path.exists(f"{to}/{name}") for name in names)
     return TaskOutputFetchOutcome(cluster=cluster, files=files, problem=problem)
+
+
+def copy_outputs_of_tasks(source: TaskOutputFolderAtCluster, names: Iterable[str], to: str) -> None:
+    """Copy files, by their paths in the campaign's output folder, into a local folder; leave out missing files."""
+    if source.login:
+        rsync.rsync_files_from_host(source.login, names, source.folder, to, lambda: False, may_miss=True, follows=False)
+    else:
+        _copy_local_outputs(source.folder, names, to)
 
 
 def _copy_local_outputs(folder: str, names: Iterable[str], to: str) -> None:
@@ -152,7 +163,7 @@ def _copy_local_outputs(folder: str, names: Iterable[str], to: str) -> None:
     wrong: list[Exception] = []
     for name in (path for output in names for path in _list_declared_output_files(output, folder, wrong)):
         try:
-            with _open_target_folder(name, to) as end:
+            with open_target_folder(name, to) as end:
                 _copy_file_if_changed(f"{folder}/{name}", os.path.basename(name), end)
         except (GridbridgeError, OSError) as error:
             wrong.append(error)
@@ -173,7 +184,7 @@ def _list_declared_output_files(name: str, folder: str, wrong: list[Exception]) 
 
 
 @contextmanager
-def _open_target_folder(name: str, to: str) -> Iterator[int]:
+def open_target_folder(name: str, to: str) -> Iterator[int]:
     """Create the folders above a file, and open the last folder; raises StateError for a symlink."""
     end = os.open(to, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

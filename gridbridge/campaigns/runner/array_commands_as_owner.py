@@ -149,8 +149,14 @@ def start_input_removal(campaign: int, cluster: str) -> BackgroundProgram:
     return privileged_helper_calls.start_gridbridge_as_user("drop-inputs", f"c.{campaign}", cluster)
 
 
-def tasks_without_inputs(answer: CompletedProgram) -> dict[int, str] | None:
-    """Return the tasks whose input files can't be carried, with the reasons; None if the carry must be repeated."""
+def start_output_carry(campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]) -> BackgroundProgram:
+    """Start to bring the outputs of (task, attempt) pairs from a cluster to the owner's folder; may be repeated."""
+    tasks = format_attempt_ranges(tuple(attempts))
+    return privileged_helper_calls.start_gridbridge_as_user("bring-outputs", f"c.{campaign}", cluster, tasks)
+
+
+def tasks_without_files(answer: CompletedProgram) -> dict[int, str] | None:
+    """Return the tasks whose files can't be carried, with the reasons; None if the carry must be repeated."""
     if answer.status == fixed_paths.NOT_NOW:
         return None
     if answer.status:
@@ -158,7 +164,7 @@ def tasks_without_inputs(answer: CompletedProgram) -> dict[int, str] | None:
     try:
         return {int(task): str(why) for task, why in json.loads(answer.stdout)["missing"].items()}
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise errors.ParseError(f"carry-inputs: {answer.stdout[:80]!r}") from error
+        raise errors.ParseError(f"files of tasks: {answer.stdout[:80]!r}") from error
 
 
 def _run_array_deletion_command(verb: str, array: CampaignArray, *indices: str) -> list[str]:

@@ -57,8 +57,13 @@ class CampaignArrayCommands(Protocol):
     def start_input_removal(self, campaign: int, cluster: str, /) -> BackgroundProgram:
         """Start to remove an ended campaign's input files from a cluster."""
 
-    def tasks_without_inputs(self, answer: CompletedProgram, /) -> dict[int, str] | None:
-        """Return the tasks whose input files can't be carried; None if the carry must be repeated."""
+    def start_output_carry(
+        self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]], /
+    ) -> BackgroundProgram:
+        """Start to bring the outputs of (task, attempt) pairs from a cluster to the owner's folder."""
+
+    def tasks_without_files(self, answer: CompletedProgram, /) -> dict[int, str] | None:
+        """Return the tasks whose files can't be carried; None if the carry must be repeated."""
 
     def list_root_ledger_arrays(self, campaign: int, /) -> tuple[RootLedgerArray, ...]:
         """Return a campaign's arrays in root's ledger of submitted tasks."""
@@ -167,7 +172,7 @@ class BackgroundInputCarries:
         self.collect_ended_carries()
         pair = array.campaign, array.cluster
         if answer := self._results.pop(array.campaign_and_array_number, None):
-            missing = self._acts.tasks_without_inputs(answer)
+            missing = self._acts.tasks_without_files(answer)
             if missing:
                 raise TasksWithoutInputs(missing)
             if missing is not None:

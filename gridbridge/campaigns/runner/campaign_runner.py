@@ -118,7 +118,8 @@ class CampaignRunnerCycle:
         return intake_count
 
     def has_new_carry_end(self) -> bool:
-        return self._actions.inputs.collect_ended_carries()
+        has_outputs = self._actions.outputs.has_new_carry_end()
+        return self._actions.inputs.collect_ended_carries() or has_outputs
 
     def list_unprocessed_inbox_files(self) -> list[str]:
         return self._intake.list_unprocessed_inbox_files()

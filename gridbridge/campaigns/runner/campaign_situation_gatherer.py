@@ -19,6 +19,7 @@ from gridbridge.campaigns.store.campaign_task_rows import (
     DeletionMarksByArray,
     TaskDeletionMarkRows,
     TaskMissingAtClusterRows,
+    UnbroughtOutputRows,
 )
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
@@ -35,6 +36,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_WAITING
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
@@ -80,6 +82,7 @@ class CampaignSituationGatherer:
         self._limits = queries.ClusterArrayLimitCache(policy, clock)
         self._predictions = CampaignStatisticsRows(database)
         self._marks = TaskDeletionMarkRows(database)
+        self._outputs = UnbroughtOutputRows(database)
         self._clock = clock
         self._missing = MissingAttemptTracker(TaskMissingAtClusterRows(database), clock, ran, is_dry=is_dry)
         self._restored = RootLedgerStateComparison(self._campaigns, ledger_arrays)
@@ -135,9 +138,16 @@ class CampaignSituationGatherer:
             finalize=self._policy.finalize,
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
+            unbrought=self._campaigns_that_wait_for_outputs(),
             idle_steps=queries.arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
         )
         return self._add_task_ends_to_situation(situation, released, of_tasks, marks)
+
+    def _campaigns_that_wait_for_outputs(self) -> frozenset[int]:
+        """Return the campaigns whose outputs are being brought home, without a failure."""
+        pairs = self._outputs.campaigns_and_clusters_with_outputs()
+        code = CampaignEventCode.OUTPUT_ERROR
+        return frozenset(pair[0] for pair in pairs if not self._events.find_open_event(code, *pair))
 
     def _add_task_ends_to_situation(
         self,

@@ -1,13 +1,17 @@
 """Stores the results of the runner's cycles, and forecasts when campaigns end."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
+from gridbridge.campaigns.store.campaign_task_rows import (
+    TaskDeletionMarkRows,
+    TaskMissingAtClusterRows,
+    UnbroughtOutputRows,
+)
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.campaign_cycle_planning import split_cycle_plan_by_transaction
@@ -81,6 +85,7 @@ class TaskAndCampaignEndRecorder:
         self._copies = SpeculativeAttemptRows(database, self._campaigns)
         self._events = EventAndSuccessRecordRows(database)
         self._marks = TaskDeletionMarkRows(database)
+        self._outputs = UnbroughtOutputRows(database)
         self._observations = observations
         self._clock = clock
         # recorded ends of attempts, which the caller clears
@@ -124,7 +129,7 @@ class TaskAndCampaignEndRecorder:
         self._events.store_events(plan.changes.events)
         self._events.store_success_records(plan.changes.records)
 
-    def _count_task_outcomes(self, ended: Iterable[campaign_model.TaskAttempt]) -> None:
+    def _count_task_outcomes(self, ended: Sequence[campaign_model.TaskAttempt]) -> None:
         outcomes = defaultdict[int, Counter[campaign_model.TaskAttemptOutcome]](Counter)
         for attempt in ended:
             outcomes[attempt.campaign][attempt.outcome] += 1
@@ -133,6 +138,12 @@ class TaskAndCampaignEndRecorder:
             state = stored_campaign.state if stored_campaign else None
             is_cancelled = campaign_model.is_task_cancelled_by_owner
             cancelled = sum(count for outcome, count in counts.items() if is_cancelled(outcome, state))
+            if stored_campaign and stored_campaign.jdl.outputs_to:
+                self._outputs.add_outputs_of_attempts(
+                    attempt
+                    for attempt in ended
+                    if attempt.campaign == campaign and attempt.outcome is campaign_model.TaskAttemptOutcome.SUCCESS
+                )
             failed = counts.total() - counts[campaign_model.TaskAttemptOutcome.SUCCESS] - cancelled
             self._campaigns.add_to_task_counts(campaign, counts.total(), failed, cancelled)
 

@@ -13,6 +13,7 @@ from gridbridge.campaigns.runner.array_submitter import (
     OwnerCallPostponement,
     OwnerCallTimeBudget,
 )
+from gridbridge.campaigns.runner.background_output_carries import BackgroundOutputCarries
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
 from gridbridge.campaigns.runner.submission_failure_events import (
     ArrayFailureEventRecorder,
@@ -142,6 +143,7 @@ class CampaignPlanExecutor:
         record = answers.record_submission_result
         self.inputs = BackgroundInputCarries(campaigns, acts, remote_clusters)
         self._submissions = CampaignArraySubmitter(campaigns, acts, clock, record, most, turns, self.inputs)
+        self.outputs = BackgroundOutputCarries(database, acts, clock, failures)
         self._ends = RootLedgerCampaignCloser(campaigns, acts, self.inputs.remove_inputs_of_campaign)
         self._marks = TaskDeletionMarkRows(database)
 
@@ -173,6 +175,7 @@ class CampaignPlanExecutor:
         self._submit_planned_arrays(plan)
         self._ends.close_ended_campaigns()
         self.inputs.continue_removals()
+        self.outputs.continue_output_carries()
 
     def _import_ledger_arrays(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:
         """Import arrays from root's ledger, and drop the planned submissions of the imported campaigns."""

@@ -10,7 +10,7 @@ from sqlalchemy import Column, Table, and_, bindparam, delete, func, insert, not
 
 from gridbridge.campaigns.store.campaign_statistics_rows import ENDS, RATIOS
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
-from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import CampaignCluster, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
@@ -25,6 +25,7 @@ from gridbridge.state.campaign_tables import (
     ATTEMPTS,
     CAMPAIGNS,
     NO_ARRAY,
+    OUTPUTS,
     PARTS,
     PLACE,
     WAITING,
@@ -145,6 +146,44 @@ class TaskMissingAtClusterRows:
         delete_rows_of_ended_attempts(self._database, MISSING)
 
 
+OUTPUTS_AT_ONCE = 1000  # at most this many tasks in one call that brings outputs
+_OF_TASK = {name: ATTEMPTS.c[name] == bindparam(f"of_{name}") for name in ("campaign", "task", "attempt")}
+_OUTPUT_OF_ATTEMPT = (
+    select(ATTEMPTS.c.campaign, ATTEMPTS.c.task, ATTEMPTS.c.attempt, ARRAYS.c.cluster)
+    .join(ARRAYS, and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array))
+    .where(*_OF_TASK.values())
+)
+
+
+class UnbroughtOutputRows:
+    """Successful tasks whose outputs are still to be brought home from their clusters."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def add_outputs_of_attempts(self, attempts: Iterable[TaskAttempt]) -> None:
+        rows = [{f"of_{name}": getattr(attempt, name) for name in _OF_TASK} for attempt in attempts]
+        of_attempt = insert(OUTPUTS).from_select([column.name for column in OUTPUTS.c], _OUTPUT_OF_ATTEMPT)
+        self._database.execute_for_each_row(of_attempt, rows)
+
+    def campaigns_and_clusters_with_outputs(self) -> tuple[CampaignCluster, ...]:
+        query = select(OUTPUTS.c.campaign, OUTPUTS.c.cluster).distinct()
+        return tuple((row["campaign"], row["cluster"]) for row in self._database.rows(query))
+
+    def unbrought_outputs(self, campaign: int, cluster: str) -> tuple[tuple[int, int], ...]:
+        """Return the first (task, attempt) pairs whose outputs are at a cluster."""
+        query = select(OUTPUTS.c.task, OUTPUTS.c.attempt).where(OUTPUTS.c.campaign == campaign)
+        rows = self._database.rows(
+            query.where(OUTPUTS.c.cluster == cluster).order_by(OUTPUTS.c.task).limit(OUTPUTS_AT_ONCE)
+        )
+        return tuple((row["task"], row["attempt"]) for row in rows)
+
+    def remove_brought_outputs(self, campaign: int, brought: Iterable[tuple[int, int]]) -> None:
+        of = (OUTPUTS.c[name] == bindparam(f"of_{name}") for name in _OF_TASK)
+        rows = [{"of_campaign": campaign, "of_task": task, "of_attempt": attempt} for task, attempt in brought]
+        self._database.execute_for_each_row(delete(OUTPUTS).where(*of), rows)
+
+
 PURGED_AT_ONCE = 50_000
 # for each task the attempt with the highest rank is published; other outcomes have rank 1
 RANKS = {TaskAttemptOutcome.SUCCESS: 3, TaskAttemptOutcome.PENDING: 2, TaskAttemptOutcome.COPY: 0}
@@ -229,7 +268,7 @@ class CampaignTaskRows:
     def purge_campaign(self, campaign: int) -> None:
         """Delete all rows of a campaign except its number, which root's ledger keeps for ever."""
         with self._database.transaction():
-            for table in (WAITING, PARTS, ARRAYS, ATTEMPTS, WAYS, RATIOS, ENDS):
+            for table in (WAITING, PARTS, ARRAYS, ATTEMPTS, OUTPUTS, WAYS, RATIOS, ENDS):
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
             values = {"state": CampaignState.PURGED, "jdl": Jdl(name=""), "digest": ""}
             self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))

@@ -48,6 +48,7 @@ class CampaignWithoutJdlOptions:
     is_idempotent: bool = False
     is_normal: bool = False
     inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
 
 def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: CampaignWithoutJdlOptions) -> ParsedJdl:
@@ -70,7 +71,10 @@ def campaign_with_task_per_line(path: str, words: tuple[str, ...], typed: Campai
     Line numbers name the tasks. Raises CommandLineMistake, or ConfigError for mistakes in the file.
     """
     parameters = tuple(f"{number} {quote_for_sh(line)}" for number, line in read_task_lines(path))
-    typed = replace(typed, inputs=tuple(pattern.replace(PLACE, "{2}") for pattern in typed.inputs))
+    inputs, outputs = (
+        tuple(pattern.replace(PLACE, "{2}") for pattern in files) for files in (typed.inputs, typed.outputs)
+    )
+    typed = replace(typed, inputs=inputs, outputs=outputs)
     return _make_campaign_from_options(
         shell_command_with_task_words(words, "$2"), _campaign_name_of_command(words), parameters, typed
     )
@@ -179,9 +183,10 @@ def _make_campaign_from_options(
 ) -> ParsedJdl:
     request = request or qsub_directive_parser.JobScriptRequest()
     table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
-    table["idempotent"] = typed.is_idempotent
+    table |= {"idempotent": True} if typed.is_idempotent else {}
     table |= {"type": "normal"} if typed.is_normal else {}
     table |= {"inputs": list(typed.inputs)} if typed.inputs else {}
+    table |= {"outputs": list(typed.outputs), "outputs_to": "."} if typed.outputs else {}
     if request.slots > 1 or request.environment:
         table |= {"resources": f"/nodes=1/core={request.slots}", "pe": request.environment}
     if request.folder is not None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.campaigns.submission import jdl_value_parsers, jdl_writer_and_task_files, task_input_listing
+from gridbridge.campaigns.submission import jdl_value_parsers, jdl_writer_and_task_files, task_file_listing
 from gridbridge.campaigns.submission.jdl_value_parsers import KEYS, TOGETHER, JdlClusterKey
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
@@ -22,7 +22,14 @@ ONCE = ("repeated key", "expected the key once")
 AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # position in an error message of tomllib
 CLUSTERS, TEST = "clusters", "test_mode"
 MOST_SHOWN = 80  # at most this many characters of an unknown key are shown
-WHOLE = ("idempotent", "outputs", "inputs", "datasets", "rebalance")  # gridbridge's own keys, for the whole campaign
+WHOLE = (
+    "idempotent",
+    "outputs",
+    "outputs_to",
+    "inputs",
+    "datasets",
+    "rebalance",
+)  # gridbridge's own keys, for the whole campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +84,9 @@ class JdlReader:
         inputs = self._absolute_input_patterns(value("inputs"))
         if files and _is_jdl_key_given(table, "idempotent") and not is_idempotent:
             self._report_key_mistake("idempotent", False, "contradicts the key outputs", "expected true, or no outputs")
+        outputs_to = value("outputs_to")
+        if outputs_to and not files:
+            self._report_key_mistake("outputs_to", outputs_to, "no key outputs", "expected outputs, the files to bring")
         data, may_move, _ = map(value, ("datasets", "rebalance", "jobs_type"))
         self._report_unknown_keys(
             table, {CLUSTERS, *jdl_value_parsers.CAMPAIGN_KEYS, *jdl_value_parsers.PARAMETERS, *KEYS}
@@ -89,10 +99,9 @@ class JdlReader:
             clusters=clusters,
             is_idempotent=is_idempotent,
             outputs=files,
+            outputs_to=self._absolute_path(outputs_to) if outputs_to else "",
             inputs=inputs,
-            datasets={
-                key: replace(dataset, path=self._absolute_dataset_path(dataset.path)) for key, dataset in data.items()
-            },
+            datasets={key: replace(dataset, path=self._absolute_path(dataset.path)) for key, dataset in data.items()},
             may_move=may_move,
         )
         locations = {
@@ -109,12 +118,12 @@ class JdlReader:
 
     def _absolute_input_patterns(self, patterns: tuple[str, ...]) -> tuple[str, ...]:
         try:
-            return tuple(task_input_listing.absolute_input_pattern(pattern, self.folder) for pattern in patterns)
+            return tuple(task_file_listing.absolute_input_pattern(pattern, self.folder) for pattern in patterns)
         except ValueError as error:
             self._report_key_mistake("inputs", list(patterns), str(error), jdl_value_parsers.INPUTS)
             return ()
 
-    def _absolute_dataset_path(self, path: str) -> str:
+    def _absolute_path(self, path: str) -> str:
         return os.path.abspath(os.path.join(self.folder, os.path.expanduser(path)))
 
     def _parse_json_or_toml(self) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gridbridge.campaigns.submission.jdl_host_conditions import parse_host_conditions
 from gridbridge.model.campaigns.jdl import JdlDataset
+from gridbridge.model.campaigns.task_file_patterns import is_output_pattern
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 
 MOST_TASKS = 10_000_000
@@ -30,10 +31,9 @@ NAME = re.compile(f"[^{STEERING}]{{1,255}}")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
 PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 COMMAND = re.compile(r"[^\x00]{1,65536}")
-OUTPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*", re.ASCII)
 DATASETS = 'expected {"NAME": {"path": "FILE or FOLDER", "replicas": N}}'
 INPUTS = 'expected ["FOLDER/FILE", "FOLDER/{}.DATA", "FOLDER/{1}_*.DATA"], paths of files'
-OUTPUTS = 'expected ["FILE", "FOLDER/FILE"], relative paths of letters, digits and _.+-'
+OUTPUTS = 'expected ["FILE", "FOLDER/{1}.bam"], relative paths of letters, digits and _.+-'
 PROPERTIES = "expected NAME = VALUE, with AND, OR and ( ), and '...' around a value of several words"
 LINES = 'expected ["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "expected true or false"
@@ -217,7 +217,7 @@ def _parse_jdl_boolean(value: object) -> bool:
 def _parse_output_file_list(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not 0 < len(value) <= MOST_OUTPUTS:
         raise TypeError("no list of files")
-    if not all(isinstance(name, str) and OUTPUT.fullmatch(name) for name in value):
+    if not all(isinstance(name, str) and is_output_pattern(name) for name in value):
         raise ValueError("wrong form")
     return tuple(dict.fromkeys(value))
 
@@ -299,6 +299,7 @@ CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {
     "name": (_regex_text_parser(NAME), "expected 1 to 255 printable characters", ""),
     "idempotent": (_parse_jdl_boolean, TRUTHS, False),
     "outputs": (_parse_output_file_list, OUTPUTS, ()),
+    "outputs_to": (_regex_text_parser(PATH), "expected a folder on this host", None),
     "inputs": (_parse_input_pattern_list, INPUTS, ()),
     "datasets": (_parse_jdl_datasets, DATASETS, {}),
     "rebalance": (_parse_jdl_boolean, TRUTHS, True),

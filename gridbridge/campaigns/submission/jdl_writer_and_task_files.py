@@ -40,6 +40,8 @@ def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, obje
         table["idempotent"] = True
     if jdl.outputs:
         table["outputs"] = list(jdl.outputs)
+    if jdl.outputs_to:
+        table["outputs_to"] = jdl.outputs_to
     if jdl.inputs:
         table["inputs"] = list(jdl.inputs)
     if jdl.datasets:

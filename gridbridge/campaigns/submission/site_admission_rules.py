@@ -25,6 +25,7 @@ from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
+from gridbridge.model.campaigns.task_file_patterns import is_output_pattern
 from gridbridge.model.fixed_paths import ADMISSION, FixedPaths
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -189,9 +190,7 @@ FIELDS: Mapping[str, May] = {  # {field of a campaign's settings at a cluster: c
 def jdl_limit_violation(jdl: Jdl) -> str:
     if not _make_pattern_check(jdl_value_parsers.NAME)(jdl.name):
         return f"name = {jdl.name!a:.80}: expected 1 to 255 printable characters"
-    if len(jdl.outputs) > jdl_value_parsers.MOST_OUTPUTS or not all(
-        map(jdl_value_parsers.OUTPUT.fullmatch, jdl.outputs)
-    ):
+    if len(jdl.outputs) > jdl_value_parsers.MOST_OUTPUTS or not all(map(is_output_pattern, jdl.outputs)):
         return f"outputs = {jdl.outputs!a:.80}: {jdl_value_parsers.OUTPUTS}"
     if wrong := _find_invalid_dataset(jdl):
         return wrong

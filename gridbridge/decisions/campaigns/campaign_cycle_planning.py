@@ -166,6 +166,7 @@ def _list_campaigns_that_end(ends: _EndedTasksAndRetries) -> tuple[int, ...]:
         if campaign.state.is_alive
         and campaign.number not in runs
         and _are_all_tasks_sent(campaign, ends.seen)
+        and not _are_outputs_awaited(campaign, ends.seen)
         and (campaign.number not in ends.busy or campaign.ended + ends.over[campaign.number] >= campaign.tasks)
     )
 
@@ -198,6 +199,17 @@ def _plan_retries_of_ended_tasks(situation: CampaignCycleSituation, alive: Set[i
     placed = pair_attempts_with_clusters(surely, situation.arrays)
     ended = tuple(AttemptOutcomeAtCluster.from_attempt(attempt, cluster) for attempt, cluster in placed)
     return plan_task_retries(ended, situation.earlier, clusters, situation.failures)
+
+
+def _are_outputs_awaited(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
+    """Say whether outputs are being brought home, or will be, because tasks have just succeeded."""
+    return bool(campaign.jdl.outputs_to) and (
+        campaign.number in situation.unbrought
+        or any(
+            attempt.campaign == campaign.number and attempt.outcome is TaskAttemptOutcome.SUCCESS
+            for attempt in situation.ended
+        )
+    )
 
 
 def _are_all_tasks_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:

@@ -68,6 +68,7 @@ EVENT_SENTENCES = {
     CampaignEventCode.PREEMPTED: "{those} {were} preempted too often, the last time at {cluster}",
     CampaignEventCode.NOT_STARTED: "{those} could be started at no cluster; the last failed start was at {cluster}",
     CampaignEventCode.INPUT_ERROR: "{those} lacked input files at {cluster}{why}",
+    CampaignEventCode.OUTPUT_ERROR: "the outputs of {those} at {cluster} can't be brought home yet{why}",
     CampaignEventCode.EPILOG_EXIT_ERROR: "the epilogue failed at {cluster}{status}{why}",
     CampaignEventCode.RESUBMIT: "{those} requested too many reruns, the last time at {cluster}",
 }

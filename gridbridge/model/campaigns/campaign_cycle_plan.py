@@ -234,6 +234,7 @@ class CampaignCycleSituation:
     # newest array number by campaign and cluster; only campaigns with a prologue or epilogue
     last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     behind: tuple[int, ...] = ()  # campaigns with arrays in root's ledger that the state file lacks
+    unbrought: frozenset[int] = frozenset()  # campaigns whose outputs are being brought home
 
     @property
     def test_campaigns(self) -> frozenset[int]:

@@ -35,6 +35,7 @@ class CampaignEventCode(StrEnum):
     PREEMPTED = "PREEMPTED"  # tasks were preempted too often and are not retried
     NOT_STARTED = "NOT_STARTED"  # no cluster could start the tasks, which are not retried
     INPUT_ERROR = "INPUT_ERROR"  # input files can't be carried to a cluster, or tasks ended because they were missing
+    OUTPUT_ERROR = "OUTPUT_ERROR"  # outputs of tasks can't be brought from a cluster
     EPILOG_EXIT_ERROR = "EPILOG_EXIT_ERROR"
     RESUBMIT = "RESUBMIT"  # tasks requested too many reruns, with exit status 66 or 67
 

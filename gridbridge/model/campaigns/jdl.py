@@ -51,7 +51,8 @@ class Jdl:
     type: CampaignType = CampaignType.DEFAULT
     clusters: Mapping[str, JdlSettingsAtCluster] = field(default_factory=dict)
     is_idempotent: bool = False  # several attempts of a task may run at once
-    outputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()  # names or patterns of output files in a task's folder
+    outputs_to: str = ""  # absolute path of the folder to which the outputs are brought; empty: not brought
     inputs: tuple[str, ...] = ()  # patterns of input files; the path in a task's folder follows `/./`
     datasets: Mapping[str, JdlDataset] = field(default_factory=dict)
     may_move: bool = True
@@ -70,6 +71,7 @@ class Jdl:
         return replace(
             self,
             inputs=(OUTLINED,) if self.inputs else (),
+            outputs_to=OUTLINED if self.outputs_to else "",
             clusters={name: _cluster_settings_without_shell_lines(request) for name, request in self.clusters.items()},
         )
 

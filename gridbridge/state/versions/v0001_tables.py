@@ -191,6 +191,12 @@ def _campaign_arrays() -> None:
     op.create_index(
         "campaign_attempts_ran", "campaign_attempts", ["campaign", "array"], sqlite_where=RAN, postgresql_where=RAN
     )
+    op.create_table(
+        "campaign_outputs",
+        *columns.integer_key_columns("campaign", "task", "attempt"),
+        *columns.text_columns("cluster"),
+    )
+    op.create_index("campaign_outputs_cluster", "campaign_outputs", ["campaign", "cluster"])
 
 
 def _campaign_marks() -> None:

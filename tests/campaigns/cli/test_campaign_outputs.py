@@ -355,7 +355,7 @@ def test_declared_outputs_outside_the_tasks_folder_are_ignored(tmp_path: Path) -
 
     folders = output_folders(tmp_path, Jdl(name="n", clusters=clusters, outputs=names))
 
-    assert [place.outputs for place in folders.values()] == [("fine/one.txt",)]
+    assert [[*place.outputs_of_task(0)] for place in folders.values()] == [["fine/one.txt"]]
 
 
 def test_retrying_without_failed_tasks_is_refused(published: str, tmp_path: Path) -> None:

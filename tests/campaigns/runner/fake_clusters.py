@@ -1,8 +1,10 @@
 """Fake clusters, and a site whose plans act on them."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.errors import GridbridgeError
@@ -15,6 +17,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.program_runs import CompletedProgram
 from tests.builders.campaign_site import CampaignSite
 
 
@@ -65,6 +68,44 @@ class Grid:
         self.told.append(what)
         if trouble := self.failing.get(what.partition(" ")[0]):
             raise trouble
+
+
+class StartedProgram:
+    """A program that ends once `result` is set."""
+
+    def __init__(self) -> None:
+        self.result: CompletedProgram | None = None
+
+    def result_if_ended(self) -> CompletedProgram | None:
+        return self.result
+
+
+class CarryingGrid(Grid):
+    """A grid to which and from which files of tasks are carried."""
+
+    tasks_without_files = staticmethod(array_commands_as_owner.tasks_without_files)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.carries: list[StartedProgram] = []
+
+    def start_input_carry(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> StartedProgram:
+        return self._start(f"carry {array.number} {[attempt.task for attempt in attempts]}")
+
+    def start_input_removal(self, campaign: int, cluster: str) -> StartedProgram:
+        return self._start(f"remove {campaign} {cluster}")
+
+    def start_output_carry(self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]) -> StartedProgram:
+        return self._start(f"bring {campaign} {cluster} {[task for task, _ in attempts]}")
+
+    def end_carry(self, status: int = 0, stdout: bytes = b'{"missing": {}}\n', stderr: bytes = b"") -> None:
+        """End the program that was started last."""
+        self.carries[-1].result = CompletedProgram((), status, stdout, stderr)
+
+    def _start(self, what: str) -> StartedProgram:
+        self._tell(what)
+        self.carries.append(StartedProgram())
+        return self.carries[-1]
 
 
 class GridSite(CampaignSite):

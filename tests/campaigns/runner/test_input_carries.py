@@ -8,44 +8,15 @@ import pytest
 
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.errors import GridbridgeError, ParseError
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.builders.campaigns import made_campaign
-from tests.campaigns.runner.fake_clusters import Grid, GridSite
+from tests.campaigns.runner.fake_clusters import CarryingGrid, GridSite
 
 NOTHING_MISSING = CompletedProgram((), 0, b'{"missing": {}}\n', b"")
-
-
-class Carry:
-    """A started program, which ends once `result` is set."""
-
-    def __init__(self) -> None:
-        self.result: CompletedProgram | None = None
-
-    def result_if_ended(self) -> CompletedProgram | None:
-        return self.result
-
-
-class CarryingGrid(Grid):
-    tasks_without_inputs = staticmethod(array_commands_as_owner.tasks_without_inputs)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.carries: list[Carry] = []
-
-    def start_input_carry(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> Carry:
-        return self._start(f"carry {array.number} {[attempt.task for attempt in attempts]}")
-
-    def start_input_removal(self, campaign: int, cluster: str) -> Carry:
-        return self._start(f"remove {campaign} {cluster}")
-
-    def _start(self, what: str) -> Carry:
-        self._tell(what)
-        self.carries.append(Carry())
-        return self.carries[-1]
 
 
 class CarryingSite(GridSite):
@@ -61,9 +32,6 @@ class CarryingSite(GridSite):
     def resume(self) -> None:
         self.do(CampaignCyclePlan(resumed=self.campaigns.query_open_arrays()))
 
-    def end_carry(self, status: int = 0, stdout: bytes = b'{"missing": {}}\n', stderr: bytes = b"") -> None:
-        self.grid.carries[-1].result = CompletedProgram((), status, stdout, stderr)
-
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[CarryingSite]:
@@ -77,7 +45,7 @@ def test_an_array_is_submitted_once_its_inputs_are_at_the_cluster(site: Carrying
     site.resume()
     assert ["carry 1 [0, 1]"] == site.grid.told
 
-    site.end_carry()
+    site.grid.end_carry()
     site.resume()
 
     assert ["submit 1 beta 0:1,1:1", "release 1 71"] == site.grid.told[1:]
@@ -87,7 +55,7 @@ def test_an_array_is_submitted_once_its_inputs_are_at_the_cluster(site: Carrying
 def test_one_carry_runs_for_a_campaign_and_cluster(site: CarryingSite) -> None:
     site.plan()
     site.plan()
-    site.end_carry()
+    site.grid.end_carry()
     site.resume()
 
     assert ["carry 1 [0, 1]", "carry 2 [2, 3]", "submit 1 beta 0:1,1:1", "release 1 71"] == site.grid.told
@@ -96,7 +64,7 @@ def test_one_carry_runs_for_a_campaign_and_cluster(site: CarryingSite) -> None:
 def test_a_deleted_array_keeps_no_other_array_waiting(site: CarryingSite) -> None:
     site.plan()
     site.plan()
-    site.end_carry()
+    site.grid.end_carry()
     site.do(CampaignCyclePlan(resumed=site.campaigns.query_open_arrays()[1:]))
 
     assert ["carry 1 [0, 1]", "carry 2 [2, 3]"] == site.grid.told
@@ -113,7 +81,7 @@ def test_nothing_is_carried_without_need(tmp_path: Path, inputs: tuple[str, ...]
 
 def test_a_carry_begins_again_after_a_restart_and_if_another_one_was_busy(site: CarryingSite) -> None:
     site.plan()
-    site.end_carry(NOT_NOW)
+    site.grid.end_carry(NOT_NOW)
     site.resume()
     site.resume()
     site.do = site.executor(remote_clusters={"beta"}).execute_plan
@@ -125,7 +93,7 @@ def test_a_carry_begins_again_after_a_restart_and_if_another_one_was_busy(site: 
 
 def test_a_carry_that_fails_is_an_event_and_is_tried_again(site: CarryingSite) -> None:
     site.plan()
-    site.end_carry(2, stderr=b"beta-disk: no such folder\n")
+    site.grid.end_carry(2, stderr=b"beta-disk: no such folder\n")
     site.resume()
 
     (event,) = site.events.query_open_events()
@@ -139,7 +107,7 @@ def test_a_task_without_its_file_fails_alone_and_the_other_tasks_are_sent(site: 
     """The task is tried as often as a task that can't start; then an event has the reason."""
     for _ in range(4):
         site.plan(tasks=3)
-        site.end_carry(stdout=b'{"missing": {"1": "/d/x: No such file or directory"}}')
+        site.grid.end_carry(stdout=b'{"missing": {"1": "/d/x: No such file or directory"}}')
         site.resume()
 
     assert not site.grid.submissions()
@@ -156,7 +124,7 @@ def test_a_cycle_begins_once_when_a_carry_has_ended(site: CarryingSite) -> None:
     site.plan()
     assert not site.runner.inputs.collect_ended_carries()
 
-    site.end_carry()
+    site.grid.end_carry()
 
     assert [True, False] == [site.runner.inputs.collect_ended_carries() for _ in range(2)]
 
@@ -167,17 +135,17 @@ def test_inputs_of_an_ended_campaign_are_removed_where_they_were_carried(site: C
     for status in (None, NOT_NOW, 0, None):
         site.do(CampaignCyclePlan())
         if status is not None:
-            site.end_carry(status)
+            site.grid.end_carry(status)
 
     assert ["remove 1 beta"] * 2 == site.grid.told
 
 
 @pytest.mark.parametrize("answer", [b"", b"[]", b'{"missing": []}', b'{"missing": {"x": "y"}}'])
 def test_an_answer_that_is_no_list_of_tasks_is_an_error(answer: bytes) -> None:
-    with pytest.raises(ParseError, match=r"^carry-inputs: "):
-        array_commands_as_owner.tasks_without_inputs(CompletedProgram((), 0, answer, b""))
+    with pytest.raises(ParseError, match=r"^files of tasks: "):
+        array_commands_as_owner.tasks_without_files(CompletedProgram((), 0, answer, b""))
 
 
 def test_the_error_of_a_failed_carry_is_that_of_the_owners_program() -> None:
     with pytest.raises(GridbridgeError, match=r"^no space$"):
-        array_commands_as_owner.tasks_without_inputs(CompletedProgram((), 2, b"", b"no space\n"))
+        array_commands_as_owner.tasks_without_files(CompletedProgram((), 2, b"", b"no space\n"))

@@ -283,6 +283,7 @@ def test_the_keys_idempotent_and_rebalance_are_booleans(value: bool) -> None:
         ({"outputs": "result"}, 'outputs = "result": no list of files; expected ["'),
         ({"outputs": ["../x"]}, 'outputs = ["../x"]: wrong form; expected ["FILE"'),
         ({"outputs": ["/x"]}, 'outputs = ["/x"]: wrong form'),
+        ({"outputs_to": "/x"}, 'outputs_to = "/x": no key outputs; expected outputs, the files to bring'),
         (
             {"outputs": ["a"], "idempotent": False},
             "idempotent = false: contradicts the key outputs; expected true, or no outputs",

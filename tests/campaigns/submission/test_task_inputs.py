@@ -1,4 +1,4 @@
-"""gridsub finds the input files of tasks, and the campaign file lists them with sizes and checksums."""
+"""gridsub finds the input files of tasks, which the campaign file lists, and checks the names of outputs."""
 
 import hashlib
 import json
@@ -21,8 +21,9 @@ from gridbridge.campaigns.submission.campaigns_without_jdl import (
 )
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl, parse_jdl
 from gridbridge.campaigns.submission.jdl_writer_and_task_files import campaign_to_jdl_table
-from gridbridge.campaigns.submission.task_input_listing import list_inputs_of_tasks
+from gridbridge.campaigns.submission.task_file_listing import list_inputs_of_tasks, require_valid_outputs_of_tasks
 from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task_input_files import TaskInputFile, parse_inputs_of_task_line, task_line_with_inputs
 
 DIGEST = "0" * 64
@@ -80,7 +81,7 @@ def test_a_parameter_is_no_wildcard(folder: Path) -> None:
     ("patterns", "why"),
     [
         (["reads/{2}.fq"], "{folder}/reads/1.fq: No such file or directory"),
-        (["reads/{3}.fq"], "the task has 2 words, so {3} has no value"),
+        (["reads/{3}.fq"], "the task has no word 3, so {3} has no value"),
         (["reads"], "{folder}/reads: not a file; a pattern FOLDER/* names the files of a folder"),
         (["none/*"], "{folder}/none/*: no file has such a name"),
         (["ref.fa", "{folder}/other/ref.fa"], "ref.fa: two inputs have this path in the task's folder"),
@@ -139,6 +140,37 @@ def test_input_patterns_of_a_command_line_use_the_words_of_its_command(folder: P
     assert (f"{folder}/./reads/{{2}}",) == of_lines.jdl.inputs
     assert 2 == len(list_inputs_of_tasks(of_lines.jdl, of_lines.parameters).lines)
     assert (f"{folder}/./reads/{{}}",) == of_numbers.jdl.inputs
+
+
+def test_outputs_of_a_command_line_come_to_the_present_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tasks").write_text("a.fq\n")
+    options = CampaignWithoutJdlOptions(clusters=("beta",), outputs=("out/{}.bam",))
+
+    jdl = campaign_with_task_per_line("tasks", ("run", "{}"), options).jdl
+
+    assert (("out/{2}.bam",), str(tmp_path)) == (jdl.outputs, jdl.outputs_to)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "outputs_to", "problems"),
+    [
+        (("{2}.x",), "/home", ""),
+        (("{3}.x",), "", "outputs of task 0: the task has no word 3, so {3} has no value"),
+        (("{1}.x",), "", ""),
+        (("{1}.x",), "/home", "outputs of task 1: a.x: task 0 has this output too; expected a name for each task"),
+        (("x",), "/home", ""),
+    ],
+    ids=["a name each", "no such word", "equal names stay apart", "equal names in a folder", "no placeholder"],
+)
+def test_each_task_has_outputs_of_its_own(outputs: tuple[str, ...], outputs_to: str, problems: str) -> None:
+    jdl = Jdl(name="sweep", outputs=outputs, outputs_to=outputs_to)
+    if not problems:
+        require_valid_outputs_of_tasks(jdl, ("a 1", "a 2"))
+    else:
+        with pytest.raises(ConfigError) as error:
+            require_valid_outputs_of_tasks(jdl, ("a 1", "a 2"))
+        assert problems in str(error.value).splitlines()
 
 
 def test_the_owner_reads_parameters_without_inputs_and_inputs_alone(tmp_path: Path) -> None:

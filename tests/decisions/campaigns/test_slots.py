@@ -12,7 +12,7 @@ from gridbridge.decisions.campaigns.nikita_deletion_planning import plan_nikita_
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
 from gridbridge.decisions.campaigns.slot_distribution_to_campaigns import distribute_slots_to_campaigns
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
@@ -205,6 +205,30 @@ def test_a_campaign_without_waiting_or_running_tasks_has_ended() -> None:
 
     assert decided.finished == (1,)
     assert describe_campaign_cycle_plan(decided) == ["campaign 1 has ended"]
+
+
+@pytest.mark.parametrize(
+    ("outputs_to", "unbrought", "outcome", "finished"),
+    [
+        ("/home", {1}, None, ()),
+        ("/home", set(), None, (1,)),
+        ("/home", set(), TaskAttemptOutcome.SUCCESS, ()),
+        ("/home", set(), TaskAttemptOutcome.PROGRAM_ERROR, (1,)),
+        ("", set(), TaskAttemptOutcome.SUCCESS, (1,)),
+    ],
+    ids=["outputs on their way", "all at home", "outputs not begun", "a failed task", "nothing to bring"],
+)
+def test_a_campaign_ends_once_its_outputs_are_home(
+    outputs_to: str, unbrought: set[int], outcome: TaskAttemptOutcome | None, finished: tuple[int, ...]
+) -> None:
+    one = campaign(1, {"beta": at()})
+    one = replace(one, jdl=replace(one.jdl, outputs=("x",), outputs_to=outputs_to))
+    attempt = TaskAttempt(
+        campaign=1, task=0, attempt=9, array=1, place=1, outcome=outcome or TaskAttemptOutcome.SUCCESS
+    )
+    rows = make_cycle_situation(campaigns=(one,), ended=(attempt,) if outcome else (), unbrought=frozenset(unbrought))
+
+    assert finished == plan_campaign_cycle(rows).finished
 
 
 @pytest.mark.parametrize(

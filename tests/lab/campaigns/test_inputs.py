@@ -1,4 +1,7 @@
-"""Input files are at a task's cluster before the task starts: Grid Engine and OAR, with a shared home and by ssh."""
+"""Input files are at a task's cluster before the task starts, and its outputs are home when the campaign ends.
+
+The clusters are Grid Engine and OAR, with a shared home and by ssh.
+"""
 
 from collections.abc import Iterator
 
@@ -15,7 +18,7 @@ MAKE = (
     "mkdir -p ~/inputs/reads && cd ~/inputs && echo genome >ref.fa &&"
     ' for n in 0 1 2 3 4 5; do echo "read $n" >"reads/$n it\'s.fq"; done'
 )
-COMMAND = "sh -c 'sleep 3; cat ref.fa \"reads/$0 it'\\''s.fq\" >out.txt'"
+COMMAND = "sh -c 'sleep 3; cat ref.fa \"reads/$0 it'\\''s.fq\" >out/$0.txt'"
 CARRIED = "ls -d ~/.gridbridge/carried* ~/.gridbridge/inputs 2>/dev/null; :"
 
 
@@ -25,7 +28,8 @@ def jdl(*clusters: str, tasks: int) -> dict[str, object]:
         "nb_jobs": tasks,
         "exec_file": COMMAND,
         "inputs": ["/home/alice/inputs/./reads/{} it's.fq", "/home/alice/inputs/ref.fa"],
-        "outputs": ["out.txt"],
+        "outputs": ["out/{}.txt"],
+        "outputs_to": "/home/alice/results",
         "clusters": {name: {"max_jobs": PER_CLUSTER} for name in clusters},
     }
 
@@ -36,10 +40,10 @@ def reads(site: Grid) -> Iterator[Grid]:
     yield site
     what = "the carried files to be removed"
     site.until_none(lambda: site.sh(FAR, CARRIED, user=ACCOUNT).split(), what, runner.CAMPAIGN_S)
-    site.sh(runner.HOST, "rm -rf ~/inputs ~/fetched", user="alice")
+    site.sh(runner.HOST, "rm -rf ~/inputs ~/results", user="alice")
 
 
-def test_each_task_finds_its_input_files_at_every_cluster(reads: Grid) -> None:
+def test_each_task_has_its_input_files_at_every_cluster_and_its_output_comes_home(reads: Grid) -> None:
     """After the campaign's end no copy stays, because no other campaign of alice needs the files."""
     number = runner.submit(reads, jdl("beta", "gamma", "delta", tasks=6))
 
@@ -47,8 +51,8 @@ def test_each_task_finds_its_input_files_at_every_cluster(reads: Grid) -> None:
 
     assert (6, 0) == (found["ended"], found["failed"])
     assert {"beta", "gamma", "delta"} == runner.clusters_of(reads, number)
-    reads.on(runner.HOST, "gridfetch", str(number), "fetched", user="alice", timeout_s=100)
-    read = "cd ~/fetched && for n in 0 1 2 3 4 5; do cat $n/out.txt; done"
+    assert ["out"] == reads.sh(runner.HOST, "ls -A ~/results", user="alice").split()
+    read = "cd ~/results/out && for n in 0 1 2 3 4 5; do cat $n.txt; done"
     assert "".join(f"genome\nread {n}\n" for n in range(6)) == reads.sh(runner.HOST, read, user="alice")
 
 

@@ -1,7 +1,8 @@
-"""gridbridge-as-user carry-inputs FILE CLUSTER TASKS, drop-inputs FILE CLUSTER: input files, as the campaign's owner.
+"""gridbridge-as-user carry-inputs, drop-inputs and bring-outputs: files of tasks, as the campaign's owner.
 
-The owner's process reads the owner's own campaign file, and copies the input files of tasks with the owner's ssh key,
-or removes the copies that no other campaign of the owner needs. Exit status 75: another such process runs.
+The owner's process reads the owner's own campaign file, and copies input files to a cluster or outputs from the cluster
+with the owner's ssh key, or removes the copies that no other campaign of the owner needs. Exit status 75: another such
+process runs.
 """
 
 import os
@@ -15,11 +16,12 @@ from gridbridge.privileged.as_user_array_arguments import is_short_ascii_number,
 from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal, OwnerRequestNotYetPossible
 from gridbridge.privileged.as_user_replica_verbs import LONG_S, become_owner_program
 
-USAGE = {"carry-inputs": "c.CAMPAIGN CLUSTER TASKS", "drop-inputs": "c.CAMPAIGN CLUSTER"}
-PROGRAM = ("-I", "-m", "gridbridge.rebalance.replicas.task_input_carrier")
+OF_TASKS, OF_CAMPAIGN = "c.CAMPAIGN CLUSTER TASKS", "c.CAMPAIGN CLUSTER"
+USAGE = {"carry-inputs": OF_TASKS, "drop-inputs": OF_CAMPAIGN, "bring-outputs": OF_TASKS}
+INPUTS, OUTPUTS = "gridbridge.rebalance.replicas.task_input_carrier", "gridbridge.campaigns.cli.task_output_carrier"
 
 
-def run_owner_input_carrier(arguments: list[str]) -> NoReturn:
+def run_owner_file_carrier(arguments: list[str]) -> NoReturn:
     """Check the arguments and the campaign file's owner, then run the owner's program."""
     verb, file, cluster, *tasks = [*arguments, "", ""][: max(3, len(arguments))]
     campaign = file.removeprefix("c.")
@@ -38,4 +40,5 @@ def run_owner_input_carrier(arguments: list[str]) -> NoReturn:
     as_user_refusals_and_user_switch.require_existing_account(uid)
     as_user_refusals_and_user_switch.continue_in_time_limited_child(LONG_S)
     person = as_user_refusals_and_user_switch.switch_to_user(uid)
-    become_owner_program(person, PROGRAM, (campaign, cluster, *tasks))
+    module = OUTPUTS if verb == "bring-outputs" else INPUTS
+    become_owner_program(person, ("-I", "-m", module), (campaign, cluster, *tasks))

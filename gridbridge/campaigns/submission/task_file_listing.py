@@ -1,17 +1,16 @@
-"""Finds the input files of each task of a new campaign, and notes their sizes and checksums.
+"""Finds the input files of each task of a new campaign, with sizes and checksums, and checks names of output files.
 
-A pattern such as `/home/ann/./reads/{1}_*.fq` names files; the part after `/./` is the path in a task's folder.
+An input pattern such as `/home/ann/./reads/{1}_*.fq` names files; the part after `/./` is the path in a task's folder.
 """
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from glob import escape, glob, has_magic
 
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.campaign_file_and_array_names import split_task_parameters
 from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.task_file_patterns import fill_placeholders, has_placeholder, output_names_of_task
 from gridbridge.model.campaigns.task_input_files import (
     MOST_INPUTS,
     TaskInputFile,
@@ -22,8 +21,7 @@ from gridbridge.model.published_status_and_reports import number_with_noun, repl
 from gridbridge.shell import safe_files
 
 BEFORE_NAME = "/./"  # in a pattern: the path in a task's folder begins after this
-PLACEHOLDER = re.compile(r"\{(\d{0,4})\}")  # {}: a task's whole line of parameters; {1}: its first word
-MOST_REPORTED = 20  # at most this many tasks with a missing input are reported
+MOST_REPORTED = 20  # at most this many tasks with a missing input or a wrong output are reported
 
 
 def absolute_input_pattern(pattern: str, folder: str) -> str:
@@ -42,6 +40,24 @@ def absolute_input_pattern(pattern: str, folder: str) -> str:
     if not is_inside_name(name):
         raise ValueError(f"{pattern:.80}: not a path below a folder")
     return f"{head}{BEFORE_NAME}{name}"
+
+
+def require_valid_outputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...]) -> None:
+    """Raise ConfigError with the tasks whose outputs have invalid names, or would replace outputs of other tasks."""
+    patterns = tuple(filter(has_placeholder, jdl.outputs))
+    tasks: dict[str, int] = {}
+    problems: list[str] = []
+    for number, line in enumerate(parameters if patterns else ()):
+        try:
+            for name in output_names_of_task(patterns, line):
+                if tasks.setdefault(name, number) != number and jdl.outputs_to:
+                    raise ValueError(f"{name}: task {tasks[name]} has this output too; expected a name for each task")
+        except ValueError as error:
+            problems.append(f"outputs of task {number}: {replace_control_characters(str(error))}")
+            if len(problems) == MOST_REPORTED:
+                break
+    if problems:
+        raise ConfigError(tuple(problems))
 
 
 def list_inputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...]) -> "CampaignInputFiles":
@@ -73,8 +89,7 @@ class CampaignInputFiles:
     def list_inputs_of_task(self, patterns: tuple[str, ...], number: int, line: str) -> None:
         inputs: dict[str, TaskInputFile] = {}
         try:
-            words = (line, *split_task_parameters(line))
-            for name, path in (found for pattern in patterns for found in _files_of_pattern(pattern, words)):
+            for name, path in (found for pattern in patterns for found in _files_of_pattern(pattern, line)):
                 if name in inputs and inputs[name].path != path:
                     raise ValueError(f"{name}: two inputs have this path in the task's folder: {path}")
                 digest, size_bytes = self._checksum_and_size(path)
@@ -95,24 +110,17 @@ class CampaignInputFiles:
         return self._read[path]
 
 
-def _files_of_pattern(pattern: str, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _files_of_pattern(pattern: str, line: str) -> Iterator[tuple[str, str]]:
     """Yield path in the task's folder and absolute path of each file that a pattern names for a task."""
     head, _, tail = pattern.rpartition(BEFORE_NAME)
-    folder = PLACEHOLDER.sub(lambda match: _word_of_task(match, words), head)
+    folder = fill_placeholders(head, line)
     if has_magic(tail):
-        names = sorted(glob(PLACEHOLDER.sub(lambda match: escape(_word_of_task(match, words)), tail), root_dir=folder))
+        names = sorted(glob(fill_placeholders(tail, line, escape), root_dir=folder))
         if not names:
             raise ValueError(f"{folder}/{tail}: no file has such a name")
     else:
-        names = [PLACEHOLDER.sub(lambda match: _word_of_task(match, words), tail)]
+        names = [fill_placeholders(tail, line)]
     for name in names:
         if not is_inside_name(name):
             raise ValueError(f"{name:.80}: expected a path below a folder")
         yield name, f"{folder}/{name}"
-
-
-def _word_of_task(placeholder: re.Match[str], words: tuple[str, ...]) -> str:
-    index = int(placeholder[1] or 0)
-    if index >= len(words):
-        raise ValueError(f"the task has {number_with_noun(len(words) - 1, 'word')}, so {placeholder[0]} has no value")
-    return words[index]

@@ -1,0 +1,60 @@
+"""Fills the parameters of a task into patterns of input and output files.
+
+In a pattern `{}` stands for a task's whole line of parameters, `{1}` for its first word. Keep imports few, because
+root's helper loads this module.
+"""
+
+from gridbridge.model.campaigns.campaign_file_and_array_names import split_task_parameters
+
+TYPE_CHECKING = False  # importing typing would take as long as importing json
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+AFTER_FIRST = LETTERS.union(".+-")  # characters of an output's name after its first character
+
+
+def has_placeholder(pattern: str) -> bool:
+    return "{" in pattern
+
+
+def fill_placeholders(pattern: str, line: str, convert: "Callable[[str], str]" = str) -> str:
+    """Replace each placeholder by the converted words of a task; raise ValueError if the task has too few words."""
+    if not has_placeholder(pattern):
+        return pattern
+    words = (line, *split_task_parameters(line))
+
+    def word_of_task(index: int) -> str:
+        if index >= len(words):
+            raise ValueError(f"the task has no word {index}, so {{{index}}} has no value")
+        return convert(words[index])
+
+    return _replace_placeholders(pattern, word_of_task)
+
+
+def _replace_placeholders(pattern: str, value: "Callable[[int], str]") -> str:
+    filled, *parts = pattern.split("{")
+    for part in parts:
+        number, brace, rest = part.partition("}")
+        is_placeholder = brace and (not number or (number.isascii() and number.isdigit() and len(number) < 5))
+        filled += f"{value(int(number or 0))}{rest}" if is_placeholder else f"{{{part}"
+    return filled
+
+
+def is_output_pattern(pattern: str) -> bool:
+    """Say whether a pattern would name an output file if each placeholder were a letter."""
+    return is_output_name(_replace_placeholders(pattern, lambda _: "x"))
+
+
+def is_output_name(name: str) -> bool:
+    """Say whether a name is a relative path that needs no quotation marks in sh, and in which nothing is hidden."""
+    return all(part[:1] in LETTERS and AFTER_FIRST.issuperset(part) for part in name.split("/"))
+
+
+def output_names_of_task(patterns: "Iterable[str]", line: str) -> tuple[str, ...]:
+    """Return the paths of a task's output files in its folder; raise ValueError for an invalid name."""
+    names = tuple(dict.fromkeys(fill_placeholders(pattern, line) for pattern in patterns))
+    for name in names:
+        if not is_output_name(name):
+            raise ValueError(f"{name:.80}: expected a relative path of letters, digits and _.+-")
+    return names
