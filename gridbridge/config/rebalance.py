@@ -1,6 +1,8 @@
 """The sections of gridbridge.toml for rebalancing: [rebalance] and [storage.NAME]."""
 
 from collections.abc import Iterator
+from dataclasses import fields
+from difflib import get_close_matches
 
 from gridbridge.config import section_parsing
 from gridbridge.model.config_key_descriptions import ABSOLUTE_PATH, CLUSTER_NAME, OBJECT_NAME, PATHS_AT_CLUSTERS
@@ -56,8 +58,15 @@ def _foreign_key_problems(area: section_parsing.Table, kind: StorageAreaKind) ->
         yield f"{key}{section_parsing.ConfigKeyProblem(area[key], f'with kind {kind}', right)}"
 
 
+def _is_missing(key: str, area: section_parsing.Table) -> bool:
+    """Say whether a key is missing, and is not the nearest key to a misspelt key, which another message names."""
+    names = [field.name for field in fields(StorageAreaSection)]
+    misspelt = (name for name in area if name not in names)
+    return key not in area and all(get_close_matches(name, names, 1) != [key] for name in misspelt)
+
+
 def _store_problems(area: section_parsing.Table) -> Iterator[str]:
-    if "program" not in area:
+    if _is_missing("program", area):
         yield f"program: missing; expected {ABSOLUTE_PATH.right}"
 
 
@@ -79,7 +88,7 @@ def _duplicate_problems(area: section_parsing.Table, name: str, owners: dict[tup
 def _location_problems(area: section_parsing.Table, clusters: section_parsing.Table) -> Iterator[str]:
     """Find missing, contradictory and undefined clusters; the keys' own types and forms are checked elsewhere."""
     cluster, names = area.get("cluster"), f"one of {', '.join(clusters)}"
-    missing = [key for key in LOCATION if key not in area]
+    missing = [key for key in LOCATION if _is_missing(key, area)]
     if "clusters" in area:
         yield from _shared_location_problems(area, clusters)
     elif len(missing) == len(LOCATION):

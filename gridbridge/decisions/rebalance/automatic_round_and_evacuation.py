@@ -178,7 +178,7 @@ def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     staying = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
     words = [
         describe_moves(moves),
-        _describe_disk_use_without_host(board, host),
+        "" if moves and not board.usable_hosts_of_kind(host.kind) else _describe_disk_use_without_host(board, host),
         f"{number_with_noun(under_way, 'copy is', 'copies are')} under way already" if under_way else "",
         f"{number_with_noun(lost, 'task')} can't be saved" if lost else "",
         describe_lost_datasets(board, host),

@@ -145,7 +145,12 @@ class OwnerDatasetRecords:
 
     def remove_relay_folder(self, name: str) -> None:
         """Remove the local folders with the files of failed copies."""
-        for path in (self.relay_folder(name), self._hidden_dataset_file_path(name, OBJECTS)):
+        rsync.remove_folder_tree(self.relay_folder(name))
+        self.remove_objects_folders(name)
+
+    def remove_objects_folders(self, name: str) -> None:
+        """Remove the local folders for a dataset's files on their way to or from object stores."""
+        if os.path.lexists(path := self._hidden_dataset_file_path(name, OBJECTS)):
             rsync.remove_folder_tree(path)
 
     @contextmanager

@@ -262,6 +262,7 @@ class OwnerReplicaManager:
         """Read every replica of a dataset, and record whether each replica is whole."""
         with ThreadPoolExecutor(AT_ONCE) as pool:  # a hanging area delays no other area
             replicas = list(pool.map(partial(self._verify_replica, dataset, sums), dataset.replicas))
+        self._records.remove_objects_folders(dataset.name)
         for replica in replicas:
             dataset = dataset.with_replica(replica)
         self._records.save_dataset(dataset)

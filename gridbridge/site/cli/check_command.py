@@ -224,6 +224,7 @@ def _check_embedded_site(policy: Policy, sha256: str | None, clock: Clock) -> It
     yield from service_fault_findings.disk_space_findings(free_space_of_state_folders())
     yield from running_site_findings.embedded_site_findings(inspect_poller(sha256, clock.now_s()), cells, slots, policy)
     yield from admission_rule_check.check_admission_rules_load("")
+    yield from storage_provider_and_runner_checks.check_storage_area_owners(policy)
     yield from storage_provider_and_runner_checks.check_runner_activity(clock)
     yield from status_and_why_reports.rebalance_round_findings(clock.now())
     yield storage_provider_and_runner_checks.check_running_versions()

@@ -424,4 +424,7 @@ def test_rounds_copy_nothing_into_a_store_and_count_its_replicas() -> None:
 def test_the_replicas_of_a_drained_store_move_to_areas_of_clusters() -> None:
     areas = (area("a"), area("s", clusters=(), is_store=True))
 
-    assert [("x", "a", "s")] == acts(stored(dataset("x", "s"), areas=areas, drained=frozenset({"s"})))
+    drained = stored(dataset("x", "s"), areas=areas, drained=frozenset({"s"}))
+
+    assert [("x", "a", "s")] == acts(drained)
+    assert "s is drained: 1 copy to a" == advice(drained).sentence

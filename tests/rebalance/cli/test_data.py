@@ -90,6 +90,33 @@ def test_a_replica_in_a_shared_area_is_shown_at_all_clusters_of_the_area(shell: 
     assert ["alpha", "beta"] == json.loads(shell.data("list", "--json")[1])[0]["replicas"][0]["clusters"]
 
 
+def test_a_dataset_is_copied_into_an_object_store_and_back(shell: Shell) -> None:
+    program = shell.folder / "store"
+    objects = f'"{shell.folder}/objects/$2"'
+    program.write_text(
+        f"#!/bin/sh\ncase $1 in\nput) mkdir -p {objects} && rmdir {objects} && cp $3 {objects} ;;\n"
+        f"stat) [ -e {objects} ] || exit 66; stat -c %s {objects} ;;\nget) cp {objects} $3 ;;\n"
+        f"remove) rm -f {objects} ;;\nesac\n"
+    )
+    program.chmod(0o755)
+    with (shell.folder / "toml").open("a") as file:
+        file.write(f'[storage.archive]\nkind = "command"\nprogram = "{program}"\n')
+    shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2")
+
+    told = "ref: 1 file, 4 B, 3 of 2 replicas whole: archive, one, two\n"
+    assert (0, told, "") == shell.data("replicate", "ref", "--to", "archive")
+    for area in ("one", "two"):
+        shell.data("drop", "ref", "--storage", area)
+    (shell.folder / "ref.fa").unlink()
+    assert ["archive", "-", "4", "yes"] == shell.data("verify", "ref")[1].splitlines()[2].split()[:4]
+    assert 0 == shell.data("replicate", "ref", "--to", "two")[0]
+    assert ["ACGT"] == [path.read_text() for path in (shell.folder / "two").rglob("ref.fa")]
+    program.write_text("#!/bin/sh\necho 'the store is down' >&2; exit 1\n")
+    status, out, err = shell.data("drain", "archive")
+    assert (1, "") == (status, err)
+    assert f"  not archive: {program} remove: the store is down; --lost forgets the replica\n" in out
+
+
 def test_verify_reports_each_replica_as_json(shell: Shell) -> None:
     shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2")
     (hurt,) = (shell.folder / "one").rglob("ref.fa")

@@ -10,7 +10,12 @@ import pytest
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, StorageAreaSection
+from gridbridge.model.rebalance.rebalance_section import (
+    MeasuredStorageArea,
+    RebalanceSection,
+    StorageAreaKind,
+    StorageAreaSection,
+)
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import service_cycle
@@ -58,6 +63,8 @@ class Desk:
     def policy(self) -> Policy:
         storage = {
             name: StorageAreaSection(cluster=area.clusters[0], path=area.path, copies_at_once=area.copies_at_once)
+            if isinstance(area, StorageAreaForAccount)
+            else StorageAreaSection(kind=StorageAreaKind.COMMAND, program=area.program)
             for name, area in self.site.areas.items()
         }
         site = SiteSection(cluster="alpha", state=self._state)

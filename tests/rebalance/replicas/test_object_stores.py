@@ -14,6 +14,7 @@ from gridbridge.errors import StorageAreaUnreachable
 from gridbridge.rebalance.replicas.object_store_programs import ObjectStoreForAccount
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetAndRefusedAreas
 from tests.rebalance.mover.areas import Site, reasons
+from tests.rebalance.mover.desk import Desk
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """#!/bin/sh
@@ -35,6 +36,7 @@ class StoreSite(Site):
     """Two storage areas, and a store whose objects lie in a local folder."""
 
     def __init__(self, folder: Path, stat_command: str = SIZE) -> None:
+        folder.mkdir(exist_ok=True)
         super().__init__(folder, ("alpha-disk", "beta-disk"))
         self.program = folder / "store"
         self.write_program(PROGRAM.format(top=folder, stat=stat_command))
@@ -203,6 +205,48 @@ def test_max_bytes_limits_the_replicas_of_an_account_in_a_store(site: StoreSite)
 
     assert {} == refused
     assert "10 B are more than the 1 B left of max_bytes" == again["archive"]
+
+
+def test_a_round_moves_the_replica_of_a_drained_store_to_an_area(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
+    site = StoreSite(tmp_path / "site")
+    desk.site = site
+    site.rules = desk.rules
+    stored(site)
+    desk.drained = {"archive"}
+
+    desk.round()
+
+    ((storage,),) = (dataset.areas_with_whole_replica for dataset in desk.served.list_datasets())
+    assert storage in {"alpha-disk", "beta-disk"}
+    assert [] == site.objects()
+
+
+@pytest.mark.killing
+@pytest.mark.parametrize("calls", [2, 4, 6, 8, 9, 11])
+def test_a_copy_into_a_store_that_is_killed_is_continued_and_never_called_whole(tmp_path: Path, calls: int) -> None:
+    """The whole command is killed when its store's program is called for the given time."""
+    site = StoreSite(tmp_path)
+    text = site.program.read_text()
+    kill = f'[ "$(wc -l <{tmp_path}/calls)" -lt {calls} ] || kill -9 $(cat {tmp_path}/pid) $$\n'
+    site.write_program(text.replace("case $1 in\nput)", f"{kill}case $1 in\nput)", 1))
+    site.datasets.add_dataset("reads", site.tree(), 2)
+    child = os.fork()
+    if not child:
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        site.datasets.replicate_dataset("reads", "archive")
+        os._exit(0)
+    killed = os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    before = site.datasets.records.load_dataset("reads").areas_with_whole_replica
+    site.write_program(text)
+
+    assert killed
+    assert "archive" not in before
+    assert "archive" in whole(site.datasets.replicate_dataset("reads", "archive"))
+    assert site.datasets.verify_dataset("reads").is_done
+    assert not [name for name in os.listdir(tmp_path / "records") if name.endswith((".objects", ".relay"))]
 
 
 WRONG_PROGRAMS = {
