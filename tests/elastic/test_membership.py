@@ -1,10 +1,16 @@
-"""How a host joins a cell and leaves a cell."""
+"""How a host joins a cell and leaves a cell, and the scripts in conf/bootstrap run on test files."""
 
+import os
+import shutil
 import socket
+import subprocess
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from subprocess import PIPE
 from threading import Barrier, BrokenBarrierError
 
 import pytest
@@ -13,13 +19,15 @@ from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
 from gridbridge.elastic import host_membership_and_tags
 from gridbridge.elastic.host_membership_and_tags import GridEngineHostMembership
 from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
-from gridbridge.errors import NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
+from gridbridge.errors import ConfigError, NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep, MachineToJoinCell
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from tests.builders.programs import write_program
+from tests.docs.console import ROOT
 
-CELL = GridEngineCellAccess(root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5)
+PORTS = {"qmaster_port": "1", "execd_port": "2"}
+CELL = GridEngineCellAccess(root="/", cell="c", binaries="", timeout_s=5, **PORTS)
 
 
 class Hosts:
@@ -55,15 +63,20 @@ class Hosts:
         return lambda *_: None
 
 
-def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineHostMembership:
+USUAL = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
+BEST_EFFORT = replace(USUAL, queue="gb-be1", is_best_effort=True)
+PREPARING = NewMachineBootstrap(settings=MachineBootstrapSection(), cell=CELL)
+SITE = GridEngineHostMembership(cell=CELL, preparing=PREPARING, root=lambda *_: None)
+N1 = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)
+
+
+@pytest.fixture
+def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
+    """Put a fake cell with a usual queue in place of the cell of SITE."""
+    hosts = Hosts(USUAL)
     monkeypatch.setattr(host_membership_and_tags, "execution_hosts", hosts)
     monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", lambda _: "10.0.0.9")
-    preparing = NewMachineBootstrap(settings=MachineBootstrapSection(), cell=CELL)
-    return GridEngineHostMembership(cell=CELL, preparing=preparing, root=lambda *_: None)
-
-
-USUAL = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
-BEST_EFFORT = HostQueueInstance(queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True)
+    return hosts
 
 
 @pytest.mark.parametrize(
@@ -75,34 +88,27 @@ BEST_EFFORT = HostQueueInstance(queue="gb-be1", slots=1, is_used=False, is_disab
     ],
 )
 def test_a_new_host_gets_its_slots_in_each_queue(
-    monkeypatch: pytest.MonkeyPatch,
-    instances: tuple[HostQueueInstance, ...],
-    queues: tuple[str, ...],
-    expected: list[str],
+    hosts: Hosts, instances: tuple[HostQueueInstance, ...], queues: tuple[str, ...], expected: list[str]
 ) -> None:
     """A pool without queues uses the queues of the host groups, except best-effort queues."""
-    hosts = Hosts(*instances)
-    node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, queues=queues)
+    hosts.there = instances
 
-    assert site(hosts, monkeypatch).join_host_to_cluster(node) is HostJoinStep.JOINED
+    assert SITE.join_host_to_cluster(replace(N1, queues=queues)) is HostJoinStep.JOINED
     assert hosts.done == expected
 
 
-def test_a_host_filled_last_is_placed_in_the_queues_before_it_is_opened(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    names = ("all.q", "long.q")
-    hosts = Hosts(*(HostQueueInstance(queue=one, slots=2, is_used=False, is_disabled=True) for one in names))
-    node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, is_filled_last=True)
-    site(hosts, monkeypatch).join_host_to_cluster(node)
+def test_a_host_filled_last_is_placed_in_the_queues_before_it_is_opened(hosts: Hosts) -> None:
+    hosts.there = (USUAL, replace(USUAL, queue="long.q"))
+    SITE.join_host_to_cluster(replace(N1, is_filled_last=True))
 
     expected = ["all.q@n1 4", "long.q@n1 4", "all.q long.q @n1 after the others", "open n1"]
     assert hosts.done == expected
 
 
-def test_parallel_joins_place_hosts_in_queues_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parallel_joins_place_hosts_in_queues_one_after_the_other(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second host must see the sequence number of the first."""
-    hosts = Hosts(USUAL)
     meet = Barrier(2)
 
     def place_host_last_in_queues(_: object, host: str, queues: tuple[str, ...]) -> None:
@@ -112,19 +118,17 @@ def test_parallel_joins_place_hosts_in_queues_one_after_the_other(monkeypatch: p
 
     monkeypatch.setattr(hosts, "place_host_last_in_queues", place_host_last_in_queues)
     monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n1", "n2"))
-    cell = site(hosts, monkeypatch)
-    nodes = [MachineToJoinCell(name=name, address="10.0.0.9", slots=4, is_filled_last=True) for name in ("n1", "n2")]
+    nodes = [replace(N1, name=name, is_filled_last=True) for name in ("n1", "n2")]
     with ThreadPoolExecutor(2) as threads:
-        done = list(threads.map(cell.join_host_to_cluster, nodes))
+        done = list(threads.map(SITE.join_host_to_cluster, nodes))
 
     assert done == [HostJoinStep.JOINED] * 2
     assert not [one for one in hosts.done if "another" in one]
 
 
 @pytest.mark.parametrize("joins", [False, True], ids=["both leave", "one joins"])
-def test_queues_are_changed_for_one_host_at_a_time(monkeypatch: pytest.MonkeyPatch, joins: bool) -> None:
+def test_queues_are_changed_for_one_host_at_a_time(hosts: Hosts, monkeypatch: pytest.MonkeyPatch, joins: bool) -> None:
     """Grid Engine rewrites whole queues when a host leaves, and would lose a parallel change."""
-    hosts = Hosts(USUAL)
     meet = Barrier(2)
 
     def change(*_: object) -> None:
@@ -134,86 +138,76 @@ def test_queues_are_changed_for_one_host_at_a_time(monkeypatch: pytest.MonkeyPat
 
     for name in ("leave_queues", "set_slots"):
         monkeypatch.setattr(hosts, name, change)
-    cell = site(hosts, monkeypatch)
     monkeypatch.setattr(GridEngineHostMembership, "_empty_host_or_say_what_is_in_use", lambda *_, **__: "")
-    node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)
     with ThreadPoolExecutor(2) as threads:
-        ends = [threads.submit(cell.remove_host, "n2", is_dead=True)]
+        ends = [threads.submit(SITE.remove_host, "n2", is_dead=True)]
         ends.append(
-            threads.submit(cell.join_host_to_cluster, node)
+            threads.submit(SITE.join_host_to_cluster, N1)
             if joins
-            else threads.submit(cell.remove_host, "n3", is_dead=True)
+            else threads.submit(SITE.remove_host, "n3", is_dead=True)
         )
     assert [one.exception() for one in ends] == [None, None]
     assert "with another" not in hosts.done
 
 
-def test_a_new_host_in_no_queue_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, hostgroups=("@a", "@b"))
+def test_a_new_host_in_no_queue_is_an_error(hosts: Hosts) -> None:
+    hosts.there = ()
 
     with pytest.raises(NewHostInNoQueue, match=r"^n1 is in no queue: .* has n1 or @a or @b$"):
-        site(Hosts(), monkeypatch).join_host_to_cluster(node)
+        SITE.join_host_to_cluster(replace(N1, hostgroups=("@a", "@b")))
 
 
 @pytest.mark.parametrize("taken", ["n2", "n2.site", "nfs1", socket.gethostname()])
 def test_a_machine_with_the_address_of_another_host_is_not_prepared(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken: str
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken: str
 ) -> None:
     """A wrong machine list must not lead to a login on the file server or the master."""
     (tmp_path / "mounts").write_text("# of the site\nnfs1:/home /home nfs defaults 0 0\n")
-    hosts = Hosts()
     monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n2", "n2.site"))
-    cell = site(hosts, monkeypatch)
     done = list[tuple[object, ...]]()
     settings = MachineBootstrapSection(steps="mounts", mounts=str(tmp_path / "mounts"))
     cell = replace(
-        cell, preparing=NewMachineBootstrap(settings=settings, cell=CELL), root=lambda *words: done.append(words)
+        SITE, preparing=NewMachineBootstrap(settings=settings, cell=CELL), root=lambda *words: done.append(words)
     )
     monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", {taken: "10.0.0.9"}.get)
 
     with pytest.raises(NewMachineAddressInUse):
-        cell.join_host_to_cluster(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
+        cell.join_host_to_cluster(N1)
     assert (done, hosts.done) == ([], [])
 
 
-def test_a_machine_may_have_the_address_of_a_silent_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_may_have_the_address_of_a_silent_host(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clouds reuse the addresses of deleted machines."""
-    hosts = Hosts()
     monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n2",))
     monkeypatch.setattr(hosts, "is_execd_up", lambda *_: False)
-    cell = site(hosts, monkeypatch)
     monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
 
-    assert cell.join_host_to_cluster(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)) is HostJoinStep.ADMITTED
+    assert SITE.join_host_to_cluster(N1) is HostJoinStep.ADMITTED
 
 
-def test_a_disabled_queue_stays_closed_on_a_new_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    hosts = Hosts(USUAL)
-    node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, closed=frozenset(("all.q", "long.q")))
+def test_a_disabled_queue_stays_closed_on_a_new_host(hosts: Hosts) -> None:
+    closed = frozenset(("all.q", "long.q"))
 
-    assert site(hosts, monkeypatch).join_host_to_cluster(node) is HostJoinStep.CLOSED
+    assert SITE.join_host_to_cluster(replace(N1, closed=closed)) is HostJoinStep.CLOSED
 
 
-def test_the_error_about_a_lost_host_names_only_the_tasks_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_about_a_lost_host_names_only_the_tasks_on_the_host(hosts: Hosts) -> None:
     """Other tasks of the same arrays run on other hosts."""
     tasks = ("61", "62.3", "61")  # a parallel job has a row for each queue
-    hosts = Hosts(HostQueueInstance(queue="all.q", slots=3, is_used=True, is_disabled=True, tasks=tasks))
+    hosts.there = (replace(USUAL, is_used=True, tasks=tasks),)
 
     with pytest.raises(TasksOnLostHost, match=r"^n1 is gone with tasks 61 62\.3: `qdel -f 61 62\.3` ends"):
-        site(hosts, monkeypatch).remove_host("n1", is_dead=True)
+        SITE.remove_host("n1", is_dead=True)
     assert hosts.done == ["put back all.q@n1"]
 
 
 def test_rescheduled_tasks_of_a_lost_host_do_not_delay_its_removal(
-    monkeypatch: pytest.MonkeyPatch,
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    used = HostQueueInstance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("62.3",))
-    hosts = Hosts(used)
+    hosts.there = (replace(USUAL, is_used=True, tasks=("62.3",)),)
     monkeypatch.setattr(hosts, "reschedule_instance_tasks", lambda *_: setattr(hosts, "there", ()))
 
-    done = site(hosts, monkeypatch).remove_host("n1", is_dead=True)
-
-    assert done == ""
+    assert SITE.remove_host("n1", is_dead=True) == ""
 
 
 @pytest.mark.parametrize(
@@ -221,16 +215,14 @@ def test_rescheduled_tasks_of_a_lost_host_do_not_delay_its_removal(
     [({"all.q@n1": 1}, False), ({"all.q@n1.site": 2}, False), ({"all.q@n11": 1}, True), ({}, True)],
 )
 def test_a_host_with_reserved_slots_is_not_idle(
-    granted: dict[str, int], is_idle: bool, monkeypatch: pytest.MonkeyPatch
+    hosts: Hosts, granted: dict[str, int], is_idle: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reservation may begin later."""
-    hosts = Hosts(USUAL)
-    cell = site(hosts, monkeypatch)
     monkeypatch.setattr(
         host_membership_and_tags.cell_configuration_reader, "query_advance_reserved_slots", lambda _: granted
     )
 
-    assert cell.check_host_before_removal("n1").is_idle is is_idle
+    assert SITE.check_host_before_removal("n1").is_idle is is_idle
 
 
 QCONF = """#!/bin/sh
@@ -254,10 +246,8 @@ def programs(tmp_path: Path) -> Path:
 
 
 def leave(programs: Path, *, is_dead: bool = False) -> tuple[str, list[str]]:
-    ports = {"qmaster_port": "1", "execd_port": "2"}
-    cell = GridEngineCellAccess(root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports)
-    preparing = NewMachineBootstrap(settings=MachineBootstrapSection(), cell=cell)
-    site = GridEngineHostMembership(cell=cell, preparing=preparing, root=lambda *_: None)
+    cell = GridEngineCellAccess(root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **PORTS)
+    site = replace(SITE, cell=cell)
     told = site.remove_host("n1", is_dead=is_dead)
     calls = (programs / "qconf.log").read_text().splitlines()
     return told, [one for one in calls if not one.startswith("-s")]
@@ -280,12 +270,125 @@ def test_an_object_that_refers_to_the_host_is_reported_with_a_command(programs: 
     assert told == why
 
 
-def test_best_effort_tasks_that_do_not_end_are_reported_with_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    used = HostQueueInstance(
-        queue="gb-be1", slots=2, is_used=True, is_disabled=True, is_best_effort=True, tasks=("61",)
-    )
+def test_best_effort_tasks_that_do_not_end_are_reported_with_a_command(hosts: Hosts) -> None:
+    hosts.there = (replace(BEST_EFFORT, is_used=True, tasks=("61",)),)
 
-    told = site(Hosts(used), monkeypatch).remove_host("n1", is_dead=False)
+    told = SITE.remove_host("n1", is_dead=False)
 
     why = "slots are in use in gb-be1: `qstat -u '*' -s rs -q '*@n1'` shows the tasks"
     assert told == why
+
+
+CONF = Path(__file__).parents[2] / "conf"
+NOBODY = 65534
+NEW = MachineToJoinCell(name="alpha-n7", address="127.0.0.1")
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    line = f"printf {name} >/proc/$$/comm && echo done && read -r end"
+    somebody = NOBODY if os.geteuid() == 0 else None
+    argv = ("/bin/sh", "-c", line)
+    with subprocess.Popen(argv, user=somebody, cwd="/", stdin=PIPE, stdout=PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"done\n"
+        yield
+
+
+def said(preparing: NewMachineBootstrap) -> str:
+    with pytest.raises(ConfigError) as told:
+        preparing.run_bootstrap_steps(NEW, ())
+    return str(told.value)
+
+
+def test_a_missing_or_binary_file_is_reported_with_its_configuration_key(tmp_path: Path) -> None:
+    mounts = tmp_path / "fstab"
+    settings = MachineBootstrapSection(steps="mounts", mounts=str(mounts))
+    preparing = NewMachineBootstrap(settings=settings, cell=CELL)
+
+    assert f"[bootstrap] mounts: {mounts}: No such file or directory" == said(preparing)
+    mounts.write_bytes(b"\xff")
+    assert f"[bootstrap] mounts: {mounts}: no UTF-8" == said(preparing)
+
+
+def test_a_process_of_another_user_named_like_the_daemon_is_ignored(tmp_path: Path) -> None:
+    begun, programs = tmp_path / "begun", tmp_path / "bin"
+    programs.mkdir()
+    text = (CONF / "bootstrap" / "execd").read_text()
+    text = text.replace("/etc/init.d/gridengine-exec start", f"touch {begun}")
+    beside = f'exec {shutil.which("pgrep")} -P {os.getpid()} "$@"'  # no daemons of this machine
+    for name, line in (("pgrep", beside), ("sed", "exit 0"), ("install", "exit 0")):
+        write_program(programs / name, f"#!/bin/sh\n{line}\n")
+    words, path = ("/bin/sh", "-c", text, "execd", "/", "c"), f"{programs}:/usr/bin:/bin"
+
+    with named("sge_execd"):
+        subprocess.run(words, env={"PATH": path}, check=False, capture_output=True)
+
+    assert begun.exists()
+
+
+BEFORE = """\
+127.0.0.1 localhost
+# 10.0.0.9 alpha-n5
+
+127.0.1.1 alpha-n5.local alpha-n5
+127.0.1.2 alpha-n6
+10.0.0.5 alpha-n5
+10.0.0.7\tother
+"""
+
+
+def done(step: str, told: str, place: str, path: Path, umask: int = 0o022) -> None:
+    text = (ROOT / "conf/bootstrap" / step).read_text().replace(place, str(path))
+    call = ("sh", "-c", text, step)
+    subprocess.run(call, input=told.encode(), check=True, umask=umask, timeout=60)
+
+
+@pytest.fixture
+def hosts_file(tmp_path: Path) -> Path:
+    """Return a hosts file in which one node name has two addresses, as cloud-init writes it."""
+    path = tmp_path / "hosts"
+    path.write_text(BEFORE)
+    return path
+
+
+def test_each_node_name_is_in_the_hosts_file_once(hosts_file: Path) -> None:
+    """Grid Engine uses the first address of a name, and a host on 127.0.1.1 never reports."""
+    told = "10.0.0.5 alpha-n5\n10.0.0.6 alpha-n6\n10.0.0.1 alpha-master\n"
+    done("names", told, "/etc/hosts", hosts_file)
+    once = hosts_file.read_text()
+    done("names", told, "/etc/hosts", hosts_file)
+
+    kept = "127.0.0.1 localhost\n# 10.0.0.9 alpha-n5\n\n127.0.1.1 alpha-n5.local \n"
+    assert f"{kept}10.0.0.7\tother\n{told}" == once == hosts_file.read_text()
+
+
+def test_without_names_the_hosts_file_is_unchanged(hosts_file: Path) -> None:
+    done("names", "", "/etc/hosts", hosts_file)
+
+    assert BEFORE == hosts_file.read_text()
+
+
+def test_the_hosts_file_is_readable_for_all_despite_a_narrow_umask(hosts_file: Path) -> None:
+    done("names", "10.0.0.8 alpha-n8\n", "/etc/hosts", hosts_file, umask=0o077)
+
+    assert 0o644 == os.stat(hosts_file).st_mode & 0o777
+
+
+def test_folders_above_a_mount_point_are_accessible_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mount").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    table, folder = tmp_path / "fstab", tmp_path / "export"
+    done("mounts", f"server:/home {folder}/home nfs\n", "/etc/fstab", table, umask=0o077)
+
+    assert f"server:/home {folder}/home nfs\n" == table.read_text()
+    assert 0o755 == os.stat(folder).st_mode & 0o777
+
+
+def test_many_names_are_written_within_the_time_limit_of_a_step(hosts_file: Path) -> None:
+    told = "".join(f"10.1.{at // 250}.{at % 250} host{at}\n" for at in range(5000))
+    began = time.monotonic()
+    done("names", told, "/etc/hosts", hosts_file)
+
+    assert hosts_file.read_text().endswith(told)
+    assert time.monotonic() - began < 10

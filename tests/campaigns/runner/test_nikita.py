@@ -13,7 +13,7 @@ from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.nikita import task_deletion_cycle
 from gridbridge.campaigns.nikita.nikita_queries import execute_cancel_requests
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDeletionCycle
-from gridbridge.campaigns.store import campaign_files_of_owners
+from gridbridge.campaigns.store import campaign_files_of_owners, host_clock_jumps
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns import campaign as campaign_model
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignPrologueOrEpilogueStart
@@ -27,6 +27,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason as Reason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.host_clocks import ClockJump, HostClockReadings
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.program.cluster_observer import ClusterSnapshotSharing, identify_cluster_query, query_result_to_share
@@ -487,3 +488,22 @@ def test_a_hanging_deletion_postpones_further_deletions_of_its_owner(site: Nikit
     site.nikita.apply(seen, NikitaDeletionPlan(cancelled=(wipe, wipe)))
 
     assert (before, len(tries)) == (1, 2)
+
+
+READINGS = HostClockReadings(boot="b", wall=NOON, steady_s=7.5, leaps=(ClockJump(at=NOON, by_s=3600.0),))
+
+
+def test_stored_clock_readings_are_read_back(tmp_path: Path) -> None:
+    path = f"{tmp_path}/nikita.clocks"
+    host_clock_jumps.save_host_clock_readings(READINGS, path)
+
+    assert host_clock_jumps.read_host_clock_readings(path) == READINGS
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", '{"leaps": 1}', '{"leaps": [], "wall": "noon"}'])
+def test_unreadable_clock_readings_are_ignored(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "nikita.clocks"
+    if text is not None:
+        path.write_text(text)
+
+    assert host_clock_jumps.read_host_clock_readings(str(path)) is None

@@ -1,6 +1,9 @@
-"""Changes of many tasks take few statements, between which other programs can write the state file."""
+"""Changes of many tasks take few statements, and reads do not grow with a campaign, alike on every machine.
 
-from collections.abc import Iterator
+Counted are the steps of SQLite's virtual machine: each row that it looks at takes some.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -10,22 +13,180 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, CursorResult, Executable
 
+from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
-from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
+from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    CampaignArray,
+    TaskAttempt,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
+)
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection, JobRatioRule
-from gridbridge.model.campaigns.campaign_cycle_plan import JobRatioInputs, JobRatioUpdate
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignPrologueOrEpilogueStart,
+    JobRatioInputs,
+    JobRatioUpdate,
+)
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
+from gridbridge.model.campaigns.speculative_attempts import SpeculativeAttemptsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
     TaskMissingSince,
 )
+from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason as Reason
+from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
 from gridbridge.model.config_key_descriptions import ConfigKeyDescription
+from gridbridge.shell.clock import Clock
+from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import PORTION, StateFile
 from tests.builders.campaign_site import CampaignSite
-from tests.builders.campaigns import NOON, made_campaign, site_fixture
+from tests.builders.campaigns import NOON, made_campaign, made_policy, site_fixture
+
+SIZE = 50  # tasks of an array
+FEW, MANY = 500, 5000
+MOST_TIMES = 1.2  # limit, relative to the steps with a tenth of the tasks
+DEEPER = 10  # steps for one more level of an index
+BOTH = {name: JdlSettingsAtCluster(exec_file="run", epilogue="true") for name in ("beta", "gamma")}
+
+
+class LargeSite(CampaignSite):
+    """A campaign with an array of each kind that a cycle meets, and many further tasks."""
+
+    def __init__(self, folder: Path) -> None:
+        jdl = Jdl(name="sweep", clusters=BOTH, is_idempotent=True)
+        super().__init__(folder, made_campaign(tasks=100 * MANY, jdl=jdl))
+        self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
+        self.missing = TaskMissingAtClusterRows(self.database)
+        self.updator = CampaignSituationGatherer(made_policy(), self.database, Clock(), ran=f"{folder}/ran")
+
+    def send_arrays(self, tasks: int) -> list[CampaignArray]:
+        return [self.send(SIZE, job_id) for job_id in range(1, tasks // SIZE + 1)]
+
+    def end_arrays(self, arrays: Iterable[CampaignArray]) -> None:
+        for array in arrays:
+            self.end(self.attempts(array), TaskAttemptOutcome.SUCCESS, exit_status=0, wallclock_s=60)
+            self.campaigns.set_array_state(array, ArraySubmissionState.OVER)
+
+    def settle(self) -> None:
+        self.running = self.send(SIZE, 1)
+        self.pending = self.attempts(self.running)
+        tasks = tuple(attempt.task for attempt in self.pending[:3])
+        copies = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=tasks, beyond_s=60)
+        assert self.copies.create_speculative_array(copies, NOON)
+        assert self.tries.create_prologue_or_epilogue(
+            CampaignPrologueOrEpilogueStart(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON
+        )
+        self.missing.store_missing_tasks([TaskMissingSince(campaign=1, array=self.running.number, place=5, since=NOON)])
+        self.marks.mark_tasks_for_deletion(
+            ArrayTaskDeletion(
+                campaign=1, array=self.running.number, cluster="beta", wiped_for=Reason.OVERFLOW, places=(range(7, 9),)
+            )
+        )
+
+    def again(self) -> tuple[TaskAttempt, ...]:
+        return tuple(replace(one, attempt=2) for one in self.pending[:3])
+
+    def steps(self, act: Callable[["LargeSite"], object]) -> int:
+        """Run a query twice; return the number of SQLite steps of the second run."""
+        act(self)
+        count = 0
+
+        def step() -> int:
+            nonlocal count
+            count += 1
+            return 0
+
+        raw = self.database._engine.raw_connection()
+        raw.driver_connection.set_progress_handler(step, 1)  # type: ignore[union-attr]
+        raw.close()
+        act(self)
+        return count
+
+
+READ: dict[str, Callable[[LargeSite], object]] = {
+    "unfinished campaigns": lambda site: site.campaigns.unfinished_campaigns(),
+    "whether one is": lambda site: site.campaigns.is_campaign_unfinished(1),
+    "how many tasks wait": lambda site: site.campaigns.count_unsent_tasks(),
+    "what keeps off clusters": lambda site: site.campaigns.count_tasks_by_exclusions(),
+    "how long tasks took": lambda site: site.campaigns.run_times_by_cluster(1),
+    "pending attempts of an array": lambda site: site.campaigns.unfinished_attempts(site.running),
+    "their places": lambda site: site.tries.unfinished_indices(site.running),
+    "some of them": lambda site: site.tries.unfinished_attempts_at(site.running, {1, 2, 3}),
+    "earlier attempts": lambda site: site.tries.earlier_outcomes(site.again()),
+    "where a test was tried": lambda site: site.tries.query_clusters_with_task_attempts(1),
+    "the last arrays": lambda site: site.tries.last_arrays_by_cluster(1, BOTH),
+    "prologues and epilogues": lambda site: site.tries.last_prologues_and_epilogues(
+        site.campaigns.unfinished_campaigns()
+    ),
+    "copies": lambda site: site.copies.competing_attempts([1]),
+    "marks": lambda site: site.marks.deletion_marks(),
+    "marks of ended tasks": lambda site: site.marks.remove_marks_of_ended_attempts(),
+    "missing tasks": lambda site: site.missing.missing_tasks(),
+    "missing tasks that ended": lambda site: site.missing.store_missing_tasks([]),
+    "ends of the last hour": lambda site: site.statistics.count_tasks_ended_since(1, NOON),
+    "a page of tasks": lambda site: site.tasks.submitted_tasks(1, 20, 39),
+    "campaigns with tasks": lambda site: site.tasks.campaigns_with_submitted_tasks(),
+}
+OF_OPEN_ARRAYS: dict[str, Callable[[LargeSite], object]] = {
+    "all that a cycle looks at": lambda site: site.updator.gather_situation(),
+    "open arrays": lambda site: site.campaigns.query_open_arrays(),
+    "arrays at a cluster": lambda site: live_campaign_jobs_at(site.database, "beta"),
+}
+CHANGED: dict[str, Callable[[LargeSite], object]] = {
+    "an array is intended": lambda site: site.send(SIZE),
+    "its tasks end": lambda site: site.end_arrays(site.send_arrays(SIZE)),
+    "tasks wait again": lambda site: site.campaigns.add_unsent_tasks(1),
+}
+
+
+def ended(site: LargeSite, tasks: int) -> None:
+    site.end_arrays(site.send_arrays(tasks))
+
+
+def running(site: LargeSite, tasks: int) -> None:
+    site.end_arrays(site.send_arrays(20 * SIZE))
+    site.send_arrays(tasks)
+
+
+def waiting(site: LargeSite, tasks: int) -> None:
+    site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=200 * MANY, last=200 * MANY + tasks))
+
+
+Sites = tuple[LargeSite, LargeSite]
+
+
+@pytest.fixture(scope="module", name="sites", params=[ended, running, waiting])
+def _sites(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    """Create two sites: one with few, one with many tasks beside the measured tasks."""
+    few, many = (LargeSite(tmp_path_factory.mktemp("site")) for _ in range(2))
+    for site, tasks in ((few, FEW), (many, MANY)):
+        with site.database.transaction():
+            request.param(site, tasks)
+            site.settle()
+    yield few, many
+    for site in (few, many):
+        site.database.close()
+
+
+@pytest.mark.parametrize("read", [*READ, *CHANGED])
+def test_a_query_takes_no_more_steps_with_ten_times_the_tasks(sites: Sites, read: str) -> None:
+    few, many = (site.steps({**READ, **CHANGED}[read]) for site in sites)
+
+    assert many <= MOST_TIMES * few + DEEPER
+
+
+@pytest.mark.parametrize("sites", [ended, waiting], indirect=True)
+@pytest.mark.parametrize("read", OF_OPEN_ARRAYS)
+def test_queries_of_open_arrays_do_not_read_ended_arrays(sites: Sites, read: str) -> None:
+    few, many = (site.steps(OF_OPEN_ARRAYS[read]) for site in sites)
+
+    assert many <= MOST_TIMES * few + DEEPER
+
 
 TASKS = 2 * PORTION + 1
 ARRAY: ConfigKeyDescription = CampaignRunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]

@@ -1,12 +1,12 @@
-"""The balancer daemon: effects of one broken provider on a round, and the published figures."""
+"""The balancer daemon: a broken provider, published figures, a moved clock and a changed gridbridge.toml."""
 
 import json
 import logging
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -14,16 +14,21 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.config import configuration_file
+from gridbridge.decisions.elastic import clock_step_correction
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_daemon, balancer_statistics_and_publication
+from gridbridge.elastic.balancer.balancer_configuration_reload import ReloadingBalancer
 from gridbridge.elastic.balancer.balancer_daemon import BalancerDaemon, BalancerRunOptions, PublishedBalancerRoundRunner
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import ClusterStateUnknown, ConfigError
+from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
 from gridbridge.model.elastic.balancer_config_sections import ProviderKind
-from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, HostJoinStep
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, HostJoinStep, PoolFailureRecord
 from gridbridge.model.elastic.published_balance import PublishedBalancerFigures, PublishedPoolNodeCounters
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
+from gridbridge.model.host_clocks import HostClockReadings
 from gridbridge.model.site_configuration import Policy
+from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.program.service_cycle import run_cycle_once
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
@@ -357,3 +362,185 @@ def test_every_round_is_reported_after_its_end(wanted: BalancerRunOptions, rows:
     round_.publish_round_results()
 
     assert told == [plan]
+
+
+HOUR = timedelta(hours=1)
+DAYS_AHEAD = timedelta(days=2)
+NODE = BalancerOwnedNode(
+    name="alpha-n3",
+    pool="usual",
+    state=ElasticNodeState.BOOTING,
+    since=NOON - HOUR,
+    machine="m-3",
+    up_since=NOON - 2 * HOUR,
+    idle_since=NOON - HOUR / 2,
+)
+RECORD = PoolFailureRecord(failures=2, failed_at=NOON - HOUR, no_capacity_at=NOON - 2 * HOUR)
+SEEN = WaitingJobsHistory(at=NOON - HOUR, tasks=3, room_since=NOON - 2 * HOUR, stuck_since=None)
+
+
+@pytest.fixture
+def memory(rows: BalancerStateRows) -> BalancerStateRows:
+    rows.shift_times_to_clock(clocks(NOON, 0.0))
+    rows.nodes.replace_all_nodes([NODE])
+    rows.store_pool_failure_records({"usual": RECORD})
+    rows.store_machine_missing_times({"alpha-n3 m-3": NOON})
+    rows.store_silence_start_times({"alpha-n3 m-3": NOON - HOUR})
+    rows.store_job_eligible_times({17: NOON - HOUR})
+    rows.store_job_histories({17: SEEN})
+    rows.store_round_time_and_cost(NOON, NOON - HOUR, 12.5)
+    return rows
+
+
+def clocks(wall: datetime, steady_s: float, boot: str = "b") -> HostClockReadings:
+    return HostClockReadings(boot=boot, wall=wall, steady_s=steady_s)
+
+
+@pytest.mark.parametrize("by", [DAYS_AHEAD, -5 * HOUR], ids=["ahead", "back"])
+def test_all_stored_times_are_shifted_with_the_clock(memory: BalancerStateRows, by: timedelta) -> None:
+    after = NOON + timedelta(minutes=1) + by
+    told = memory.shift_times_to_clock(clocks(after, 60.0))
+
+    assert by == told
+    assert (
+        replace(NODE, since=NOON - HOUR + by, up_since=NOON - 2 * HOUR + by, idle_since=NOON - HOUR / 2 + by),
+    ) == memory.nodes.load_all_nodes()
+    assert {
+        "usual": replace(RECORD, failed_at=NOON - HOUR + by, no_capacity_at=NOON - 2 * HOUR + by)
+    } == memory.pool_failure_records()
+    assert {"alpha-n3 m-3": NOON + by} == memory.machine_missing_times()
+    assert {"alpha-n3 m-3": NOON - HOUR + by} == memory.silence_start_times()
+    assert {17: NOON - HOUR + by} == memory.job_eligible_times([17], after)
+    assert {17: replace(SEEN, at=NOON - HOUR + by, room_since=NOON - 2 * HOUR + by)} == memory.job_histories(after)
+    assert (NOON + by, NOON - HOUR + by) == (memory.last_round_time(), memory.last_node_change_time())
+    assert 12.5 == memory.month_cost(NOON)
+
+
+def test_stored_times_are_restored_when_the_clock_is_set_right_again(memory: BalancerStateRows) -> None:
+    memory.shift_times_to_clock(clocks(NOON + timedelta(minutes=1) + DAYS_AHEAD, 60.0))
+    memory.shift_times_to_clock(clocks(NOON + timedelta(minutes=2), 120.0))
+
+    assert (NODE,) == memory.nodes.load_all_nodes()
+    assert NOON == memory.last_round_time()
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        clocks(NOON + DAYS_AHEAD, DAYS_AHEAD.total_seconds()),
+        clocks(NOON + timedelta(seconds=90), 60.0),
+        clocks(NOON + DAYS_AHEAD, 60.0, boot="c"),
+        clocks(NOON + DAYS_AHEAD, 60.0, boot=""),
+    ],
+    ids=["time passed", "a little", "the machine was started", "nobody knows"],
+)
+def test_stored_times_stay_without_a_known_clock_step(memory: BalancerStateRows, after: HostClockReadings) -> None:
+    told = memory.shift_times_to_clock(after)
+
+    assert timedelta() == told
+    assert (NODE,) == memory.nodes.load_all_nodes()
+
+
+def test_a_time_that_cannot_be_shifted_is_unchanged() -> None:
+    last = datetime.max.replace(tzinfo=UTC)
+
+    assert last == clock_step_correction.shift_time_by_clock_step(last, HOUR)
+
+
+def test_an_acting_round_follows_the_clock_and_logs_the_step(
+    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A dry run stores nothing, and so shifts nothing."""
+    monkeypatch.setattr(balancer_daemon, "BALANCE_STATE", str(tmp_path / "state.db"))
+    monkeypatch.setattr(balancer_daemon, "BALANCE_PUBLISHED", str(tmp_path))
+    ahead = NOON + DAYS_AHEAD
+    for wall, is_acting in ((NOON, True), (ahead, False), (ahead, True), (ahead, True)):
+        clock = Clock(wall.timestamp, lambda: 0.0)
+        with (
+            caplog.at_level(logging.WARNING, balancer_daemon.__name__),
+            BalancerDaemon(replace(wanted, is_acting=is_acting), clock).open_cycle(),
+        ):
+            pass
+
+    assert ["event=clock_moved by_s=172800"] == [one.getMessage() for one in caplog.records]
+
+
+RELOADED = f"""{ALPHA}
+[provider.works]
+program = "/opt/works"
+[pool.usual]
+provider = "works"
+[balance]
+apply = {{apply}}
+max_nodes = {{most}}
+interval_s = 7
+"""
+
+
+@dataclass
+class Site:
+    path: Path
+    lasting: ReloadingBalancer
+    made: list[BalancerRunOptions]  # what it began with, and began anew with
+    clock_s: list[float]
+
+    def turn(self, text: str) -> tuple[int, bool]:
+        """Change the configuration file; return the new max_nodes, and whether the balancer acts."""
+        self.path.write_text(text)
+        for _ in range(2):
+            self.lasting.should_start_cycle_early()
+            self.clock_s[0] += 1
+        self.lasting.open_cycle()
+        return self.made[-1].rules.max_nodes, self.made[-1].is_acting
+
+
+def by(policy: Policy) -> BalancerRunOptions:
+    if policy.balance.max_nodes == 4:
+        raise ConfigError(("min_nodes is 5; expected at most max_nodes (4)",))
+    return BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand, is_acting=policy.balance.apply)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    path, clock_s, made = tmp_path / "site.toml", [0.0], list[BalancerRunOptions]()
+    path.write_text(right())
+    clock = Clock(steady=lambda: clock_s[0])
+    configuration = ReloadableConfiguration(clock, str(path))
+
+    def make(wanted: BalancerRunOptions) -> BalancerDaemon:
+        made.append(wanted)
+        return BalancerDaemon(wanted, clock)
+
+    lasting = ReloadingBalancer(by(configuration.policy), configuration, by, make)
+    return Site(path, lasting, made, clock_s)
+
+
+def right(most: int = 9, apply: str = "true") -> str:
+    return RELOADED.format(most=most, apply=apply)
+
+
+def test_a_changed_configuration_applies_in_the_next_round(site: Site) -> None:
+    assert site.turn(right()) == (9, True)
+    assert site.turn(right(6)) == (6, True)
+    assert len(site.made) == 2
+    assert site.lasting.pause_s == 7
+
+
+def test_an_invalid_configuration_is_logged_and_ignored(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    assert site.turn("[balance]\nmax_nodes = -1\n") == (9, True)
+    assert "event=misconfigured" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [(right(apply="false"), "apply is not true"), (right(0), "max_nodes is 0"), (right(4), "min_nodes is 5")],
+    ids=["not to act", "no maximum", "an option contradicts it"],
+)
+def test_a_configuration_that_forbids_acting_turns_the_balancer_into_a_dry_run(
+    site: Site, caplog: pytest.LogCaptureFixture, text: str, why: str
+) -> None:
+    (_, is_acting), (told,) = site.turn(text), [one for one in caplog.messages if why in one]
+
+    assert not is_acting
+    assert told.startswith("event=only_looks")
+    assert site.turn(right(6)) == (6, True)

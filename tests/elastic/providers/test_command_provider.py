@@ -1,15 +1,26 @@
-"""The provider that calls a site's program accepts only complete and valid answers."""
+"""The provider that calls a site's program, also the documented one, accepts only complete and valid answers."""
 
 import json
+import re
+import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gridbridge.config import configuration_file
 from gridbridge.elastic.providers import site_program_provider
+from gridbridge.elastic.providers.provider_protocol_and_validation import (
+    find_console_host_key,
+    parse_provider_machine_list,
+)
 from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.errors import (
+    ParseError,
     ProviderOutcomeUnknown,
     ProviderOutOfMachines,
     ProviderPermanentFailure,
@@ -17,8 +28,27 @@ from gridbridge.errors import (
 )
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 from tests.builders.programs import write_program
-from tests.elastic.providers.test_console_host_key import ED25519 as KEY
 
+ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
+ECDSA = (
+    "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBEmKSENjQEezOmxkZMy7"
+    "opKgwFB9nkt5YRrYMjNuG5N87uRgg6CLrbo5wAdT/y6v0mKV0U2w0WZ2YB/++Tpockg="
+)
+OTHER = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"
+PRINTED = f"""\
+[    0.000000] Linux version 6.1.0-18-cloud-amd64
+<14>May  4 09:00:11 cloud-init: #############################################################
+{BEGIN}\r
+{ECDSA} root@ip-10-0-4-17\r
+{ED25519} root@ip-10-0-4-17\r
+{END}\r
+[   14.204112] cloud-init[612]: Cloud-init v. 22.4.2 finished
+
+Debian GNU/Linux 12 ip-10-0-4-17 ttyS0
+
+ip-10-0-4-17 login:
+"""
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
 NODE = {
     "id": "lab-1",
@@ -26,7 +56,7 @@ NODE = {
     "address": "10.77.0.13",
     "state": "running",
     "tags": TAGS,
-    "host_key": KEY,
+    "host_key": ED25519,
     "created": "2026-05-04T09:00:00+00:00",
 }
 CREATED = datetime(2026, 5, 4, 9, tzinfo=UTC)
@@ -105,9 +135,9 @@ WRONG = {
     "a tag that is no text": [{**NODE, "tags": {"gridbridge": True}}],
     "a tag with a line feed": [{**NODE, "tags": {"gridbridge": "alpha\n"}}],
     "too many tags": [{**NODE, "tags": {str(number): "" for number in range(101)}}],
-    "a host key with a line feed": [{**NODE, "host_key": f"{KEY}\n* {KEY}"}],
-    "a host key with its host": [{**NODE, "host_key": f"alpha-n7 {KEY}"}],
-    "a host key of another type": [{**NODE, "host_key": KEY.replace("ed25519", "rsa")}],
+    "a host key with a line feed": [{**NODE, "host_key": f"{ED25519}\n* {ED25519}"}],
+    "a host key with its host": [{**NODE, "host_key": f"alpha-n7 {ED25519}"}],
+    "a host key of another type": [{**NODE, "host_key": ED25519.replace("ed25519", "rsa")}],
     "a host key that is none": [{**NODE, "host_key": "ssh-ed25519 AAAA"}],
     "a time without its zone": [{**NODE, "created": "2026-05-04T09:00:00"}],
     "no time": [{**NODE, "created": 5}],
@@ -189,3 +219,137 @@ def test_a_missing_program_is_a_permanent_failure() -> None:
 
     with pytest.raises(ProviderPermanentFailure, match=r"^/no/such list: .*No such file"):
         provider.list_machines()
+
+
+NODES: list[dict[str, Any]] = [
+    {**NODE, "id": f"r-{n}", "name": f"alpha-n{n}", "address": f"10.0.0.{n}"} for n in (1, 2)
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def read(raw: bytes) -> tuple[tuple[ProviderMachine, ...], str]:
+    try:
+        return parse_provider_machine_list(raw), ""
+    except ParseError as error:
+        return (), str(error)
+
+
+def test_a_truncated_machine_list_is_refused() -> None:
+    raw = json.dumps(NODES).encode()
+    assert 2 == len(parse_provider_machine_list(raw))
+
+    for end in range(len(raw)):
+        with pytest.raises(ParseError):
+            parse_provider_machine_list(raw[:end])
+
+
+@given(st.sampled_from(sorted(NODES[0])), JSON)
+def test_any_value_of_any_key_is_valid_or_refused(key: str, value: Any) -> None:
+    """No accepted text can add a line to a file."""
+    nodes = [{**NODES[0], key: value}, NODES[1]]
+
+    found, why = read(json.dumps(nodes).encode())
+
+    assert len(found) == (0 if why else 2)
+    assert why.isprintable()
+    for one in found:
+        texts = (one.id, one.name, one.address, one.host_key, *one.tags, *one.tags.values())
+        assert all(text.isprintable() for text in texts)
+
+
+@pytest.mark.parametrize("tags", [{"purpose": "a\tb"}, {"long": "x" * 1025}, {"gridbridge": "beta\n"}])
+def test_unusual_names_and_tags_of_machines_of_others_do_not_refuse_the_list(tags: dict[str, str]) -> None:
+    theirs = {**NODES[1], "name": "web\n1", "tags": tags, "host_key": "?"}
+
+    ours, found = parse_provider_machine_list(json.dumps([NODES[0], theirs]).encode(), "alpha")
+
+    assert (True, False) == (ours.has_owner_tag_of_cluster("alpha"), found.has_owner_tag_of_cluster("alpha"))
+    assert "web?1" == found.name
+    assert all(one.isprintable() and len(one) <= 1024 for one in found.tags.values())
+
+
+@pytest.mark.parametrize("wrong", [{"name": "web\n1"}, {"tags": {"gridbridge": "alpha", "a": "\t"}}])
+def test_own_machines_must_have_valid_names_and_tags(wrong: dict[str, object]) -> None:
+    with pytest.raises(ParseError):
+        parse_provider_machine_list(json.dumps([{**NODES[0], **wrong}]).encode(), "alpha")
+
+
+@given(st.binary())
+def test_any_bytes_are_refused_or_an_empty_list(raw: bytes) -> None:
+    found, why = read(raw)
+
+    assert () == found
+    assert why or b"[]" == b"".join(raw.split())
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "how-to"
+PAGES = [(DOCS / name).read_text() for name in ("providers.md", "squeeze.md")]
+SITE = '[site]\ncluster = "alpha"\n'
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> SiteProgramProvider:
+    (script,) = re.findall(r"^```sh\n(#!/bin/sh\n.*?)^```$", PAGES[0], re.MULTILINE | re.DOTALL)
+    program = write_program(tmp_path / "rent-node", script)
+    (tmp_path / "nodes").mkdir()
+    env = {"PATH": "/usr/bin:/bin", "NODES": str(tmp_path / "nodes")}
+    return SiteProgramProvider(program=str(program), timeout_s=20, env=env)
+
+
+def test_the_documented_program_creates_lists_and_destroys_nodes(shown: SiteProgramProvider) -> None:
+    tags = {"gridbridge": "alpha", "gridbridge-pool": "rented"}
+    none = shown.list_machines()
+    first, second = (shown.create_machine(f"alpha-n{number}", tags) for number in (7, 8))
+    shown.destroy_machine(first)
+    shown.destroy_machine(first)
+
+    assert () == none
+    assert (second,) == shown.list_machines()
+    assert (ProviderMachineState.PENDING, "rented") == (second.state, second.pool)
+
+
+def test_the_documented_program_has_four_nodes(shown: SiteProgramProvider) -> None:
+    for number in range(4):
+        shown.create_machine(f"alpha-n{number}", {})
+
+    with pytest.raises(ProviderOutOfMachines, match=r"create: all four are rented$"):
+        shown.create_machine("alpha-n4", {})
+
+
+def test_the_documented_sections_are_a_valid_configuration() -> None:
+    blocks = re.findall(r"^```toml\n(.*?)^```$", "".join(PAGES), re.MULTILINE | re.DOTALL)
+    assert blocks
+
+    for block in blocks:
+        assert configuration_file.parse_configuration("FILE", (SITE + block).encode()).providers
+        assert tomllib.loads(block)["provider"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        (PRINTED, ED25519),
+        (PRINTED.replace(ED25519, "ssh-rsa AAAA"), ECDSA),
+        (f"{PRINTED}{PRINTED.replace(ED25519, OTHER)}", OTHER),
+        (f"[  11.2] cloud-init[612]: {BEGIN}\n[  11.2] cloud-init[612]: {ED25519}\n{END}", ED25519),
+        (f"\x1b[0;32m{BEGIN}\n\x1b[0m{ED25519} x\n{END}", ED25519),
+        ("", ""),
+        (ED25519, ""),
+        (PRINTED.replace(END, ""), ""),
+        (f"{BEGIN}\n{ED25519[:-12]}", ""),
+        (f"{BEGIN}\nssh-ed25519 AAAA\n{END}", ""),
+        (f"{BEGIN}\nssh-ed25519\n\n{END}", ""),
+        (f"{END}\n{ED25519}\n{BEGIN}", ""),
+    ],
+    ids=[
+        *("the best of several", "the next best", "that of the last boot", "behind a log's times", "in colours"),
+        *("nothing", "a key that stands alone", "without its end", "cut off", "no key", "half a key"),
+        "the wrong way round",
+    ],
+)
+def test_a_host_key_is_found_only_between_the_marks_of_cloud_init(printed: str, expected: str) -> None:
+    assert expected == find_console_host_key(printed)

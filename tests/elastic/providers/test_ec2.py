@@ -20,7 +20,7 @@ from gridbridge.errors import (
 from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachineState
 from tests.elastic.providers.cloud import Gate
-from tests.elastic.providers.test_console_host_key import ED25519, PRINTED
+from tests.elastic.providers.test_command_provider import ED25519, PRINTED
 
 Ec2 = Callable[..., Ec2MachineProvider]
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}

@@ -21,7 +21,7 @@ from gridbridge.errors import (
     ProviderRequestRepeatable,
 )
 from gridbridge.model.elastic.balancer_config_sections import NodePoolSection
-from tests.elastic.providers.test_console_host_key import ED25519
+from tests.elastic.providers.test_command_provider import ED25519
 
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
 
