@@ -2,9 +2,11 @@
 
 import os
 import shutil
+import socket
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from gridbridge.errors import StorageAreaUnreachable
 from gridbridge.rebalance.replicas.object_store_programs import ObjectStoreForAccount
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import DatasetAndRefusedAreas
+from tests.contract.waiting import until
 from tests.rebalance.mover.areas import Site, reasons
 from tests.rebalance.mover.desk import Desk
 
@@ -292,11 +295,37 @@ def rclone() -> str:
     return str(ROOT / "conf/stores/rclone")
 
 
-@pytest.fixture(params=["local", "s3"])
-def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Yield a remote of rclone: a local folder, or a bucket of an S3 server on this machine."""
+def _is_listening(address: tuple[str, int]) -> bool:
+    with suppress(OSError), socket.create_connection(address):
+        return True
+    return False
+
+
+@contextmanager
+def webdav_server(folder: Path) -> Iterator[str]:
+    """Serve a folder by WebDAV on this machine, and yield the server's URL."""
+    folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = free.getsockname()
+    argv = ("rclone", "-q", "serve", "webdav", "--addr", f"127.0.0.1:{address[1]}", str(folder))
+    with subprocess.Popen(argv) as server:
+        try:
+            until(lambda: _is_listening(address), "rclone serves WebDAV", 20)
+            yield f"http://127.0.0.1:{address[1]}"
+        finally:
+            server.kill()
+
+
+@pytest.fixture(params=["local", "s3", "webdav"])
+def remote(request: pytest.FixtureRequest, tmp_path: Path, rclone: str) -> Iterator[str]:
+    """Yield a remote of rclone: a local folder, an S3 bucket or a WebDAV folder of a server on this machine."""
+    del rclone  # the program must be installed
     if request.param == "local":
         yield f":local:{tmp_path}/objects"
+        return
+    if request.param == "webdav":
+        with webdav_server(tmp_path / "objects") as url:
+            yield f":webdav,url='{url}',vendor=other:"
         return
     server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -305,7 +334,7 @@ def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     server.stop()
 
 
-def test_rclone_keeps_replicas_in_a_folder_and_in_s3(tmp_path: Path, rclone: str, remote: str) -> None:
+def test_rclone_keeps_replicas_in_a_folder_in_s3_and_by_webdav(tmp_path: Path, rclone: str, remote: str) -> None:
     site = StoreSite(tmp_path)
     site.areas["archive"] = store = replace(site.store, program=rclone, prefix=remote)
     dataset = stored(site).dataset
