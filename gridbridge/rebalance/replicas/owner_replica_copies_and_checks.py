@@ -338,8 +338,13 @@ class OwnerReplicaManager:
 
     def _bytes_of_other_datasets(self, dataset: Dataset, storage: str) -> int:
         """Return the bytes of the account's other datasets with a replica or an unfinished copy in an area."""
-        others = (self._records.load_dataset(name) for name in self._records.dataset_names() if name != dataset.name)
-        return sum(other.size_bytes for other in others if storage in other.areas_with_replica_or_copy)
+        size_bytes = 0
+        for name in self._records.dataset_names():
+            with suppress(GridbridgeError):
+                other = self._records.load_dataset(name)
+                is_counted = name != dataset.name and storage in other.areas_with_replica_or_copy
+                size_bytes += other.size_bytes if is_counted else 0
+        return size_bytes
 
 
 def _distance_of_area(area: AnyStorageArea) -> int:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,11 @@ from typing import Any
 import pytest
 
 from gridbridge.errors import StorageAreaUnusable
+from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.task_input_files import TaskInputFile
+from gridbridge.model.config_key_descriptions import ClusterPaths
+from gridbridge.model.fixed_paths import NOT_NOW
+from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.rebalance.replicas import task_input_carrier
 from gridbridge.rebalance.replicas.carried_input_files import (
     CarriedInputFile,
@@ -18,6 +23,8 @@ from gridbridge.rebalance.replicas.carried_input_files import (
 )
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.rebalance.replicas.task_input_carrier import carry_missing_inputs
+from gridbridge.shell.program_lock_file import MomentaryProgramLock
+from tests.builders.campaigns import made_policy
 from tests.builders.programs import write_program
 from tests.rebalance.mover.areas import Carrier
 
@@ -83,6 +90,24 @@ def test_clusters_that_share_an_area_share_the_carried_files(cluster: Cluster) -
     assert {} == cluster.carry(file)
     assert 1 == len(cluster.carrier.carried)
     assert os.readlink(cluster.folder / "home/.gridbridge/inputs") == f"{there}/alice/.inputs"
+
+
+def test_carries_to_clusters_that_share_an_area_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".gridbridge").mkdir(0o700)
+    storage = {"shared": StorageAreaSection(clusters=ClusterPaths({"beta": "/data", "gamma": "/mnt/data"}))}
+    campaigns = dict.fromkeys(("beta", "gamma"), ClusterCampaignsSection(inputs_storage="shared"))
+    policy = made_policy("alpha", "beta", "gamma", storage=storage, campaigns=campaigns)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    load = "load_config_or_one_in_force"
+    monkeypatch.setattr(task_input_carrier.configuration_in_force, load, lambda _: (policy, ""))
+
+    with MomentaryProgramLock(f"{tmp_path}/.gridbridge/inputs.shared.lock") as is_alone:
+        assert is_alone
+        for cluster in ("beta", "gamma"):
+            monkeypatch.setattr(sys, "argv", ["carrier", "7", cluster, "1:1"])
+            assert NOT_NOW == task_input_carrier.run_task_input_carrier()
 
 
 def test_a_broken_carry_continues(cluster: Cluster) -> None:
