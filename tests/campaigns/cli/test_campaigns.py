@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,7 @@ from unittest.mock import ANY, Mock, call
 
 import pytest
 from click import Command
-from click.testing import Result
+from click.testing import CliRunner, Result
 
 from gridbridge.campaigns.cli import gridsub_campaign_source
 from gridbridge.campaigns.cli.campaign_table import HEAD
@@ -133,7 +134,6 @@ def test_gridstat_shows_only_the_header_without_campaigns(tmp_path: Path) -> Non
         (["-j", "{}"], 1, "clusters: no cluster named"),
         (["-j", '{"clusters": ["beta"]}'], 1, 'clusters = ["beta"]: not a table; expected at'),
         (["-j", "not"], 1, "JSON or TOML"),
-        ([], 2, "one of -f FILE, -j JSON, -,"),
         (["-f", "a", "-j", "b"], 2, "one of -f FILE, -j JSON, -,"),
         (["-f", "a", "b"], 2, "one of -f FILE, -j JSON, -,"),
         (["--array", "1", "--each-line", "a", "--", "b"], 2, "one of -f FILE, -j JSON, -,"),
@@ -386,3 +386,71 @@ def test_commands_accept_cigris_long_option_names(command: Command, names: set[s
     known = {word for each in command.params for word in each.opts}
 
     assert names | {"--version"} <= known
+
+
+TOML = 'name = "n"\nnb_jobs = 1\nexec_file = "x"\n[clusters.beta]\n'
+
+Run = Callable[..., tuple[int, list[str]]]
+
+
+@pytest.fixture(name="run")
+def _run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(campaign_client, "submit_campaign", lambda *_: pytest.fail("it was submitted"))
+
+    def run(*words: str) -> tuple[int, list[str]]:
+        program = partial(output_and_errors.run_command_reporting_errors, gridsub, "gridsub")
+        return exit_status(program, "gridsub", *words), capsys.readouterr().err.splitlines()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sweep.json", JDL),
+        ("s.toml", TOML),
+        ("sweep.jdl", JDL),
+        ("up.JSON", JDL),
+        ("sweep", JDL),
+        ("sweep.txt", TOML),
+        ("broken.json", "{"),
+    ],
+)
+def test_a_jdl_without_the_option_f_is_refused(run: Run, name: str, text: str) -> None:
+    Path(name).write_text(text)
+
+    assert run("--clusters", "beta", name) == (
+        2,
+        [f"gridsub: {name}: a JDL, not a job script; expected gridsub -f {name}"],
+    )
+
+
+def test_gridsub_suggests_no_hidden_option(run: Run) -> None:
+    """Gridsub itself adds --ready on a login node."""
+    status, (told,) = run("--aray", "1-3", "--", "echo")
+
+    assert status == 2
+    assert "--array" in told
+    assert "--ready" not in told
+
+
+def test_a_check_option_after_the_script_submits_nothing(run: Run) -> None:
+    Path("job.sh").write_text("echo $1\n")
+
+    assert run("--clusters", "beta", "job.sh", "a", "--check") == (
+        2,
+        [
+            "gridsub: --check after job.sh would be an argument of the script; expected"
+            " gridsub --check job.sh, or gridsub --array 1 -- job.sh --check {}"
+            " for a script that has such an option"
+        ],
+    )
+
+
+def test_gridsub_without_arguments_lists_the_sources_of_a_campaign(run: Run) -> None:
+    assert run() == (
+        2,
+        ["gridsub: give one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"],
+    )
+    assert CliRunner().invoke(gridsub, ["-h"]).exit_code == 0
