@@ -47,6 +47,12 @@ SENTENCES = {
     TaskSentOrUnsentCause.FULL: (
         "{were_free}, and a task needs {slots}; a job must end first ({others_wait}, and {may_wait} more may wait)"
     ),
+    TaskSentOrUnsentCause.FIRST_CARRY: (
+        "the first task's input files are being carried to the cluster; more tasks are sent once the time is known"
+    ),
+    TaskSentOrUnsentCause.INPUTS_ELSEWHERE: (
+        "a task's input files are carried to the cluster in {carry_s:.0f} s, and other clusters start the tasks sooner"
+    ),
     TaskSentOrUnsentCause.WAITING_THERE: (
         "{were_free}, but {others_wait} ({waiting} of this campaign); when these tasks start, this campaign is next"
     ),

@@ -8,6 +8,7 @@ from gridbridge import errors
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.model import fixed_paths
 from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
+from gridbridge.model.campaigns.campaign_cycle_plan import TimedInputCarry
 from gridbridge.model.campaigns.campaign_file_and_array_names import CampaignArrayId, released_array_name
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
@@ -165,6 +166,19 @@ def tasks_without_files(answer: CompletedProgram) -> dict[int, str] | None:
         return {int(task): str(why) for task, why in json.loads(answer.stdout)["missing"].items()}
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise errors.ParseError(f"files of tasks: {answer.stdout[:80]!r}") from error
+
+
+def timed_input_carry(answer: CompletedProgram) -> TimedInputCarry:
+    """Return the amounts and the time of a successful carry of input files; raise ParseError for a wrong answer."""
+    try:
+        values = json.loads(answer.stdout)
+        return TimedInputCarry(
+            copied_bytes=int(values["copied_bytes"]),
+            took_s=float(values["took_s"]),
+            next_task_bytes=float(values["next_task_bytes"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise errors.ParseError(f"carry-inputs: {answer.stdout[:80]!r}") from error
 
 
 def _run_array_deletion_command(verb: str, array: CampaignArray, *indices: str) -> list[str]:

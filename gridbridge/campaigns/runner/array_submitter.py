@@ -12,6 +12,7 @@ from gridbridge.campaigns.runner.array_commands_as_owner import (
     RootCampaignRefusal,
 )
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
+from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,
@@ -21,7 +22,11 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.campaign_cycle_plan import PlannedCampaignTaskSend, TaskCountByExclusions
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    PlannedCampaignTaskSend,
+    TaskCountByExclusions,
+    TimedInputCarry,
+)
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.shell.clock import Clock
@@ -53,6 +58,9 @@ class CampaignArrayCommands(Protocol):
 
     def start_input_carry(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], /) -> BackgroundProgram:
         """Start to carry the input files of an array's tasks to its cluster."""
+
+    def timed_input_carry(self, answer: CompletedProgram, /) -> TimedInputCarry:
+        """Return the amounts and the time of a successful carry of input files."""
 
     def start_input_removal(self, campaign: int, cluster: str, /) -> BackgroundProgram:
         """Start to remove an ended campaign's input files from a cluster."""
@@ -157,6 +165,7 @@ class BackgroundInputCarries:
 
     def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands, remote_clusters: Container[str]) -> None:
         self._campaigns = campaigns
+        self._costs = InputCarryRows(campaigns.database)
         self._acts = acts
         self._remote_clusters = remote_clusters  # clusters that don't see the files of this host
         self._has_inputs: dict[int, bool] = {}
@@ -173,6 +182,8 @@ class BackgroundInputCarries:
         pair = array.campaign, array.cluster
         if answer := self._results.pop(array.campaign_and_array_number, None):
             missing = self._acts.tasks_without_files(answer)
+            if missing is not None:
+                self._costs.record_carry(*pair, self._acts.timed_input_carry(answer))
             if missing:
                 raise TasksWithoutInputs(missing)
             if missing is not None:

@@ -14,7 +14,7 @@ from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedgerStateComparison
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows, InputCarryRows
 from gridbridge.campaigns.store.campaign_task_rows import (
     DeletionMarksByArray,
     TaskDeletionMarkRows,
@@ -31,6 +31,7 @@ from gridbridge.model.campaigns.campaign import (
     AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
+    CampaignCluster,
     RootLedgerArray,
     TaskAttempt,
     TaskAttemptOutcome,
@@ -83,6 +84,7 @@ class CampaignSituationGatherer:
         self._predictions = CampaignStatisticsRows(database)
         self._marks = TaskDeletionMarkRows(database)
         self._outputs = UnbroughtOutputRows(database)
+        self._carries = InputCarryRows(database)
         self._clock = clock
         self._missing = MissingAttemptTracker(TaskMissingAtClusterRows(database), clock, ran, is_dry=is_dry)
         self._restored = RootLedgerStateComparison(self._campaigns, ledger_arrays)
@@ -138,10 +140,19 @@ class CampaignSituationGatherer:
             finalize=self._policy.finalize,
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
+            carry_costs=self._carries.carry_costs(self._pairs_with_input_carries(campaigns)),
             unbrought=self._campaigns_that_wait_for_outputs(),
             idle_steps=queries.arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
         )
         return self._add_task_ends_to_situation(situation, released, of_tasks, marks)
+
+    def _pairs_with_input_carries(self, campaigns: Iterable[Campaign]) -> Iterator[CampaignCluster]:
+        """Yield campaign and cluster for input files that are carried, because the cluster does not see them."""
+        remote = {name for name, cluster in self._policy.clusters.items() if cluster.ssh}
+        for campaign in campaigns:
+            yield from (
+                (campaign.number, name) for name in campaign.jdl.clusters if campaign.jdl.inputs and name in remote
+            )
 
     def _campaigns_that_wait_for_outputs(self) -> frozenset[int]:
         """Return the campaigns whose outputs are being brought home, without a failure."""

@@ -6,7 +6,14 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Column, Table, and_, bindparam, delete, select, update
 
-from gridbridge.model.campaigns.campaign_cycle_plan import DecayedCampaignUsage, JobRatio, JobRatioUpdate
+from gridbridge.model.campaigns.campaign import CampaignCluster
+from gridbridge.model.campaigns.campaign_cycle_plan import (
+    DecayedCampaignUsage,
+    InputCarryCost,
+    JobRatio,
+    JobRatioUpdate,
+    TimedInputCarry,
+)
 from gridbridge.model.campaigns.campaign_end_forecast import HalfwayForecast
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
@@ -54,6 +61,55 @@ USAGE = Table(
     *column_types.time_columns("at"),
     *column_types.float_columns("used_s", "success_s", "successes"),
 )
+CARRIES = Table(  # the last carry of a campaign's input files to a cluster
+    "campaign_carries",
+    column_types.METADATA,
+    *column_types.integer_key_columns("campaign"),
+    *column_types.text_key_columns("cluster"),
+    *column_types.float_columns("task_bytes"),  # mean bytes that the next tasks lack at the cluster
+)
+CARRY_RATES = Table(
+    "campaign_carry_rates",
+    column_types.METADATA,
+    *column_types.text_key_columns("cluster"),
+    *column_types.float_columns("bytes_per_s"),
+)
+USUAL_RATE = 10e6  # bytes per second, until a carry to the cluster has been timed
+LEAST_TIMED_BYTES = 1 << 20  # the time of smaller carries shows the delay of ssh, not the rate
+
+
+class InputCarryRows:
+    """What carries of input files to clusters have shown: what the next tasks lack, and the rate of the network."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def record_carry(self, campaign: int, cluster: str, carry: TimedInputCarry) -> None:
+        """Record a carry; each timed carry counts as much as all earlier ones in the rate of its cluster."""
+        upsert, execute = self._database.upsert, self._database.execute
+        key = {"cluster": cluster}
+        with self._database.transaction():
+            execute(upsert(CARRIES), key | {"campaign": campaign, "task_bytes": carry.next_task_bytes})
+            if carry.copied_bytes >= LEAST_TIMED_BYTES and carry.took_s > 0:
+                rate = carry.copied_bytes / carry.took_s
+                execute(upsert(CARRY_RATES), key | {"bytes_per_s": (self._rates().get(cluster, rate) + rate) / 2})
+
+    def carry_costs(self, pairs: Iterable[CampaignCluster]) -> tuple[InputCarryCost, ...]:
+        """Return the time of carries for pairs of campaign and cluster."""
+        rates = self._rates()
+        of_pair = {(row["campaign"], row["cluster"]): row["task_bytes"] for row in self._database.rows(select(CARRIES))}
+        return tuple(
+            InputCarryCost(
+                campaign=campaign,
+                cluster=cluster,
+                task_s=None if size is None else size / rates.get(cluster, USUAL_RATE),
+            )
+            for campaign, cluster in pairs
+            for size in (of_pair.get((campaign, cluster)),)
+        )
+
+    def _rates(self) -> dict[str, float]:
+        return {row["cluster"]: row["bytes_per_s"] for row in self._database.rows(select(CARRY_RATES))}
 
 
 class CampaignStatisticsRows:

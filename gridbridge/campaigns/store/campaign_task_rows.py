@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Column, Table, and_, bindparam, delete, func, insert, not_, select, true, update
 
-from gridbridge.campaigns.store.campaign_statistics_rows import ENDS, RATIOS
+from gridbridge.campaigns.store.campaign_statistics_rows import CARRIES, ENDS, RATIOS
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
 from gridbridge.model.campaigns.campaign import CampaignCluster, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl
@@ -268,7 +268,7 @@ class CampaignTaskRows:
     def purge_campaign(self, campaign: int) -> None:
         """Delete all rows of a campaign except its number, which root's ledger keeps for ever."""
         with self._database.transaction():
-            for table in (WAITING, PARTS, ARRAYS, ATTEMPTS, OUTPUTS, WAYS, RATIOS, ENDS):
+            for table in (WAITING, PARTS, ARRAYS, ATTEMPTS, OUTPUTS, WAYS, RATIOS, ENDS, CARRIES):
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
             values = {"state": CampaignState.PURGED, "jdl": Jdl(name=""), "digest": ""}
             self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))

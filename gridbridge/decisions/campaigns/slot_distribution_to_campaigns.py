@@ -16,6 +16,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     count_starved_tasks_by_cluster,
 )
+from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
 from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounter
 from gridbridge.decisions.campaigns.unsent_task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
@@ -70,6 +71,7 @@ class TaskAllotmentToClusters:
         self._matching = matching
         self._remaining = matching.left
         self._unsent = unsent
+        self._carries = InputCarryLimits(situation)
         self._in_vain = count_starved_tasks_by_cluster(situation)
         self._used_s = _usage_with_running_tasks_s(situation)
         self._ahead = _remaining_first_tasks_by_claimant(situation)
@@ -155,7 +157,9 @@ class TaskAllotmentToClusters:
     def _allot_tasks_within_limits(self, campaign: Campaign, cluster: str, tasks: int) -> int:
         pair = campaign.number, cluster
         most = self._matching.max_tasks_by_array_limits(campaign, cluster) - self.given[pair]
-        tasks_taken = max(0, min(tasks, most, self._unsent.count_tasks_for_cluster(*pair)))
+        unsent = self._unsent.count_unsent_tasks(campaign.number)
+        worth = self._carries.max_tasks_worth_carrying(campaign, cluster, unsent, self.given[pair])
+        tasks_taken = max(0, min(tasks, most, worth, self._unsent.count_tasks_for_cluster(*pair)))
         if tasks_taken:
             self._unsent.take_unsent_tasks(*pair, tasks_taken)
             self.given[pair] += tasks_taken
@@ -163,12 +167,16 @@ class TaskAllotmentToClusters:
         return tasks_taken
 
     def _sort_clusters_best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
-        """Sort clusters: fast before slow, then by free slots; clusters where tasks waited in vain are last."""
+        """Sort clusters: fast before slow, then by free slots; clusters where tasks waited in vain are last.
+
+        The time of a task is its run time and the time in which its input files are carried.
+        """
         mean_s = self._situation.sharing.mean_s.get(campaign.number, {})
 
         def order(name: str) -> tuple[int, float, int, str]:
             waited = self._in_vain.get((campaign.number, name), 0)
-            return waited, mean_s.get(name, 0.0), -self._free_slots_for_campaign(campaign, name), name
+            task_s = mean_s.get(name, 0.0) + self._carries.carry_s(campaign.number, name)
+            return waited, task_s, -self._free_slots_for_campaign(campaign, name), name
 
         return sorted(clusters, key=order)
 

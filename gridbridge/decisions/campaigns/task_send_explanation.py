@@ -9,6 +9,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     derive_cluster_blacklist,
 )
+from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
 from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounter
@@ -41,6 +42,7 @@ class _TaskSendExplainer:
         self._free = FreeClusterSlots(situation.room)
         self._predicted = predict_job_ratios(situation)
         self._matching = SchedulerTaskCounter(situation, self._predicted)
+        self._carries = InputCarryLimits(situation)
         self._views = {view.campaign_and_cluster: view for view in situation.there}
         self._waiting = Counter[str]()
         for view in situation.there:
@@ -103,6 +105,7 @@ class _TaskSendExplainer:
             waiting=view.waiting,
             max_jobs=request.max_jobs,
             job_ratio=predicted.ratio if predicted else None,
+            carry_s=self._carries.carry_s(*pair),
             waiting_there=self._waiting[cluster],
             may_wait=max(0, self._matching.left.may_wait.get(cluster, 0)),
         )
@@ -111,6 +114,8 @@ class _TaskSendExplainer:
         self, reason: TaskSendExplanation, campaign: Campaign, request: JdlSettingsAtCluster
     ) -> TaskSentOrUnsentCause:
         cluster, cause, matching = reason.cluster, TaskSentOrUnsentCause, self._matching
+        unsent = self._to_send[campaign.number]
+        worth = self._carries.max_tasks_worth_carrying(campaign, cluster, unsent)
         is_tried = cluster in self._situation.tried.get(campaign.number, ())
         causes = (
             (campaign.jdl.type is CampaignType.TEST and is_tried, cause.TRIED),
@@ -119,7 +124,9 @@ class _TaskSendExplainer:
             (0 < reason.all_slots < reason.slots, cause.TOO_LARGE),
             (not self._unsent.count_tasks_for_cluster(campaign.number, cluster), cause.KEPT_OFF),
             (reason.free_slots < reason.slots, cause.FULL),
-            (self._to_send[campaign.number] <= 0, cause.ELSEWHERE),
+            (unsent <= 0, cause.ELSEWHERE),
+            (not worth and self._carries.is_first_carry_awaited(campaign, cluster), cause.FIRST_CARRY),
+            (not worth, cause.INPUTS_ELSEWHERE),
             (matching.left.free.free_slots_for_request(cluster, request) < reason.slots, cause.WAITING_THERE),
             (not matching.count_startable_tasks(campaign, cluster), cause.JOB_RATIO),
         )

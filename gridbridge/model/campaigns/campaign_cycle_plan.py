@@ -198,6 +198,24 @@ class CampaignPrologueOrEpilogueStart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimedInputCarry:
+    """What one carry of input files to a cluster has shown."""
+
+    copied_bytes: int
+    took_s: float  # seconds of copying, without checksums
+    next_task_bytes: float  # mean bytes that the campaign's next tasks lack at the cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputCarryCost:
+    """The time in which the input files of a campaign's next tasks are carried to a cluster."""
+
+    campaign: int
+    cluster: str
+    task_s: float | None  # seconds for each task; None: no carry has been timed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignCycleSituation:
     campaigns: tuple[Campaign, ...]  # unfinished campaigns, sorted by number
     waiting: Mapping[int, int]  # number of unsent tasks, by campaign
@@ -234,6 +252,7 @@ class CampaignCycleSituation:
     # newest array number by campaign and cluster; only campaigns with a prologue or epilogue
     last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     behind: tuple[int, ...] = ()  # campaigns with arrays in root's ledger that the state file lacks
+    carry_costs: tuple[InputCarryCost, ...] = ()  # clusters to which input files are carried
     unbrought: frozenset[int] = frozenset()  # campaigns whose outputs are being brought home
 
     @property

@@ -22,6 +22,8 @@ class TaskSentOrUnsentCause(StrEnum):
     TOO_LARGE = "too_large"  # one task needs more slots than the cluster has
     KEPT_OFF = "kept_off"  # all unsent tasks avoid the cluster, because they failed there
     FULL = "full"  # too few free slots for one task
+    FIRST_CARRY = "first_carry"  # the first task's input files are being carried to the cluster, and timed
+    INPUTS_ELSEWHERE = "inputs_elsewhere"  # other clusters start the tasks sooner than their input files can be carried
     WAITING_THERE = "waiting_there"  # the free slots are kept for tasks that already wait at the cluster
     JOB_RATIO = "job_ratio"  # the job ratio (tasks per free slot) allows no more tasks
     ELSEWHERE = "elsewhere"  # all tasks of the campaign went to other clusters
@@ -56,6 +58,7 @@ class TaskSendExplanation:
     until: datetime | None = None  # time of the next probe; None: the owner must close the event
     stress: float | None = None
     stress_limit: float = 0.0
+    carry_s: float = 0.0  # seconds in which the input files of one task are carried to the cluster
     before: tuple[int, ...] = ()  # numbers of the campaigns that got the free slots
     order: CampaignPrecedenceReason | None = None  # why the campaigns in `before` came first
     own: float = 0.0  # the campaign's priority or used slot-seconds, depending on `order`

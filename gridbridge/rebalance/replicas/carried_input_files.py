@@ -7,7 +7,7 @@ the folder. A copy grows in a folder beside, and moves into the folder once its 
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gridbridge.errors import StorageAreaUnusable
 from gridbridge.model.campaigns.task_input_files import CARRIED_INPUTS, TaskInputFile
@@ -27,6 +27,7 @@ from gridbridge.rebalance.replicas.storage_area_shell_scripts import (
     StorageAreaForAccount,
 )
 from gridbridge.shell import remote_stage_folder, rsync
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 
 FILES_A_CALL = 1000  # checksums in one remote command, whose length is limited
@@ -86,7 +87,10 @@ class CarriedInputFolder:
     area: StorageAreaForAccount  # an area without a path stands for the person's home
     links: str  # local folder for symlinks to the files that are copied
     copy: FileCopyFunction = copy_files_by_rsync
+    clock: Clock = field(default_factory=Clock)
     free_bytes: int = 0
+    copied_bytes: int = 0
+    copying_s: float = 0.0
     _path: str = ""
 
     def list_files(self) -> tuple[CarriedInputFile, ...]:
@@ -118,12 +122,14 @@ class CarriedInputFolder:
         pace = RsyncLimitAndProgress(tell=lambda _: None, kib_per_s=self.area.bwlimit_kib_per_s)
         for digests in _groups(list(by_digest)):
             self._link_files(by_digest[digest] for digest in digests)
+            size_bytes, began_s = sum(by_digest[digest].size_bytes for digest in digests), self.clock.steady_s()
             try:
                 with storage_area_shell_scripts.convert_storage_script_errors(self.area):
                     self.copy(LocalOrSshFolder(login=None, folder=self.links), target, list(digests), pace)
             finally:
                 rsync.remove_folder_tree(self.links)
-            size_bytes = sum(by_digest[digest].size_bytes for digest in digests)
+            self.copying_s += self.clock.steady_s() - began_s
+            self.copied_bytes += size_bytes
             hash_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(digests) * A_FILE_S)
             wrong = storage_area_shell_scripts.run_script_in_area(self.area, INSTALL, digests, hash_s)
             changed.update(wrong.decode("ascii", "replace").split())

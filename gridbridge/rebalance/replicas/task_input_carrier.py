@@ -8,7 +8,7 @@ the campaign's files that no other campaign of the owner needs. It prints one li
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.store import campaign_client
@@ -25,6 +25,7 @@ from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageArea
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
 DONE, WRONG = 0, 2
+NEXT_TASKS = 200  # the tasks after an array show what the campaign's next tasks lack at the cluster
 
 
 def run_task_input_carrier() -> int:
@@ -40,16 +41,22 @@ def run_task_input_carrier() -> int:
             if not is_alone:
                 return NOT_NOW
             store = CarriedInputFolder(area, f"{scope}.links")
+            answer: dict[str, object] = {}
             if tasks:
                 numbers = {task for task, _ in parse_attempt_ranges(tasks[0])}
-                missing = carry_missing_inputs(store, read_inputs_of_own_tasks(campaign, numbers), campaign)
+                after = range(max(numbers) + 1, max(numbers) + 1 + NEXT_TASKS)
+                inputs = read_inputs_of_own_tasks(campaign, {*numbers, *after})
+                answer["missing"], present = carry_missing_inputs(
+                    store, {task: inputs[task] for task in numbers & inputs.keys()}, campaign
+                )
+                answer["next_task_bytes"] = mean_lacking_bytes([inputs[n] for n in after if n in inputs], present)
+                answer |= {"copied_bytes": store.copied_bytes, "took_s": round(store.copying_s, 3)}
             else:
-                missing = {}
                 remove_unneeded_inputs(store, campaign)
     except (GridbridgeError, OSError) as error:
         print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
         return WRONG
-    print(json.dumps({"missing": missing}))  # noqa: T201
+    print(json.dumps(answer))  # noqa: T201
     return DONE
 
 
@@ -67,8 +74,11 @@ def storage_area_of_inputs(policy: Policy, cluster: str) -> StorageAreaForAccoun
 
 def carry_missing_inputs(
     store: CarriedInputFolder, inputs: dict[int, tuple[TaskInputFile, ...]], campaign: int
-) -> dict[int, str]:
-    """Carry the files that the cluster lacks; return for each task without a file the reason."""
+) -> tuple[dict[int, str], frozenset[str]]:
+    """Carry the files that the cluster lacks.
+
+    Return for each task without a file the reason, and the checksums of the files that are at the cluster then.
+    """
     files = {file.digest: file for of_task in inputs.values() for file in of_task}
     present = store.list_files()
     whole = {
@@ -79,10 +89,19 @@ def carry_missing_inputs(
     if absent:
         lacking_bytes = sum(file.size_bytes for file in absent) - store.free_bytes
         needed, kept = frozenset(files), _digests_of_other_campaigns(campaign) if lacking_bytes > 0 else frozenset()
-        store.remove_files(choose_files_to_remove(present, needed, kept, lacking_bytes))
+        removed = choose_files_to_remove(present, needed, kept, lacking_bytes)
+        store.remove_files(removed)
+        present = tuple(file for file in present if file.digest not in removed)
         for digest in store.copy_files(absent):
             wrong[digest] = f"{files[digest].path}: the content has changed since gridsub read it"
-    return {task: wrong[file.digest] for task, of_task in inputs.items() for file in of_task if file.digest in wrong}
+    missing = {task: wrong[file.digest] for task, of_task in inputs.items() for file in of_task if file.digest in wrong}
+    return missing, (frozenset(files) | {file.digest for file in present}) - wrong.keys()
+
+
+def mean_lacking_bytes(inputs: Sequence[Iterable[TaskInputFile]], present: frozenset[str]) -> float:
+    """Return the mean bytes for each task of different files that are not at the cluster; 0 without tasks."""
+    lacking = {file.digest: file.size_bytes for of_task in inputs for file in of_task if file.digest not in present}
+    return sum(lacking.values()) / max(1, len(inputs))
 
 
 def remove_unneeded_inputs(store: CarriedInputFolder, campaign: int) -> None:

@@ -262,6 +262,13 @@ def _campaign_speeds() -> None:
         *columns.float_columns("used_s", "success_s", "successes"),
     )
     op.create_table(
+        "campaign_carries",
+        *columns.integer_key_columns("campaign"),
+        *columns.text_key_columns("cluster"),
+        *columns.float_columns("task_bytes"),
+    )
+    op.create_table("campaign_carry_rates", *columns.text_key_columns("cluster"), *columns.float_columns("bytes_per_s"))
+    op.create_table(
         "campaign_forecasts",
         *columns.integer_key_columns("campaign"),
         *columns.time_columns("made_at", "p50_at", "p90_at"),

@@ -70,6 +70,9 @@ class Grid:
             raise trouble
 
 
+CARRIED = b'{"missing": {}, "copied_bytes": 4000000, "took_s": 2, "next_task_bytes": 1000000}\n'
+
+
 class StartedProgram:
     """A program that ends once `result` is set."""
 
@@ -84,6 +87,7 @@ class CarryingGrid(Grid):
     """A grid to which and from which files of tasks are carried."""
 
     tasks_without_files = staticmethod(array_commands_as_owner.tasks_without_files)
+    timed_input_carry = staticmethod(array_commands_as_owner.timed_input_carry)
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +102,7 @@ class CarryingGrid(Grid):
     def start_output_carry(self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]) -> StartedProgram:
         return self._start(f"bring {campaign} {cluster} {[task for task, _ in attempts]}")
 
-    def end_carry(self, status: int = 0, stdout: bytes = b'{"missing": {}}\n', stderr: bytes = b"") -> None:
+    def end_carry(self, status: int = 0, stdout: bytes = CARRIED, stderr: bytes = b"") -> None:
         """End the program that was started last."""
         self.carries[-1].result = CompletedProgram((), status, stdout, stderr)
 

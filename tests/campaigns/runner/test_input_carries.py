@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner import array_commands_as_owner
+from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.errors import GridbridgeError, ParseError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
@@ -14,7 +15,7 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.builders.campaigns import made_campaign
-from tests.campaigns.runner.fake_clusters import CarryingGrid, GridSite
+from tests.campaigns.runner.fake_clusters import CARRIED, CarryingGrid, GridSite
 
 NOTHING_MISSING = CompletedProgram((), 0, b'{"missing": {}}\n', b"")
 
@@ -107,7 +108,7 @@ def test_a_task_without_its_file_fails_alone_and_the_other_tasks_are_sent(site: 
     """The task is tried as often as a task that can't start; then an event has the reason."""
     for _ in range(4):
         site.plan(tasks=3)
-        site.grid.end_carry(stdout=b'{"missing": {"1": "/d/x: No such file or directory"}}')
+        site.grid.end_carry(stdout=CARRIED.replace(b"{}", b'{"1": "/d/x: No such file or directory"}'))
         site.resume()
 
     assert not site.grid.submissions()
@@ -118,6 +119,24 @@ def test_a_task_without_its_file_fails_alone_and_the_other_tasks_are_sent(site: 
     assert (CampaignEventCode.INPUT_ERROR, 1, 1) == (event.code, event.first_task, event.tasks)
     assert "/d/x: No such file or directory" == event.why
     assert (8, 1, 1) == (site.campaigns.count_unsent_tasks()[1], site.campaign.ended, site.campaign.failed)
+
+
+def test_a_carry_shows_the_time_in_which_the_next_tasks_files_come(site: CarryingSite) -> None:
+    """The rate of the network counts for all campaigns, and each new carry as much as all earlier carries."""
+    costs = InputCarryRows(site.database)
+    pairs = [(1, "beta"), (1, "gamma")]
+    assert [None, None] == [cost.task_s for cost in costs.carry_costs(pairs)]
+    for copied_bytes, expected_s in ((4_000_000, 0.5), (16_000_000, 0.2), (9, 0.2)):
+        site.plan()
+        site.grid.end_carry(stdout=CARRIED.replace(b"4000000", str(copied_bytes).encode()))
+        site.resume()
+
+        assert [expected_s, None] == [cost.task_s for cost in costs.carry_costs(pairs)]
+
+
+def test_an_answer_without_amounts_is_an_error() -> None:
+    with pytest.raises(ParseError, match=r"^carry-inputs: "):
+        array_commands_as_owner.timed_input_carry(CompletedProgram((), 0, b'{"missing": {}}', b""))
 
 
 def test_a_cycle_begins_once_when_a_carry_has_ended(site: CarryingSite) -> None:

@@ -22,7 +22,7 @@ from gridbridge.rebalance.replicas.carried_input_files import (
     choose_files_to_remove,
 )
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
-from gridbridge.rebalance.replicas.task_input_carrier import carry_missing_inputs
+from gridbridge.rebalance.replicas.task_input_carrier import carry_missing_inputs, mean_lacking_bytes
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from tests.builders.campaigns import made_policy
 from tests.builders.programs import write_program
@@ -49,7 +49,7 @@ class Cluster:
         return TaskInputFile(name, str(path), len(content), hashlib.sha256(content.encode()).hexdigest())
 
     def carry(self, *files: TaskInputFile) -> dict[int, str]:
-        return carry_missing_inputs(self.store, dict(enumerate((file,) for file in files)), 7)
+        return carry_missing_inputs(self.store, dict(enumerate((file,) for file in files)), 7)[0]
 
     def contents(self) -> set[str]:
         return {path.read_text() for path in self.carried.iterdir()}
@@ -190,6 +190,15 @@ def test_no_folder_stays_after_the_last_file(cluster: Cluster) -> None:
 
     assert [".gridbridge.area"] == os.listdir(cluster.carried.parent)
     assert [] == os.listdir(cluster.folder / "home/.gridbridge")
+
+
+def test_what_the_next_tasks_lack_is_counted_once_for_each_file(cluster: Cluster) -> None:
+    shared, here, there = (cluster.file(name, name * size) for name, size in (("s", 9), ("h", 5), ("t", 3)))
+    _, present = carry_missing_inputs(cluster.store, {0: (here,)}, 7)
+
+    assert 4.0 == mean_lacking_bytes([(shared, here), (shared,), (there,)], present)
+    assert 0.0 == mean_lacking_bytes([], present)
+    assert 5 == cluster.store.copied_bytes
 
 
 PRESENT = [
