@@ -17,11 +17,12 @@ from gridbridge.batch.gridengine import blocked_job_reader as gridengine_crowd
 from gridbridge.batch.gridengine import cell_demand_reader as gridengine_demand
 from gridbridge.batch.gridengine import cell_object_queries, client_commands, qconf_parser_and_edits
 from gridbridge.batch.gridengine import execution_hosts as gridengine_tags
+from gridbridge.batch.gridengine import host_membership as gridengine_membership
 from gridbridge.batch.gridengine import local_task_guards as gridengine_tasks
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine import user_job_queries as gridengine_tools
-from gridbridge.batch.oar import oar_commands, oar_demand_reader, oar_mapping_rules
+from gridbridge.batch.oar import oar_commands, oar_demand_reader, oar_mapping_rules, oar_node_membership
 from gridbridge.batch.oar import oar_node_power_and_tags as oar_nodes
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
@@ -216,6 +217,9 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
     keeps_tags: "optional.HostTagStore[ClusterAddress] | None" = None
     shows_crowd: "optional.BlockedJobReader[ClusterAddress] | None" = None
     reads_demand: "optional.ClusterDemandReader[ClusterAddress] | None" = None
+    changes_hosts: "optional.HostMembershipMaker[ClusterAddress] | None" = None
+    # raises ConfigError if the batch system itself switches nodes, because only one program may do so
+    require_power_control: Callable[[], None] | None = None
     # builds the command line of a program that runs on the transfer host and reports job ends
     end_watcher_argv: Callable[[ClusterAddress], tuple[str, ...]] | None = None
     # yields the ids of ended jobs over a permanent ssh connection; yields an empty list about once a second
@@ -251,6 +255,7 @@ GRIDENGINE: BatchSystemAdapter[GridEngineCellAccess] = BatchSystemAdapter(
     end_watcher_argv=client_commands.end_watcher_argv,
     query_job_accounts=gridengine_submit.query_job_accounts,
     reads_demand=gridengine_demand,
+    changes_hosts=gridengine_membership,
     shell_environment_line=qconf_parser_and_edits.cell_environment_shell_line,
     shows_suspension=True,
 )
@@ -265,6 +270,8 @@ OAR: BatchSystemAdapter[OarServerAccess] = BatchSystemAdapter(
     keeps_tags=oar_nodes,
     listen_for_job_ends=oar_status.listen_for_job_ends,
     reads_demand=oar_demand_reader,
+    changes_hosts=oar_node_membership,
+    require_power_control=oar_node_membership.require_oar_energy_saving_off,
     complete_mapping_rules=oar_mapping_rules.complete_mapping_rules,
     has_fixed_nodes=True,
 )

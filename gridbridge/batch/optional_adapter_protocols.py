@@ -6,7 +6,9 @@ from typing import Protocol, TypeVar
 
 from gridbridge.model.campaigns.task_deletions_and_preemptions import CellRequestsAndResources, WaitingLocalRequest
 from gridbridge.model.cluster_snapshot import ListedJobStatus, QueueInstanceStatus
-from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, GridEngineCellSnapshot
+from gridbridge.model.elastic import elastic_nodes
+from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
+from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, GridEngineCellSnapshot, TaskResourceRequests
 from gridbridge.model.job_request import JobRequest, Pairs, Variant
 from gridbridge.model.jobs_and_accounting import (
     ArrayEndQuery,
@@ -54,6 +56,57 @@ class ClusterDemandReader(Protocol[Where]):
         self, outputs: Mapping[str, bytes], zone: tzinfo, queue: str, /
     ) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
         """Parse outputs with times in `zone`; a cluster without queues has its slots in `queue`."""
+
+
+class ExecutionHostMembership(Protocol):
+    """Adds machines to the home cluster as execution hosts, and removes hosts; calls may be repeated.
+
+    Raises CommandFailed, HostNotReached for a silent machine, and SshAccessRejected for a wrong host key.
+    """
+
+    def join_host_to_cluster(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
+        """Do the steps that a joining machine still lacks; queues are enabled once the daemon reports."""
+
+    def close_host_to_new_tasks(self, host: str) -> None:
+        """Disable all queue instances of a host, so that no further task starts on the host."""
+
+    def open_host_to_tasks(self, host: str, closed: frozenset[str]) -> elastic_nodes.HostJoinStep:
+        """Enable a host's queues except queues in `closed`; return CLOSED if such a queue stays disabled."""
+
+    def command_to_reopen_host(self, host: str) -> str:
+        """Return the command with which an administrator lets a powered-on host run tasks again."""
+
+    def commands_to_end_host_tasks(self, host: str) -> str:
+        """Return the commands by which an administrator ends the tasks of a dead host."""
+
+    def commands_to_remove_host(self, host: str) -> str:
+        """Return the commands by which an administrator removes a vanished host."""
+
+    def check_host_before_removal(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
+        """Query whether a host is idle, closed to new tasks, and in the cluster's list of hosts."""
+
+    def preempt_best_effort_tasks(self, host: str) -> bool:
+        """Preempt the best-effort tasks of a closed host; return whether the host is empty."""
+
+    def prepare_power_off(self, host: str) -> None:
+        """Tell the batch system that a closed and idle host will be switched off."""
+
+    def query_rerunnable_tasks(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+        """Return the resource requests of the rerunnable tasks of each host."""
+
+    def reschedule_host_tasks(self, host: str) -> bool:
+        """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
+
+    def remove_host(self, host: str, *, is_dead: bool) -> str:
+        """Remove a closed and idle host from the cluster and from the hosts files.
+
+        Returns what still refers to the host, with a command that shows it; empty after the removal.
+        """
+
+
+class HostMembershipMaker(Protocol[Where]):
+    def make_host_membership(self, settings: MachineBootstrapSection, where: Where, /) -> ExecutionHostMembership:
+        """Return what adds hosts to a cluster; only new machines need `settings`."""
 
 
 class LocalTaskRestartGuard(Protocol[Where]):

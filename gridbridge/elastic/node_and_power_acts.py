@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge import errors
-from gridbridge.elastic.host_membership_and_tags import ExecutionHostMembership
+from gridbridge.batch.optional_adapter_protocols import ExecutionHostMembership
 from gridbridge.elastic.providers.provider_protocol_and_validation import HostPowerControl, MachineProvider
 from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.elastic.balancer_config_sections import NodePoolSection

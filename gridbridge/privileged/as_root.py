@@ -27,7 +27,6 @@ from functools import partial
 
 from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.config import configuration_file
-from gridbridge.elastic import oar_node_power
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.privileged import hosts_file_block
@@ -96,7 +95,7 @@ def set_or_tag_oar_node_as_root(words: tuple[str, ...], conf: str = "/etc/oar/oa
             raise AsRootRequestRefusal(f"{conf} has {line[:80]!r}: OAR itself halts and wakes nodes")
     if words == ("owns",):
         return
-    commands = oar_node_power.oar_node_root_commands(words)
+    commands = oar_node_power_and_tags.oar_node_root_commands(words)
     if not commands:
         raise AsRootRequestRefusal(USAGE)
     _checked_host_name(words[1])

@@ -37,6 +37,14 @@ def is_this_host(host_name: str) -> bool:
     return True
 
 
+def resolve_host_address(host: str) -> str:
+    """Return the IP address to which this host resolves a host name; empty if there is no address."""
+    try:
+        return socket.gethostbyname(host)
+    except OSError:
+        return ""
+
+
 def uid_of_account(account: str) -> int:
     """Return the uid of an account; 0 if the account does not exist."""
     try:

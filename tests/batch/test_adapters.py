@@ -11,7 +11,6 @@ from gridbridge.batch import load_job_recaller, load_refused_job_marker, load_su
 from gridbridge.batch.batch_adapter_table import ADAPTERS, BatchSystemAdapter, batch_adapter_of_cluster
 from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.site.running_site_findings import JUDGES
-from gridbridge.elastic.host_membership_and_tags import MEMBERSHIPS
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.site_configuration import ClusterKind
 from gridbridge.model.transfer_route import ACCESS, Away, EmbeddedClusterAccess, GridEngineCellAccess, OarServerAccess
@@ -26,7 +25,6 @@ OPTIONAL = tuple(field.name for field in fields(BatchSystemAdapter) if field.def
 def test_every_cluster_kind_has_an_adapter_and_an_address() -> None:
     assert set(ADAPTERS) == set(ACCESS) == set(ClusterKind)
     assert set(OF_KIND) == set(JUDGES) == set(ClusterKind)
-    assert set(MEMBERSHIPS) == {kind for kind, adapter in ADAPTERS.items() if adapter.reads_demand}
 
 
 def comparisons(source: str) -> Iterator[str]:
@@ -91,14 +89,14 @@ def test_services_and_starters_use_the_same_submit_module(where: Away) -> None:
             {
                 *("at_home", "guards_tasks", "sets_up", "makes_queues", "keeps_tags", "shows_crowd", "recalls"),
                 *("accounts", "array_ends", "user_jobs", "end_watcher_argv", "query_job_accounts"),
-                *("reads_demand", "shell_environment_line"),
+                *("reads_demand", "changes_hosts", "shell_environment_line"),
             },
         ),
         (
             OAR,
             {
                 *("sets_up", "listen_for_job_ends", "array_ends", "keeps_tags", "reads_demand"),
-                "complete_mapping_rules",
+                *("changes_hosts", "require_power_control", "complete_mapping_rules"),
             },
         ),
         (FOLDER, {"at_home", "guards_tasks", "array_ends", "list_transfer_queues"}),

@@ -15,10 +15,10 @@ from threading import Barrier, BrokenBarrierError
 
 import pytest
 
+from gridbridge.batch.gridengine import host_membership
 from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
-from gridbridge.elastic import host_membership_and_tags
-from gridbridge.elastic.host_membership_and_tags import GridEngineHostMembership
-from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
+from gridbridge.batch.gridengine.host_membership import GridEngineHostMembership
+from gridbridge.batch.gridengine.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import ConfigError, NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep, MachineToJoinCell
@@ -74,8 +74,8 @@ N1 = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
     """Put a fake cell with a usual queue in place of the cell of SITE."""
     hosts = Hosts(USUAL)
-    monkeypatch.setattr(host_membership_and_tags, "execution_hosts", hosts)
-    monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", lambda _: "10.0.0.9")
+    monkeypatch.setattr(host_membership, "execution_hosts", hosts)
+    monkeypatch.setattr(host_membership, "resolve_host_address", lambda _: "10.0.0.9")
     return hosts
 
 
@@ -169,7 +169,7 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     cell = replace(
         SITE, preparing=NewMachineBootstrap(settings=settings, cell=CELL), root=lambda *words: done.append(words)
     )
-    monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", {taken: "10.0.0.9"}.get)
+    monkeypatch.setattr(host_membership, "resolve_host_address", {taken: "10.0.0.9"}.get)
 
     with pytest.raises(NewMachineAddressInUse):
         cell.join_host_to_cluster(N1)
@@ -180,7 +180,7 @@ def test_a_machine_may_have_the_address_of_a_silent_host(hosts: Hosts, monkeypat
     """Clouds reuse the addresses of deleted machines."""
     monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n2",))
     monkeypatch.setattr(hosts, "is_execd_up", lambda *_: False)
-    monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
+    monkeypatch.setattr(host_membership, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
 
     assert SITE.join_host_to_cluster(N1) is HostJoinStep.ADMITTED
 
@@ -218,9 +218,7 @@ def test_a_host_with_reserved_slots_is_not_idle(
     hosts: Hosts, granted: dict[str, int], is_idle: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reservation may begin later."""
-    monkeypatch.setattr(
-        host_membership_and_tags.cell_configuration_reader, "query_advance_reserved_slots", lambda _: granted
-    )
+    monkeypatch.setattr(host_membership.cell_configuration_reader, "query_advance_reserved_slots", lambda _: granted)
 
     assert SITE.check_host_before_removal("n1").is_idle is is_idle
 

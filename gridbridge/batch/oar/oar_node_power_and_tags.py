@@ -64,6 +64,15 @@ def find_oar_energy_saving_setting(configuration: str) -> str:
     return match.group().strip() if match else ""
 
 
+def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
+    """Return the commands with which root carries out a verb on an OAR node; empty for an unknown verb."""
+    if len(words) == 2 and words[0] in SETTINGS:
+        return (set_oar_node_state_command(*words),)
+    if len(words) in (2, 3) and words[0] == "tag":
+        return store_oar_node_tags_commands(words[1], "".join(words[2:]))
+    return ()
+
+
 def run_oar_node_verb_as_root(*words: str) -> None:
     """Run a `node` request of gridbridge-as-root; raise CommandFailed on failure."""
     privileged_helper_calls.run_gridbridge_as_root("node", *words)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 
+from gridbridge.batch.optional_adapter_protocols import ExecutionHostMembership
 from gridbridge.decisions.elastic import (
     machine_list_reconciliation,
     node_acts_from_balance_plan,
@@ -15,7 +16,6 @@ from gridbridge.decisions.elastic.nodes_needing_administrator import is_site_own
 from gridbridge.elastic.balancer.balance_journal import PROGRAM
 from gridbridge.elastic.balancer.balancer_round_decision import SiteBalancerSettings
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
-from gridbridge.elastic.host_membership_and_tags import ExecutionHostMembership
 from gridbridge.errors import StateError
 from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.elastic.published_balance import BalancerStateOverview

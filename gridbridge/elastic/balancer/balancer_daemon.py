@@ -10,11 +10,10 @@ from functools import partial
 from math import ceil
 from tempfile import TemporaryDirectory
 
-from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.batch_adapter_table import ADAPTERS, BatchSystemAdapter
 from gridbridge.decisions.elastic import balancer_round_reports, node_and_master_lifecycle
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
-from gridbridge.elastic import host_membership_and_tags, oar_node_power
+from gridbridge.elastic import host_membership_and_tags
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_statistics_and_publication
 from gridbridge.elastic.balancer.administrator_alerts_and_requests import describe_nodes_without_provider
 from gridbridge.elastic.balancer.balancer_round_decision import (
@@ -41,6 +40,7 @@ from gridbridge.model.fixed_paths import (
     CONFIG,
 )
 from gridbridge.model.site_configuration import Policy
+from gridbridge.model.transfer_route import Away
 from gridbridge.program import service_cycle
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_startup import drop_root_to_account, switch_process_to_account
@@ -72,8 +72,10 @@ def require_balancer_can_act(options: BalancerRunOptions) -> None:
     if not options.rules.max_nodes:
         raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
     policy = options.policy
-    if _has_home_cluster_fixed_nodes(policy) and (
-        pool_names := [name for name, pool in policy.pools.items() if pool.provider]
+    if (
+        (adapter := _home_batch_adapter(policy))
+        and adapter.has_fixed_nodes
+        and (pool_names := [name for name, pool in policy.pools.items() if pool.provider])
     ):
         words = f"[pool.{pool_names[0]}] provider: nodes of an OAR server are never created"
         raise ConfigError((f"{CONFIG}: {words}",))
@@ -89,9 +91,9 @@ def require_balancer_can_act(options: BalancerRunOptions) -> None:
         raise ConfigError((f"{CONFIG}: {words}",))
 
 
-def _has_home_cluster_fixed_nodes(policy: Policy) -> bool:
-    own = policy.site.cluster
-    return own in policy.clusters and batch_adapter_of_cluster(configured_cluster_address(policy, own)).has_fixed_nodes
+def _home_batch_adapter(policy: Policy) -> BatchSystemAdapter[Away] | None:
+    home = policy.home_cluster_section
+    return ADAPTERS[home.kind] if home else None
 
 
 def _names_of_power_providers(policy: Policy) -> frozenset[str]:
@@ -117,8 +119,8 @@ def start_acting_balancer(options: BalancerRunOptions) -> None:
     """Switch to the balancer's account, open the log, and take the lock that excludes a second balancer."""
     require_balancer_can_act(options)
     switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
-    if _has_home_cluster_fixed_nodes(options.policy):
-        oar_node_power.require_oar_energy_saving_off()
+    if (adapter := _home_batch_adapter(options.policy)) and adapter.require_power_control:
+        adapter.require_power_control()
     os.chdir("/")
     service_cycle.start_service_log_on_stderr(options.policy)
     service_cycle.take_program_lock(BALANCE_LOCK, NAME, LOCKED)

@@ -25,7 +25,6 @@ from gridbridge.decisions.elastic.site_host_power_lifecycle import (
     is_host_changing_power_state,
 )
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
-from gridbridge.elastic import machine_bootstrap
 from gridbridge.elastic.balancer import balance_journal, balance_situation_sources, balancer_round_decision
 from gridbridge.elastic.balancer.administrator_alerts_and_requests import log_alerts_for_administrators
 from gridbridge.elastic.balancer.balancer_round_decision import (
@@ -41,6 +40,7 @@ from gridbridge.model.elastic import elastic_nodes, standby_and_wake_plan
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WaitingJobsHistory
 from gridbridge.model.elastic.balancer_config_sections import StandbyNodeSelection
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
+from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
@@ -62,7 +62,7 @@ class BalancerRoundRunner:
         providers: Mapping[str, MachineLister],
         acts: NodeActRunner,
         tags: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
-        address_of: Callable[[str], str] = machine_bootstrap.resolve_host_address,
+        address_of: Callable[[str], str] = local_host_facts.resolve_host_address,
     ) -> None:
         self._site = site
         self._address_of = address_of

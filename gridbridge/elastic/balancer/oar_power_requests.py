@@ -8,11 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from gridbridge.batch.optional_adapter_protocols import ExecutionHostMembership
 from gridbridge.decisions.elastic.site_host_power_lifecycle import (
     latest_oar_power_request_by_node,
     unfinished_oar_power_requests,
 )
-from gridbridge.elastic.host_membership_and_tags import ExecutionHostMembership, home_cluster_host_membership
+from gridbridge.elastic.host_membership_and_tags import home_cluster_host_membership
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol_and_validation import HostPowerControl
 from gridbridge.errors import GridbridgeError, ProviderOutcomeUnknown, StateError

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import task_rescheduling
-from gridbridge.elastic.host_membership_and_tags import GridEngineHostMembership
-from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
+from gridbridge.batch.gridengine.host_membership import GridEngineHostMembership
+from gridbridge.batch.gridengine.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep

@@ -9,9 +9,9 @@ import pytest
 from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand_reader import encode_reachable_hosts
+from gridbridge.batch.oar.oar_node_membership import OarNodeMembership
 from gridbridge.batch.oar.oar_output_parser import MAY_REST
 from gridbridge.elastic.balancer_round_queries import parse_balance_situation
-from gridbridge.elastic.oar_node_power import OarNodeMembership
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput
 from tests.batch.oar.test_oar_output import NEVER, answer, nodes, resource, shown

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
+from gridbridge.batch.optional_adapter_protocols import ExecutionHostMembership
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan, SiteBalancerSettings
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
-from gridbridge.elastic.host_membership_and_tags import ExecutionHostMembership
 from gridbridge.elastic.node_and_power_acts import ChangeHostTag, NodeActRunner
 from gridbridge.elastic.providers.provider_protocol_and_validation import MachineProvider
 from gridbridge.errors import (

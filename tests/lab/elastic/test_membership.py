@@ -19,8 +19,8 @@ MOUNTS = ("/home", "/opt/gridbridge", "/var/lib/gridengine/alpha/common")
 BLOCK = "# gridbridge: nodes that come and go"
 CALLS = """\
 import json, os, sys
-from gridbridge.elastic.host_membership_and_tags import GridEngineHostMembership
-from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
+from gridbridge.batch.gridengine.host_membership import GridEngineHostMembership
+from gridbridge.batch.gridengine.machine_bootstrap import NewMachineBootstrap
 from gridbridge.batch import privileged_helper_calls as root
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError

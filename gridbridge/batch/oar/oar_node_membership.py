@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NoReturn
 
 from gridbridge.batch.oar import oar_node_power_and_tags
-from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.batch.oar.oar_node_power_and_tags import OarNodeState
 from gridbridge.errors import CommandFailed, ConfigError, ProviderPermanentFailure
+from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostCheckBeforeRemoval, HostJoinStep, MachineToJoinCell
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.fixed_paths import AS_ROOT
+from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.clock import Clock
 
 SETTLED_S, PAUSE_S = 45.0, 0.5  # a scheduler pass may take SCHEDULER_TIMEOUT, 30 s
@@ -100,13 +102,8 @@ class OarNodeMembership:
         raise CommandFailed((AS_ROOT, "node"), 1, stderr=why.encode())
 
 
-def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
-    """Return the commands with which root carries out a verb on an OAR node; empty for an unknown verb."""
-    if len(words) == 2 and words[0] in oar_node_power_and_tags.SETTINGS:
-        return (oar_node_power_and_tags.set_oar_node_state_command(*words),)
-    if len(words) in (2, 3) and words[0] == "tag":
-        return oar_node_power_and_tags.store_oar_node_tags_commands(words[1], "".join(words[2:]))
-    return ()
+def make_host_membership(_: MachineBootstrapSection, server: OarServerAccess) -> OarNodeMembership:
+    return OarNodeMembership(look_at=partial(oar_node_power_and_tags.query_oar_node_state, server))
 
 
 def require_oar_energy_saving_off(

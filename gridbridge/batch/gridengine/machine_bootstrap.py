@@ -3,7 +3,6 @@
 import grp
 import pwd
 import re
-import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.fixed_paths import BOOTSTRAP
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell import safe_files
+from gridbridge.shell.local_host_facts import resolve_host_address, this_host_name
 from gridbridge.shell.program_runs import quote_for_sh
 
 START = "execd"  # the last bootstrap step
@@ -60,7 +60,7 @@ class NewMachineBootstrap:
 
     def _hosts_file_text_for_machine(self, node: MachineToJoinCell, hosts: Iterable[str]) -> str:
         addresses = {node.name: node.address}
-        for host in (*hosts, socket.gethostname()):
+        for host in (*hosts, this_host_name()):
             if host not in addresses and (address := resolve_host_address(host)):
                 addresses[host] = address
         return "".join(f"{address} {name}\n" for name, address in addresses.items())
@@ -83,14 +83,6 @@ TEXTS: Mapping[str, Callable[[NewMachineBootstrap, MachineToJoinCell, Iterable[s
     "people": lambda bootstrap, *_: "".join(map(_account_line_for_bootstrap, bootstrap.settings.people.split())),
     "mounts": lambda bootstrap, *_: "".join(f"{line}\n" for line in bootstrap._configured_mount_lines()),
 }
-
-
-def resolve_host_address(host: str) -> str:
-    """Return the IP address to which this host resolves a host name; empty if there is no address."""
-    try:
-        return socket.gethostbyname(host)
-    except OSError:
-        return ""
 
 
 def _read_bootstrap_file(path: str, key: str) -> str:
