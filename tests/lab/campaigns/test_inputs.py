@@ -56,6 +56,7 @@ def test_each_task_has_its_input_files_at_every_cluster_and_its_output_comes_hom
     assert "".join(f"genome\nread {n}\n" for n in range(6)) == reads.sh(runner.HOST, read, user="alice")
 
 
+@pytest.mark.long
 def test_a_task_whose_input_file_is_gone_fails_and_the_other_tasks_succeed(reads: Grid) -> None:
     reads.on(runner.HOST, "gridbridge", "drain", "gamma")
     try:
