@@ -97,7 +97,7 @@ def test_a_missing_published_folder_prints_one_line(command: tuple[str, ...], wh
             "campaigns.add_tasks_to_campaign = lambda *_: None;"
             " campaign_tasks.find_published_campaign = lambda *_: None;"
             " sources.campaign_with_added_tasks ="
-            " lambda *_: (Read(jdl=type('Jdl', (), {'inputs': ()}), parameters=()), ('a', 'b'));"
+            " lambda *_: (Read(jdl=Jdl(name='n'), parameters=()), ('a', 'b'));"
             " admission.require_unchanged_by_site_rules = lambda *_: None",
             ["-c", "7", "-J", '["a", "b"]'],
             "stored for campaign 7: 2 tasks",
@@ -112,6 +112,7 @@ def test_gridsub_reports_a_stored_campaign_whose_id_cannot_be_printed(
     """A script that repeats after status 2 or 75 would run every task twice."""
     program = (
         "from gridbridge.campaigns.submission.jdl_reader import ParsedJdl as Read\n"
+        "from gridbridge.model.campaigns.jdl import Jdl\n"
         "from gridbridge.campaigns.store import campaign_client as campaign_tasks\n"
         "from gridbridge.campaigns.store import campaign_client as campaigns\n"
         "from gridbridge.campaigns.submission import site_admission_rules as admission\n"
@@ -119,8 +120,7 @@ def test_gridsub_reports_a_stored_campaign_whose_id_cannot_be_printed(
         "from gridbridge.campaigns.cli import gridsub, command_relay_and_runner_wait as relay\n"
         "relay.transfer_host_to_relay_to = lambda *_: ''\n"
         "admission.admit_campaign_by_site_rules = lambda said, _: said\n"
-        "sources.CampaignSourceOptions.read_campaign = lambda *_: Said()\n"
-        "class Said: warnings = (); parameters = (); jdl = type('Jdl', (), {'datasets': (), 'inputs': ()})\n"
+        "sources.CampaignSourceOptions.read_campaign = lambda *_: Read(jdl=Jdl(name='n'), parameters=())\n"
         f"{module}\n"
         "gridsub.main()"
     )

@@ -18,6 +18,7 @@ from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,
     ArraySubmissionState,
     CampaignArray,
+    CampaignCluster,
     RootLedgerArray,
     TaskAttempt,
 )
@@ -77,6 +78,8 @@ class CampaignArrayCommands(Protocol):
         """Return a campaign's arrays in root's ledger of submitted tasks."""
 
 
+MOST_PROGRAMS = 50  # at most this many programs carry or remove input files at once, and as many bring outputs
+REMOVAL_PAUSE_S = 600.0  # pause after a removal that failed or found another program of the owner
 TURN_S = 60.0  # in a cycle no call starts once an owner's calls to a cluster have taken this long
 # gridbridge-as-user reports these errors itself, so a call with such an error did not hang
 ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, RootCampaignRefusal)
@@ -157,40 +160,55 @@ class TasksWithoutInputs(GridbridgeError):
         self.missing = missing  # {task: reason}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _InputProgram:
+    """A program that carries an array's input files to a cluster, or removes a campaign's files there."""
+
+    program: BackgroundProgram
+    campaign_and_cluster: CampaignCluster
+    array: CampaignArray | None = None  # None: a removal
+
+
 class BackgroundInputCarries:
     """Carries the input files of arrays to clusters, before the arrays are submitted.
 
-    One carry runs for each campaign and cluster. After a restart a carry begins again, and skips carried files.
+    One program runs for each owner and cluster. After a restart a carry begins again, and skips carried files.
     """
 
-    def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands, remote_clusters: Container[str]) -> None:
+    def __init__(
+        self, campaigns: CampaignRows, acts: CampaignArrayCommands, clock: Clock, remote_clusters: Container[str]
+    ) -> None:
         self._campaigns = campaigns
         self._costs = InputCarryRows(campaigns.database)
         self._acts = acts
+        self._clock = clock
         self._remote_clusters = remote_clusters  # clusters that don't see the files of this host
         self._has_inputs: dict[int, bool] = {}
-        self._running: dict[tuple[int, str], tuple[CampaignArray, BackgroundProgram]] = {}
+        self._owners: dict[int, int] = {}  # {campaign: uid}
+        self._running: dict[Pair, _InputProgram] = {}
         self._results: dict[tuple[int, int], CompletedProgram] = {}  # of ended carries, by campaign and array
         self._carried: set[tuple[int, int]] = set()  # pairs (campaign, array)
-        self._removals: dict[tuple[int, str], BackgroundProgram | None] = {}  # None: not started
+        self._removals_due_s: dict[CampaignCluster, float] = {}  # steady time at which a removal may start
 
     def require_inputs_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
         """Raise InputCarryUnfinished until a carry has ended, TasksWithoutInputs, or the carry's error."""
         if array.campaign_and_array_number in self._carried or not self._must_carry_inputs(array, attempts):
             return
         self.collect_ended_carries()
-        pair = array.campaign, array.cluster
+        pair = self._owners[array.campaign], array.cluster
         if answer := self._results.pop(array.campaign_and_array_number, None):
             missing = self._acts.tasks_without_files(answer)
             if missing is not None:
-                self._costs.record_carry(*pair, self._acts.timed_input_carry(answer))
+                self._costs.record_carry(array.campaign, array.cluster, self._acts.timed_input_carry(answer))
             if missing:
                 raise TasksWithoutInputs(missing)
             if missing is not None:
                 self._carried.add(array.campaign_and_array_number)
                 return
-        elif pair not in self._running:
-            self._running[pair] = array, self._acts.start_input_carry(array, attempts)
+        elif self._may_start_program(pair):
+            program = self._acts.start_input_carry(array, attempts)
+            of = array.campaign, array.cluster
+            self._running[pair] = _InputProgram(program=program, campaign_and_cluster=of, array=array)
             _log.info("event=carry_begins array=%d.%d at=%s", array.campaign, array.number, array.cluster)
         raise InputCarryUnfinished(f"the input files are being carried to {array.cluster}")
 
@@ -199,28 +217,42 @@ class BackgroundInputCarries:
 
         Their arrays may be submitted at once. A deleted array, which nobody submits, keeps no other array waiting.
         """
-        ended = {pair: answer for pair, (_, program) in self._running.items() if (answer := program.result_if_ended())}
+        ended = {pair: answer for pair, run in self._running.items() if (answer := run.program.result_if_ended())}
+        has_carries = False
         for pair, answer in ended.items():
-            array, _ = self._running.pop(pair)
-            self._results[array.campaign_and_array_number] = answer
-        return bool(ended)
+            run = self._running.pop(pair)
+            if run.array:
+                self._results[run.array.campaign_and_array_number] = answer
+                has_carries = True
+            elif answer.status:
+                self._removals_due_s[run.campaign_and_cluster] = self._clock.steady_s() + REMOVAL_PAUSE_S
+                if answer.status != NOT_NOW:
+                    _log.warning(
+                        "event=inputs_kept campaign=%d at=%s why=%r", *run.campaign_and_cluster, answer.stderr[:200]
+                    )
+        return has_carries
 
     def remove_inputs_of_campaign(self, number: int) -> None:
         """Remove an ended campaign's input files from its clusters, in this cycle or later ones."""
         campaign = self._campaigns.find_campaign(number)
         if campaign and campaign.jdl.inputs:
-            self._removals |= {(number, name): None for name in campaign.jdl.clusters if name in self._remote_clusters}
+            self._owners[number] = campaign.uid
+            names = (name for name in campaign.jdl.clusters if name in self._remote_clusters)
+            self._removals_due_s |= dict.fromkeys(((number, name) for name in names), self._clock.steady_s())
 
     def continue_removals(self) -> None:
-        """Start removals, and start again those that another process of the owner kept waiting."""
-        for pair, program in [*self._removals.items()]:
-            answer = program and program.result_if_ended()
-            if program is None or (answer and answer.status == NOT_NOW):
-                self._removals[pair] = self._acts.start_input_removal(*pair)
-            elif answer:
-                del self._removals[pair]
-                if answer.status:
-                    _log.warning("event=inputs_kept campaign=%d at=%s why=%r", *pair, answer.stderr[:200])
+        """Start removals; a removal that has failed is tried again after a pause."""
+        self.collect_ended_carries()
+        for (campaign, cluster), due_s in [*self._removals_due_s.items()]:
+            pair = self._owners[campaign], cluster
+            if due_s <= self._clock.steady_s() and self._may_start_program(pair):
+                del self._removals_due_s[campaign, cluster]
+                program = self._acts.start_input_removal(campaign, cluster)
+                self._running[pair] = _InputProgram(program=program, campaign_and_cluster=(campaign, cluster))
+
+    def _may_start_program(self, pair: Pair) -> bool:
+        """Say whether no other program of the owner works at the cluster, and not too many of all owners run."""
+        return pair not in self._running and len(self._running) < MOST_PROGRAMS
 
     def _must_carry_inputs(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> bool:
         if array.cluster not in self._remote_clusters or not attempts or is_prologue_or_epilogue_task(attempts[0].task):
@@ -228,6 +260,7 @@ class BackgroundInputCarries:
         if array.campaign not in self._has_inputs:
             campaign = self._campaigns.find_campaign(array.campaign)
             self._has_inputs[array.campaign] = campaign is not None and bool(campaign.jdl.inputs)
+            self._owners[array.campaign] = campaign.uid if campaign else -1
         return self._has_inputs[array.campaign]
 
 

@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass, replace
 
-from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands
+from gridbridge.campaigns.runner.array_submitter import MOST_PROGRAMS, CampaignArrayCommands, Pair
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_task_rows import UnbroughtOutputRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
@@ -26,13 +26,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _OutputCarry:
+    campaign_and_cluster: CampaignCluster
     attempts: TasksAndAttempts
     program: BackgroundProgram
     is_reported: bool = False  # whether the program's end has been reported
 
 
 class BackgroundOutputCarries:
-    """Brings outputs home; one program runs for each campaign and cluster.
+    """Brings outputs home; one program runs for each owner and cluster.
 
     The state file lists the outputs that are still at clusters. After a kill they are brought again, which changes
     nothing at home. A failure is an event, after which the next try waits, each time longer.
@@ -46,7 +47,7 @@ class BackgroundOutputCarries:
         self._acts = acts
         self._clock = clock
         self._failures = failures
-        self._running: dict[CampaignCluster, _OutputCarry] = {}
+        self._running: dict[Pair, _OutputCarry] = {}
 
     def has_new_carry_end(self) -> bool:
         """Say whether a program has ended since the last call, so that a cycle may start early."""
@@ -60,13 +61,14 @@ class BackgroundOutputCarries:
         for pair, carry in [*self._running.items()]:
             if answer := carry.program.result_if_ended():
                 del self._running[pair]
-                self._record_answer(pair, carry.attempts, answer)
-        for pair in self._outputs.campaigns_and_clusters_with_outputs():
+                self._record_answer(carry.campaign_and_cluster, carry.attempts, answer)
+        for pair, uid in self._outputs.campaigns_and_clusters_with_outputs().items():
+            owner = uid, pair[1]
             event = self._events.find_open_event(CODE, *pair)
             is_paused = event is not None and not is_cluster_probe_due(event, self._clock.now(), self._failures)
-            if pair not in self._running and not is_paused:
+            if owner not in self._running and len(self._running) < MOST_PROGRAMS and not is_paused:
                 attempts = self._outputs.unbrought_outputs(*pair)
-                self._running[pair] = _OutputCarry(attempts, self._acts.start_output_carry(*pair, attempts))
+                self._running[owner] = _OutputCarry(pair, attempts, self._acts.start_output_carry(*pair, attempts))
 
     def _record_answer(self, pair: CampaignCluster, attempts: TasksAndAttempts, answer: CompletedProgram) -> None:
         try:

@@ -141,7 +141,7 @@ class CampaignPlanExecutor:
         self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock)
         self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
         record = answers.record_submission_result
-        self.inputs = BackgroundInputCarries(campaigns, acts, remote_clusters)
+        self.inputs = BackgroundInputCarries(campaigns, acts, clock, remote_clusters)
         self._submissions = CampaignArraySubmitter(campaigns, acts, clock, record, most, turns, self.inputs)
         self.outputs = BackgroundOutputCarries(database, acts, clock, failures)
         self._ends = RootLedgerCampaignCloser(campaigns, acts, self.inputs.remove_inputs_of_campaign)

@@ -166,9 +166,11 @@ class UnbroughtOutputRows:
         of_attempt = insert(OUTPUTS).from_select([column.name for column in OUTPUTS.c], _OUTPUT_OF_ATTEMPT)
         self._database.execute_for_each_row(of_attempt, rows)
 
-    def campaigns_and_clusters_with_outputs(self) -> tuple[CampaignCluster, ...]:
-        query = select(OUTPUTS.c.campaign, OUTPUTS.c.cluster).distinct()
-        return tuple((row["campaign"], row["cluster"]) for row in self._database.rows(query))
+    def campaigns_and_clusters_with_outputs(self) -> dict[CampaignCluster, int]:
+        """Return {(campaign, cluster): uid of the campaign's owner}."""
+        query = select(OUTPUTS.c.campaign, OUTPUTS.c.cluster, CAMPAIGNS.c.uid).distinct()
+        rows = self._database.rows(query.join(CAMPAIGNS, CAMPAIGNS.c.number == OUTPUTS.c.campaign))
+        return {(row["campaign"], row["cluster"]): row["uid"] for row in rows}
 
     def unbrought_outputs(self, campaign: int, cluster: str) -> tuple[tuple[int, int], ...]:
         """Return the first (task, attempt) pairs whose outputs are at a cluster."""

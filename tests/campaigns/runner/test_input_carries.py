@@ -13,8 +13,9 @@ from gridbridge.model.campaigns.campaign import ArraySubmissionState, TaskAttemp
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.fixed_paths import NOT_NOW
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign
 from tests.campaigns.runner.fake_clusters import CARRIED, CarryingGrid, GridSite
 
 NOTHING_MISSING = CompletedProgram((), 0, b'{"missing": {}}\n', b"")
@@ -24,7 +25,9 @@ class CarryingSite(GridSite):
     def __init__(self, folder: Path, *, inputs: tuple[str, ...] = ("/d/./x",)) -> None:
         campaign = made_campaign("beta", "gamma", tasks=9)
         super().__init__(folder, replace(campaign, jdl=replace(campaign.jdl, inputs=inputs)), grid=CarryingGrid())
-        self.runner = self.executor(remote_clusters={"beta"})
+        self.passed_s = 0.0
+        self.clock = Clock(lambda: NOON.timestamp() + self.passed_s, lambda: self.passed_s)
+        self.runner = self.executor(self.clock, remote_clusters={"beta"})
         self.do = self.runner.execute_plan
 
     def plan(self, cluster: str = "beta", tasks: int = 2) -> None:
@@ -149,14 +152,27 @@ def test_a_cycle_begins_once_when_a_carry_has_ended(site: CarryingSite) -> None:
 
 
 def test_inputs_of_an_ended_campaign_are_removed_where_they_were_carried(site: CarryingSite) -> None:
-    """A removal that another process of the owner kept waiting is repeated."""
+    """A removal that failed or found another process of the owner is repeated after a pause."""
     site.runner.inputs.remove_inputs_of_campaign(1)
-    for status in (None, NOT_NOW, 0, None):
+    for status in (NOT_NOW, 2, 0):
         site.do(CampaignCyclePlan())
-        if status is not None:
-            site.grid.end_carry(status)
+        site.grid.end_carry(status)
+        site.do(CampaignCyclePlan())
+        site.do(CampaignCyclePlan())
+        site.passed_s += 600
 
-    assert ["remove 1 beta"] * 2 == site.grid.told
+    assert ["remove 1 beta"] * 3 == site.grid.told
+
+
+def test_one_program_of_an_owner_works_at_a_cluster(site: CarryingSite) -> None:
+    """So an owner of many campaigns holds few programs of the service."""
+    site.insert(replace(site.campaign, number=2))
+    site.plan()
+    site.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=2, cluster="beta", tasks=1),)))
+    site.runner.inputs.remove_inputs_of_campaign(2)
+    site.do(CampaignCyclePlan())
+
+    assert ["carry 1 [0, 1]"] == site.grid.told
 
 
 @pytest.mark.parametrize("answer", [b"", b"[]", b'{"missing": []}', b'{"missing": {"x": "y"}}'])

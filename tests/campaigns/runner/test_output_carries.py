@@ -108,6 +108,18 @@ def test_what_can_not_be_brought_is_an_event_and_is_tried_again(
     assert not site.events.query_open_events()
 
 
+def test_one_program_of_an_owner_brings_outputs_from_a_cluster(site: BringingSite) -> None:
+    site.insert(replace(site.campaign, number=2))
+    site.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=2, cluster="beta", tasks=1),)))
+    arrays = site.campaigns.query_open_arrays()
+    ended = [replace(attempt, outcome=SUCCESS) for array in arrays for attempt in site.attempts(array)]
+    site.grid.told.clear()
+    site.do(CampaignCyclePlan(ended=tuple(ended)))
+    site.end_carry()
+
+    assert ["bring 1 beta [0, 1, 2]", "bring 2 beta [0]"] == site.grid.told
+
+
 def test_a_cycle_begins_once_when_outputs_have_come(site: BringingSite) -> None:
     runner = site.executor(site.clock)
     site.do = runner.execute_plan
