@@ -84,7 +84,7 @@ docs: $(VENV)/ready ## the pages in build/html and the man pages in build/man, w
 test: ## all of it but what is long; without root all that needs none
 	$(call reported,test-stages,$(BUDGET_MIN))
 
-test-long: ## what takes long and seldom finds more: every kill, races to 20 wins, full disks, lost nodes
+test-long: ## what takes long and seldom finds more: kills, races to 20 wins, full disks, lost nodes
 	$(call reported,test-long-stages,$(LONG_BUDGET_MIN))
 
 test-lab: $(VENV)/ready ## the lab's own tests

@@ -1,8 +1,8 @@
 """Kill the campaign runner, nikita or root's helper at each line of their code; check that a new run continues.
 
-usage: python -m tests.injection.campaigns SCENARIO [EACH]
-EACH is 1 for every kill, 9 for each ninth. Prints a line for each wrong end, and the number of kills;
-exit status 1 for a wrong end.
+usage: python -m tests.injection.campaigns SCENARIO [EACH [FIRST]]
+EACH is 1 for every kill, 9 for each ninth, from number FIRST on. Prints a line for each wrong end,
+and the number of kills; exit status 1 for a wrong end.
 """
 
 import mmap
@@ -501,9 +501,9 @@ def places(one: Scenario) -> list[Place]:
     return list(dict.fromkeys((path, int(number)) for path, _, number in lines))
 
 
-def kills(one: Scenario, each: int) -> Iterator[str]:
+def kills(one: Scenario, each: int, first: int) -> Iterator[str]:
     """Kill the program at each EACHth of its lines; yield the place of each kill."""
-    for path, number in places(one)[::each]:
+    for path, number in places(one)[first::each]:
         reset()
         one.prepare()
         KILLER.aim(one.files, (path, number))
@@ -652,7 +652,7 @@ SAMPLE = {
 }
 
 
-def main(name: str, each: int = 1) -> int:
+def main(name: str, each: int = 1, first: int = 0) -> int:
     """Do each EACHth kill of a scenario, or with `sample` some kills of each scenario."""
     sandbox.mount()
     with Path("/etc/passwd").open("a") as file:
@@ -662,11 +662,11 @@ def main(name: str, each: int = 1) -> int:
     StateFile.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)
     todo = SAMPLE if name == "sample" else {name: each}
-    return max(_done(one, every) for one, every in todo.items())
+    return max(_done(one, every, first) for one, every in todo.items())
 
 
-def _done(name: str, each: int) -> int:
-    rounds = OTHERS[name](each) if name in OTHERS else kills(KILLED[name], each)
+def _done(name: str, each: int, first: int) -> int:
+    rounds = OTHERS[name](each) if name in OTHERS else kills(KILLED[name], each, first)
     look = KILLED[name].look if name in KILLED else partial(ran_once, 0.0 if name == "started" else 60.0)
     return killing.report_wrong_ends(f"{name}: ", rounds, look)
 
