@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 65536
 ANSWER_BYTES = 64 << 20
+BACKGROUND_ANSWER_BYTES = 16 << 20
 # largest list of jobs or hosts: 100,000 jobs with their requests take 120 MB
 LIST_BYTES = 256 << 20
 REAP_S = 10.0  # longest wait for the end of a killed program
@@ -152,6 +153,16 @@ def run_discarding_output(
     return CompletedProgram(argv, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), b"", b"")
 
 
+def _open_output_file() -> int:
+    """Return a memory file that can't grow: a program of another account may write for ever."""
+    import fcntl  # imported here, because hot programs load this module
+
+    whole = os.memfd_create("output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(whole, BACKGROUND_ANSWER_BYTES)
+    fcntl.fcntl(whole, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+    return whole
+
+
 class BackgroundProgram:
     """A program that runs in its own session while its caller does other work."""
 
@@ -159,21 +170,23 @@ class BackgroundProgram:
         """Start the program without input; raise ProgramNotStarted."""
         self._argv = argv
         self._result: CompletedProgram | None = None
-        self._outputs = [open_memory_file(b""), open_memory_file(b"")]
-        source = os.open(os.devnull, os.O_RDONLY)
+        self._outputs: list[int] = []
+        source = None
         try:
+            self._outputs += [_open_output_file() for _ in range(2)]
+            source = os.open(os.devnull, os.O_RDONLY)
             self._pid = spawn_program(argv, env, [source, *self._outputs])
         except OSError as error:
             close_file_descriptors(self._outputs)
             raise ProgramNotStarted(argv, error) from error
         finally:
-            os.close(source)
+            close_file_descriptors([] if source is None else [source])
 
     def result_if_ended(self) -> "CompletedProgram | None":
         """Return the program's result, or None while it runs."""
         pid, status = (0, 0) if self._result else os.waitpid(self._pid, os.WNOHANG)
         if pid:
-            stdout, stderr = (os.pread(end, ANSWER_BYTES, 0) for end in self._outputs)
+            stdout, stderr = (os.pread(end, BACKGROUND_ANSWER_BYTES, 0).rstrip(b"\0") for end in self._outputs)
             close_file_descriptors(self._outputs)
             self._result = CompletedProgram(self._argv, os.waitstatus_to_exitcode(status), stdout, stderr)
         return self._result

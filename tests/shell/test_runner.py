@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed, ProgramOutputTooLong
+from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputTooLong
 from gridbridge.shell import program_runs
-from gridbridge.shell.program_runs import run_discarding_output, run_program
+from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram, run_discarding_output, run_program
 from gridbridge.shell.retry import poll_until
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -159,3 +159,32 @@ def test_discarded_output_uses_no_memory() -> None:
         run_discarding_output(("/bin/sleep", "60"), ENV, 0.1)
     with pytest.raises(CommandFailed):
         run_discarding_output(("/none",), ENV, 30)
+
+
+def ended(*argv: str) -> CompletedProgram:
+    program = BackgroundProgram(argv, dict(os.environ))
+    while not (result := program.result_if_ended()):
+        time.sleep(0.01)
+    return result
+
+
+def test_a_background_program_has_its_status_and_both_outputs() -> None:
+    result = ended("/bin/sh", "-c", "echo out; echo err >&2; exit 3")
+
+    assert (3, b"out\n", b"err\n") == (result.status, result.stdout, result.stderr)
+
+
+def test_a_background_program_can_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program_runs, "BACKGROUND_ANSWER_BYTES", 100)
+
+    result = ended("/bin/sh", "-c", "while echo 123456789; do :; done 2>&1; exit 4")
+
+    assert (4, 100) == (result.status, len(result.stdout))
+
+
+def test_a_background_program_that_can_not_start_is_an_error_and_leaves_no_open_file() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ProgramNotStarted):
+        BackgroundProgram(("/missing",), {})
+
+    assert before == len(os.listdir("/proc/self/fd"))

@@ -246,8 +246,13 @@ class BackgroundInputCarries:
         for (campaign, cluster), due_s in [*self._removals_due_s.items()]:
             pair = self._owners[campaign], cluster
             if due_s <= self._clock.steady_s() and self._may_start_program(pair):
+                try:
+                    program = self._acts.start_input_removal(campaign, cluster)
+                except GridbridgeError as error:
+                    self._removals_due_s[campaign, cluster] = self._clock.steady_s() + REMOVAL_PAUSE_S
+                    _log.warning("event=inputs_kept campaign=%d at=%s why=%r", campaign, cluster, str(error))
+                    continue
                 del self._removals_due_s[campaign, cluster]
-                program = self._acts.start_input_removal(campaign, cluster)
                 self._running[pair] = _InputProgram(program=program, campaign_and_cluster=(campaign, cluster))
 
     def _may_start_program(self, pair: Pair) -> bool:

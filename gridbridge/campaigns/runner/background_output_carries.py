@@ -68,7 +68,12 @@ class BackgroundOutputCarries:
             is_paused = event is not None and not is_cluster_probe_due(event, self._clock.now(), self._failures)
             if owner not in self._running and len(self._running) < MOST_PROGRAMS and not is_paused:
                 attempts = self._outputs.unbrought_outputs(*pair)
-                self._running[owner] = _OutputCarry(pair, attempts, self._acts.start_output_carry(*pair, attempts))
+                try:
+                    program = self._acts.start_output_carry(*pair, attempts)
+                except GridbridgeError as error:
+                    self._record_failure(pair, len(attempts), str(error))
+                    continue
+                self._running[owner] = _OutputCarry(pair, attempts, program)
 
     def _record_answer(self, pair: CampaignCluster, attempts: TasksAndAttempts, answer: CompletedProgram) -> None:
         try:
