@@ -5,6 +5,8 @@ folder `outputs_to` of the JDL when it is whole. The program prints one line of 
 standard error; 75 another such process of the campaign runs for the cluster.
 """
 
+import contextlib
+import errno
 import json
 import os
 import sys
@@ -12,16 +14,18 @@ import time
 from collections.abc import Iterable, Iterator
 
 from gridbridge.campaigns.cli import task_output_reading_and_fetching as outputs
+from gridbridge.campaigns.cli.task_output_reading_and_fetching import TaskOutputFolderAtCluster
 from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.errors import GridbridgeError, StateError, error_on_one_line
-from gridbridge.model.campaigns.task_file_patterns import has_placeholder, output_names_of_task
+from gridbridge.model.campaigns.task_file_patterns import targets_of_outputs
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.fixed_paths import NOT_NOW, FixedPaths
-from gridbridge.shell import rsync, safe_files
+from gridbridge.shell import rsync
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
 DONE, WRONG = 0, 2
 LISTING_PAUSES_S = (0, 1, 4, 15)  # a shared filesystem may show a node's new files late
+NO_FILE = "no such file"
 PARTS = ".gridbridge-parts"  # in the folder `outputs_to`: files that are being brought
 
 
@@ -29,14 +33,17 @@ def run_task_output_carrier(paths: FixedPaths | None = None) -> int:
     """Bring the outputs that the command line names; return the exit status."""
     campaign, cluster, tasks = int(sys.argv[1]), *sys.argv[2:]
     folder = os.path.expanduser("~/.gridbridge")
+    lock = f"{folder}/outputs.{campaign}.{cluster}.lock"
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
-        with MomentaryProgramLock(f"{folder}/outputs.{campaign}.{cluster}.lock") as is_alone:
+        with MomentaryProgramLock(lock) as is_alone:
             if not is_alone:
                 return NOT_NOW
             numbers = [task for task, _ in parse_attempt_ranges(tasks)]
-            missing = bring_task_outputs(campaign, cluster, numbers, paths or FixedPaths())
-            os.unlink(f"{folder}/outputs.{campaign}.{cluster}.lock")
+            try:
+                missing = bring_task_outputs(campaign, cluster, numbers, paths or FixedPaths())
+            finally:
+                os.unlink(lock)
     except (GridbridgeError, OSError) as error:
         print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
         return WRONG
@@ -51,56 +58,91 @@ def bring_task_outputs(campaign: int, cluster: str, tasks: Iterable[int], paths:
     """
     header, lines = campaign_files_of_owners.read_own_campaign_file(campaign, paths.campaigns)
     home, patterns = str(header["outputs_to"]), tuple(map(str, header["outputs"]))
-    names = {f"{task}/{name}": target for task in tasks for name, target in _names_of_outputs(patterns, task, lines)}
+    targets = {f"{task}/{name}": target for task in tasks for name, target in _names_of_outputs(patterns, task, lines)}
     source = outputs.own_campaign_output_folders(campaign, paths).get(cluster)
     if source is None:
         raise StateError(f"{cluster}: not configured any more")
-    parts = f"{home}/{PARTS}/{campaign}.{cluster}"
     try:
-        os.makedirs(parts, 0o777, exist_ok=True)
+        os.makedirs(home, exist_ok=True)
+        with contextlib.chdir(home):  # nobody can exchange the folder any more
+            return _bring_into_present_folder(source, targets, home, f"{campaign}.{cluster}")
+    except FileExistsError as error:
+        raise StateError(f"{home}: not a folder") from error
     except OSError as error:
         raise StateError(f"{home}: {error.strerror}") from error
-    if os.path.islink(f"{home}/{PARTS}") or not safe_files.is_owned_by_current_user(f"{home}/{PARTS}"):
-        raise StateError(f"{home}/{PARTS}: expected a folder of yours")
-    for pause_s in LISTING_PAUSES_S:
-        time.sleep(pause_s)
-        outputs.copy_outputs_of_tasks(source, names, parts)
-        names = {name: target for name, target in names.items() if not _move_output(f"{parts}/{name}", target, home)}
-        if not names:
-            break
-    missing = {int(name.partition("/")[0]): f"{cluster}: {source.folder}/{name}: no such file" for name in names}
-    rsync.remove_folder_tree(parts)
-    _remove_empty_folder(f"{home}/{PARTS}")
-    return missing
+
+
+def _bring_into_present_folder(
+    source: TaskOutputFolderAtCluster, targets: dict[str, str], home: str, name: str
+) -> dict[int, str]:
+    """Copy outputs beside their targets, or into the owner's home if others can write here; then move them."""
+    facts = os.stat(".")
+    is_private = facts.st_uid == os.geteuid() and not facts.st_mode & 0o022
+    parts = f"{PARTS if is_private else os.path.expanduser('~/.gridbridge/parts')}/{name}"
+    os.makedirs(parts, exist_ok=True)
+    wrong: dict[str, str] = {}
+    try:
+        for pause_s in LISTING_PAUSES_S:
+            time.sleep(pause_s)
+            outputs.copy_outputs_of_tasks(source, targets, parts)
+            wrong = {output: why for output, to in targets.items() if (why := _move_output(f"{parts}/{output}", to))}
+            wrong = {output: why for output, why in wrong.items() if why != NO_FILE or not _is_folder(source, output)}
+            targets = {output: targets[output] for output in wrong}
+            if NO_FILE not in wrong.values():
+                break
+    finally:
+        rsync.remove_folder_tree(parts)
+        _remove_empty_folder(os.path.dirname(parts))
+    return {
+        int(output.partition("/")[0]): f"{home}/{targets[output]}: {why}"
+        if why != NO_FILE
+        else _no_such(source, output)
+        for output, why in wrong.items()
+    }
+
+
+def _is_folder(source: TaskOutputFolderAtCluster, output: str) -> bool:
+    """Say whether an output, of which no file was copied, is an empty folder on this host."""
+    return source.login is None and os.path.isdir(f"{source.folder}/{output}")
+
+
+def _no_such(source: TaskOutputFolderAtCluster, output: str) -> str:
+    return f"{source.folder}/{output}: no such file at the cluster"
 
 
 def _names_of_outputs(patterns: Iterable[str], task: int, lines: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the path of each output in the task's folder, and its path in the folder `outputs_to`."""
-    for pattern in patterns:
-        try:
-            for name in output_names_of_task((pattern,), lines[task]):
-                yield name, name if has_placeholder(pattern) else f"{task}/{name}"
-        except (ValueError, IndexError) as error:
-            raise StateError(f"task {task}: {error}") from error
+    try:
+        yield from targets_of_outputs(patterns, task, lines[task])
+    except (ValueError, IndexError) as error:
+        raise StateError(f"task {task}: {error}") from error
 
 
-def _move_output(part: str, target: str, home: str) -> bool:
-    """Move a file, or the files of a folder, below `home`; return False if the file does not exist."""
+def _move_output(part: str, target: str) -> str:
+    """Move a file, or the files of a folder, to a path below the present folder; return the error, if any."""
     if not os.path.lexists(part):
-        return False
-    if not os.path.isdir(part) or os.path.islink(part):
-        _replace_file(part, target, home)
-        return True
-    for folder, _, files in os.walk(part):
-        for name in files:
-            path = f"{folder}/{name}"
-            _replace_file(path, f"{target}/{os.path.relpath(path, part)}", home)
-    return True
+        return NO_FILE
+    try:
+        if os.path.islink(part) or not os.path.isdir(part):
+            _replace_file(part, target)
+        for folder, _, files in os.walk(part):
+            for name in files:
+                path = f"{folder}/{name}"
+                _replace_file(path, f"{target}/{os.path.relpath(path, part)}")
+    except (StateError, OSError) as error:
+        return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    return ""
 
 
-def _replace_file(part: str, target: str, home: str) -> None:
-    with outputs.open_target_folder(target, home) as folder:
-        os.rename(part, os.path.basename(target), dst_dir_fd=folder)
+def _replace_file(part: str, target: str) -> None:
+    name = os.path.basename(target)
+    with outputs.open_target_folder(target, ".") as folder:
+        try:
+            os.rename(part, name, dst_dir_fd=folder)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            outputs.copy_file_if_changed(part, name, folder)
 
 
 def _remove_empty_folder(path: str) -> None:

@@ -164,7 +164,7 @@ def _copy_local_outputs(folder: str, names: Iterable[str], to: str) -> None:
     for name in (path for output in names for path in _list_declared_output_files(output, folder, wrong)):
         try:
             with open_target_folder(name, to) as end:
-                _copy_file_if_changed(f"{folder}/{name}", os.path.basename(name), end)
+                copy_file_if_changed(f"{folder}/{name}", os.path.basename(name), end)
         except (GridbridgeError, OSError) as error:
             wrong.append(error)
     if wrong:
@@ -202,7 +202,7 @@ def open_target_folder(name: str, to: str) -> Iterator[int]:
         os.close(end)
 
 
-def _copy_file_if_changed(source: str, name: str, folder: int) -> None:
+def copy_file_if_changed(source: str, name: str, folder: int) -> None:
     """Copy a changed file into an open folder, atomically and without following a symlink."""
     if _is_copy_unchanged(source, name, folder):
         return

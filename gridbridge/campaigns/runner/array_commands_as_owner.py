@@ -21,6 +21,9 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
+# an owner's program may answer anything
+INVALID_ANSWER = (ValueError, KeyError, AttributeError, TypeError, RecursionError, OverflowError)
+MOST_AMOUNT = 1e18  # largest number of bytes or seconds in an owner's answer
 # exit statuses after which a later cycle repeats the command
 LATER = (fixed_paths.NO_OWNER, fixed_paths.NO_LEDGER)
 
@@ -164,7 +167,7 @@ def tasks_without_files(answer: CompletedProgram) -> dict[int, str] | None:
         raise errors.GridbridgeError(privileged_helper_calls.gridbridge_as_user_error_text(answer))
     try:
         return {int(task): str(why) for task, why in json.loads(answer.stdout)["missing"].items()}
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
+    except INVALID_ANSWER as error:
         raise errors.ParseError(f"files of tasks: {answer.stdout[:80]!r}") from error
 
 
@@ -172,12 +175,12 @@ def timed_input_carry(answer: CompletedProgram) -> TimedInputCarry:
     """Return the amounts and the time of a successful carry of input files; raise ParseError for a wrong answer."""
     try:
         values = json.loads(answer.stdout)
-        return TimedInputCarry(
-            copied_bytes=int(values["copied_bytes"]),
-            took_s=float(values["took_s"]),
-            next_task_bytes=float(values["next_task_bytes"]),
-        )
-    except (ValueError, KeyError, TypeError) as error:
+        amounts = [float(values[key]) for key in ("copied_bytes", "took_s", "next_task_bytes")]
+        if not all(0 <= amount <= MOST_AMOUNT for amount in amounts):
+            raise ValueError("out of range")
+        copied_bytes, took_s, next_task_bytes = amounts
+        return TimedInputCarry(copied_bytes=int(copied_bytes), took_s=took_s, next_task_bytes=next_task_bytes)
+    except INVALID_ANSWER as error:
         raise errors.ParseError(f"carry-inputs: {answer.stdout[:80]!r}") from error
 
 

@@ -161,7 +161,7 @@ class TasksWithoutInputs(GridbridgeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _InputProgram:
+class RunningInputProgram:
     """A program that carries an array's input files to a cluster, or removes a campaign's files there."""
 
     program: BackgroundProgram
@@ -176,8 +176,14 @@ class BackgroundInputCarries:
     """
 
     def __init__(
-        self, campaigns: CampaignRows, acts: CampaignArrayCommands, clock: Clock, remote_clusters: Container[str]
+        self,
+        campaigns: CampaignRows,
+        acts: CampaignArrayCommands,
+        clock: Clock,
+        remote_clusters: Container[str],
+        running: dict[Pair, RunningInputProgram],
     ) -> None:
+        """Take the running programs, which outlive a failed cycle, after which the runner makes a new object."""
         self._campaigns = campaigns
         self._costs = InputCarryRows(campaigns.database)
         self._acts = acts
@@ -185,7 +191,7 @@ class BackgroundInputCarries:
         self._remote_clusters = remote_clusters  # clusters that don't see the files of this host
         self._has_inputs: dict[int, bool] = {}
         self._owners: dict[int, int] = {}  # {campaign: uid}
-        self._running: dict[Pair, _InputProgram] = {}
+        self._running = running
         self._results: dict[tuple[int, int], CompletedProgram] = {}  # of ended carries, by campaign and array
         self._carried: set[tuple[int, int]] = set()  # pairs (campaign, array)
         self._removals_due_s: dict[CampaignCluster, float] = {}  # steady time at which a removal may start
@@ -198,8 +204,8 @@ class BackgroundInputCarries:
         pair = self._owners[array.campaign], array.cluster
         if answer := self._results.pop(array.campaign_and_array_number, None):
             missing = self._acts.tasks_without_files(answer)
-            if missing is not None:
-                self._costs.record_carry(array.campaign, array.cluster, self._acts.timed_input_carry(answer))
+            if missing is not None and (campaign := self._campaigns.find_campaign(array.campaign)):
+                self._costs.record_carry(campaign, array.cluster, self._acts.timed_input_carry(answer))
             if missing:
                 raise TasksWithoutInputs(missing)
             if missing is not None:
@@ -208,7 +214,7 @@ class BackgroundInputCarries:
         elif self._may_start_program(pair):
             program = self._acts.start_input_carry(array, attempts)
             of = array.campaign, array.cluster
-            self._running[pair] = _InputProgram(program=program, campaign_and_cluster=of, array=array)
+            self._running[pair] = RunningInputProgram(program=program, campaign_and_cluster=of, array=array)
             _log.info("event=carry_begins array=%d.%d at=%s", array.campaign, array.number, array.cluster)
         raise InputCarryUnfinished(f"the input files are being carried to {array.cluster}")
 
@@ -223,8 +229,9 @@ class BackgroundInputCarries:
             run = self._running.pop(pair)
             if run.array:
                 self._results[run.array.campaign_and_array_number] = answer
-                has_carries = True
+                has_carries |= answer.status != NOT_NOW
             elif answer.status:
+                self._owners[run.campaign_and_cluster[0]] = pair[0]
                 self._removals_due_s[run.campaign_and_cluster] = self._clock.steady_s() + REMOVAL_PAUSE_S
                 if answer.status != NOT_NOW:
                     _log.warning(
@@ -253,7 +260,7 @@ class BackgroundInputCarries:
                     _log.warning("event=inputs_kept campaign=%d at=%s why=%r", campaign, cluster, str(error))
                     continue
                 del self._removals_due_s[campaign, cluster]
-                self._running[pair] = _InputProgram(program=program, campaign_and_cluster=(campaign, cluster))
+                self._running[pair] = RunningInputProgram(program=program, campaign_and_cluster=(campaign, cluster))
 
     def _may_start_program(self, pair: Pair) -> bool:
         """Say whether no other program of the owner works at the cluster, and not too many of all owners run."""

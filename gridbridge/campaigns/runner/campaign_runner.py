@@ -14,7 +14,7 @@ from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts, CycleStatisticsRecorder
-from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor, RunningFileCarries
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows, CampaignStatisticsRows
 from gridbridge.decisions.campaigns import campaign_cycle_planning
@@ -64,7 +64,9 @@ def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = 
 class CampaignRunnerCycle:
     """One scheduling cycle of all campaigns: process the inbox, gather, decide, apply."""
 
-    def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
+    def __init__(
+        self, policy: Policy, clock: Clock, *, is_dry: bool = False, programs: RunningFileCarries | None = None
+    ) -> None:
         """Open the state file, read-only in a dry run; raise ConfigError if the site's name has changed."""
         keep_ssh_connections_open(policy)
         if not is_dry:
@@ -90,6 +92,7 @@ class CampaignRunnerCycle:
             most=most,
             ownerless=self._delete_array_without_owner,
             remote_clusters={name for name, cluster in policy.clusters.items() if cluster.ssh},
+            programs=programs,
         )
         self._publication = CampaignPublisher(self.database, campaigns, self._forecasts, clock)
         self._intake = CampaignAndRequestIntake(
@@ -191,7 +194,8 @@ class CampaignRunnerDaemon:
         self._policy = policy
         self._clock = clock
         self._is_dry = is_dry
-        self.runner = CampaignRunnerCycle(policy, clock, is_dry=is_dry)
+        self._programs = RunningFileCarries()
+        self.runner = CampaignRunnerCycle(policy, clock, is_dry=is_dry, programs=self._programs)
 
     @property
     def pause_s(self) -> float:
@@ -218,7 +222,7 @@ class CampaignRunnerDaemon:
 
     def recover(self) -> None:
         """Open the state file again after a failed cycle."""
-        self.runner = CampaignRunnerCycle(self._policy, self._clock)
+        self.runner = CampaignRunnerCycle(self._policy, self._clock, programs=self._programs)
 
     def release(self) -> None:
         """Wait for notifications that are being sent, and close the state file."""

@@ -31,7 +31,6 @@ from gridbridge.model.campaigns.campaign import (
     AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
-    CampaignCluster,
     RootLedgerArray,
     TaskAttempt,
     TaskAttemptOutcome,
@@ -146,13 +145,12 @@ class CampaignSituationGatherer:
         )
         return self._add_task_ends_to_situation(situation, released, of_tasks, marks)
 
-    def _pairs_with_input_carries(self, campaigns: Iterable[Campaign]) -> Iterator[CampaignCluster]:
+    def _pairs_with_input_carries(self, campaigns: Iterable[Campaign]) -> Iterator[tuple[Campaign, str]]:
         """Yield campaign and cluster for input files that are carried, because the cluster does not see them."""
         remote = {name for name, cluster in self._policy.clusters.items() if cluster.ssh}
         for campaign in campaigns:
-            yield from (
-                (campaign.number, name) for name in campaign.jdl.clusters if campaign.jdl.inputs and name in remote
-            )
+            if campaign.jdl.inputs:
+                yield from ((campaign, name) for name in campaign.jdl.clusters if name in remote)
 
     def _campaigns_that_wait_for_outputs(self) -> frozenset[int]:
         """Return the campaigns whose outputs are being brought home, without a failure."""

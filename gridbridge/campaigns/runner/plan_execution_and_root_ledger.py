@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Container, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from gridbridge.campaigns.runner import array_commands_as_owner
@@ -12,8 +12,10 @@ from gridbridge.campaigns.runner.array_submitter import (
     CampaignArraySubmitter,
     OwnerCallPostponement,
     OwnerCallTimeBudget,
+    Pair,
+    RunningInputProgram,
 )
-from gridbridge.campaigns.runner.background_output_carries import BackgroundOutputCarries
+from gridbridge.campaigns.runner.background_output_carries import BackgroundOutputCarries, RunningOutputCarry
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
 from gridbridge.campaigns.runner.submission_failure_events import (
     ArrayFailureEventRecorder,
@@ -118,6 +120,14 @@ class RootLedgerStateComparison:
         return is_behind
 
 
+@dataclass(frozen=True, slots=True)
+class RunningFileCarries:
+    """The programs that carry files of tasks, by owner and cluster."""
+
+    inputs: dict[Pair, RunningInputProgram] = field(default_factory=dict)
+    outputs: dict[Pair, RunningOutputCarry] = field(default_factory=dict)
+
+
 class CampaignPlanExecutor:
     def __init__(
         self,
@@ -129,7 +139,9 @@ class CampaignPlanExecutor:
         most: int = MAX_ARRAY_TASKS,
         ownerless: Callable[[CampaignArray], int] | None = None,
         remote_clusters: Container[str] = (),
+        programs: RunningFileCarries | None = None,
     ) -> None:
+        programs = programs or RunningFileCarries()
         self._campaigns = campaigns = CampaignRows(database)
         self._tries = TaskAttemptRows(database, campaigns)
         self._copies = SpeculativeAttemptRows(database, campaigns)
@@ -141,9 +153,9 @@ class CampaignPlanExecutor:
         self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock)
         self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
         record = answers.record_submission_result
-        self.inputs = BackgroundInputCarries(campaigns, acts, clock, remote_clusters)
+        self.inputs = BackgroundInputCarries(campaigns, acts, clock, remote_clusters, programs.inputs)
         self._submissions = CampaignArraySubmitter(campaigns, acts, clock, record, most, turns, self.inputs)
-        self.outputs = BackgroundOutputCarries(database, acts, clock, failures)
+        self.outputs = BackgroundOutputCarries(database, acts, clock, failures, programs.outputs)
         self._ends = RootLedgerCampaignCloser(campaigns, acts, self.inputs.remove_inputs_of_campaign)
         self._marks = TaskDeletionMarkRows(database)
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Column, Table, and_, bindparam, delete, select, update
 
-from gridbridge.model.campaigns.campaign import CampaignCluster
+from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     DecayedCampaignUsage,
     InputCarryCost,
@@ -69,8 +69,9 @@ CARRIES = Table(  # the last carry of a campaign's input files to a cluster
     *column_types.float_columns("task_bytes"),  # mean bytes that the next tasks lack at the cluster
 )
 CARRY_RATES = Table(
-    "campaign_carry_rates",
+    "campaign_carry_rates",  # by owner, whose own program measures the rate
     column_types.METADATA,
+    *column_types.integer_key_columns("uid"),
     *column_types.text_key_columns("cluster"),
     *column_types.float_columns("bytes_per_s"),
 )
@@ -84,32 +85,34 @@ class InputCarryRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def record_carry(self, campaign: int, cluster: str, carry: TimedInputCarry) -> None:
-        """Record a carry; each timed carry counts as much as all earlier ones in the rate of its cluster."""
+    def record_carry(self, campaign: Campaign, cluster: str, carry: TimedInputCarry) -> None:
+        """Record a carry; in the rate of its owner and cluster it counts as much as all earlier timed carries."""
         upsert, execute = self._database.upsert, self._database.execute
-        key = {"cluster": cluster}
+        key, uid = {"cluster": cluster}, campaign.uid
         with self._database.transaction():
-            execute(upsert(CARRIES), key | {"campaign": campaign, "task_bytes": carry.next_task_bytes})
+            execute(upsert(CARRIES), key | {"campaign": campaign.number, "task_bytes": carry.next_task_bytes})
             if carry.copied_bytes >= LEAST_TIMED_BYTES and carry.took_s > 0:
                 rate = carry.copied_bytes / carry.took_s
-                execute(upsert(CARRY_RATES), key | {"bytes_per_s": (self._rates().get(cluster, rate) + rate) / 2})
+                mean = (self._rates().get((uid, cluster), rate) + rate) / 2
+                execute(upsert(CARRY_RATES), key | {"uid": uid, "bytes_per_s": mean})
 
-    def carry_costs(self, pairs: Iterable[CampaignCluster]) -> tuple[InputCarryCost, ...]:
+    def carry_costs(self, pairs: Iterable[tuple[Campaign, str]]) -> tuple[InputCarryCost, ...]:
         """Return the time of carries for pairs of campaign and cluster."""
         rates = self._rates()
         of_pair = {(row["campaign"], row["cluster"]): row["task_bytes"] for row in self._database.rows(select(CARRIES))}
         return tuple(
             InputCarryCost(
-                campaign=campaign,
+                campaign=campaign.number,
                 cluster=cluster,
-                task_s=None if size is None else size / rates.get(cluster, USUAL_RATE),
+                task_s=None if size is None else size / rates.get((campaign.uid, cluster), USUAL_RATE),
             )
             for campaign, cluster in pairs
-            for size in (of_pair.get((campaign, cluster)),)
+            for size in (of_pair.get((campaign.number, cluster)),)
         )
 
-    def _rates(self) -> dict[str, float]:
-        return {row["cluster"]: row["bytes_per_s"] for row in self._database.rows(select(CARRY_RATES))}
+    def _rates(self) -> dict[tuple[int, str], float]:
+        rows = self._database.rows(select(CARRY_RATES))
+        return {(row["uid"], row["cluster"]): row["bytes_per_s"] for row in rows}
 
 
 class CampaignStatisticsRows:

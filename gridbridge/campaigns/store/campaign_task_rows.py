@@ -172,9 +172,10 @@ class UnbroughtOutputRows:
         rows = self._database.rows(query.join(CAMPAIGNS, CAMPAIGNS.c.number == OUTPUTS.c.campaign))
         return {(row["campaign"], row["cluster"]): row["uid"] for row in rows}
 
-    def unbrought_outputs(self, campaign: int, cluster: str) -> tuple[tuple[int, int], ...]:
-        """Return the first (task, attempt) pairs whose outputs are at a cluster."""
-        query = select(OUTPUTS.c.task, OUTPUTS.c.attempt).where(OUTPUTS.c.campaign == campaign)
+    def unbrought_outputs(self, campaign: int, cluster: str, after: int = -1) -> tuple[tuple[int, int], ...]:
+        """Return the first (task, attempt) pairs above a task number whose outputs are at a cluster."""
+        is_of = (OUTPUTS.c.campaign == campaign, OUTPUTS.c.task > after)
+        query = select(OUTPUTS.c.task, OUTPUTS.c.attempt).where(*is_of)
         rows = self._database.rows(
             query.where(OUTPUTS.c.cluster == cluster).order_by(OUTPUTS.c.task).limit(OUTPUTS_AT_ONCE)
         )

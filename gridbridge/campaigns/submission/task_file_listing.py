@@ -10,7 +10,7 @@ from glob import escape, glob, has_magic
 
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.task_file_patterns import fill_placeholders, has_placeholder, output_names_of_task
+from gridbridge.model.campaigns.task_file_patterns import fill_placeholders, has_placeholder, targets_of_outputs
 from gridbridge.model.campaigns.task_input_files import (
     MOST_INPUTS,
     TaskInputFile,
@@ -44,20 +44,32 @@ def absolute_input_pattern(pattern: str, folder: str) -> str:
 
 def require_valid_outputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...]) -> None:
     """Raise ConfigError with the tasks whose outputs have invalid names, or would replace outputs of other tasks."""
-    patterns = tuple(filter(has_placeholder, jdl.outputs))
-    tasks: dict[str, int] = {}
+    files: dict[str, int] = {}
+    folders: dict[str, int] = {}
     problems: list[str] = []
-    for number, line in enumerate(parameters if patterns else ()):
+    for number, line in enumerate(parameters if any(map(has_placeholder, jdl.outputs)) else ()):
         try:
-            for name in output_names_of_task(patterns, line):
-                if tasks.setdefault(name, number) != number and jdl.outputs_to:
-                    raise ValueError(f"{name}: task {tasks[name]} has this output too; expected a name for each task")
+            for _, target in targets_of_outputs(jdl.outputs, number, line):
+                if jdl.outputs_to:
+                    _require_own_target(target, number, files, folders)
         except ValueError as error:
             problems.append(f"outputs of task {number}: {replace_control_characters(str(error))}")
             if len(problems) == MOST_REPORTED:
                 break
     if problems:
         raise ConfigError(tuple(problems))
+
+
+def _require_own_target(target: str, number: int, files: dict[str, int], folders: dict[str, int]) -> None:
+    """Raise ValueError if another output comes to a path, or another task's output into it or above it."""
+    parts = target.split("/")
+    above = ["/".join(parts[:end]) for end in range(1, len(parts))]
+    others = [folders.get(target, number), *(files.get(path, number) for path in above)]
+    other = files.get(target, next((task for task in others if task != number), None))
+    if other is not None:
+        raise ValueError(f"{target}: task {other} has this output too; expected a name for each task")
+    files[target] = number
+    folders.update(dict.fromkeys(above, number))
 
 
 def list_inputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...]) -> "CampaignInputFiles":

@@ -8,7 +8,7 @@ from gridbridge.model.campaigns.campaign_file_and_array_names import split_task_
 
 TYPE_CHECKING = False  # importing typing would take as long as importing json
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 AFTER_FIRST = LETTERS.union(".+-")  # characters of an output's name after its first character
@@ -49,6 +49,18 @@ def is_output_pattern(pattern: str) -> bool:
 def is_output_name(name: str) -> bool:
     """Say whether a name is a relative path that needs no quotation marks in sh, and in which nothing is hidden."""
     return all(part[:1] in LETTERS and AFTER_FIRST.issuperset(part) for part in name.split("/"))
+
+
+def targets_of_outputs(patterns: "Iterable[str]", task: int, line: str) -> "Iterator[tuple[str, str]]":
+    """Yield each output's path in the task's folder and in the folder `outputs_to`; raise ValueError.
+
+    An output without a placeholder comes into a folder with the task's number. An output in another output, which is
+    a folder, is left out.
+    """
+    names = [(name, pattern) for pattern in patterns for name in output_names_of_task((pattern,), line)]
+    for name, pattern in names:
+        if not any(name.startswith(f"{other}/") for other, _ in names):
+            yield name, name if has_placeholder(pattern) else f"{task}/{name}"
 
 
 def output_names_of_task(patterns: "Iterable[str]", line: str) -> tuple[str, ...]:

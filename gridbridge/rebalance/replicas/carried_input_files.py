@@ -59,16 +59,18 @@ INSTALL = f"""{STORE}
 shift 3
 cd -- "$store.part" || exit
 for name; do
-    [ "$(sha256sum <"$name" | cut -c 1-64)" = "$name" ] && chmod 600 -- "$name" && touch -- "$name" &&
+    [ "$(sha256sum <"$name" | cut -c 1-64)" = "$name" ] && chmod 400 -- "$name" && touch -- "$name" &&
         mv -fT -- "$name" "$store/$name" || {{ rm -f -- "$name"; echo "$name"; }}
 done
 sync -f -- "$store"
 """
-# An empty folder is removed too; gridbridge-as-user's lock keeps other carries of the owner away.
 REMOVE = f"""{STORE}
 shift 3
 cd -- "$store" || exit
-rm -f -- "$@" && cd / || exit
+rm -f -- "$@"
+"""
+# gridbridge-as-user's lock keeps other carries of the owner away.
+CLOSE = f"""{STORE}
 if rmdir -- "$store" 2>/dev/null; then rm -rf -- "$store.part" "$home/{CARRIED_INPUTS}"; fi
 """
 
@@ -114,6 +116,10 @@ class CarriedInputFolder:
         for names in _groups(list(digests)):
             storage_area_shell_scripts.run_script_in_area(self.area, REMOVE, names, REMOVAL_S)
 
+    def remove_empty_folder(self) -> None:
+        """Remove the folder, its parts and its link, unless the folder has files."""
+        storage_area_shell_scripts.run_script_in_area(self.area, CLOSE, (), REMOVAL_S)
+
     def copy_files(self, files: Iterable[TaskInputFile]) -> set[str]:
         """Copy files, and return the checksums of those whose content has changed since gridsub read it."""
         by_digest = {file.digest: file for file in files}
@@ -152,7 +158,7 @@ def choose_files_to_remove(
 ) -> tuple[str, ...]:
     """Choose files to remove until `lacking_bytes` are free; raise StorageAreaUnusable if this is impossible.
 
-    Files in `needed` stay. Files in `kept`, which other campaigns of the owner need, go last; else the file goes
+    Files in `needed` stay. Files in `kept`, which waiting tasks of the owner need, go last; else the file goes
     first that no task has used for the longest time.
     """
     chosen: list[str] = []

@@ -22,6 +22,7 @@ from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.replicas import owner_datasets
 from gridbridge.rebalance.replicas.carried_input_files import CarriedInputFolder, choose_files_to_remove
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
+from gridbridge.shell import safe_files
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
 DONE, WRONG = 0, 2
@@ -47,7 +48,7 @@ def run_task_input_carrier() -> int:
                 after = range(max(numbers) + 1, max(numbers) + 1 + NEXT_TASKS)
                 inputs = read_inputs_of_own_tasks(campaign, {*numbers, *after})
                 answer["missing"], present = carry_missing_inputs(
-                    store, {task: inputs[task] for task in numbers & inputs.keys()}, campaign
+                    store, {task: inputs[task] for task in numbers & inputs.keys()}
                 )
                 answer["next_task_bytes"] = mean_lacking_bytes([inputs[n] for n in after if n in inputs], present)
                 answer |= {"copied_bytes": store.copied_bytes, "took_s": round(store.copying_s, 3)}
@@ -73,7 +74,7 @@ def storage_area_of_inputs(policy: Policy, cluster: str) -> StorageAreaForAccoun
 
 
 def carry_missing_inputs(
-    store: CarriedInputFolder, inputs: dict[int, tuple[TaskInputFile, ...]], campaign: int
+    store: CarriedInputFolder, inputs: dict[int, tuple[TaskInputFile, ...]]
 ) -> tuple[dict[int, str], frozenset[str]]:
     """Carry the files that the cluster lacks.
 
@@ -88,8 +89,8 @@ def carry_missing_inputs(
     absent = [file for digest, file in files.items() if digest not in whole and digest not in wrong]
     if absent:
         lacking_bytes = sum(file.size_bytes for file in absent) - store.free_bytes
-        needed, kept = frozenset(files), _digests_of_other_campaigns(campaign) if lacking_bytes > 0 else frozenset()
-        removed = choose_files_to_remove(present, needed, kept, lacking_bytes)
+        of_sent, of_waiting = _files_of_unfinished_tasks() if lacking_bytes > 0 else (frozenset(), frozenset())
+        removed = choose_files_to_remove(present, of_sent.union(files), of_waiting, lacking_bytes)
         store.remove_files(removed)
         present = tuple(file for file in present if file.digest not in removed)
         for digest in store.copy_files(absent):
@@ -108,16 +109,33 @@ def remove_unneeded_inputs(store: CarriedInputFolder, campaign: int) -> None:
     """Remove the files of an ended campaign, except those that another unfinished campaign of the owner needs."""
     unneeded = frozenset(_digests_of_own_campaigns([campaign])) - _digests_of_other_campaigns(campaign)
     store.remove_files(file.digest for file in store.list_files() if file.digest in unneeded)
+    store.remove_empty_folder()
 
 
 def _why_file_not_readable(file: TaskInputFile) -> str:
     try:
-        with open(file.path, "rb") as opened:
-            size_bytes = os.fstat(opened.fileno()).st_size
+        opened = safe_files.open_regular_without_blocking(file.path, os.O_RDONLY)
+        size_bytes = os.fstat(opened).st_size
+        os.close(opened)
     except OSError as error:
         return f"{file.path}: {error.strerror}"
     is_same = size_bytes == file.size_bytes
     return "" if is_same else f"{file.path}: {size_bytes} bytes; expected {file.size_bytes}, as gridsub found"
+
+
+def _files_of_unfinished_tasks() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the checksums of the input files of the account's tasks at clusters, and of tasks that wait."""
+    of_sent, of_waiting = set[str](), set[str]()
+    for shown in campaign_client.published_campaigns(PUBLISHED):
+        try:
+            inputs = read_inputs_of_own_tasks(shown.number) if shown.state.is_alive else {}
+        except GridbridgeError:
+            continue  # a campaign of another account
+        for task in campaign_client.list_published_tasks(shown, 0, PUBLISHED) if any(inputs.values()) else ():
+            if not task.has_ended:
+                digests = of_waiting if task.is_waiting else of_sent
+                digests.update(file.digest for file in inputs.get(task.number, ()))
+    return frozenset(of_sent), frozenset(of_waiting)
 
 
 def _digests_of_other_campaigns(campaign: int) -> frozenset[str]:

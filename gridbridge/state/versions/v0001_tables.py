@@ -267,7 +267,12 @@ def _campaign_speeds() -> None:
         *columns.text_key_columns("cluster"),
         *columns.float_columns("task_bytes"),
     )
-    op.create_table("campaign_carry_rates", *columns.text_key_columns("cluster"), *columns.float_columns("bytes_per_s"))
+    op.create_table(
+        "campaign_carry_rates",
+        *columns.integer_key_columns("uid"),
+        *columns.text_key_columns("cluster"),
+        *columns.float_columns("bytes_per_s"),
+    )
     op.create_table(
         "campaign_forecasts",
         *columns.integer_key_columns("campaign"),

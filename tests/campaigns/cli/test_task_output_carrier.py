@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.cli import task_output_carrier
-from gridbridge.errors import StateError
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.fixed_paths import NOT_NOW, FixedPaths
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
@@ -79,32 +78,55 @@ def test_an_output_that_is_gone_is_told_and_the_others_come(results: Results) ->
     results.submit("{1}.txt")
     results.write("1/2.txt")
 
-    assert {0: f"beta: {results.there}/0/1.txt: no such file"} == results.bring()
+    assert {0: f"{results.there}/0/1.txt: no such file at the cluster"} == results.bring()
     assert {"2.txt"} == results.files()
 
 
-def test_no_link_in_the_folder_is_followed(results: Results) -> None:
-    results.submit("out/{1}.txt")
-    results.write("0/out/1.txt")
-    results.home.mkdir()
+def test_what_lies_in_the_way_of_an_output_hinders_no_other_output(results: Results) -> None:
+    """No link in the folder is followed."""
+    results.submit("out/{1}.txt", "{2}")
+    results.write("0/out/1.txt", "0/a", "1/out/2.txt", "1/b")
+    (results.home / "b").mkdir(parents=True)
     (results.folder / "elsewhere").mkdir()
     (results.home / "out").symlink_to(results.folder / "elsewhere")
 
-    with pytest.raises(StateError, match="out is a link, or not a folder of yours"):
-        results.bring(0)
+    missing = results.bring()
 
+    assert f"{results.home}/out/1.txt: ./out/1.txt: out is a link, or not a folder of yours" == missing[0]
+    assert f"{results.home}/b: Is a directory" == missing[1]
+    assert {"a"} == results.files()
     assert [] == os.listdir(results.folder / "elsewhere")
 
 
-def test_a_foreign_folder_of_parts_is_refused(results: Results) -> None:
+def test_an_empty_folder_is_an_output_without_files(results: Results) -> None:
+    results.submit("d")
+    (results.there / "0/d").mkdir(parents=True)
+
+    assert {} == results.bring(0)
+
+
+def test_an_output_in_another_output_comes_with_it(results: Results) -> None:
+    results.submit("logs", "logs/{1}")
+    results.write("0/logs/1", "0/logs/x")
+
+    assert {} == results.bring(0)
+    assert {"0/logs/1", "0/logs/x"} == results.files()
+
+
+def test_nobody_else_can_exchange_the_files_on_their_way(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder that others can write, another person may have made a link in place of the parts."""
+    monkeypatch.setenv("HOME", str(results.folder))
     results.submit("{1}.txt")
     results.write("0/1.txt")
     results.home.mkdir()
+    results.home.chmod(0o777)
     (results.folder / "elsewhere").mkdir()
     (results.home / ".gridbridge-parts").symlink_to(results.folder / "elsewhere")
 
-    with pytest.raises(StateError, match=r"\.gridbridge-parts: expected a folder of yours"):
-        results.bring(0)
+    assert {} == results.bring(0)
+
+    assert {"1.txt"} == results.files()
+    assert [] == os.listdir(results.folder / "elsewhere")
 
 
 @pytest.mark.parametrize("is_busy", [False, True])
@@ -132,4 +154,4 @@ def test_an_unwritable_folder_is_one_line_on_standard_error(
     monkeypatch.setattr("sys.argv", ["task_output_carrier", "7", "beta", "0:1"])
 
     assert 2 == task_output_carrier.run_task_output_carrier(results.paths)
-    assert f"{results.home}: Not a directory\n" == capfd.readouterr().err
+    assert f"{results.home}: not a folder\n" == capfd.readouterr().err

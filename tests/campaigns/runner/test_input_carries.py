@@ -127,7 +127,7 @@ def test_a_task_without_its_file_fails_alone_and_the_other_tasks_are_sent(site: 
 def test_a_carry_shows_the_time_in_which_the_next_tasks_files_come(site: CarryingSite) -> None:
     """The rate of the network counts for all campaigns, and each new carry as much as all earlier carries."""
     costs = InputCarryRows(site.database)
-    pairs = [(1, "beta"), (1, "gamma")]
+    pairs = [(site.campaign, "beta"), (site.campaign, "gamma")]
     assert [None, None] == [cost.task_s for cost in costs.carry_costs(pairs)]
     for copied_bytes, expected_s in ((4_000_000, 0.5), (16_000_000, 0.2), (9, 0.2)):
         site.plan()
@@ -137,9 +137,11 @@ def test_a_carry_shows_the_time_in_which_the_next_tasks_files_come(site: Carryin
         assert [expected_s, None] == [cost.task_s for cost in costs.carry_costs(pairs)]
 
 
-def test_an_answer_without_amounts_is_an_error() -> None:
+@pytest.mark.parametrize("amount", [b"1e999", b"-1", b"NaN", b'"x"', b"[]", b"1e19", b"[" * 100_000])
+def test_an_owners_answer_with_wrong_amounts_is_an_error(amount: bytes) -> None:
+    answer = CompletedProgram((), 0, CARRIED.replace(b"4000000", amount), b"")
     with pytest.raises(ParseError, match=r"^carry-inputs: "):
-        array_commands_as_owner.timed_input_carry(CompletedProgram((), 0, b'{"missing": {}}', b""))
+        array_commands_as_owner.timed_input_carry(answer)
 
 
 def test_a_cycle_begins_once_when_a_carry_has_ended(site: CarryingSite) -> None:
@@ -175,7 +177,7 @@ def test_one_program_of_an_owner_works_at_a_cluster(site: CarryingSite) -> None:
     assert ["carry 1 [0, 1]"] == site.grid.told
 
 
-@pytest.mark.parametrize("answer", [b"", b"[]", b'{"missing": []}', b'{"missing": {"x": "y"}}'])
+@pytest.mark.parametrize("answer", [b"", b"[]", b'{"missing": []}', b'{"missing": {"x": "y"}}', b"[" * 100_000])
 def test_an_answer_that_is_no_list_of_tasks_is_an_error(answer: bytes) -> None:
     with pytest.raises(ParseError, match=r"^files of tasks: "):
         array_commands_as_owner.tasks_without_files(CompletedProgram((), 0, answer, b""))

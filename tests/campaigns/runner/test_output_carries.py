@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RunningFileCarries
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
@@ -118,6 +119,35 @@ def test_one_program_of_an_owner_brings_outputs_from_a_cluster(site: BringingSit
     site.end_carry()
 
     assert ["bring 1 beta [0, 1, 2]", "bring 2 beta [0]"] == site.grid.told
+
+
+def test_a_program_outlives_a_failed_cycle(site: BringingSite) -> None:
+    """The runner makes new objects after a failed cycle, and would forget the program."""
+    programs = RunningFileCarries()
+    site.do = site.executor(site.clock, programs=programs).execute_plan
+    site.end_tasks(SUCCESS)
+    site.do = site.executor(site.clock, programs=programs).execute_plan
+    site.end_carry()
+
+    assert ["bring 1 beta [0]"] == site.grid.told
+    assert frozenset() == site.awaited()
+
+
+def test_a_busy_program_of_the_owner_starts_no_cycle_early(site: BringingSite) -> None:
+    runner = site.executor(site.clock)
+    site.do = runner.execute_plan
+    site.end_tasks(SUCCESS)
+    site.grid.end_carry(NOT_NOW)
+
+    assert not runner.outputs.has_new_carry_end()
+
+
+def test_tasks_that_can_not_be_brought_keep_no_later_task_waiting(site: BringingSite) -> None:
+    site.end_tasks(SUCCESS)
+    site.end_carry(0, b'{"missing": {"0": "no such file"}}')
+    site.end_tasks(SUCCESS)
+
+    assert ["bring 1 beta [0]", "bring 1 beta [1]"] == site.grid.told
 
 
 def test_a_cycle_begins_once_when_outputs_have_come(site: BringingSite) -> None:

@@ -160,8 +160,14 @@ def test_outputs_of_a_command_line_come_to_the_present_folder(tmp_path: Path, mo
         (("{1}.x",), "", ""),
         (("{1}.x",), "/home", "outputs of task 1: a.x: task 0 has this output too; expected a name for each task"),
         (("x",), "/home", ""),
+        (("x", "{1}/{2}"), "/home", ""),
+        (("x", "{2}/x"), "/home", "outputs of task 1: 1/x: task 0 has this output too; expected a name for each task"),
+        (("{2}", "{1}"), "/home", "outputs of task 1: a: task 0 has this output too; expected a name for each task"),
     ],
-    ids=["a name each", "no such word", "equal names stay apart", "equal names in a folder", "no placeholder"],
+    ids=[
+        *("a name each", "no such word", "equal names stay apart", "equal names in a folder", "no placeholder"),
+        *("names of two kinds", "a name with the task's number", "a name of both tasks"),
+    ],
 )
 def test_each_task_has_outputs_of_its_own(outputs: tuple[str, ...], outputs_to: str, problems: str) -> None:
     jdl = Jdl(name="sweep", outputs=outputs, outputs_to=outputs_to)

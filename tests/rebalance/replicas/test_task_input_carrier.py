@@ -49,7 +49,7 @@ class Cluster:
         return TaskInputFile(name, str(path), len(content), hashlib.sha256(content.encode()).hexdigest())
 
     def carry(self, *files: TaskInputFile) -> dict[int, str]:
-        return carry_missing_inputs(self.store, dict(enumerate((file,) for file in files)), 7)[0]
+        return carry_missing_inputs(self.store, dict(enumerate((file,) for file in files)))[0]
 
     def contents(self) -> set[str]:
         return {path.read_text() for path in self.carried.iterdir()}
@@ -186,15 +186,32 @@ def test_no_folder_stays_after_the_last_file(cluster: Cluster) -> None:
     file = cluster.file("a", "a")
     cluster.carry(file)
 
+    cluster.store.remove_empty_folder()
+    assert {"a"} == cluster.contents()
     cluster.store.remove_files([file.digest])
+    cluster.store.remove_empty_folder()
 
     assert [".gridbridge.area"] == os.listdir(cluster.carried.parent)
     assert [] == os.listdir(cluster.folder / "home/.gridbridge")
 
 
+def test_an_input_that_has_become_a_fifo_holds_nobody_up(cluster: Cluster) -> None:
+    file = cluster.file("ff", "content")
+    (cluster.folder / "ff").unlink()
+    os.mkfifo(cluster.folder / "ff")
+
+    assert {0: f"{cluster.folder}/ff: not a regular file"} == cluster.carry(file)
+
+
+def test_a_task_can_not_change_the_copy_of_other_tasks(cluster: Cluster) -> None:
+    cluster.carry(cluster.file("a", "a"))
+
+    assert {0o400} == {path.stat().st_mode & 0o777 for path in cluster.carried.iterdir()}
+
+
 def test_what_the_next_tasks_lack_is_counted_once_for_each_file(cluster: Cluster) -> None:
     shared, here, there = (cluster.file(name, name * size) for name, size in (("s", 9), ("h", 5), ("t", 3)))
-    _, present = carry_missing_inputs(cluster.store, {0: (here,)}, 7)
+    _, present = carry_missing_inputs(cluster.store, {0: (here,)})
 
     assert 4.0 == mean_lacking_bytes([(shared, here), (shared,), (there,)], present)
     assert 0.0 == mean_lacking_bytes([], present)
