@@ -81,18 +81,16 @@ def _bring_into_present_folder(
     parts = f"{PARTS if is_private else os.path.expanduser('~/.gridbridge/parts')}/{name}"
     os.makedirs(parts, exist_ok=True)
     wrong: dict[str, str] = {}
-    try:
-        for pause_s in LISTING_PAUSES_S:
-            time.sleep(pause_s)
-            outputs.copy_outputs_of_tasks(source, targets, parts)
-            wrong = {output: why for output, to in targets.items() if (why := _move_output(f"{parts}/{output}", to))}
-            wrong = {output: why for output, why in wrong.items() if why != NO_FILE or not _is_folder(source, output)}
-            targets = {output: targets[output] for output in wrong}
-            if NO_FILE not in wrong.values():
-                break
-    finally:
-        rsync.remove_folder_tree(parts)
-        _remove_empty_folder(os.path.dirname(parts))
+    for pause_s in LISTING_PAUSES_S:
+        time.sleep(pause_s)
+        outputs.copy_outputs_of_tasks(source, targets, parts)  # after an error the parts stay, and the copy goes on
+        wrong = {output: why for output, to in targets.items() if (why := _move_output(f"{parts}/{output}", to))}
+        wrong = {output: why for output, why in wrong.items() if why != NO_FILE or not _is_folder(source, output)}
+        targets = {output: targets[output] for output in wrong}
+        if NO_FILE not in wrong.values():
+            break
+    rsync.remove_folder_tree(parts)
+    _remove_empty_folder(os.path.dirname(parts))
     return {
         int(output.partition("/")[0]): f"{home}/{targets[output]}: {why}"
         if why != NO_FILE
