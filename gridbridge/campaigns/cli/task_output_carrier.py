@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator
 
 from gridbridge.campaigns.cli import task_output_reading_and_fetching as outputs
 from gridbridge.campaigns.cli.task_output_reading_and_fetching import TaskOutputFolderAtCluster
-from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.errors import GridbridgeError, StateError, error_on_one_line
 from gridbridge.model.campaigns.task_file_patterns import targets_of_outputs
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
@@ -56,12 +55,11 @@ def bring_task_outputs(campaign: int, cluster: str, tasks: Iterable[int], paths:
 
     Raises StateError if the folder can't be written, and CommandFailed if the cluster can't be reached.
     """
-    header, lines = campaign_files_of_owners.read_own_campaign_file(campaign, paths.campaigns)
-    home, patterns = str(header["outputs_to"]), tuple(map(str, header["outputs"]))
-    targets = {f"{task}/{name}": target for task in tasks for name, target in _names_of_outputs(patterns, task, lines)}
     source = outputs.own_campaign_output_folders(campaign, paths).get(cluster)
     if source is None:
         raise StateError(f"{cluster}: not configured any more")
+    home = source.outputs_to
+    targets = {f"{task}/{name}": target for task in tasks for name, target in _names_of_outputs(source, task)}
     try:
         os.makedirs(home, exist_ok=True)
         with contextlib.chdir(home):  # nobody can exchange the folder any more
@@ -108,10 +106,10 @@ def _no_such(source: TaskOutputFolderAtCluster, output: str) -> str:
     return f"{source.folder}/{output}: no such file at the cluster"
 
 
-def _names_of_outputs(patterns: Iterable[str], task: int, lines: list[str]) -> Iterator[tuple[str, str]]:
+def _names_of_outputs(source: TaskOutputFolderAtCluster, task: int) -> Iterator[tuple[str, str]]:
     """Yield the path of each output in the task's folder, and its path in the folder `outputs_to`."""
     try:
-        yield from targets_of_outputs(patterns, task, lines[task])
+        yield from targets_of_outputs(source.outputs, task, source.lines[task])
     except (ValueError, IndexError) as error:
         raise StateError(f"task {task}: {error}") from error
 

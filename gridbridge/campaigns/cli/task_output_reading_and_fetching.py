@@ -41,6 +41,7 @@ class TaskOutputFolderAtCluster:
     folder: str  # path, relative to the remote home directory if the cluster has an ssh login
     timeout_s: float
     outputs: tuple[str, ...] = ()  # patterns of the JDL
+    outputs_to: str = ""  # folder of the JDL, to which the outputs are brought
     lines: Sequence[str] = ()  # parameters of each task
 
     def outputs_of_task(self, number: int) -> Iterator[str]:
@@ -81,7 +82,12 @@ def own_campaign_output_folders(number: int, paths: FixedPaths) -> Mapping[str, 
             where = configured_cluster_address(policy, name)
             path = _campaign_output_folder(where.login, str(cluster["exec_directory"]), number)
             folders[name] = TaskOutputFolderAtCluster(
-                login=where.login, folder=path, timeout_s=where.timeout_s, outputs=declared, lines=lines
+                login=where.login,
+                folder=path,
+                timeout_s=where.timeout_s,
+                outputs=declared,
+                outputs_to=str(header.get("outputs_to", "")),
+                lines=lines,
             )
     return folders
 

@@ -36,7 +36,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
-from gridbridge.model.campaigns.campaign_events import CampaignEventCode
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_WAITING
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
@@ -118,6 +118,7 @@ class CampaignSituationGatherer:
         of_tasks = [array for array in released if array.campaign_and_array_number not in of_steps]
         extra = earlier_live_attempt_positions(rivals)
         self.elapsed = queries.elapsed_seconds_of_running_tasks(of_tasks, answers, extra)
+        events = self._events.query_open_events()
         situation = CampaignCycleSituation(
             campaigns=campaigns,
             waiting=waiting,
@@ -132,7 +133,7 @@ class CampaignSituationGatherer:
             silent={cluster: one_line_error_message(error) for cluster, error in self._asking.troubles.items()},
             back_at=self._events.recovery_times_of_clusters(),
             dropped=frozenset(used - self._policy.clusters.keys()),
-            events=self._events.query_open_events(),
+            events=events,
             records=self._events.success_records(numbers),
             failures=self._policy.failures,
             rivals=rivals,
@@ -140,7 +141,7 @@ class CampaignSituationGatherer:
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
             carry_costs=self._carries.carry_costs(self._pairs_with_input_carries(campaigns)),
-            unbrought=self._campaigns_that_wait_for_outputs(),
+            unbrought=self._campaigns_that_wait_for_outputs(events),
             idle_steps=queries.arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
         )
         return self._add_task_ends_to_situation(situation, released, of_tasks, marks)
@@ -152,11 +153,12 @@ class CampaignSituationGatherer:
             if campaign.jdl.inputs:
                 yield from ((campaign, name) for name in campaign.jdl.clusters if name in remote)
 
-    def _campaigns_that_wait_for_outputs(self) -> frozenset[int]:
-        """Return the campaigns whose outputs are being brought home, without a failure."""
-        pairs = self._outputs.campaigns_and_clusters_with_outputs()
-        code = CampaignEventCode.OUTPUT_ERROR
-        return frozenset(pair[0] for pair in pairs if not self._events.find_open_event(code, *pair))
+    def _campaigns_that_wait_for_outputs(self, events: Iterable[CampaignEvent]) -> frozenset[int]:
+        """Return the campaigns whose outputs are being brought home, without a failure among the open events."""
+        failed = {(event.campaign, event.cluster) for event in events if event.code is CampaignEventCode.OUTPUT_ERROR}
+        return frozenset(
+            campaign for campaign, _ in self._outputs.campaigns_and_clusters_with_outputs().keys() - failed
+        )
 
     def _add_task_ends_to_situation(
         self,
