@@ -53,7 +53,7 @@ class NodeActRunner:
         return NODE_ACTS[due.act](self, due.node)
 
     def destroy_machine(self, pool: str, machine: elastic_nodes.ProviderMachine) -> None:
-        """Destroy a machine without a node (the master's); raise GridbridgeError if a round must retry."""
+        """Destroy the machine of a stopped master, which is no node; raise GridbridgeError if a round must retry."""
         self.providers[pool].destroy_machine(machine)
 
     def _power_off_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:

@@ -82,7 +82,7 @@ class JobRequest:
 
     @property
     def is_pinned_to_transfer_queue(self) -> bool:
-        """Whether the service has replaced the job's queue list by a transfer queue until a starter runs."""
+        """Whether the job's queue list is now a transfer queue, which a starter replaces by the job's own list."""
         return OWN_QUEUES in dict(self.context)
 
     @property

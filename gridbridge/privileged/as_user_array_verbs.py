@@ -85,7 +85,8 @@ def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTask
 def _record_campaign_file_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str) -> bool:
     """Record an unsubmitted campaign's file in the ledger; return False for a file that root refuses.
 
-    Root refuses a missing file and one of another campaign. If a user replaced the file, only the end is recorded.
+    Root refuses a missing file and one of another campaign. Of a file that a user replaced, root records only that
+    the campaign has ended.
     Raises CampaignFileUnreadable if the file is unreadable now.
     """
     from gridbridge.campaigns.store.campaign_file_verification import (

@@ -135,7 +135,7 @@ FIRST_S, LONGEST_S = 5.0, 300.0  # first and longest pause; most accounting reco
 
 
 def double_pause_after_failure(pause_s: float, first_s: float, longest_s: float) -> float:
-    """Return the pause after one more failure in a row; `pause_s` 0 stands for the first failure."""
+    """Return twice the pause, at most `longest_s`; `first_s` after the first failure (`pause_s` 0)."""
     return min(longest_s, 2 * pause_s or first_s)
 
 

@@ -126,8 +126,8 @@ class CampaignOwnerRequestHandler:
     def execute_request(self, request: CampaignOwnerRequest) -> Mapping[int, CampaignOwnerRequestReply]:
         """Execute a request for its campaigns or events, at most 200 of these in one transaction.
 
-        A purge is slow and final, so each campaign's purge has its own transaction. A retry request is executed again
-        after a kill.
+        A purge is slow and final, so each campaign's purge has its own transaction. If the runner is
+        killed, its next start executes a retry request again.
         """
         act = self._execute_request_for_event if request.verb in OF_EVENTS else self._execute_request_for_campaign
         is_retry = request.verb is CampaignOwnerRequestVerb.RESUBMIT

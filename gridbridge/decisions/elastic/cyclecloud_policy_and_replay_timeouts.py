@@ -1,4 +1,4 @@
-"""Rules for replays: CycleCloud's node policy, timeouts of policies, and explained waiting times."""
+"""Rules of replays: CycleCloud's node policy, how long a policy may take, and why jobs waited."""
 
 import itertools
 import math

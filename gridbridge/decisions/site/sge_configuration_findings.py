@@ -34,7 +34,7 @@ DECAY = "0:0:30"  # about the time until load values include a newly transferred
 def sge_scheduler_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check the scheduler's queue order and load adjustments (damping).
 
-    Without damping, jobs fill all slots before the load sensor reports them as waiting.
+    Without damping, Grid Engine fills a queue with jobs before the load sensor closes the queue.
     """
     order = _scheduler_setting_finding_at_home(situation, "queue order", QUEUE_ORDER, BY_NUMBER, FindingSeverity.BROKEN)
     if not situation.wanted.pending_limit:

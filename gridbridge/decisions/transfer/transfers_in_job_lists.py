@@ -111,7 +111,7 @@ def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> 
 
 
 def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
-    """Return whether home proves an ended transfer's owner: YES, NO, or the former result."""
+    """Return whether the home job list proves an ended transfer's owner; the earlier result if it lacks the job."""
     if is_task_listed_as_owners(ended.name, ended.owner, local):
         return OwnerSeenInHomeJobList.YES
     rows = local.jobs.get(parse_transfer_name(ended.name).job, ())

@@ -46,9 +46,9 @@ def note_local_job_resumed(task: LocalTask) -> None:
 
 
 def terminate_local_job(task: LocalTask) -> None:
-    """End the local job, unless only its time limit at home has passed while the remote job goes on.
+    """End the local job; keep it if it reached its time limit at home while its remote job goes on.
 
-    In doubt the job ends, because Grid Engine runs no second method for one `qdel`.
+    If the reason is unknown, the job ends, because Grid Engine runs this method only once for each `qdel`.
     """
     doubt = ""
     try:

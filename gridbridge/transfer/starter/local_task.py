@@ -25,7 +25,7 @@ from gridbridge.transfer.starter import task_notes
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
 GUARDED = "guarded"  # note that a hold or start time keeps the task from starting again
-WARNED = "warned"  # note that a -notify signal announced the job's deletion
+WARNED = "warned"  # write the file that says: a -notify signal announced the job's deletion
 BACK = "back"  # note that the task was rescheduled (qmod -rj)
 INTENT = "intent"  # file that tells the starter's shell of a method's new note
 UNLIMITED = ("", "INFINITY", "NONE")
@@ -177,7 +177,7 @@ class LocalTask:
         return desired
 
     def note_observed_state(self, desired: str, order: task_notes.NoteSortKey) -> None:
-        """Note the local job's state as a method would, unless a method's latest note is as new."""
+        """Write the observed state as a method's note, unless a method has written a note of the same time or later."""
         if task_notes.is_intent_note_older(task_notes.newest_intent_note(self.private), order):
             task_notes.note_method_intent(self.private, desired, order)
 

@@ -217,7 +217,10 @@ def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
 
 
 def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | None:
-    """Return the most frequent host capacity, in a tie the largest, without the master; None if no slots."""
+    """Return the most frequent capacity of the hosts other than the master; None without slots.
+
+    Of equally frequent capacities the largest counts.
+    """
     sizes_by_host = {
         name: tuple((instance.queue, instance.total) for instance in instances if instance.total)
         for name, instances in cell.queues_by_host.items()
