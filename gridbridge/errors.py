@@ -154,6 +154,10 @@ class StorageAreaUnusable(GridbridgeError):
     """A storage area or a replica in the area is unusable now, for the given reason."""
 
 
+class CopyNoLongerWanted(GridbridgeError):
+    """A copy was ended before it was complete, because nobody needs the files any more."""
+
+
 class StorageAreaUnreachable(StorageAreaUnusable):
     """A storage area is unreachable or not mounted, so its contents are unknown."""
 

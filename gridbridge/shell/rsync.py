@@ -46,11 +46,18 @@ REMOVAL_S = 600.0
 class RsyncLimitAndProgress:
     """The bandwidth limit and progress of a copy in place; a killed copy continues at its last byte."""
 
-    __slots__ = ("kib_per_s", "tell")
+    __slots__ = ("is_unwanted", "kib_per_s", "tell")
 
-    def __init__(self, *, tell: "Callable[[str], None]", kib_per_s: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        tell: "Callable[[str], None]",
+        kib_per_s: int = 0,
+        is_unwanted: "Callable[[], bool]" = lambda: False,
+    ) -> None:
         self.kib_per_s = kib_per_s  # bandwidth limit; 0: no limit
         self.tell = tell  # called with rsync's last progress line
+        self.is_unwanted = is_unwanted  # called as often; a true answer ends the copy
 
     def rsync_options(self) -> tuple[str, ...]:
         limit = (f"--bwlimit={self.kib_per_s}",) if self.kib_per_s else ()

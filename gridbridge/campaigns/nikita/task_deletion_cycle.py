@@ -20,6 +20,7 @@ from gridbridge.campaigns.nikita.nikita_queries import (
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.array_submitter import (
     CampaignArrayCommands,
+    CampaignOwnerUids,
     OwnerCallPostponement,
     OwnerCallTimeBudget,
 )
@@ -86,7 +87,7 @@ class NikitaDeletionCycle:
         self._answers: dict[str, ClusterSnapshot] = {}
         self._cancelled: set[int] = set()
         self._watch = HostClockJumpDetector(clock, watched)
-        self._turns = OwnerCallTimeBudget(self._campaigns, clock, policy.failures)
+        self._turns = OwnerCallTimeBudget(CampaignOwnerUids(self._campaigns), clock, policy.failures)
         self._ways = LocalJobPreemptionRows(self.database)
         self._crowds = BlockedLocalJobFinder(policy, self._ways, clock)
 

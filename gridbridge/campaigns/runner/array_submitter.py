@@ -1,7 +1,7 @@
 """Submits, releases and deletes arrays of campaign tasks, in limited time for each owner and cluster."""
 
 import logging
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
@@ -12,13 +12,11 @@ from gridbridge.campaigns.runner.array_commands_as_owner import (
     RootCampaignRefusal,
 )
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,
     ArraySubmissionState,
     CampaignArray,
-    CampaignCluster,
     RootLedgerArray,
     TaskAttempt,
 )
@@ -28,8 +26,6 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     TaskCountByExclusions,
     TimedInputCarry,
 )
-from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
-from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
@@ -78,8 +74,6 @@ class CampaignArrayCommands(Protocol):
         """Return a campaign's arrays in root's ledger of submitted tasks."""
 
 
-MOST_PROGRAMS = 50  # at most this many programs carry or remove input files at once, and as many bring outputs
-REMOVAL_PAUSE_S = 600.0  # pause after a removal that failed or found another program of the owner
 TURN_S = 60.0  # in a cycle no call starts once an owner's calls to a cluster have taken this long
 # gridbridge-as-user reports these errors itself, so a call with such an error did not hang
 ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, RootCampaignRefusal)
@@ -97,15 +91,29 @@ class PauseAfterHungOwnerCall(OwnerCallPostponement):
     """The call is postponed because the owner's last call to this cluster hung."""
 
 
-class OwnerCallTimeBudget:
-    def __init__(self, campaigns: CampaignRows, clock: Clock, failures: CampaignFailuresSection) -> None:
+class CampaignOwnerUids:
+    """The uids of campaigns' owners, each read once from the state file."""
+
+    def __init__(self, campaigns: CampaignRows) -> None:
         self._campaigns = campaigns
+        self._owners: dict[int, int] = {}
+
+    def uid_of_owner(self, campaign: int) -> int:
+        """Return the uid of a campaign's owner, -1 if the campaign is missing."""
+        if campaign not in self._owners:
+            stored_campaign = self._campaigns.find_campaign(campaign)
+            self._owners[campaign] = stored_campaign.uid if stored_campaign else -1
+        return self._owners[campaign]
+
+
+class OwnerCallTimeBudget:
+    def __init__(self, owners: CampaignOwnerUids, clock: Clock, failures: CampaignFailuresSection) -> None:
+        self._owners = owners
         self._clock = clock
         self._failures = failures
         self._taken_s: dict[Pair, float] = {}  # {pair: seconds that an owner's calls took in this cycle}
         self._pause_s: dict[Pair, float] = {}  # length of the last pause after a hung call, in seconds
         self._paused_until_s: dict[Pair, float] = {}
-        self._owners: dict[int, int] = {}
 
     def reset_owner_call_times(self) -> None:
         """Start a new cycle: forget the time that each owner's calls took."""
@@ -115,7 +123,7 @@ class OwnerCallTimeBudget:
         self, array: CampaignArray, act: Callable[[], T], has_failed: Callable[[T], bool] = lambda _: False
     ) -> T:
         """Run a call for an array; raises OwnerCallPostponement if the array's owner has no time left."""
-        pair, began_s = (self._uid_of_campaign_owner(array.campaign), array.cluster), self._clock.steady_s()
+        pair, began_s = (self._owners.uid_of_owner(array.campaign), array.cluster), self._clock.steady_s()
         if began_s < self._paused_until_s.get(pair, began_s):
             raise PauseAfterHungOwnerCall(f"a call to {array.cluster} as this owner took too long, so later calls wait")
         if self._taken_s.get(pair, 0.0) >= TURN_S:
@@ -141,140 +149,6 @@ class OwnerCallTimeBudget:
             message = "event=held_up uid=%d cluster=%s took_s=%.0f pause_s=%.0f"
             _log.warning(message, *pair, took_s, pause_s)
 
-    def _uid_of_campaign_owner(self, campaign: int) -> int:
-        if campaign not in self._owners:
-            stored_campaign = self._campaigns.find_campaign(campaign)
-            self._owners[campaign] = stored_campaign.uid if stored_campaign else -1
-        return self._owners[campaign]
-
-
-class InputCarryUnfinished(OwnerCallPostponement):
-    """The array is submitted in a later cycle, because its input files are not at the cluster yet."""
-
-
-class TasksWithoutInputs(GridbridgeError):
-    """Input files of some tasks can't be carried: a file is missing, unreadable or changed."""
-
-    def __init__(self, missing: Mapping[int, str]) -> None:
-        super().__init__(next(iter(missing.values()), ""))
-        self.missing = missing  # {task: reason}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningInputProgram:
-    """A program that carries an array's input files to a cluster, or removes a campaign's files there."""
-
-    program: BackgroundProgram
-    campaign_and_cluster: CampaignCluster
-    array: CampaignArray | None = None  # None: a removal
-
-
-class BackgroundInputCarries:
-    """Carries the input files of arrays to clusters, before the arrays are submitted.
-
-    One program runs for each owner and cluster. After a restart a carry begins again, and skips carried files.
-    """
-
-    def __init__(
-        self,
-        campaigns: CampaignRows,
-        acts: CampaignArrayCommands,
-        clock: Clock,
-        remote_clusters: Container[str],
-        running: dict[Pair, RunningInputProgram],
-    ) -> None:
-        """Take the running programs, which outlive a failed cycle, after which the runner makes a new object."""
-        self._campaigns = campaigns
-        self._costs = InputCarryRows(campaigns.database)
-        self._acts = acts
-        self._clock = clock
-        self._remote_clusters = remote_clusters  # clusters that don't see the files of this host
-        self._has_inputs: dict[int, bool] = {}
-        self._owners: dict[int, int] = {}  # {campaign: uid}
-        self._running = running
-        self._results: dict[tuple[int, int], CompletedProgram] = {}  # of ended carries, by campaign and array
-        self._carried: set[tuple[int, int]] = set()  # pairs (campaign, array)
-        self._removals_due_s: dict[CampaignCluster, float] = {}  # steady time at which a removal may start
-
-    def require_inputs_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
-        """Raise InputCarryUnfinished until a carry has ended, TasksWithoutInputs, or the carry's error."""
-        if array.campaign_and_array_number in self._carried or not self._must_carry_inputs(array, attempts):
-            return
-        self.collect_ended_carries()
-        pair = self._owners[array.campaign], array.cluster
-        if answer := self._results.pop(array.campaign_and_array_number, None):
-            missing = self._acts.tasks_without_files(answer)
-            if missing is not None and (campaign := self._campaigns.find_campaign(array.campaign)):
-                self._costs.record_carry(campaign, array.cluster, self._acts.timed_input_carry(answer))
-            if missing:
-                raise TasksWithoutInputs(missing)
-            if missing is not None:
-                self._carried.add(array.campaign_and_array_number)
-                return
-        elif self._may_start_program(pair):
-            program = self._acts.start_input_carry(array, attempts)
-            of = array.campaign, array.cluster
-            self._running[pair] = RunningInputProgram(program=program, campaign_and_cluster=of, array=array)
-            _log.info("event=carry_begins array=%d.%d at=%s", array.campaign, array.number, array.cluster)
-        raise InputCarryUnfinished(f"the input files are being carried to {array.cluster}")
-
-    def collect_ended_carries(self) -> bool:
-        """Keep the results of carries that have ended since the last call; say whether there are any.
-
-        Their arrays may be submitted at once. A deleted array, which nobody submits, keeps no other array waiting.
-        """
-        ended = {pair: answer for pair, run in self._running.items() if (answer := run.program.result_if_ended())}
-        has_carries = False
-        for pair, answer in ended.items():
-            run = self._running.pop(pair)
-            if run.array:
-                self._results[run.array.campaign_and_array_number] = answer
-                has_carries |= answer.status != NOT_NOW
-            elif answer.status:
-                self._owners[run.campaign_and_cluster[0]] = pair[0]
-                self._removals_due_s[run.campaign_and_cluster] = self._clock.steady_s() + REMOVAL_PAUSE_S
-                if answer.status != NOT_NOW:
-                    _log.warning(
-                        "event=inputs_kept campaign=%d at=%s why=%r", *run.campaign_and_cluster, answer.stderr[:200]
-                    )
-        return has_carries
-
-    def remove_inputs_of_campaign(self, number: int) -> None:
-        """Remove an ended campaign's input files from its clusters, in this cycle or later ones."""
-        campaign = self._campaigns.find_campaign(number)
-        if campaign and campaign.jdl.inputs:
-            self._owners[number] = campaign.uid
-            names = (name for name in campaign.jdl.clusters if name in self._remote_clusters)
-            self._removals_due_s |= dict.fromkeys(((number, name) for name in names), self._clock.steady_s())
-
-    def continue_removals(self) -> None:
-        """Start removals; a removal that has failed is tried again after a pause."""
-        self.collect_ended_carries()
-        for (campaign, cluster), due_s in [*self._removals_due_s.items()]:
-            pair = self._owners[campaign], cluster
-            if due_s <= self._clock.steady_s() and self._may_start_program(pair):
-                try:
-                    program = self._acts.start_input_removal(campaign, cluster)
-                except GridbridgeError as error:
-                    self._removals_due_s[campaign, cluster] = self._clock.steady_s() + REMOVAL_PAUSE_S
-                    _log.warning("event=inputs_kept campaign=%d at=%s why=%r", campaign, cluster, str(error))
-                    continue
-                del self._removals_due_s[campaign, cluster]
-                self._running[pair] = RunningInputProgram(program=program, campaign_and_cluster=(campaign, cluster))
-
-    def _may_start_program(self, pair: Pair) -> bool:
-        """Say whether no other program of the owner works at the cluster, and not too many of all owners run."""
-        return pair not in self._running and len(self._running) < MOST_PROGRAMS
-
-    def _must_carry_inputs(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> bool:
-        if array.cluster not in self._remote_clusters or not attempts or is_prologue_or_epilogue_task(attempts[0].task):
-            return False
-        if array.campaign not in self._has_inputs:
-            campaign = self._campaigns.find_campaign(array.campaign)
-            self._has_inputs[array.campaign] = campaign is not None and bool(campaign.jdl.inputs)
-            self._owners[array.campaign] = campaign.uid if campaign else -1
-        return self._has_inputs[array.campaign]
-
 
 @dataclass(eq=False)
 class CampaignArraySubmitter:
@@ -286,7 +160,7 @@ class CampaignArraySubmitter:
     _settle: Callable[[CampaignArray, ArraySubmissionResult], None]
     _most: int  # an array has at most this many tasks
     _turns: OwnerCallTimeBudget
-    _inputs: BackgroundInputCarries
+    _require_inputs: Callable[[CampaignArray, tuple[TaskAttempt, ...]], None]
     begun: list[TaskAttempt] = field(default_factory=list)
 
     def submit_planned_tasks(self, send: PlannedCampaignTaskSend) -> None:
@@ -345,7 +219,7 @@ class CampaignArraySubmitter:
     def _are_inputs_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> bool:
         """Say whether an array may be submitted; record why not, unless its inputs are being carried."""
         try:
-            self._inputs.require_inputs_at_cluster(array, attempts)
+            self._require_inputs(array, attempts)
         except GridbridgeError as error:
             self._settle(array, ArraySubmissionResult(error=error))
             return False

@@ -3,7 +3,8 @@
 import logging
 from dataclasses import dataclass, replace
 
-from gridbridge.campaigns.runner.array_submitter import MOST_PROGRAMS, CampaignArrayCommands, Pair
+from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands, Pair
+from gridbridge.campaigns.runner.background_input_carries import may_start_program
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_task_rows import UnbroughtOutputRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
@@ -74,9 +75,7 @@ class BackgroundOutputCarries:
                 self._record_answer(carry.campaign_and_cluster, carry.attempts, answer)
         for pair, uid in self._outputs.campaigns_and_clusters_with_outputs().items():
             owner = uid, pair[1]
-            if owner in self._running or len(self._running) >= MOST_PROGRAMS:
-                continue
-            if attempts := self._next_attempts(pair):
+            if may_start_program(owner, self._running) and (attempts := self._next_attempts(pair)):
                 try:
                     program = self._acts.start_output_carry(*pair, attempts)
                 except GridbridgeError as error:

@@ -7,14 +7,14 @@ from functools import partial
 
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.array_submitter import (
-    BackgroundInputCarries,
     CampaignArrayCommands,
     CampaignArraySubmitter,
+    CampaignOwnerUids,
     OwnerCallPostponement,
     OwnerCallTimeBudget,
     Pair,
-    RunningInputProgram,
 )
+from gridbridge.campaigns.runner.background_input_carries import BackgroundInputCarries, RunningInputProgram
 from gridbridge.campaigns.runner.background_output_carries import BackgroundOutputCarries, RunningOutputCarry
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
 from gridbridge.campaigns.runner.submission_failure_events import (
@@ -54,10 +54,9 @@ _log = logging.getLogger(__name__)
 class RootLedgerCampaignCloser:
     """Closes ended campaigns in root's ledger, so that root submits no more tasks of these campaigns."""
 
-    def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands, after_end: Callable[[int], None]) -> None:
+    def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands) -> None:
         self._campaigns = campaigns
         self._acts = acts
-        self._after_end = after_end
         self._last = 0  # number of the campaign that was closed last; the next cycle continues after it
 
     def close_ended_campaigns(self) -> None:
@@ -74,7 +73,6 @@ class RootLedgerCampaignCloser:
                     continue
                 return
             self._campaigns.record_ledger_has_campaign_end(campaign)
-            self._after_end(campaign)
         self._last = campaigns[-1] if len(campaigns) == AT_ONCE else 0
 
 
@@ -149,14 +147,16 @@ class CampaignPlanExecutor:
         self._troubles = troubles = ArrayFailureEventRecorder(EventAndSuccessRecordRows(database), clock, failures)
         self._acts = acts
         self._ownerless = ownerless  # deletes an array whose owner no longer exists
-        self._turns = turns = OwnerCallTimeBudget(campaigns, clock, failures)
+        owners = CampaignOwnerUids(campaigns)
+        self._turns = turns = OwnerCallTimeBudget(owners, clock, failures)
         self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock)
         self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
         record = answers.record_submission_result
-        self.inputs = BackgroundInputCarries(campaigns, acts, clock, remote_clusters, programs.inputs)
-        self._submissions = CampaignArraySubmitter(campaigns, acts, clock, record, most, turns, self.inputs)
+        self.inputs = inputs = BackgroundInputCarries(campaigns, owners, acts, clock, remote_clusters, programs.inputs)
+        require = inputs.require_inputs_at_cluster
+        self._submissions = CampaignArraySubmitter(campaigns, acts, clock, record, most, turns, require)
         self.outputs = BackgroundOutputCarries(database, acts, clock, failures, programs.outputs)
-        self._ends = RootLedgerCampaignCloser(campaigns, acts, self.inputs.remove_inputs_of_campaign)
+        self._ends = RootLedgerCampaignCloser(campaigns, acts)
         self._marks = TaskDeletionMarkRows(database)
 
     def take_changed_attempts(self) -> tuple[TaskAttempt, ...]:

@@ -15,8 +15,8 @@ from gridbridge.campaigns.runner.array_submitter import (
     CampaignArrayCommands,
     OwnerCallPostponement,
     PauseAfterHungOwnerCall,
-    TasksWithoutInputs,
 )
+from gridbridge.campaigns.runner.background_input_carries import TasksWithoutInputs
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import TaskAndCampaignEndRecorder
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows

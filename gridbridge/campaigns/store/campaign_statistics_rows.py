@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
-from sqlalchemy import Column, Table, and_, bindparam, delete, select, update
+from sqlalchemy import Column, Table, and_, bindparam, delete, insert, select, update
 
-from gridbridge.model.campaigns.campaign import Campaign
+from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     DecayedCampaignUsage,
     InputCarryCost,
@@ -16,6 +16,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 )
 from gridbridge.model.campaigns.campaign_end_forecast import HalfwayForecast
 from gridbridge.state import column_types
+from gridbridge.state.campaign_tables import CAMPAIGNS
 from gridbridge.state.state_file import StateFile
 
 RATIOS = Table(
@@ -61,12 +62,13 @@ USAGE = Table(
     *column_types.time_columns("at"),
     *column_types.float_columns("used_s", "success_s", "successes"),
 )
-CARRIES = Table(  # the last carry of a campaign's input files to a cluster
+CARRIES = Table(  # clusters that may have copies of a campaign's input files
     "campaign_carries",
     column_types.METADATA,
     *column_types.integer_key_columns("campaign"),
     *column_types.text_key_columns("cluster"),
-    *column_types.float_columns("task_bytes"),  # mean bytes that the next tasks lack at the cluster
+    # mean bytes that the next tasks lack after the last carry; NULL: no carry has ended
+    *column_types.float_columns("task_bytes", nullable=True),
 )
 CARRY_RATES = Table(
     "campaign_carry_rates",  # by owner, whose own program measures the rate
@@ -84,6 +86,24 @@ class InputCarryRows:
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
+
+    def record_begun_carry(self, campaign: int, cluster: str) -> None:
+        """Record that a cluster may have copies of a campaign's files, unless this is recorded."""
+        of = (CARRIES.c.campaign == campaign, CARRIES.c.cluster == cluster)
+        with self._database.transaction():
+            if not self._database.rows(select(CARRIES.c.campaign).where(*of)):
+                row = {"campaign": campaign, "cluster": cluster, "task_bytes": None}
+                self._database.execute(insert(CARRIES), row)
+
+    def copies_of_ended_campaigns(self) -> dict[CampaignCluster, int]:
+        """Return {(campaign, cluster): uid of the owner} for copies whose campaign has ended in root's ledger."""
+        has_ended = (CAMPAIGNS.c.number == CARRIES.c.campaign, CAMPAIGNS.c.is_end_noted)
+        query = select(CARRIES.c.campaign, CARRIES.c.cluster, CAMPAIGNS.c.uid).join(CAMPAIGNS, and_(*has_ended))
+        return {(row["campaign"], row["cluster"]): row["uid"] for row in self._database.rows(query)}
+
+    def forget_copies(self, campaign: int, cluster: str) -> None:
+        of = (CARRIES.c.campaign == campaign, CARRIES.c.cluster == cluster)
+        self._database.execute(delete(CARRIES).where(*of))
 
     def record_carry(self, campaign: Campaign, cluster: str, carry: TimedInputCarry) -> None:
         """Record a carry; in the rate of its owner and cluster it counts as much as all earlier timed carries."""

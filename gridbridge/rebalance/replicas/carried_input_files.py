@@ -5,7 +5,7 @@ the folder. A copy grows in a folder beside, and moves into the folder once its 
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -90,6 +90,7 @@ class CarriedInputFolder:
     links: str  # local folder for symlinks to the files that are copied
     copy: FileCopyFunction = copy_files_by_rsync
     clock: Clock = field(default_factory=Clock)
+    is_unwanted: Callable[[], bool] = lambda: False  # whether the campaign has ended, so that a copy is ended
     free_bytes: int = 0
     copied_bytes: int = 0
     copying_s: float = 0.0
@@ -121,11 +122,15 @@ class CarriedInputFolder:
         storage_area_shell_scripts.run_script_in_area(self.area, CLOSE, (), REMOVAL_S)
 
     def copy_files(self, files: Iterable[TaskInputFile]) -> set[str]:
-        """Copy files, and return the checksums of those whose content has changed since gridsub read it."""
+        """Copy files, and return the checksums of those whose content has changed since gridsub read it.
+
+        Raises CopyNoLongerWanted if `is_unwanted` ended the copy.
+        """
         by_digest = {file.digest: file for file in files}
         changed = set[str]()
         target = LocalOrSshFolder(login=self.area.login, folder=f"{self._path}.part")
-        pace = RsyncLimitAndProgress(tell=lambda _: None, kib_per_s=self.area.bwlimit_kib_per_s)
+        limit = self.area.bwlimit_kib_per_s
+        pace = RsyncLimitAndProgress(tell=lambda _: None, kib_per_s=limit, is_unwanted=self.is_unwanted)
         for digests in _groups(list(by_digest)):
             self._link_files(by_digest[digest] for digest in digests)
             size_bytes, began_s = sum(by_digest[digest].size_bytes for digest in digests), self.clock.steady_s()

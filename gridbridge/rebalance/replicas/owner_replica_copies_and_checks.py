@@ -13,6 +13,7 @@ from functools import partial
 from gridbridge.decisions.rebalance.storage_area_rebalancing import choose_next_replica_area, why_area_takes_no_replica
 from gridbridge.errors import (
     CommandFailed,
+    CopyNoLongerWanted,
     GridbridgeError,
     ParseError,
     StateError,
@@ -53,13 +54,18 @@ FileCopyFunction = Callable[[LocalOrSshFolder, LocalOrSshFolder, list[str], Rsyn
 def copy_files_by_rsync(
     source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress
 ) -> None:
-    """Copy files by rsync between two folders, one of them local; raise CommandFailed for a missing file."""
+    """Copy files by rsync between two folders, one of them local; raise CommandFailed for a missing file.
+
+    Raises CopyNoLongerWanted if `pace.is_unwanted` ended the copy.
+    """
     to = f"{target.folder}/"
     if source.login:
-        rsync.rsync_files_from_host(source.login, names, source.folder, to, lambda: False, pace=pace)
+        is_whole = rsync.rsync_files_from_host(source.login, names, source.folder, to, pace.is_unwanted, pace=pace)
     else:
         paths = [f"{source.folder}/./{name}" for name in names]
-        rsync.rsync_files_to_host(target.login, paths, to, lambda: False, pace)
+        is_whole = rsync.rsync_files_to_host(target.login, paths, to, pace.is_unwanted, pace)
+    if not is_whole:
+        raise CopyNoLongerWanted(f"{target.folder}: the copy was ended")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

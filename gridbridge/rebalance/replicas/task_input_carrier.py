@@ -2,7 +2,7 @@
 
 Usage: python3 -m gridbridge.rebalance.replicas.task_input_carrier CAMPAIGN CLUSTER [TASKS]. Without TASKS it removes
 the campaign's files that no other campaign of the owner needs. It prints one line of JSON. Exit status: 0 done;
-2 error, on standard error; 75 another such process of the owner runs for the cluster.
+2 error, on standard error; 75 another such process of the owner runs for the cluster, or the campaign has ended.
 """
 
 import json
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_files_of_owners import read_inputs_of_own_tasks
-from gridbridge.errors import GridbridgeError, error_on_one_line
+from gridbridge.errors import CopyNoLongerWanted, GridbridgeError, error_on_one_line
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.campaigns.task_input_files import TaskInputFile
 from gridbridge.model.fixed_paths import CONFIG, NOT_NOW, PUBLISHED
@@ -23,9 +23,11 @@ from gridbridge.rebalance.replicas import owner_datasets
 from gridbridge.rebalance.replicas.carried_input_files import CarriedInputFolder, choose_files_to_remove
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.shell import safe_files
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
 DONE, WRONG = 0, 2
+LOOK_S = 5.0  # pause between two looks whether the campaign has ended
 NEXT_TASKS = 200  # the tasks after an array show what the campaign's next tasks lack at the cluster
 
 
@@ -41,7 +43,8 @@ def run_task_input_carrier() -> int:
         with MomentaryProgramLock(f"{scope}.lock") as is_alone:
             if not is_alone:
                 return NOT_NOW
-            store = CarriedInputFolder(area, f"{scope}.links")
+            watch = CampaignEndWatch(campaign, Clock())
+            store = CarriedInputFolder(area, f"{scope}.links", is_unwanted=watch.has_campaign_ended)
             answer: dict[str, object] = {}
             if tasks:
                 numbers = {task for task, _ in parse_attempt_ranges(tasks[0])}
@@ -54,11 +57,30 @@ def run_task_input_carrier() -> int:
                 answer |= {"copied_bytes": store.copied_bytes, "took_s": round(store.copying_s, 3)}
             else:
                 remove_unneeded_inputs(store, campaign)
+    except CopyNoLongerWanted:
+        return NOT_NOW
     except (GridbridgeError, OSError) as error:
         print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
         return WRONG
     print(json.dumps(answer))  # noqa: T201
     return DONE
+
+
+class CampaignEndWatch:
+    """Looks from time to time whether the service has published a campaign's end, for example after griddel."""
+
+    def __init__(self, campaign: int, clock: Clock, published: str = PUBLISHED) -> None:
+        self._campaign = campaign
+        self._clock = clock
+        self._published = published
+        self._looks_at_s = clock.steady_s() + LOOK_S
+
+    def has_campaign_ended(self) -> bool:
+        if self._clock.steady_s() < self._looks_at_s:
+            return False
+        self._looks_at_s = self._clock.steady_s() + LOOK_S
+        shown = campaign_client.published_campaigns(self._published)
+        return any(campaign.number == self._campaign and not campaign.state.is_alive for campaign in shown)
 
 
 def storage_area_of_inputs(policy: Policy, cluster: str) -> StorageAreaForAccount:

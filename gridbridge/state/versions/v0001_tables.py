@@ -265,7 +265,7 @@ def _campaign_speeds() -> None:
         "campaign_carries",
         *columns.integer_key_columns("campaign"),
         *columns.text_key_columns("cluster"),
-        *columns.float_columns("task_bytes"),
+        *columns.float_columns("task_bytes", nullable=True),
     )
     op.create_table(
         "campaign_carry_rates",

@@ -155,7 +155,10 @@ def test_a_cycle_begins_once_when_a_carry_has_ended(site: CarryingSite) -> None:
 
 def test_inputs_of_an_ended_campaign_are_removed_where_they_were_carried(site: CarryingSite) -> None:
     """A removal that failed or found another process of the owner is repeated after a pause."""
-    site.runner.inputs.remove_inputs_of_campaign(1)
+    site.plan()
+    site.grid.end_carry(2)
+    site.campaigns.record_ledger_has_campaign_end(1)
+    site.grid.told.clear()
     for status in (NOT_NOW, 2, 0):
         site.do(CampaignCyclePlan())
         site.grid.end_carry(status)
@@ -166,12 +169,23 @@ def test_inputs_of_an_ended_campaign_are_removed_where_they_were_carried(site: C
     assert ["remove 1 beta"] * 3 == site.grid.told
 
 
+def test_a_removal_is_remembered_when_the_runner_is_killed(site: CarryingSite) -> None:
+    """The first carry may have been killed, too, after it had copied some files."""
+    site.plan()
+    site.campaigns.record_ledger_has_campaign_end(1)
+    for _ in range(2):
+        site.do = site.executor(site.clock, remote_clusters={"beta"}).execute_plan
+        site.do(CampaignCyclePlan())
+
+    assert ["remove 1 beta"] * 2 == site.grid.told[1:]
+
+
 def test_one_program_of_an_owner_works_at_a_cluster(site: CarryingSite) -> None:
     """So an owner of many campaigns holds few programs of the service."""
     site.insert(replace(site.campaign, number=2))
     site.plan()
     site.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=2, cluster="beta", tasks=1),)))
-    site.runner.inputs.remove_inputs_of_campaign(2)
+    site.campaigns.record_ledger_has_campaign_end(1)
     site.do(CampaignCyclePlan())
 
     assert ["carry 1 [0, 1]"] == site.grid.told

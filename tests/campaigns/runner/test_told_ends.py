@@ -13,7 +13,7 @@ from tests.campaigns.runner.fake_clusters import GridSite
 class ClosingSite(GridSite):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._ends = RootLedgerCampaignCloser(self.campaigns, self.grid, lambda _: None)
+        self._ends = RootLedgerCampaignCloser(self.campaigns, self.grid)
 
     def add(self, state: CampaignState = CampaignState.TERMINATED, ended_at: datetime | None = NOON) -> int:
         number = self.insert(made_campaign())

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from gridbridge.errors import StorageAreaUnusable
+from gridbridge.errors import CopyNoLongerWanted, StorageAreaUnusable
+from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.task_input_files import TaskInputFile
 from gridbridge.model.config_key_descriptions import ClusterPaths
@@ -21,11 +22,14 @@ from gridbridge.rebalance.replicas.carried_input_files import (
     CarriedInputFolder,
     choose_files_to_remove,
 )
+from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import copy_files_by_rsync
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
-from gridbridge.rebalance.replicas.task_input_carrier import carry_missing_inputs, mean_lacking_bytes
+from gridbridge.rebalance.replicas.task_input_carrier import CampaignEndWatch, carry_missing_inputs, mean_lacking_bytes
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from tests.builders.campaigns import made_policy
 from tests.builders.programs import write_program
+from tests.campaigns.cli.published_builder import make_shown_campaign, publish_campaigns
 from tests.rebalance.mover.areas import Carrier
 
 
@@ -121,6 +125,26 @@ def test_a_broken_carry_continues(cluster: Cluster) -> None:
 
     assert {} == cluster.carry(*files)
     assert (3, {"a", "b", "c"}) == (len(cluster.carrier.carried), cluster.contents())
+
+
+def test_the_copy_for_an_ended_campaign_ends_soon(cluster: Cluster) -> None:
+    """So griddel frees the owner's only carry to the cluster; a later carry continues the copy."""
+    published, passed_s = cluster.folder / "published", 0.0
+    watch = CampaignEndWatch(7, Clock(lambda: 0.0, lambda: passed_s), str(published))
+    published.mkdir()
+    looks = []
+    for state in (CampaignState.IN_TREATMENT, CampaignState.IN_TREATMENT, CampaignState.CANCELLED):
+        publish_campaigns(published, make_shown_campaign(state=state))
+        looks.append(watch.has_campaign_ended())
+        passed_s += 5.0
+    assert [False, False, True] == looks
+    cluster.store.copy, cluster.store.is_unwanted = copy_files_by_rsync, lambda: True
+    cluster.store.area = replace(cluster.store.area, bwlimit_kib_per_s=1)
+    file = cluster.file("a", "read" * 50_000)
+
+    with pytest.raises(CopyNoLongerWanted):
+        cluster.carry(file)
+    assert not cluster.contents()
 
 
 def test_tasks_whose_file_is_missing_or_changed_are_told_and_the_others_go_on(cluster: Cluster) -> None:

@@ -1,0 +1,152 @@
+"""Carries input files of tasks to clusters as the campaigns' owners, and removes the copies of ended campaigns."""
+
+import logging
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+
+from gridbridge.campaigns.runner.array_submitter import (
+    CampaignArrayCommands,
+    CampaignOwnerUids,
+    OwnerCallPostponement,
+    Pair,
+)
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
+from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import CampaignArray, CampaignCluster, TaskAttempt
+from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
+from gridbridge.model.fixed_paths import NOT_NOW
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
+
+MOST_PROGRAMS = 50  # at most this many programs carry or remove input files at once, and as many bring outputs
+REMOVAL_PAUSE_S = 600.0  # pause after a removal that failed or found another program of the owner
+_log = logging.getLogger(__name__)
+
+
+class InputCarryUnfinished(OwnerCallPostponement):
+    """The array is submitted in a later cycle, because its input files are not at the cluster yet."""
+
+
+class TasksWithoutInputs(GridbridgeError):
+    """Input files of some tasks can't be carried: a file is missing, unreadable or changed."""
+
+    def __init__(self, missing: Mapping[int, str]) -> None:
+        super().__init__(next(iter(missing.values()), ""))
+        self.missing = missing  # {task: reason}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningInputProgram:
+    """A program that carries an array's input files to a cluster, or removes a campaign's files there."""
+
+    program: BackgroundProgram
+    campaign_and_cluster: CampaignCluster
+    array: CampaignArray | None = None  # None: a removal
+
+
+def may_start_program(owner: Pair, running: Mapping[Pair, object]) -> bool:
+    """Say whether no other program of the owner works at the cluster, and not too many of all owners run."""
+    return owner not in running and len(running) < MOST_PROGRAMS
+
+
+class BackgroundInputCarries:
+    """Carries the input files of arrays to clusters, before the arrays are submitted.
+
+    One program runs for each owner and cluster. After a restart a carry begins again, and skips carried files. The
+    state file lists the clusters with copies, until the copies are removed.
+    """
+
+    def __init__(
+        self,
+        campaigns: CampaignRows,
+        owners: CampaignOwnerUids,
+        acts: CampaignArrayCommands,
+        clock: Clock,
+        remote_clusters: Container[str],
+        running: dict[Pair, RunningInputProgram],
+    ) -> None:
+        """Take the running programs, which outlive a failed cycle, after which the runner makes a new object."""
+        self._campaigns = campaigns
+        self._owners = owners
+        self._copies = InputCarryRows(campaigns.database)
+        self._acts = acts
+        self._clock = clock
+        self._remote_clusters = remote_clusters  # clusters that don't see the files of this host
+        self._has_inputs: dict[int, bool] = {}
+        self._running = running
+        self._results: dict[tuple[int, int], CompletedProgram] = {}  # of ended carries, by campaign and array
+        self._carried: set[tuple[int, int]] = set()  # pairs (campaign, array)
+        self._paused_until_s: dict[CampaignCluster, float] = {}  # steady time at which a removal may start again
+
+    def require_inputs_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
+        """Raise InputCarryUnfinished until a carry has ended, TasksWithoutInputs, or the carry's error."""
+        if array.campaign_and_array_number in self._carried or not self._must_carry_inputs(array, attempts):
+            return
+        self.collect_ended_carries()
+        owner = self._owners.uid_of_owner(array.campaign), array.cluster
+        if answer := self._results.pop(array.campaign_and_array_number, None):
+            missing = self._acts.tasks_without_files(answer)
+            if missing is not None and (campaign := self._campaigns.find_campaign(array.campaign)):
+                self._copies.record_carry(campaign, array.cluster, self._acts.timed_input_carry(answer))
+            if missing:
+                raise TasksWithoutInputs(missing)
+            if missing is not None:
+                self._carried.add(array.campaign_and_array_number)
+                return
+        elif may_start_program(owner, self._running):
+            of = array.campaign, array.cluster
+            self._copies.record_begun_carry(*of)
+            program = self._acts.start_input_carry(array, attempts)
+            self._running[owner] = RunningInputProgram(program=program, campaign_and_cluster=of, array=array)
+            _log.info("event=carry_begins array=%d.%d at=%s", array.campaign, array.number, array.cluster)
+        raise InputCarryUnfinished(f"the input files are being carried to {array.cluster}")
+
+    def collect_ended_carries(self) -> bool:
+        """Keep the results of carries that have ended since the last call; say whether there are any.
+
+        Their arrays may be submitted at once. A deleted array, which nobody submits, keeps no other array waiting.
+        """
+        ended = {owner: answer for owner, run in self._running.items() if (answer := run.program.result_if_ended())}
+        has_carries = False
+        for owner, answer in ended.items():
+            run = self._running.pop(owner)
+            if run.array:
+                self._results[run.array.campaign_and_array_number] = answer
+                has_carries |= answer.status != NOT_NOW
+            else:
+                self._record_removal(run.campaign_and_cluster, answer)
+        return has_carries
+
+    def continue_removals(self) -> None:
+        """Start to remove the copies of ended campaigns; a removal that has failed is tried again after a pause."""
+        self.collect_ended_carries()
+        for pair, uid in self._copies.copies_of_ended_campaigns().items():
+            owner, now_s = (uid, pair[1]), self._clock.steady_s()
+            if self._paused_until_s.get(pair, now_s) <= now_s and may_start_program(owner, self._running):
+                try:
+                    program = self._acts.start_input_removal(*pair)
+                except GridbridgeError as error:
+                    self._pause_removal(pair, str(error))
+                else:
+                    self._running[owner] = RunningInputProgram(program=program, campaign_and_cluster=pair)
+
+    def _record_removal(self, pair: CampaignCluster, answer: CompletedProgram) -> None:
+        if not answer.status:
+            self._copies.forget_copies(*pair)
+            return
+        is_busy = answer.status == NOT_NOW
+        self._pause_removal(pair, "" if is_busy else answer.stderr[:200].decode("utf-8", "replace"))
+
+    def _pause_removal(self, pair: CampaignCluster, why: str) -> None:
+        self._paused_until_s[pair] = self._clock.steady_s() + REMOVAL_PAUSE_S
+        if why:
+            _log.warning("event=inputs_kept campaign=%d at=%s why=%r", *pair, why)
+
+    def _must_carry_inputs(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> bool:
+        if array.cluster not in self._remote_clusters or not attempts or is_prologue_or_epilogue_task(attempts[0].task):
+            return False
+        if array.campaign not in self._has_inputs:
+            campaign = self._campaigns.find_campaign(array.campaign)
+            self._has_inputs[array.campaign] = campaign is not None and bool(campaign.jdl.inputs)
+        return self._has_inputs[array.campaign]
