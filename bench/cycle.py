@@ -22,10 +22,10 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
     FairShareInputs,
     JobRatio,
-    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -77,7 +77,7 @@ def _seen(tasks: int) -> CampaignCycleSituation:
         },
         max_tasks=1000,
         there=tuple(
-            ListedCampaignTaskCounts(campaign=number, cluster=name, waiting=0, listed=2, slots=1.0)
+            CampaignTaskCountsAtCluster(campaign=number, cluster=name, waiting=0, listed=2, slots=1.0)
             for number, name in pairs
         ),
         ended=tuple(map(_attempt, range(ENDED))),

@@ -14,9 +14,9 @@ from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign
 from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
     JobRatio,
-    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.campaign_end_forecast import CampaignProgressForForecast, CampaignRunTimesAtCluster
 
@@ -90,9 +90,9 @@ class Ours:
             ratios=tuple(self._ratios.values()),
         )
 
-    def _there(self, one: Cluster) -> ListedCampaignTaskCounts:
+    def _there(self, one: Cluster) -> CampaignTaskCountsAtCluster:
         waiting = len(one.waiting)
-        return ListedCampaignTaskCounts(
+        return CampaignTaskCountsAtCluster(
             campaign=1,
             cluster=one.name,
             waiting=waiting,

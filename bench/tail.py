@@ -20,9 +20,9 @@ from gridbridge.model.campaigns.campaign_configuration_sections import LateSpecu
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
     JobRatio,
-    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.speculative_attempts import (
     CompetingAttempt,
@@ -177,7 +177,7 @@ class Straggling:
                     )
 
 
-def _there(one: Place) -> ListedCampaignTaskCounts:
+def _there(one: Place) -> CampaignTaskCountsAtCluster:
     waiting = len(one.waiting)
     listed = waiting + len(one.running)
-    return ListedCampaignTaskCounts(campaign=1, cluster=one.known.name, waiting=waiting, listed=listed)
+    return CampaignTaskCountsAtCluster(campaign=1, cluster=one.known.name, waiting=waiting, listed=listed)

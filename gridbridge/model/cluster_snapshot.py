@@ -139,7 +139,7 @@ class ClusterSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignJobsAtCluster:
+class CampaignJobsSentBeforeListing:
     """The campaign jobs that had been sent to a cluster before its job list was read."""
 
     jobs: frozenset[int] = frozenset()  # job ids, held or released

@@ -48,7 +48,7 @@ WORDS = (
 )
 
 
-class StateFacts:
+class JobOrQueueStateFacts:
     """An immutable set of facts about a job or queue instance, and the state as a text for users."""
 
     __slots__ = ("facts", "text")
@@ -58,7 +58,7 @@ class StateFacts:
         self.text = text
 
     def __eq__(self, state: object) -> bool:
-        if not isinstance(state, StateFacts) or type(self) is not type(state):
+        if not isinstance(state, JobOrQueueStateFacts) or type(self) is not type(state):
             return NotImplemented
         return (self.facts, self.text) == (state.facts, state.text)
 
@@ -69,7 +69,7 @@ class StateFacts:
         return f"{type(self).__name__}({sorted(self.facts)}, {self.text!r})"
 
 
-class QueueInstanceState(StateFacts):
+class QueueInstanceState(JobOrQueueStateFacts):
     """The state of a queue instance; a queue instance without facts is open."""
 
     __slots__ = ()
@@ -81,11 +81,11 @@ class StateFactProperty:
     def __init__(self, fact: str) -> None:
         self._fact = fact
 
-    def __get__(self, state: StateFacts, _: "type[StateFacts]") -> bool:
+    def __get__(self, state: JobOrQueueStateFacts, _: "type[JobOrQueueStateFacts]") -> bool:
         return self._fact in state.facts
 
 
-class JobState(StateFacts):
+class JobState(JobOrQueueStateFacts):
     """The state of a job; a state without facts means that the job was in no job list."""
 
     __slots__ = ()

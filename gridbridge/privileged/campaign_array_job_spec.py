@@ -7,7 +7,7 @@ from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCa
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import ParseError, SpeculativeCopyRefusal
 from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, CampaignArrayId, split_task_parameters
-from gridbridge.model.campaigns.requested_host_properties import (
+from gridbridge.model.campaigns.host_property_request_parser import (
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
@@ -101,7 +101,7 @@ class VerifiedCampaignTasks:
             types=("besteffort",) if header.get("is_besteffort") else (),
             project=text["project"],
             targets=text["queue"],
-            groups=_slots_of_job_by_node(header, amounts["slots"]),
+            groups=_requested_nodes_and_slots(header, amounts["slots"]),
         )
         return JobSpec(
             transfer=str(array),
@@ -151,7 +151,7 @@ def _read_task_lines(
     return lines
 
 
-def _slots_of_job_by_node(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
+def _requested_nodes_and_slots(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
     nodes = header.get("nodes")
     if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
         raise AsUserRequestRefusal(f"nodes = {nodes!r}; expected a divisor of {slots} slots")

@@ -11,7 +11,7 @@ from gridbridge import __version__
 from gridbridge.batch.batch_adapter_table import cluster_status_reader
 from gridbridge.decisions.transfer.transfer_queue_admission import find_local_only_queues
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterJobListRow, ClusterSnapshot
+from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.config_key_descriptions import RemoteAccounts
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster, encode_non_forwarding_queues
@@ -89,7 +89,7 @@ class ClusterObserver:
     def start_query_if_due(
         self,
         job_ids: Callable[[], frozenset[int]],
-        sent: Callable[[str], CampaignJobsAtCluster] = lambda _: CampaignJobsAtCluster(),
+        sent: Callable[[str], CampaignJobsSentBeforeListing] = lambda _: CampaignJobsSentBeforeListing(),
     ) -> None:
         """Start a query if the pause is over and no query runs.
 
@@ -132,7 +132,7 @@ class ClusterObserver:
         """Stop querying the cluster after the present query."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _query_cluster(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
+    def _query_cluster(self, job_ids: frozenset[int], sent: CampaignJobsSentBeforeListing) -> ClusterQueryResult:
         answer = self._query_cluster_snapshot(job_ids | sent.jobs, sent.jobs)
         snapshot = answer.snapshot
         if sent.is_watched:
@@ -220,7 +220,7 @@ class ClusterSnapshotSharing:
 
 def query_result_to_share(
     snapshot: ClusterSnapshot | None,
-    sent: CampaignJobsAtCluster,
+    sent: CampaignJobsSentBeforeListing,
     location: str,
     now: datetime,
     *,

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from cattrs import Converter
 
-from gridbridge.model.job_and_queue_states import JobState, QueueInstanceState, StateFacts
+from gridbridge.model.job_and_queue_states import JobOrQueueStateFacts, JobState, QueueInstanceState
 from gridbridge.model.transfer_messages_in_spool import TransferMessage
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ def model_value_from_json(content: object, kind: type[T]) -> T:
     return _CONVERTER.structure(content, kind)
 
 
-def _encode_state_facts(state: StateFacts) -> dict[str, object]:
+def _encode_state_facts(state: JobOrQueueStateFacts) -> dict[str, object]:
     return {"facts": sorted(state.facts), "text": state.text}
 
 

@@ -28,7 +28,7 @@ class PushedJobEndRateLimit:
         self._clock = clock
         self._times: deque[float] = deque()
 
-    def ids_below_limit(self, ids: list[int]) -> frozenset[int]:
+    def job_ids_within_rate_limit(self, ids: list[int]) -> frozenset[int]:
         """Return the job ids; empty while the rate of reports is above the limit."""
         now = self._clock()
         self._times.extend(now for _ in ids)
@@ -63,9 +63,9 @@ class QeventJobEndReceiver:
             self._started_at = self._clock()
             self._child = ChildEndingWithParent(self._argv, self._environment, self._folder)
         try:
-            return self._rate.ids_below_limit(job_ids_in_pushed_report(os.read(self._fifo, 65536)))
+            return self._rate.job_ids_within_rate_limit(job_ids_in_pushed_report(os.read(self._fifo, 65536)))
         except BlockingIOError:
-            return self._rate.ids_below_limit([])
+            return self._rate.job_ids_within_rate_limit([])
 
     def stop_receiving_job_ends(self) -> None:
         if self._child:
@@ -109,7 +109,7 @@ class JobEndListener:
         with suppress(Empty):
             while True:
                 ids.append(self._heard.get_nowait())
-        return self._rate.ids_below_limit(ids)
+        return self._rate.job_ids_within_rate_limit(ids)
 
     def stop_receiving_job_ends(self) -> None:
         """Stop listening; the thread ends within seconds."""

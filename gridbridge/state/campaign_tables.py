@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlDataset, JdlSettingsAtCluster
-from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster
+from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
 
@@ -154,9 +154,9 @@ def delete_rows_of_ended_attempts(database: StateFile, table: sa.Table) -> None:
         delete_rows_of_attempts(database, table, (key for key in over if key["place"] not in pending))
 
 
-def live_campaign_jobs_at(database: StateFile, cluster: str) -> CampaignJobsAtCluster:
+def live_campaign_jobs_at(database: StateFile, cluster: str) -> CampaignJobsSentBeforeListing:
     rows = database.rows(SENT_TO, cluster=cluster)
-    return CampaignJobsAtCluster(
+    return CampaignJobsSentBeforeListing(
         jobs=frozenset(row["job_id"] for row in rows),
         released=frozenset(
             f"{row['campaign']}.{row['number']}" for row in rows if row["state"] == ArraySubmissionState.RELEASED

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Boolean, Column, LargeBinary, Table, and_, bindparam, delete, insert, select
 
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.job_and_queue_states import JobState, QueueInstanceState, StateFacts
+from gridbridge.model.job_and_queue_states import JobOrQueueStateFacts, JobState, QueueInstanceState
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
 
@@ -166,7 +166,7 @@ def _decode_job_state(words: str) -> JobState:
     return JobState(*_split_state_text(words))
 
 
-def _encode_state_facts(state: StateFacts) -> str:
+def _encode_state_facts(state: JobOrQueueStateFacts) -> str:
     return f"{','.join(sorted(state.facts))} {state.text}"
 
 

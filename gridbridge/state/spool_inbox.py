@@ -123,7 +123,7 @@ class StarterMessageInbox:
             folders, entries = _separate_user_folders_and_files(self._names.list_next_folder_portion(self._folder))
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
-        self._remove_user_folders(folders)
+        self._remove_folders_made_by_users(folders)
         spool_files = [*filter(None, map(spool_reader.read_spool_file_facts, entries))]
         dead = (old for old in spool_files if old.is_unfinished and not self._reader.may_writer_be_writing(old))
         for spool_file in islice(dead, REMOVALS_A_SCAN):
@@ -138,7 +138,7 @@ class StarterMessageInbox:
         is_past = facts.st_mtime_ns <= (self._clock.now_s() + 1) * 1e9
         return facts.st_uid == os.geteuid() and is_past
 
-    def _remove_user_folders(self, folders: list[os.DirEntry[str]]) -> None:
+    def _remove_folders_made_by_users(self, folders: list[os.DirEntry[str]]) -> None:
         """Remove folders that users made; try only once to remove a folder that has files."""
         new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
         full = [entry for entry in new if not _remove_empty_folder(entry.path)]

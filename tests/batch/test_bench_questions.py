@@ -8,7 +8,7 @@ import pytest
 from bench.questions import QUESTIONS
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
-from gridbridge.batch.oar.oar_server_queries import oar_status_query_argv
+from gridbridge.batch.oar.oar_server_query_commands import oar_status_query_argv
 from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess
 
 CELL = GridEngineCellAccess(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/usr/bin", timeout_s=9)

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.batch.gridengine import status
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterJobListRow, ClusterSnapshot
+from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer_route import GridEngineCellAccess
@@ -126,14 +126,14 @@ def test_arrays_of_campaigns_are_queried_with_the_cluster(monkeypatch: pytest.Mo
     monkeypatch.setattr(status, "query_cluster_snapshot", note)
     observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
     observer.start_query_if_due(
-        lambda: frozenset({1}), {"beta": CampaignJobsAtCluster(jobs=frozenset({7}))}.__getitem__
+        lambda: frozenset({1}), {"beta": CampaignJobsSentBeforeListing(jobs=frozenset({7}))}.__getitem__
     )
     _answer(observer)
 
     assert told == [(NOWHERE, "beta", frozenset({1, 7}), (), frozenset({7}))]
 
 
-def _observed(monkeypatch: pytest.MonkeyPatch, sent: CampaignJobsAtCluster, **seen: Any) -> ClusterQueryResult:
+def _observed(monkeypatch: pytest.MonkeyPatch, sent: CampaignJobsSentBeforeListing, **seen: Any) -> ClusterQueryResult:
     """Return the answer of a cluster that lists transfer job 1 and array 7."""
     rows = {n: (ClusterJobListRow(job_id=n, name="n", owner="a", state=UNSEEN),) for n in (1, 7)}
     known = {"cluster": "beta", "taken_at": NOON, "pending": 0, "free_slots": 3, "jobs": rows}
@@ -145,7 +145,7 @@ def _observed(monkeypatch: pytest.MonkeyPatch, sent: CampaignJobsAtCluster, **se
 
 
 def test_arrays_of_campaigns_are_shared_with_the_runner_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = CampaignJobsAtCluster(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
+    sent = CampaignJobsSentBeforeListing(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
     answer = _observed(monkeypatch, sent)
 
     assert answer.snapshot
@@ -159,7 +159,7 @@ def test_arrays_of_campaigns_are_shared_with_the_runner_only(monkeypatch: pytest
 
 
 def test_an_answer_is_not_shared_without_campaign_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = _observed(monkeypatch, CampaignJobsAtCluster())
+    answer = _observed(monkeypatch, CampaignJobsSentBeforeListing())
 
     assert answer.snapshot
     assert answer.shared is None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterJobListRow, ClusterSnapshot
+from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess, parse_ssh_login_address
 from gridbridge.program import cluster_observer
@@ -15,7 +15,7 @@ from gridbridge.state.cluster_query_tables import LastClusterQueryResult
 from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-SENT = CampaignJobsAtCluster(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
+SENT = CampaignJobsSentBeforeListing(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
 ROW = ClusterJobListRow(job_id=7, name="campaign.3", owner="alice", state=UNSEEN)
 SEEN = ClusterSnapshot(cluster="beta", taken_at=NOON, jobs={7: (ROW,)}, pending=0, free_slots=4)
 LIMIT_S = 5.0
@@ -29,7 +29,9 @@ class Site:
         self.database = StateFile.open(self.path)
         self.sharing = cluster_observer.ClusterSnapshotSharing(self.database, self.clock)
 
-    def put(self, seen: ClusterSnapshot | None = SEEN, sent: CampaignJobsAtCluster = SENT, **other: object) -> None:
+    def put(
+        self, seen: ClusterSnapshot | None = SEEN, sent: CampaignJobsSentBeforeListing = SENT, **other: object
+    ) -> None:
         known = {"every_s": 0.0, "location": "there", "trouble": ""} | other
         self.sharing.share_query_result(
             "beta", cluster_observer.query_result_to_share(seen, sent, now=self.clock.now(), **known)

@@ -85,7 +85,7 @@ def _job_ids_in_qstat_rows(rows: list[bytes]) -> tuple[int, ...]:
     return tuple(sorted(map(int, ids)))
 
 
-def parse_array_indices(
+def parse_array_indices_in_job_list(
     xml: bytes, arrays: dict[str, str] | tuple[str, ...], state: bytes = b"", letter: str = ""
 ) -> dict[str, tuple[range, ...]]:
     """Return array tasks' indices from `qstat -xml`; raise ParseError if truncated.

@@ -137,7 +137,7 @@ def query_owner_and_account(cell: GridEngineCellAccess, job: str) -> tuple[str, 
 
 
 def query_live_indices(cell: GridEngineCellAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    return job_request_parser.parse_array_indices(_query_own_jobs_xml(cell), arrays)
+    return job_request_parser.parse_array_indices_in_job_list(_query_own_jobs_xml(cell), arrays)
 
 
 def hold_array_tasks(
@@ -146,7 +146,9 @@ def hold_array_tasks(
     """Put a user hold on array tasks; return the indices of all waiting tasks that are held."""
     for tasks in _task_ranges_in_portions(array, indices):
         hold_job(cell, tasks, gone_is_fine=True)
-    return job_request_parser.parse_array_indices(_query_own_jobs_xml(cell), (array,), b"pending", "h")[array]
+    return job_request_parser.parse_array_indices_in_job_list(_query_own_jobs_xml(cell), (array,), b"pending", "h")[
+        array
+    ]
 
 
 def release_array_tasks(cell: GridEngineCellAccess, array: str, indices: tuple[range, ...]) -> None:

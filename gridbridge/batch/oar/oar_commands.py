@@ -160,7 +160,7 @@ def show_job_end_and_usage_argv(server: OarServerAccess, job: str) -> Argv:
     return ("/bin/sh", "-c", f"{show} && printf %s {quote_for_sh(BREAK.decode())} && {{ {used} || :; }}")
 
 
-def show_named_jobs_argv(server: OarServerAccess, name: str, owner: str, condition: str) -> Argv:
+def show_jobs_by_name_argv(server: OarServerAccess, name: str, owner: str, condition: str) -> Argv:
     """Build the command that shows a user's jobs that have a given name and meet an SQL condition."""
     own_jobs = f"job_name = {quote_for_sql(name)} AND job_user = {quote_for_sql(owner)}"
     return show_jobs_by_sql_argv(server, f"{own_jobs} AND {condition}")

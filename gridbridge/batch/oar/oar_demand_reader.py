@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 
-from gridbridge.batch.oar import oar_output_parser, oar_request_slot_parser, oar_server_queries
+from gridbridge.batch.oar import oar_output_parser, oar_request_slot_parser, oar_server_query_commands
 from gridbridge.batch.oar.oar_commands import WHOLE
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.qstat_state_letters import render_queue_state_letters
@@ -52,7 +52,7 @@ HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
 def query_demand_outputs(server: OarServerAccess) -> tuple[dict[str, bytes], str]:
     """Return the outputs of oarnodes and oarstat, the reachable halted nodes, and this server's name."""
     answer = (
-        run_client(server, oar_server_queries.oar_demand_query_argv(server), most_bytes=LIST_BYTES)
+        run_client(server, oar_server_query_commands.oar_demand_query_argv(server), most_bytes=LIST_BYTES)
         .require_success()
         .stdout
     )

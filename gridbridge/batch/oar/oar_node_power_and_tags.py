@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.batch.oar import oar_commands, oar_server_queries
+from gridbridge.batch.oar import oar_commands, oar_server_query_commands
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.batch.oar.oar_output_parser import (
     MAY_REST,
@@ -81,7 +81,7 @@ def run_oar_node_verb_as_root(*words: str) -> None:
 def query_oar_node_state(server: OarServerAccess, host: str) -> OarNodeState:
     """Query a node's state; a node with only best-effort jobs is idle."""
     return parse_oar_node_state(
-        run_client(server, oar_server_queries.oar_busy_nodes_query_argv(server)).require_success().stdout, host
+        run_client(server, oar_server_query_commands.oar_busy_nodes_query_argv(server)).require_success().stdout, host
     )
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
-from gridbridge.batch.oar import oar_commands, oar_server_queries
+from gridbridge.batch.oar import oar_commands, oar_server_query_commands
 from gridbridge.batch.oar.oar_commands import HERE
 from gridbridge.batch.oar.oar_output_parser import (
     ACTIVE,
@@ -75,9 +75,11 @@ def query_cluster_snapshot(
     counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _run_oar_query_for_output(server, oar_server_queries.oar_status_query_argv(server, job_ids, uncounted))
+    answer = _run_oar_query_for_output(
+        server, oar_server_query_commands.oar_status_query_argv(server, job_ids, uncounted)
+    )
     took_s = time.monotonic() - began
-    nodes, waiting, active, counted = split_combined_oar_answer(answer, oar_server_queries.PARTS_OF_STATUS)
+    nodes, waiting, active, counted = split_combined_oar_answer(answer, oar_server_query_commands.PARTS_OF_STATUS)
     resources, listed = parse_oar_resources(nodes), parse_oar_jobs_without_details(waiting) + parse_oarstat_jobs(active)
     by_id = {int(job.id): job for job in listed}  # if a job is in both lists, the second list counts
     jobs = [by_id[number] for number in sorted(by_id)]

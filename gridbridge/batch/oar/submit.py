@@ -96,7 +96,7 @@ def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, ar
 
 
 def _find_held_jobs_and_scripts(server: OarServerAccess, transfer: str, owner: str) -> dict[str, str]:
-    jobs = _query_oar_jobs(server, oar_commands.show_named_jobs_argv(server, transfer, owner, "state = 'Hold'"))
+    jobs = _query_oar_jobs(server, oar_commands.show_jobs_by_name_argv(server, transfer, owner, "state = 'Hold'"))
     return {
         job.array if job.is_array_task else job.id: job.script_file_name for job in jobs if job.is_held_since_submission
     }
@@ -257,7 +257,7 @@ def _find_resubmitted_jobs(server: OarServerAccess, job: str) -> "list[OarJob]":
     jobs = _query_oar_jobs(server, oar_commands.show_job_argv(server, job))
     if not jobs or not jobs[0].has_ended:
         return []
-    argv = oar_commands.show_named_jobs_argv(server, jobs[0].name, jobs[0].owner, oar_commands.LIVE_COPY)
+    argv = oar_commands.show_jobs_by_name_argv(server, jobs[0].name, jobs[0].owner, oar_commands.LIVE_COPY)
     return _query_oar_jobs(server, argv)
 
 

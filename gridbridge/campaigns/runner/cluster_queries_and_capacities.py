@@ -19,10 +19,10 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, Campaig
 from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     NO_LIMITS,
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
-    ListedCampaignTaskCounts,
 )
-from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterJobListRow, ClusterSnapshot
+from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_route import Away
@@ -83,7 +83,7 @@ class ClusterSnapshotFetcher:
         return {name: answer.snapshot for name, answer in answers.items() if answer.snapshot}
 
     def _recent_shared_snapshots(
-        self, sent: Mapping[str, CampaignJobsAtCluster], limit_s: float
+        self, sent: Mapping[str, CampaignJobsSentBeforeListing], limit_s: float
     ) -> dict[str, SharedClusterSnapshot]:
         answers = {}
         for name, jobs in sent.items() if limit_s else ():
@@ -97,7 +97,9 @@ class ClusterSnapshotFetcher:
                 answers[name] = answer
         return answers
 
-    def _query_and_share_snapshots(self, sent: Mapping[str, CampaignJobsAtCluster]) -> dict[str, SharedClusterSnapshot]:
+    def _query_and_share_snapshots(
+        self, sent: Mapping[str, CampaignJobsSentBeforeListing]
+    ) -> dict[str, SharedClusterSnapshot]:
         with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
             answers = dict(zip(sent, threads.map(self._query_cluster_snapshot, sent, sent.values()), strict=True))
         with self._database.transaction():
@@ -106,7 +108,7 @@ class ClusterSnapshotFetcher:
         return {name: answer for name, (answer, _) in answers.items()}
 
     def _query_cluster_snapshot(
-        self, name: str, sent: CampaignJobsAtCluster
+        self, name: str, sent: CampaignJobsSentBeforeListing
     ) -> tuple[SharedClusterSnapshot, LastClusterQueryResult]:
         where, queues = configured_cluster_address(self._policy, name), self._policy.transfer_queues_of_cluster(name)
         try:
@@ -275,7 +277,7 @@ def count_listed_tasks_by_cluster(
     answers: Answers,
     now: datetime,
     used: Mapping[str, ClusterCampaignsSection] = NOT_SAID,
-) -> tuple[ListedCampaignTaskCounts, ...]:
+) -> tuple[CampaignTaskCountsAtCluster, ...]:
     by_pair = sorted(arrays, key=lambda array: (array.campaign, array.cluster))
     counted = (
         _count_tasks_of_arrays(tuple(pair_arrays), answers[cluster], now, used.get(cluster, USUAL).start_s)
@@ -304,12 +306,12 @@ def elapsed_seconds_of_running_tasks(
 
 def _count_tasks_of_arrays(
     arrays: tuple[CampaignArray, ...], snapshot: ClusterSnapshot, now: datetime, start_s: float
-) -> ListedCampaignTaskCounts:
+) -> CampaignTaskCountsAtCluster:
     rows = [(array, row) for array in arrays for row in snapshot.jobs.get(array.job_id, ())]
     waiting = [(array, row) for array, row in rows if row.state.is_waiting]
     able = [((now - array.intended_at).total_seconds(), row) for array, row in waiting if row.state.can_start]
     running = [row for _, row in rows if row.state.has_begun]
-    return ListedCampaignTaskCounts(
+    return CampaignTaskCountsAtCluster(
         campaign=arrays[0].campaign,
         cluster=arrays[0].cluster,
         waiting=_sum_listed_task_counts(row for _, row in waiting),

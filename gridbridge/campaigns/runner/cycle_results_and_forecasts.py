@@ -31,7 +31,7 @@ from gridbridge.model.campaigns import campaign as campaign_model
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
-    ListedCampaignTaskCounts,
+    CampaignTaskCountsAtCluster,
 )
 from gridbridge.model.campaigns.campaign_end_forecast import (
     CampaignForecast,
@@ -182,7 +182,7 @@ Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _DatedForecast:
+class _DatedCampaignForecast:
     at: datetime
     forecast: CampaignForecast
     services: tuple[CampaignRunTimesAtCluster, ...]
@@ -196,8 +196,8 @@ class CampaignCompletionForecasts:
         self._predictions = predictions
         self._clock = clock
         self._pause_s = pause_s
-        self._made: dict[int, _DatedForecast] = {}
-        self._there: dict[int, list[ListedCampaignTaskCounts]] = {}
+        self._made: dict[int, _DatedCampaignForecast] = {}
+        self._there: dict[int, list[CampaignTaskCountsAtCluster]] = {}
         self._ratios: dict[tuple[int, str], float] = {}
         self._kept = {forecast.campaign: forecast for forecast in predictions.read_forecasts()}
 
@@ -220,7 +220,9 @@ class CampaignCompletionForecasts:
                 views = self._there.get(number, ())
                 tasks_left = situation.waiting.get(number, 0) + sum(view.waiting for view in views)
                 progress = CampaignProgressForForecast(left=tasks_left, services=services, pause_s=self._pause_s)
-                self._made[number] = _DatedForecast(at=now, forecast=forecast_campaign_end(progress), services=services)
+                self._made[number] = _DatedCampaignForecast(
+                    at=now, forecast=forecast_campaign_end(progress), services=services
+                )
                 self._store_halfway_forecast(campaign, now)
         for number in plan.finished:
             stored = self._kept.get(number)

@@ -12,8 +12,8 @@ from gridbridge.model.campaigns.campaign import (
     AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
-    CampaignTasksInStateFile,
     LedgerRecoveryStep,
+    RecordedCampaignTasks,
     TaskAttempt,
     TaskAttemptOutcome,
 )
@@ -238,12 +238,12 @@ class TaskAttemptRows:
         )
         return {row["task"]: row["attempt"] for rows in portions for row in rows}
 
-    def query_campaign_for_ledger_recovery(self, campaign: int) -> CampaignTasksInStateFile:
+    def query_campaign_for_ledger_recovery(self, campaign: int) -> RecordedCampaignTasks:
         pending = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING)
         query = sa.select(ATTEMPTS).where(*pending).order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
         attempts = self._database.query_rows_as(TaskAttempt, query)
         stored_campaign = self._campaigns.find_campaign(campaign)
-        return CampaignTasksInStateFile(
+        return RecordedCampaignTasks(
             waiting=self._campaigns.list_unsent_tasks(campaign),
             arrays=self._campaigns.arrays_of_campaign(campaign),
             attempts=attempts,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
-from gridbridge.model.campaigns.requested_host_properties import ALL, ANY
+from gridbridge.model.campaigns.host_property_request_parser import ALL, ANY
 from gridbridge.model.job_request import IS_NULL, LIKE, NOT_LIKE, NOT_NULL, is_home_only_resource
 
 QUOTED = r"'(?:[A-Za-z0-9_*%!(?^./+\[-][^\x00-\x1f\x7f',;\\]{0,254})?'"

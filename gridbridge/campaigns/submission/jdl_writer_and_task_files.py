@@ -14,13 +14,13 @@ from typing import BinaryIO
 from gridbridge.campaigns.submission.jdl_value_parsers import BEST_EFFORT, NUL, PARAMETERS, UTF_8
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign_file_and_array_names import first_task_parameter, has_closed_quotes
-from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
-from gridbridge.model.campaigns.requested_host_properties import (
+from gridbridge.model.campaigns.host_property_request_parser import (
     ALL,
     Pair,
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
+from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.job_request import VALUELESS, WORDS, split_property_and_sql_relation
 from gridbridge.model.published_status_and_reports import number_with_noun
 

@@ -20,11 +20,11 @@ from gridbridge.errors import ConfigError, StateError
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.admission import CampaignAdmissionResult, CampaignAdmissionRule, CampaignForAdmission
 from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE
-from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.requested_host_properties import (
+from gridbridge.model.campaigns.host_property_request_parser import (
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
+from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task_file_patterns import is_output_pattern
 from gridbridge.model.fixed_paths import ADMISSION, FixedPaths
 from gridbridge.model.job_request import JobRequest

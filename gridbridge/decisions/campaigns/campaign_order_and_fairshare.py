@@ -33,7 +33,7 @@ def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tupl
     """
     going = [campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT]
     ranked = sorted(
-        going, key=lambda campaign: (-fair_share_owner_priority(campaign.owner, situation.sharing), campaign.number)
+        going, key=lambda campaign: (-configured_owner_priority(campaign.owner, situation.sharing), campaign.number)
     )
     tests = [campaign for campaign in ranked if campaign.jdl.type is CampaignType.TEST]
     usual = [campaign for campaign in ranked if campaign.jdl.type is not CampaignType.TEST]
@@ -98,7 +98,7 @@ def explain_campaign_order(
     own_claimant, theirs = fair_share_claimant(then, sharing), fair_share_claimant(first, sharing)
     if sharing.by is not FairShareUnit.NONE and own_claimant != theirs and then.jdl.type is not CampaignType.TEST:
         return CampaignPrecedenceReason.SHARE, sharing.used_s.get(own_claimant, 0.0), sharing.used_s.get(theirs, 0.0)
-    own, higher = (fair_share_owner_priority(campaign.owner, sharing) for campaign in (then, first))
+    own, higher = (configured_owner_priority(campaign.owner, sharing) for campaign in (then, first))
     if higher > own:
         return CampaignPrecedenceReason.PRIORITY, own, higher
     return CampaignPrecedenceReason.AGE, 0.0, 0.0
@@ -123,7 +123,7 @@ def sum_usage_by_claimant(
     return dict(usage)
 
 
-def fair_share_owner_priority(owner: str, sharing: FairShareInputs) -> int:
+def configured_owner_priority(owner: str, sharing: FairShareInputs) -> int:
     """Return an owner's priority; without one, the highest priority of the owner's groups, or 0."""
     words = (word.rpartition("=") for word in sharing.priorities.split())
     priorities = {name: int(number) for name, _, number in words}

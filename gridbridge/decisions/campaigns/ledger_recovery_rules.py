@@ -15,8 +15,8 @@ from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
     CampaignArray,
-    CampaignTasksInStateFile,
     LedgerRecoveryStep,
+    RecordedCampaignTasks,
     RootLedgerArray,
     TaskAttempt,
     TaskAttemptOutcome,
@@ -33,7 +33,7 @@ def is_ledger_ahead_of_state_file(arrays: Iterable[CampaignArray], ledger: Itera
 
 def plan_recovery_from_root_ledger(
     campaign: int,
-    stored: CampaignTasksInStateFile,
+    stored: RecordedCampaignTasks,
     entries: Iterable[RootLedgerArray],
     at: datetime,
     *,
@@ -85,7 +85,7 @@ def plan_recovery_from_root_ledger(
     return (*undone_steps, *steps)
 
 
-def _undo_unsubmitted_array(array: CampaignArray, stored: CampaignTasksInStateFile) -> LedgerRecoveryStep:
+def _undo_unsubmitted_array(array: CampaignArray, stored: RecordedCampaignTasks) -> LedgerRecoveryStep:
     of_array = () if array.is_of_copies else (attempt for attempt in stored.attempts if attempt.array == array.number)
     returning = (attempt for attempt in of_array if not is_prologue_or_epilogue_task(attempt.task))
     waiting = tuple(_make_attempts_wait_again(returning, stored))
@@ -160,7 +160,7 @@ def _first_task_of_waiting_range(span: WaitingTaskRange) -> int:
 
 
 def _make_attempts_wait_again(
-    attempts: Iterable[TaskAttempt], stored: CampaignTasksInStateFile
+    attempts: Iterable[TaskAttempt], stored: RecordedCampaignTasks
 ) -> Iterable[WaitingTaskRange]:
     tried = defaultdict[int, list[AttemptOutcomeAtCluster]](list)
     for earlier in sorted(stored.earlier, key=lambda earlier: earlier.attempt):
@@ -194,7 +194,7 @@ def _split_waiting_range_at_tasks(span: WaitingTaskRange, tasks: list[int]) -> I
 
 
 def _does_array_differ_from_root_ledger(
-    array: CampaignArray, stored: CampaignTasksInStateFile, ledger: "dict[int, RootLedgerArray]"
+    array: CampaignArray, stored: RecordedCampaignTasks, ledger: "dict[int, RootLedgerArray]"
 ) -> bool:
     if array.state is not ArraySubmissionState.INTENDED:
         return False

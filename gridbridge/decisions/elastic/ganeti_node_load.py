@@ -318,7 +318,7 @@ def _load_of_ganeti_instance(
         disk=instance.disk,
         vcpus=instance.vcpus if is_on else 0,
         is_local=instance.template.uses_disk_of_node,
-        is_mirrored=instance.template.disk_mirroring is ganeti_cluster.GanetiDiskMirroring.INTERNAL,
+        is_mirrored=instance.template.disk_mirroring is ganeti_cluster.GanetiDiskMirroringKind.INTERNAL,
         spindle_use=instance.spindle_use,
         spindles=instance.spindles,
         tags=tuple(tag for tag in instance.tags if tag.startswith(apart)),

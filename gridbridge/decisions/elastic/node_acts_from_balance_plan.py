@@ -81,7 +81,7 @@ def plan_due_node_acts(
         is_free = node.state is ElasticNodeState.READY and not is_under_way
         is_given_back = node.name in remove and not (node.is_kept or world.is_unready)
         if is_given_back and is_free and node.pool in world.machines:
-            decided[node] = _act_to_drain_node(node, world, NodeStateCause.NOT_NEEDED)
+            decided[node] = _drain_act_of_node(node, world, NodeStateCause.NOT_NEEDED)
         elif not is_under_way and (act := _power_act_of_squeeze(node, world, *hosts)):
             decided[node] = act
         elif node not in due_acts and node != wished[node]:
@@ -128,7 +128,7 @@ def apply_administrator_node_request(
             cause = NodeStateCause.NOT_NEEDED  # a draining node with this cause is reopened if it is busy again
         return replace(node, is_kept=False, cause=cause)
     if node.name in requests.drained and node.state is ElasticNodeState.READY:
-        return _act_to_drain_node(node, world, NodeStateCause.DRAINED).node
+        return _drain_act_of_node(node, world, NodeStateCause.DRAINED).node
     if node.name in requests.drained and node.state is ElasticNodeState.STANDBY:
         is_own = node.pool in world.switched
         state = ElasticNodeState.STANDBY if is_own else ElasticNodeState.REMOVING
@@ -180,7 +180,7 @@ def nodes_with_late_keep_request(
     return tuple(sorted(requests.kept - staying))
 
 
-def _act_to_drain_node(node: BalancerOwnedNode, world: BalancerNodesSnapshot, cause: NodeStateCause) -> DueNodeAct:
+def _drain_act_of_node(node: BalancerOwnedNode, world: BalancerNodesSnapshot, cause: NodeStateCause) -> DueNodeAct:
     draining = replace(node.with_state(ElasticNodeState.DRAINING, world.now, cause), is_kept=False)
     act = BalancerNodeAct.REST if node.pool in world.switched else BalancerNodeAct.REMOVE
     return DueNodeAct(node=draining, before=node, act=act)

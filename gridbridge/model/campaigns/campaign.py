@@ -190,7 +190,7 @@ class AttemptOutcomeAtCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignTasksInStateFile:
+class RecordedCampaignTasks:
     waiting: tuple[WaitingTaskRange, ...]
     arrays: tuple[CampaignArray, ...]
     attempts: tuple[TaskAttempt, ...]  # sorted by array and array index

@@ -123,7 +123,7 @@ class ClusterCapacityForCampaigns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListedCampaignTaskCounts:
+class CampaignTaskCountsAtCluster:
     campaign: int
     cluster: str
     waiting: int
@@ -152,7 +152,7 @@ class ListedCampaignTaskCounts:
         return 0 < self.startable_task_count == self.old
 
 
-NO_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
+NO_TASKS = CampaignTaskCountsAtCluster(campaign=0, cluster="", waiting=0, listed=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +224,7 @@ class CampaignCycleSituation:
     max_tasks: int  # largest allowed number of tasks in an array
     # groups of unsent tasks that avoid some clusters, by campaign
     kept_off: Mapping[int, tuple[TaskCountByExclusions, ...]] = field(default_factory=dict)
-    there: tuple[ListedCampaignTaskCounts, ...] = ()
+    there: tuple[CampaignTaskCountsAtCluster, ...] = ()
     tried: Mapping[int, frozenset[str]] = field(default_factory=dict)  # clusters that got a task, by test campaign
     ended: tuple[TaskAttempt, ...] = ()  # attempts whose end this cycle has found
     over: tuple[CampaignArray, ...] = ()  # arrays whose tasks have all ended

@@ -43,10 +43,10 @@ def _replace_placeholders(pattern: str, value: "Callable[[int], str]") -> str:
 
 def is_output_pattern(pattern: str) -> bool:
     """Say whether a pattern would name an output file if each placeholder were a letter."""
-    return is_output_name(_replace_placeholders(pattern, lambda _: "x"))
+    return is_valid_output_path(_replace_placeholders(pattern, lambda _: "x"))
 
 
-def is_output_name(name: str) -> bool:
+def is_valid_output_path(name: str) -> bool:
     """Say whether a name is a relative path that needs no quotation marks in sh, and in which nothing is hidden."""
     return all(part[:1] in LETTERS and AFTER_FIRST.issuperset(part) for part in name.split("/"))
 
@@ -67,6 +67,6 @@ def output_names_of_task(patterns: "Iterable[str]", line: str) -> tuple[str, ...
     """Return the paths of a task's output files in its folder; raise ValueError for an invalid name."""
     names = tuple(dict.fromkeys(fill_placeholders(pattern, line) for pattern in patterns))
     for name in names:
-        if not is_output_name(name):
+        if not is_valid_output_path(name):
             raise ValueError(f"{name:.80}: expected a relative path of letters, digits and _.+-")
     return names

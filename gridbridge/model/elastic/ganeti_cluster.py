@@ -9,7 +9,7 @@ from gridbridge.model.elastic.standby_and_wake_plan import STANDBY
 NO_NODE = -1  # node index of a missing secondary node
 
 
-class GanetiDiskMirroring(Enum):
+class GanetiDiskMirroringKind(Enum):
     """Whether and how other nodes can use the disks of an instance."""
 
     NONE = "none"
@@ -29,10 +29,10 @@ class GanetiDiskTemplate(StrEnum):
     GLUSTER = "gluster"
 
     @property
-    def disk_mirroring(self) -> GanetiDiskMirroring:
+    def disk_mirroring(self) -> GanetiDiskMirroringKind:
         if self in (GanetiDiskTemplate.DISKLESS, GanetiDiskTemplate.FILE, GanetiDiskTemplate.PLAIN):
-            return GanetiDiskMirroring.NONE
-        return GanetiDiskMirroring.INTERNAL if self is GanetiDiskTemplate.DRBD else GanetiDiskMirroring.EXTERNAL
+            return GanetiDiskMirroringKind.NONE
+        return GanetiDiskMirroringKind.INTERNAL if self is GanetiDiskTemplate.DRBD else GanetiDiskMirroringKind.EXTERNAL
 
     @property
     def uses_disk_of_node(self) -> bool:
@@ -145,7 +145,7 @@ class GanetiInstance:
     @property
     def is_movable(self) -> bool:
         """Whether the disks of the instance allow a move to another node."""
-        return self.template.disk_mirroring is not GanetiDiskMirroring.NONE
+        return self.template.disk_mirroring is not GanetiDiskMirroringKind.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -199,7 +199,7 @@ class RestartedTaskQuestionResponder:
         return transfer
 
 
-class StarterWakerAfterSilence:
+class StarterWakerAfterClusterSilence:
     """Wakes starters that wait to submit to a silent cluster, once the cluster answers again."""
 
     def __init__(self, folder: str) -> None:

@@ -14,7 +14,7 @@ from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import home_start_guard_and_suspension_repair as repair
-from gridbridge.transfer.poller.answers_to_starters import StarterWakerAfterSilence, UndeliveredTaskEndTracker
+from gridbridge.transfer.poller.answers_to_starters import StarterWakerAfterClusterSilence, UndeliveredTaskEndTracker
 from gridbridge.transfer.poller.cluster_failure_breakers import ClusterFailureBreakers
 from gridbridge.transfer.poller.leftover_remote_job_removal import OldTransferDataSweeper, OrphanRemoteJobCleaner
 from gridbridge.transfer.poller.planned_transfer_act_runner import PlannedTransferActRunner
@@ -66,7 +66,7 @@ class PollerComponents:
             policy, at.inbox, self.ledger, at.acts.verdicts, self.unheard_ends, at.clock, self.journal
         )
         self.answers = LastClusterSnapshots(at.observers, at.database, at.views.publish_cluster_answer, at.clock)
-        self.waker = StarterWakerAfterSilence(at.spool)
+        self.waker = StarterWakerAfterClusterSilence(at.spool)
         self.reused_ids = ReusedRemoteJobIdDetector(self.ledger, at.acts.remote, at.workers, at.clock.steady_s)
         self.usage_records = RemoteUsageService(policy=policy, database=at.database, views=at.views, clock=at.clock)
         self.situations = TransferDecisionInputGatherer(

@@ -73,10 +73,10 @@ class ReusedRemoteJobIdDetector:
                 doubtful[transfer.transfer_key] = job
             else:
                 self._known[transfer.transfer_key] = job
-        if doubtful and self._job_account_query_of_cluster(cluster).is_query_due():
-            self._job_account_query_of_cluster(cluster).start_query(dict(list(doubtful.items())[:AT_ONCE]))
+        if doubtful and self._account_strings_query_of_cluster(cluster).is_query_due():
+            self._account_strings_query_of_cluster(cluster).start_query(dict(list(doubtful.items())[:AT_ONCE]))
 
-    def _job_account_query_of_cluster(
+    def _account_strings_query_of_cluster(
         self, cluster: str
     ) -> RepeatedBackgroundQuery[dict[TransferKey, ClusterJobListRow], dict[int, str]]:
         if cluster not in self._questions:
@@ -90,7 +90,7 @@ class ReusedRemoteJobIdDetector:
         return self._questions[cluster]
 
     def _compare_answered_accounts_with_transfers(self, cluster: str) -> None:
-        doubtful, accounts = self._job_account_query_of_cluster(cluster).take_query_result() or ({}, {})
+        doubtful, accounts = self._account_strings_query_of_cluster(cluster).take_query_result() or ({}, {})
         for key, job in doubtful.items():
             transfer = self._ledger.open.get(key)
             if transfer is None or job.job_id not in accounts or transfer.remote_id != job.job_id:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine.job_request_parser import (
-    parse_array_indices,
+    parse_array_indices_in_job_list,
     parse_execd_config,
     parse_execd_environment,
     parse_job_cwd,
@@ -97,8 +97,8 @@ def test_array_indices_are_selected_by_state() -> None:
     rows = (("pending", "hqw", "1-2"), ("pending", "qw", "3"), ("running", "hr", "4"))
     xml = job_list(*(job_row(7, state, kind=kind, tasks=tasks) for kind, state, tasks in rows))
 
-    every = parse_array_indices(xml, ("7",))
-    held = parse_array_indices(xml, ("7",), b"pending", "h")
+    every = parse_array_indices_in_job_list(xml, ("7",))
+    held = parse_array_indices_in_job_list(xml, ("7",), b"pending", "h")
 
     assert every == {"7": (range(1, 3), range(3, 4), range(4, 5))}
     assert held == {"7": (range(1, 3),)}

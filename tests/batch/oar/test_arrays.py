@@ -146,7 +146,7 @@ def test_only_resubmitted_jobs_of_an_ended_job_are_deleted(
 
 
 def test_resubmitted_jobs_are_queried_by_name_and_owner() -> None:
-    assert oar_commands.show_named_jobs_argv(SERVER, "gb.alpha.12.0.1", "o'x", oar_commands.LIVE_COPY)[-1] == (
+    assert oar_commands.show_jobs_by_name_argv(SERVER, "gb.alpha.12.0.1", "o'x", oar_commands.LIVE_COPY)[-1] == (
         "job_name = 'gb.alpha.12.0.1' AND job_user = 'o''x' AND resubmit_job_id <> 0"
         " AND state NOT IN ('Terminated', 'Error')"
     )

@@ -7,7 +7,7 @@ from itertools import count, pairwise
 
 import pytest
 
-from gridbridge.batch.oar import oar_server_queries
+from gridbridge.batch.oar import oar_server_query_commands
 from gridbridge.batch.oar.oar_demand_reader import parse_oar_cell
 from gridbridge.model.transfer_route import OarServerAccess
 from tests.batch.oar.test_oar_demand import TWO, document
@@ -72,7 +72,7 @@ def test_the_status_query_lists_own_jobs_in_full_and_other_jobs_in_lines(oar: Oa
     yields = oar.submit(state="Running", queue="besteffort")
     wanted = {ours, runs, dying, campaign}
 
-    waiting, whole, lines = oar.shown(oar_server_queries.oar_status_query_argv(SERVER, wanted, {campaign}))
+    waiting, whole, lines = oar.shown(oar_server_query_commands.oar_status_query_argv(SERVER, wanted, {campaign}))
 
     assert waiting == [ours, campaign, campaign + 1, campaign + 2]
     assert whole == [runs, dying, orphan, copy]
@@ -85,45 +85,45 @@ def test_other_users_jobs_do_not_enlarge_the_full_listing(oar: Oar, name: str, s
     """Job names can be forged."""
     ours = oar.submit(user="alice")
     oar.submit(500, state, name=name)
-    waiting, whole, lines = oar.shown(oar_server_queries.oar_status_query_argv(SERVER, {ours}, ()))
+    waiting, whole, lines = oar.shown(oar_server_query_commands.oar_status_query_argv(SERVER, {ours}, ()))
     oar.submit(4500, state, name=name)
-    later = oar.shown(oar_server_queries.oar_status_query_argv(SERVER, {ours}, ()))
+    later = oar.shown(oar_server_query_commands.oar_status_query_argv(SERVER, {ours}, ()))
 
     assert later[:2] == [waiting, whole]
     assert later[2] == lines or state == "Waiting"
 
 
 def test_the_number_of_lines_is_limited(oar: Oar) -> None:
-    oar.submit(oar_server_queries.MOST_LINES * 2)
+    oar.submit(oar_server_query_commands.MOST_LINES * 2)
 
-    *_, lines = oar.shown(oar_server_queries.oar_status_query_argv(SERVER, (), ()))
-    *_, rows = oar.shown(oar_server_queries.oar_demand_query_argv(SERVER))
+    *_, lines = oar.shown(oar_server_query_commands.oar_status_query_argv(SERVER, (), ()))
+    *_, rows = oar.shown(oar_server_query_commands.oar_demand_query_argv(SERVER))
 
-    assert len(lines) == len(rows) == oar_server_queries.MOST_LINES
+    assert len(lines) == len(rows) == oar_server_query_commands.MOST_LINES
 
 
 def test_one_users_job_names_do_not_hide_another_users_orphan(oar: Oar) -> None:
     oar.submit(1000, "Hold", name="gb.x")
     orphan = oar.submit(state="Hold", user="alice", name="gb.alpha.1.0.1")
 
-    _, whole, _ = oar.shown(oar_server_queries.oar_status_query_argv(SERVER, (), ()))
+    _, whole, _ = oar.shown(oar_server_query_commands.oar_status_query_argv(SERVER, (), ()))
 
     assert orphan in whole
-    assert len(whole) == oar_server_queries.MOST_OF_ONE + 1
+    assert len(whole) == oar_server_query_commands.MOST_OF_ONE + 1
 
 
 def test_the_demand_query_lists_one_job_of_each_request_in_full(oar: Oar) -> None:
-    for _ in range(oar_server_queries.MOST_REQUESTS + 100):
+    for _ in range(oar_server_query_commands.MOST_REQUESTS + 100):
         oar.submit()
     array, runs = oar.submit(600, user="alice"), oar.submit(state="Running")
     booked = oar.submit(reservation="Scheduled")
 
-    whole, lines = oar.shown(oar_server_queries.oar_demand_query_argv(SERVER))
+    whole, lines = oar.shown(oar_server_query_commands.oar_demand_query_argv(SERVER))
 
     assert {array, runs, booked} <= set(whole)
-    assert len(whole) <= oar_server_queries.MOST_REQUESTS + 2
+    assert len(whole) <= oar_server_query_commands.MOST_REQUESTS + 2
     assert array + 599 in lines
-    assert oar.shown(oar_server_queries.oar_busy_nodes_query_argv(SERVER)) == [[runs, booked]]
+    assert oar.shown(oar_server_query_commands.oar_busy_nodes_query_argv(SERVER)) == [[runs, booked]]
 
 
 def test_the_demand_query_limits_the_lines_of_held_jobs(oar: Oar) -> None:
@@ -132,10 +132,10 @@ def test_the_demand_query_limits_the_lines_of_held_jobs(oar: Oar) -> None:
         oar.submit(200, "Hold")
     later = oar.submit(3, user="alice")
 
-    whole, lines = oar.shown(oar_server_queries.oar_demand_query_argv(SERVER))
+    whole, lines = oar.shown(oar_server_query_commands.oar_demand_query_argv(SERVER))
 
     assert whole == [waits, later]
-    assert len(lines) == oar_server_queries.MOST_HELD + 4
+    assert len(lines) == oar_server_query_commands.MOST_HELD + 4
     assert {waits, later, later + 2} <= set(lines)
 
 

@@ -187,8 +187,8 @@ def test_stressed_clusters_and_free_slots_are_published(site: PublishingSite) ->
 def test_slots_of_running_tasks_are_published_by_cluster(site: PublishingSite) -> None:
     """Requested slots count if the cluster does not report slots."""
     (one,) = site.campaigns.all_campaigns()
-    known = campaign_cycle_plan.ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
-    untold = campaign_cycle_plan.ListedCampaignTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
+    known = campaign_cycle_plan.CampaignTaskCountsAtCluster(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
+    untold = campaign_cycle_plan.CampaignTaskCountsAtCluster(campaign=one.number, cluster="beta", waiting=0, listed=3)
     seen = made_situation(campaigns=(one,), there=(known, untold))
 
     EventAndCapacityPublisher(made_policy("beta"), site.database, Clock(), site.folder).publish_cluster_slots(seen)

@@ -51,7 +51,7 @@ class ForecastSite(CampaignSite):
         learnt.count_ended_tasks(campaign_cycle_plan.CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
-        there = campaign_cycle_plan.ListedCampaignTaskCounts(
+        there = campaign_cycle_plan.CampaignTaskCountsAtCluster(
             campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s)
         )
         seen = made_situation(

@@ -16,7 +16,7 @@ from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
 )
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection, JobRatioRule
-from gridbridge.model.campaigns.campaign_cycle_plan import ClusterCapacityForCampaigns, ListedCampaignTaskCounts
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignTaskCountsAtCluster, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
@@ -91,7 +91,10 @@ def test_slots_per_task_are_the_mean_of_running_tasks() -> None:
     (young,), (old,) = (
         count_listed_tasks_by_cluster([array], answers, NOON + timedelta(seconds=age)) for age in (19, 21)
     )
-    assert (young, old) == (ListedCampaignTaskCounts(fresh=3, **counts), ListedCampaignTaskCounts(fresh=0, **counts))  # type: ignore[arg-type]
+    assert (young, old) == (
+        CampaignTaskCountsAtCluster(fresh=3, **counts),
+        CampaignTaskCountsAtCluster(fresh=0, **counts),
+    )  # type: ignore[arg-type]
     slow = {"beta": ClusterCampaignsSection(start_s=130.0)}
     (told,) = count_listed_tasks_by_cluster([array], answers, NOON + timedelta(seconds=129), slow)
     assert told.fresh == 3

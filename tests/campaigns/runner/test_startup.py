@@ -13,7 +13,7 @@ from gridbridge.campaigns.runner import campaign_program_start, campaign_runner
 from gridbridge.decisions.campaigns import campaign_cycle_planning as rules
 from gridbridge.errors import CommandFailed, ConfigError
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_cycle_plan import ClusterCapacityForCampaigns, ListedCampaignTaskCounts
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignTaskCountsAtCluster, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import program_runs, ssh
@@ -115,7 +115,7 @@ def test_a_stored_campaign_decision_is_replayed_from_json() -> None:
         waiting={1: 7},
         arrays=(array,),
         room={"beta": ClusterCapacityForCampaigns(free_slots=4)},
-        there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1),),
+        there=(CampaignTaskCountsAtCluster(campaign=1, cluster="beta", waiting=1, listed=1),),
         tried={1: frozenset({"beta"})},
         ended=(TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=TaskAttemptOutcome.RESUBMIT),),
     )

@@ -12,11 +12,11 @@ from gridbridge.campaigns.submission import jdl_reader, jdl_writer_and_task_file
 from gridbridge.campaigns.submission.jdl_value_parsers import KEYS
 from gridbridge.campaigns.submission.jdl_writer_and_task_files import campaign_to_jdl_table
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import Jdl, JdlDataset, JdlSettingsAtCluster
-from gridbridge.model.campaigns.requested_host_properties import (
+from gridbridge.model.campaigns.host_property_request_parser import (
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
+from gridbridge.model.campaigns.jdl import Jdl, JdlDataset, JdlSettingsAtCluster
 from gridbridge.model.job_request import JobRequest
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.state.campaign_tables import jdl_from_json

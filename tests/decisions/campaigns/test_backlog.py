@@ -13,9 +13,9 @@ from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, Task
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
     FairShareInputs,
-    ListedCampaignTaskCounts,
     TaskCountByExclusions,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignSuccessAtCluster
@@ -157,7 +157,7 @@ def test_a_deleted_waiting_task_returns_to_its_cluster_if_all_others_are_full() 
 
 
 def test_a_cluster_with_a_running_task_of_the_campaign_is_not_avoided() -> None:
-    runs = ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=1)
+    runs = CampaignTaskCountsAtCluster(campaign=1, cluster="beta", waiting=0, listed=1)
 
     assert sent(with_free_slots(records=(IN_VAIN,), there=(runs,))) == ["beta"]
 

@@ -27,8 +27,8 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
-    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.campaign_events import (
     ROOT_EVENTS,
@@ -485,12 +485,12 @@ def test_a_task_lost_by_its_cluster_runs_again_only_in_an_idempotent_campaign() 
     assert len(plan_campaign_cycle(replace(look, ended=ended(*[TaskAttemptOutcome.SITE_FAULT] * 2))).again) == 2
 
 
-LISTED = (ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=9),)
+LISTED = (CampaignTaskCountsAtCluster(campaign=1, cluster="beta", waiting=0, listed=9),)
 
 
 @pytest.mark.parametrize(("there", "told"), [(LISTED, ["1 array is deleted"]), ((), [])], ids=["listed", "not listed"])
 def test_an_array_missing_in_the_job_list_is_not_reported_as_deleted(
-    there: tuple[ListedCampaignTaskCounts, ...], told: list[str]
+    there: tuple[CampaignTaskCountsAtCluster, ...], told: list[str]
 ) -> None:
     over = replace(SWEEP, state=CampaignState.CANCELLED)
     decided = plan_campaign_cycle(seen(campaigns=(over,), there=there))

@@ -10,8 +10,8 @@ from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignState
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
-    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.jdl import CampaignType
@@ -22,12 +22,12 @@ from tests.decisions.campaigns.test_slots import at, campaign, room
 BOBS, ALICES = (replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {"beta": at()}))
 
 
-def there(number: int = 1, waiting: int = 64, **counts: int) -> ListedCampaignTaskCounts:
+def there(number: int = 1, waiting: int = 64, **counts: int) -> CampaignTaskCountsAtCluster:
     known: dict[str, Any] = {"waiting": waiting, "listed": waiting}
-    return ListedCampaignTaskCounts(campaign=number, cluster="beta", **known | counts)
+    return CampaignTaskCountsAtCluster(campaign=number, cluster="beta", **known | counts)
 
 
-def seen(free: int, *listed: ListedCampaignTaskCounts, **values: Any) -> CampaignCycleSituation:
+def seen(free: int, *listed: CampaignTaskCountsAtCluster, **values: Any) -> CampaignCycleSituation:
     """Return campaigns of bob and alice for beta, where `free` of 64 slots are free."""
     room = {"beta": ClusterCapacityForCampaigns(free_slots=free, max_slots=64, slots=64)}
     usual = {"campaigns": (BOBS, ALICES), "waiting": {1: 100, 2: 100}, "room": room, "there": listed}
@@ -52,7 +52,7 @@ def sent(look: CampaignCycleSituation) -> dict[int, int]:
     ids=["may start", "held", "old", "some of each", "a few held", "a few old", "all are old"],
 )
 def test_free_slots_are_kept_only_for_startable_tasks_that_have_not_waited_long(
-    listed: ListedCampaignTaskCounts, expected: dict[int, int]
+    listed: CampaignTaskCountsAtCluster, expected: dict[int, int]
 ) -> None:
     """A campaign gets no new tasks in exchange for held tasks.
 
@@ -155,7 +155,7 @@ def test_slots_are_kept_for_waiting_tasks_of_a_campaign_to_which_the_cluster_is_
         campaigns=(campaign(1, {"beta": at(slots=8)}), campaign(2, {"beta": at()})),
         waiting={1: 0, 2: 500},
         arrays=(replace(BEGUN, state=ArraySubmissionState.RELEASED, size=10),),
-        there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=10, listed=10),),
+        there=(CampaignTaskCountsAtCluster(campaign=1, cluster="beta", waiting=10, listed=10),),
         events=(make_closing_event(CampaignEventCode.BLACKLIST, "beta"),),
     )
 

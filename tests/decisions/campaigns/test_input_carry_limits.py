@@ -12,10 +12,10 @@ from gridbridge.decisions.campaigns.task_send_explanation import explain_campaig
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
     FairShareInputs,
     InputCarryCost,
-    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import TaskSentOrUnsentCause
@@ -41,7 +41,7 @@ def situation(
         campaigns=(campaign,),
         waiting={1: waiting},
         room={name: ClusterCapacityForCampaigns(free_slots=slots, max_slots=99) for name, slots in free.items()},
-        there=(ListedCampaignTaskCounts(campaign=1, cluster="alpha", waiting=0, listed=running),),
+        there=(CampaignTaskCountsAtCluster(campaign=1, cluster="alpha", waiting=0, listed=running),),
         arrays=(array,) if travelling else (),
         sharing=FairShareInputs(mean_s={1: {"alpha": 10.0, "gamma": 10.0}}),
         carry_costs=(InputCarryCost(campaign=1, cluster="gamma", task_s=task_s),),

@@ -12,8 +12,8 @@ from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
     CampaignArray,
-    CampaignTasksInStateFile,
     LedgerRecoveryStep,
+    RecordedCampaignTasks,
     RootLedgerArray,
     TaskAttempt,
     TaskAttemptOutcome,
@@ -37,8 +37,8 @@ def stored(
     attempts: tuple[TaskAttempt, ...] = (),
     waiting: tuple[WaitingTaskRange, ...] = (),
     **values: Any,
-) -> CampaignTasksInStateFile:
-    return CampaignTasksInStateFile(arrays=arrays, attempts=attempts, waiting=waiting, **values)
+) -> RecordedCampaignTasks:
+    return RecordedCampaignTasks(arrays=arrays, attempts=attempts, waiting=waiting, **values)
 
 
 def attempts(array: int, *tasks: tuple[int, int]) -> tuple[TaskAttempt, ...]:
@@ -52,7 +52,7 @@ RUNNING = array(1, ArraySubmissionState.RELEASED)
 
 
 def whole(
-    kept: CampaignTasksInStateFile, noted: Iterable[RootLedgerArray], refused: CampaignArray, most: int = 3
+    kept: RecordedCampaignTasks, noted: Iterable[RootLedgerArray], refused: CampaignArray, most: int = 3
 ) -> LedgerRecoveryStep:
     """Return all recovery steps of a campaign as one step, with the tasks that wait in the end."""
     waiting = [*kept.waiting]

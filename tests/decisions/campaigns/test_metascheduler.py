@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
+    configured_owner_priority,
     explain_campaign_order,
-    fair_share_owner_priority,
     is_owner_in_affinity_list,
     rank_campaigns_for_clusters,
     sum_usage_by_claimant,
@@ -124,7 +124,7 @@ def test_a_cluster_that_did_not_answer_is_not_offered() -> None:
     ],
 )
 def test_a_users_own_priority_counts_before_priorities_of_groups(owner: str, priorities: str, expected: int) -> None:
-    assert fair_share_owner_priority(owner, FairShareInputs(priorities=priorities, groups=GROUPS)) == expected
+    assert configured_owner_priority(owner, FairShareInputs(priorities=priorities, groups=GROUPS)) == expected
 
 
 @pytest.mark.parametrize(

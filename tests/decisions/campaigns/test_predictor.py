@@ -20,11 +20,11 @@ from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import (
 from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
     JobRatio,
     JobRatioInputs,
     JobRatioUpdate,
-    ListedCampaignTaskCounts,
 )
 from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slots import at, campaign
@@ -35,7 +35,7 @@ ONE = campaign(1, {"beta": at()})
 def seen(free: int, *, waiting: int = 0, running: int = 0, **other: Any) -> CampaignCycleSituation:
     law = {key: other.pop(key) for key in ("law", "flood_rate") if key in other}
     tasks = other.pop("tasks", {})
-    listed = ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=waiting, listed=waiting + running, **tasks)
+    listed = CampaignTaskCountsAtCluster(campaign=1, cluster="beta", waiting=waiting, listed=waiting + running, **tasks)
     room = {"beta": ClusterCapacityForCampaigns(free_slots=free, max_slots=100, **law)}
     usual = {"campaigns": (ONE,), "waiting": {1: 1000}, "max_tasks": 1000, "room": room, "there": (listed,)}
     return make_cycle_situation(**usual | other)
@@ -101,12 +101,12 @@ def test_no_task_waits_while_another_cluster_could_start_the_task() -> None:
 
 def test_the_job_ratio_counts_waiting_tasks_by_campaign() -> None:
     """CiGri v2 counted waiting tasks of all campaigns together, and computed a wrong ratio."""
-    other = ListedCampaignTaskCounts(campaign=2, cluster="beta", waiting=50, listed=50)
+    other = CampaignTaskCountsAtCluster(campaign=2, cluster="beta", waiting=50, listed=50)
     both = replace(
         seen(0, running=10, ratios=kept(1.0, 10)),
         campaigns=(ONE, replace(ONE, number=2)),
         waiting={1: 9, 2: 9},
-        there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=10), other),
+        there=(CampaignTaskCountsAtCluster(campaign=1, cluster="beta", waiting=0, listed=10), other),
     )
 
     found = predict_job_ratios(both)

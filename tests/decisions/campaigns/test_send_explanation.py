@@ -12,10 +12,10 @@ from gridbridge.model.campaigns.campaign_configuration_sections import FairShare
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
     FairShareInputs,
     JobRatio,
-    ListedCampaignTaskCounts,
     PlannedCampaignTaskSend,
     TaskCountByExclusions,
 )
@@ -48,7 +48,7 @@ def beta(**capacity: Any) -> dict[str, ClusterCapacityForCampaigns]:
 
 
 def listed(campaign: int, waiting: int, tasks: int, fresh: int = 0) -> dict[str, Any]:
-    counts = ListedCampaignTaskCounts(campaign=campaign, cluster="beta", waiting=waiting, listed=tasks, fresh=fresh)
+    counts = CampaignTaskCountsAtCluster(campaign=campaign, cluster="beta", waiting=waiting, listed=tasks, fresh=fresh)
     return {"there": (counts,)}
 
 

@@ -27,9 +27,9 @@ from gridbridge.decisions.campaigns import campaign_cycle_planning, nikita_delet
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import SLOT_KEPT_S
 from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
 from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
     JobRatio,
-    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
@@ -175,12 +175,12 @@ class Stuck:
             walltime_s=3600,
         )
 
-    def _there(self, number: int) -> ListedCampaignTaskCounts:
+    def _there(self, number: int) -> CampaignTaskCountsAtCluster:
         own = [one for one in self.parts if one.campaign == number]
         fresh = [one for one in own if (self.now - one.since).total_seconds() < SETTLED_S]
         old = [one for one in own if (self.now - one.since).total_seconds() > SLOT_KEPT_S]
         waiting = _count(own)
-        return ListedCampaignTaskCounts(
+        return CampaignTaskCountsAtCluster(
             campaign=number, cluster="beta", waiting=waiting, listed=waiting, fresh=_count(fresh), old=_count(old)
         )
 

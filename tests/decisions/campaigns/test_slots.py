@@ -16,9 +16,9 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAtt
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
     FairShareInputs,
-    ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, NikitaSituation
@@ -55,8 +55,8 @@ def sent_of_bob_and_alice(**known: Any) -> dict[int, int]:
     return sent_by_campaign(make_cycle_situation(campaigns=(bobs, alices), waiting={1: 100, 2: 100}, **known))
 
 
-def listed(tasks: int, waiting: int = 0, campaign: int = 1) -> tuple[ListedCampaignTaskCounts, ...]:
-    return (ListedCampaignTaskCounts(campaign=campaign, cluster="beta", waiting=waiting, listed=tasks),)
+def listed(tasks: int, waiting: int = 0, campaign: int = 1) -> tuple[CampaignTaskCountsAtCluster, ...]:
+    return (CampaignTaskCountsAtCluster(campaign=campaign, cluster="beta", waiting=waiting, listed=tasks),)
 
 
 def room(**free: int) -> dict[str, ClusterCapacityForCampaigns]:
@@ -318,8 +318,8 @@ def small(free: int, *campaigns: int, flood_rate: float = 0.1, **known: object) 
     return make_cycle_situation(**usual | known)
 
 
-def there(number: int, waiting: int) -> ListedCampaignTaskCounts:
-    return ListedCampaignTaskCounts(campaign=number, cluster="beta", waiting=waiting, listed=waiting)
+def there(number: int, waiting: int) -> CampaignTaskCountsAtCluster:
+    return CampaignTaskCountsAtCluster(campaign=number, cluster="beta", waiting=waiting, listed=waiting)
 
 
 def test_free_slots_are_kept_for_a_waiting_multislot_task() -> None:

@@ -29,10 +29,10 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_configuration_sections import LateSpeculationSection
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
     FairShareInputs,
     LastPrologueOrEpilogueAttempt,
-    ListedCampaignTaskCounts,
     PlannedCampaignTaskSend,
     TaskRetry,
 )
@@ -376,7 +376,7 @@ def test_max_jobs_limits_speculative_attempts_too(
 ) -> None:
     counts = ((1, "gamma", listed), (2, "gamma", 9), (1, "beta", 9))
     there = tuple(
-        ListedCampaignTaskCounts(campaign=number, cluster=name, waiting=0, listed=tasks)
+        CampaignTaskCountsAtCluster(campaign=number, cluster=name, waiting=0, listed=tasks)
         for number, name, tasks in counts
     )
 

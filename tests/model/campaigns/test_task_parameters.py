@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.campaign_file_and_array_names import (
     has_closed_quotes,
     split_task_parameters,
 )
-from gridbridge.model.campaigns.requested_host_properties import parse_required_host_properties
+from gridbridge.model.campaigns.host_property_request_parser import parse_required_host_properties
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
     format_attempt_ranges,

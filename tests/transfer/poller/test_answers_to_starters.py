@@ -13,7 +13,7 @@ from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.poller.answers_to_starters import StarterWakerAfterSilence, UndeliveredTaskEndTracker
+from gridbridge.transfer.poller.answers_to_starters import StarterWakerAfterClusterSilence, UndeliveredTaskEndTracker
 from gridbridge.transfer.transfer_rows import TransferRows
 from tests.decisions.transfer.test_transfer_policy import NOON, VERDICT, a_row, a_snapshot, a_transfer
 
@@ -47,7 +47,7 @@ def test_the_first_answer_after_silence_wakes_starters_that_wait_to_submit(
     folder: str, sleeper: tuple[Transfer, int]
 ) -> None:
     one, end = sleeper
-    recovery = StarterWakerAfterSilence(folder)
+    recovery = StarterWakerAfterClusterSilence(folder)
 
     woken = []
     for answer in (GOOD, SILENCE, SILENCE, GOOD, GOOD):
@@ -62,7 +62,7 @@ def test_the_first_answer_after_silence_wakes_no_other_starter(
     folder: str, sleeper: tuple[Transfer, int], other: dict[str, str]
 ) -> None:
     one, end = sleeper
-    recovery = StarterWakerAfterSilence(folder)
+    recovery = StarterWakerAfterClusterSilence(folder)
     recovery.wake_starters_after_silence(SILENCE, [one])
     recovery.wake_starters_after_silence(GOOD, [one.with_changes(**other)])
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gridbridge.batch.oar import oar_server_queries
+from gridbridge.batch.oar import oar_server_query_commands
 from gridbridge.batch.oar.oar_output_parser import split_combined_oar_answer
 from gridbridge.model.transfer_route import OarServerAccess
 from tests.lab.gamma import FAR, Gamma
@@ -47,8 +47,8 @@ def _once_s(gamma: Gamma, question: tuple[str, ...]) -> float:
 def test_six_thousand_held_jobs_of_one_person_s_close_no_queue(gamma: Gamma) -> None:
     server = OarServerAccess(timeout_s=LIMIT_S)
     asked = (
-        oar_server_queries.oar_status_query_argv(server, (), ()),
-        oar_server_queries.oar_demand_query_argv(server),
+        oar_server_query_commands.oar_status_query_argv(server, (), ()),
+        oar_server_query_commands.oar_demand_query_argv(server),
     )
     before = [took_s(gamma, each) for each in asked]
     gamma.grid.sh(FAR, f"oarsub --hold --array {HELD} -n gb.alpha.1.0.1 'sleep 1'", user=BOB)
