@@ -25,6 +25,7 @@ from gridbridge.rebalance.replicas.carried_input_files import (
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import copy_files_by_rsync
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.rebalance.replicas.task_input_carrier import CampaignEndWatch, carry_missing_inputs, mean_lacking_bytes
+from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from tests.builders.campaigns import made_policy
@@ -127,7 +128,7 @@ def test_a_broken_carry_continues(cluster: Cluster) -> None:
     assert (3, {"a", "b", "c"}) == (len(cluster.carrier.carried), cluster.contents())
 
 
-def test_the_copy_for_an_ended_campaign_ends_soon(cluster: Cluster) -> None:
+def test_the_copy_for_an_ended_campaign_ends_soon(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """So griddel frees the owner's only carry to the cluster; a later carry continues the copy."""
     published, passed_s = cluster.folder / "published", 0.0
     watch = CampaignEndWatch(7, Clock(lambda: 0.0, lambda: passed_s), str(published))
@@ -139,8 +140,9 @@ def test_the_copy_for_an_ended_campaign_ends_soon(cluster: Cluster) -> None:
         passed_s += 5.0
     assert [False, False, True] == looks
     cluster.store.copy, cluster.store.is_unwanted = copy_files_by_rsync, lambda: True
-    cluster.store.area = replace(cluster.store.area, bwlimit_kib_per_s=1)
-    file = cluster.file("a", "read" * 50_000)
+    slow = write_program(cluster.folder / "rsync", "#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(rsync, "PROGRAM", str(slow))
+    file = cluster.file("a", "read")
 
     with pytest.raises(CopyNoLongerWanted):
         cluster.carry(file)
