@@ -96,8 +96,9 @@ def gridevents(
         return 0
     if is_fix or is_again:
         verb = CampaignOwnerRequestVerb.RESUBMIT if is_again else CampaignOwnerRequestVerb.FIX
+        request_paths = FixedPaths(published=folder, campaigns=paths.campaigns)
         return command_relay_and_runner_wait.send_request_and_report_answer(
-            "gridevents", lambda: _request_closing_of_events(events, verb, paths)
+            "gridevents", lambda: _request_closing_of_events(events, verb, request_paths)
         )
     states = {shown.number: shown.state for shown in campaign_client.published_campaigns(folder)}
     print_events(events, states, is_json, paths.campaigns, is_one=number is not None)

@@ -23,6 +23,7 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode, Campai
 from gridbridge.model.campaigns.campaign_file_and_array_names import campaign_file_name
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedClusterSlots
+from gridbridge.model.fixed_paths import PUBLISHED, FixedPaths
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer, PublishedClusterDrain
 from gridbridge.state import drains
 from gridbridge.state import published_json as shown
@@ -68,7 +69,13 @@ def run(command: Command, published: str, *options: str) -> Result:
 
 
 def answer_with(monkeypatch: pytest.MonkeyPatch, answers: dict[int, CampaignOwnerRequestReply]) -> None:
-    monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: answers)
+    def ask_runner(
+        _verb: object, _numbers: object, paths: FixedPaths, **_: object
+    ) -> dict[int, CampaignOwnerRequestReply]:
+        assert paths.published != PUBLISHED, "the runner's answer must come from the folder of --published"
+        return answers
+
+    monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", ask_runner)
 
 
 def test_gridstat_marks_campaigns_with_open_events_by_the_letter_e(published: str) -> None:
