@@ -1,6 +1,7 @@
-"""qevent is kept running, and its pushed job ends are read up to a maximum rate."""
+"""qevent is kept running, also after a failed start, and its pushed job ends are read up to a maximum rate."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -10,7 +11,16 @@ from pytest_subprocess import FakeProcess
 
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.program.pushed_job_end_receivers import AGAIN_S, DIE_WITH_US, ENDS, WINDOW_S, QeventJobEndReceiver
+from gridbridge.program.pushed_job_end_receivers import (
+    AGAIN_S,
+    DIE_WITH_US,
+    ENDS,
+    WINDOW_S,
+    JobEndListener,
+    QeventJobEndReceiver,
+)
+from gridbridge.shell.retry import poll_until
+from tests.program.test_threads import without_room
 
 CELL = GridEngineCellAccess(
     root="/sge", cell="beta", qmaster_port="6454", execd_port="6455", binaries="/usr/lib/gridengine", timeout_s=10
@@ -92,3 +102,17 @@ def test_job_ends_above_the_rate_are_left_to_polling(
     (tmp_path / ENDS).write_bytes(b"99\n")
 
     assert (flood, push.take_ended_job_ids()) == (frozenset(), {99})
+
+
+def test_a_listener_without_a_thread_starts_later() -> None:
+    def ends() -> Iterator[list[int]]:
+        yield [7]
+
+    def act(give_room: Callable[[], None]) -> None:
+        listener = JobEndListener("gamma", ends, 10, time.monotonic)
+        assert listener.take_ended_job_ids() == frozenset()
+        give_room()
+
+        assert poll_until(lambda: listener.take_ended_job_ids() == {7}, 10)
+
+    without_room(act)

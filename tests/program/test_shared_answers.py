@@ -1,4 +1,4 @@
-"""A program may use another program's recent answer instead of querying a cluster itself."""
+"""A program may use another program's recent answer or publication instead of querying a cluster itself."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing, ClusterJobListRow, ClusterSnapshot
+from gridbridge.model.cluster_snapshot import (
+    CampaignJobsSentBeforeListing,
+    ClusterJobListRow,
+    ClusterSnapshot,
+    QueueInstanceStatus,
+)
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess, parse_ssh_login_address
 from gridbridge.program import cluster_observer
 from gridbridge.shell.clock import Clock
+from gridbridge.state import published_file_formats
 from gridbridge.state.cluster_query_tables import LastClusterQueryResult
 from gridbridge.state.state_file import StateFile
 
@@ -115,3 +121,30 @@ def test_a_query_is_identified_by_all_of_its_parameters() -> None:
     assert identify(cell("1"), queues) == identify(cell("1"), queues)
     assert identify(cell("1"), queues) not in others
     assert len(set(others)) == 4
+
+
+NOW = datetime.now(UTC)
+
+BACK = QueueInstanceStatus(name="transfer-alpha@b", slots_used=0, slots_reserved=0, slots_total=2, sends_away=True)
+ALL_Q = QueueInstanceStatus(name="all.q@b", slots_used=0, slots_reserved=0, slots_total=2, says_stay=True)
+
+
+def seen(*queues: QueueInstanceStatus) -> ClusterSnapshot:
+    return ClusterSnapshot(cluster="beta", taken_at=NOW, queues=queues, jobs={}, pending=0, free_slots=0)
+
+
+def test_a_file_written_from_an_older_answer_is_corrected(tmp_path: Path) -> None:
+    """Poller and runner both write the file."""
+    folder = str(tmp_path)
+    for queues in ((ALL_Q, BACK), (ALL_Q,), (ALL_Q, BACK)):
+        cluster_observer.publish_local_only_queues(seen(*queues), folder=folder)
+
+    assert published_file_formats.read_non_forwarding_queues("beta", folder) == b"queues=all.q\nall_say=yes\n"
+
+
+def test_local_only_queues_are_written_only_after_a_change(tmp_path: Path) -> None:
+    cluster_observer.publish_local_only_queues(seen(ALL_Q, BACK), folder=str(tmp_path))
+    before = (tmp_path / "stays/beta").stat().st_ino
+    cluster_observer.publish_local_only_queues(seen(ALL_Q, BACK), folder=str(tmp_path))
+
+    assert before == (tmp_path / "stays/beta").stat().st_ino

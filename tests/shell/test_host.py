@@ -1,17 +1,20 @@
-"""Facts about the accounts and processes of the local host, and a change to another account."""
+"""Facts about the accounts, processes and clock of the local host, and a change to another account."""
 
+import operator
 import os
 import pwd
 import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from gridbridge.shell import local_host_facts
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import run_program
 from gridbridge.shell.program_startup import setpriv_command_prefix
 
@@ -102,3 +105,43 @@ def test_setpriv_drops_the_groups_of_root() -> None:
     done = run_program((*setpriv_command_prefix("nobody"), "/usr/bin/id", "-G"), ENVIRONMENT, 10)
 
     assert b"0" not in done.require_success().stdout.split()
+
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("wall_s", "expected_s"),
+    [(1010.0, 0.0), (1010.4, 0.0), (1009.6, 0.0), (4610.0, 3600.0), (-2590.0, -3600.0)],
+    ids=["time passes", "slewed on", "slewed back", "set on", "set back"],
+)
+def test_a_clock_step_is_the_difference_to_steady_time(wall_s: float, expected_s: float) -> None:
+    walls, steady = iter([1000.0, wall_s, wall_s + 5]), iter([0.0, 10.0, 15.0])
+    clock = Clock(lambda: next(walls), lambda: next(steady))
+
+    assert [clock.detect_clock_step(), clock.detect_clock_step()] == [timedelta(seconds=expected_s), timedelta()]
+
+
+def test_a_step_moves_recorded_times_and_drops_unreferenced_records() -> None:
+    walls = [0.0]
+    clock = Clock(lambda: walls[0], lambda: 0.0)
+    kept, lost = clock.make_clock_shifted_dictionary(operator.add), clock.make_clock_shifted_dictionary(operator.add)
+    kept["begun"] = NOON
+    del lost
+    walls[0] = 60.0
+    clock.detect_clock_step()
+
+    assert kept == {"begun": NOON + timedelta(minutes=1)}
+    assert len(clock._dated) == 2
+    clock.make_clock_shifted_dictionary(operator.add)
+    assert len(clock._dated) == 1 + 1
+
+
+def test_the_age_of_a_moment_survives_a_clock_step() -> None:
+    walls, steady = [1000.0], [5.0]
+    clock = Clock(lambda: walls[0], lambda: steady[0])
+    then_s = clock.steady_s()
+    steady[0] += 10
+    walls[0] += 10 - 3600
+
+    assert clock.now() - clock.time_of_day_at(then_s) == timedelta(seconds=10)

@@ -1,6 +1,7 @@
-"""The poller's heartbeat reaches systemd's socket and the time stamp of its lock file."""
+"""Signals stop or reload a service; its heartbeat reaches systemd's socket and the time stamp of its lock file."""
 
 import os
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 
 from gridbridge.shell import program_lock_file
 from gridbridge.shell.service_heartbeat import BEGIN_S, ServiceHeartbeat
+from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
 READY, ALIVE = "READY=1", "WATCHDOG=1"
 
@@ -103,3 +105,45 @@ def test_a_heartbeat_without_a_lock_file_is_no_error(tmp_path: Path) -> None:
     ServiceHeartbeat(str(tmp_path / "none"), {}).send_heartbeat()
 
     assert program_lock_file.last_lock_file_heartbeat(str(tmp_path / "none")) == 0
+
+
+OURS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+LONG_S = 60.0
+
+
+@pytest.fixture
+def signals() -> Iterator[StopAndReloadSignals]:
+    before = {number: signal.getsignal(number) for number in OURS}
+    yield StopAndReloadSignals()
+    signal.set_wakeup_fd(-1)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_signal_before_the_wait_ends_the_wait(signals: StopAndReloadSignals) -> None:
+    began_s = time.monotonic()
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        os.kill(os.getpid(), number)
+        signals.wait_for_signal(LONG_S)
+
+    assert time.monotonic() - began_s < LONG_S
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_sigterm_and_sigint_stop_the_service(signals: StopAndReloadSignals, number: signal.Signals) -> None:
+    before = signals.is_stopped
+    os.kill(os.getpid(), number)
+    signals.wait_for_signal(LONG_S)
+
+    assert (before, signals.is_stopped, signals.has_sighup_come()) == (False, True, False)
+
+
+def test_several_hangups_are_reported_as_one(signals: StopAndReloadSignals) -> None:
+    told = [signals.has_sighup_come()]
+    for times in (2, 0, 1):
+        for _ in range(times):
+            os.kill(os.getpid(), signal.SIGHUP)
+        signals.wait_for_signal(0)
+        told.append(signals.has_sighup_come())
+
+    assert (told, signals.is_stopped) == ([False, True, False, True], False)

@@ -25,7 +25,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.site import admission_rule_check, site_inspection, storage_provider_and_runner_checks
 from gridbridge.site.storage_provider_and_runner_checks import check_runner_activity, check_storage_area_owners
 from tests.site.cli.test_check_command import SWEEP, publish
-from tests.site.test_queue_order_setup import policy
+from tests.site.test_queue_setup import ordered as policy
 
 RULE = "def every_campaign(candidate):\n    return None\n"
 

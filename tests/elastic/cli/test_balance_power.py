@@ -1,7 +1,8 @@
-"""`gridbridge balance power` carries out the power requests of OAR's hooks."""
+"""OAR's hooks store power requests, which `gridbridge balance power` carries out."""
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,6 @@ from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import HostCheckBeforeRemoval
 from gridbridge.model.elastic.standby_and_wake_plan import OarPowerRequest, OarRequestedPowerState
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
-from tests.batch.test_power_hooks import call
 from tests.builders.programs import write_program
 
 SWITCH = """#!/bin/sh
@@ -56,7 +56,7 @@ class Rack:
     def asks(self, hook: str, names: str, at_s: int) -> None:
         """Call a power hook of OAR as if at the given time."""
         before = set(self.notes())
-        assert call(hook, self.spool, names.encode()) == 0
+        assert call_hook(hook, self.spool, names.encode()) == 0
         (new,) = set(self.notes()) - before
         now = new.stat().st_mtime
         os.utime(new, (now + at_s, now + at_s))
@@ -183,3 +183,68 @@ def test_requests_of_one_moment_are_ordered_by_file_name() -> None:
         ("n1",),
         (),
     ]
+
+
+HOOKS = Path(__file__).parents[3] / "oar-hooks"
+WISHES = pytest.mark.parametrize(("hook", "wish"), [("wake-up", "wake"), ("sleep", "sleep")])
+LIMIT_S = 1.0  # OAR's metascheduler waits for a hook
+
+
+OAR = "#!/bin/sh\nprintf '%s\\n' \"$*\" >>{log}\n"
+
+
+def asked(folder: Path) -> Path:
+    return folder.parent / f"{folder.name}-oar" / "asked"
+
+
+def call_hook(hook: str, folder: Path, names: bytes) -> int:
+    oar = asked(folder).parent
+    oar.mkdir(exist_ok=True)
+    (oar / "oarnodesetting").write_text(OAR.format(log=asked(folder)))
+    (oar / "oarnodesetting").chmod(0o755)
+    env = {"PATH": f"{oar}:/usr/bin:/bin", "GRIDBRIDGE_POWER": str(folder)}
+    done = subprocess.run((str(HOOKS / hook),), input=names, env=env, capture_output=True, timeout=LIMIT_S, check=False)
+    return done.returncode
+
+
+@WISHES
+@pytest.mark.parametrize(
+    "names", [b"n1\nn2.example\n", b"n1 n2.example\n", b"n1\t n2.example"], ids=["lines", "blanks", "tab"]
+)
+def test_a_hook_stores_the_names_of_nodes(hook: str, wish: str, names: bytes, tmp_path: Path) -> None:
+    """OAR passes one name in each line, or all names in one line."""
+    assert call_hook(hook, tmp_path, names) == 0
+
+    (file,) = tmp_path.iterdir()
+    assert file.name.startswith(f"{wish}.")
+    assert file.read_text() == "n1\nn2.example\n"
+
+
+def test_the_sleep_hook_sets_nodes_absent_in_oar(tmp_path: Path) -> None:
+    """OAR would otherwise start jobs on the nodes."""
+    call_hook("wake-up", tmp_path, b"n1\n")
+    call_hook("sleep", tmp_path, b"n1 n2.example\n")
+    call_hook("sleep", tmp_path, b"')--\n")
+
+    words = "-n -s Absent --sql network_address IN ('n1','n2.example')\n"
+    assert asked(tmp_path).read_text() == words
+
+
+@WISHES
+@pytest.mark.parametrize("names", [b"", b"\n", b"../../etc/passwd\n", b"-n;id\n", b"$(id)\n"])
+def test_a_hook_ignores_invalid_node_names(hook: str, wish: str, names: bytes, tmp_path: Path) -> None:
+    assert call_hook(hook, tmp_path, names) == 0
+    assert list(tmp_path.glob(f"*{wish}*")) == []
+
+
+@WISHES
+def test_a_hook_fails_without_its_folder(hook: str, wish: str, tmp_path: Path) -> None:
+    assert call_hook(hook, tmp_path / wish, b"n1\n") == 1
+
+
+@WISHES
+def test_two_hook_calls_write_two_files(hook: str, wish: str, tmp_path: Path) -> None:
+    call_hook(hook, tmp_path, b"n1\n")
+    call_hook(hook, tmp_path, b"n2\n")
+
+    assert sorted(one.read_text() for one in tmp_path.glob(f"{wish}.*")) == ["n1\n", "n2\n"]

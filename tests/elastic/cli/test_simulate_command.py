@@ -19,7 +19,7 @@ from matplotlib import image
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import ParseError, StandardOutputUnwritable, StateError
 from gridbridge.shell import safe_files
-from tests.elastic.simulation.test_recorded_workloads import record
+from tests.elastic.simulation.test_workloads import record
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SWF = GOLDEN / "workloads" / "small.swf"

@@ -11,7 +11,7 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.program.status_and_why_reports import build_site_status_report, explain_transfers_of_local_job
 from gridbridge.site.cli import status_command, why_command
 from tests.shown import NOW, ago, cluster, history, load, publish, queue, shown, transfer
-from tests.site.test_home_jobs import NUMBER, site
+from tests.site.test_explanation import NUMBER, site
 
 pytestmark = pytest.mark.usefixtures("utc")
 

@@ -59,34 +59,27 @@ def here(tmp_path: Path) -> Here:
     return here
 
 
-def test_published_usage_shows_the_local_and_the_remote_record_without_a_transfer(here: Here) -> None:
-    here.publish(OURS)
-
-    assert here.account() == ([("alice", 2)], [("alice", 34)], ())
+MESSAGE = replace(OURS, source=RemoteUsageSource.MESSAGE, mark="1001", failed=None)
+RETRY = replace(OURS, transfer="gb.alpha.2.0.2", mark="01", job_id=35)
 
 
-def test_qacct_remote_shows_every_attempt_and_every_run(here: Here) -> None:
-    again = replace(OURS, transfer="gb.alpha.2.0.2", mark="01", job_id=35)
-    here.publish(replace(OURS, failed=25), replace(OURS, mark="02"), again)
+@pytest.mark.parametrize(
+    ("records", "jobs", "notes"),
+    [
+        ([OURS], [34], ()),
+        ([replace(OURS, failed=25), replace(OURS, mark="02"), RETRY], [34, 34, 35], ()),
+        ([MESSAGE], [34], ()),
+        ([MESSAGE, OURS], [34], ()),
+        ([OURS, replace(OURS, mark="01", owner="bob")], [34], ("job 2: other owners' records left out: 1",)),
+    ],
+    ids=["a run", "every attempt and run", "an end message", "accounting replaces the message", "another owner's"],
+)
+def test_qacct_remote_shows_the_local_record_and_each_remote_run_of_the_owner(
+    here: Here, records: list[RemoteJobRunAccounting], jobs: list[int], notes: tuple[str, ...]
+) -> None:
+    here.publish(*records)
 
-    assert here.account()[1] == [("alice", 34), ("alice", 34), ("alice", 35)]
-
-
-def test_records_of_other_owners_under_the_account_are_left_out_and_counted(here: Here) -> None:
-    here.publish(OURS, replace(OURS, mark="01", owner="bob", job_id=99))
-
-    _, remote, notes = here.account()
-
-    assert (remote, notes) == ([("alice", 34)], ("job 2: other owners' records left out: 1",))
-
-
-def test_an_accounting_record_replaces_the_end_message(here: Here) -> None:
-    message = replace(OURS, source=RemoteUsageSource.MESSAGE, mark="1001", failed=None)
-    here.publish(message)
-    before = here.account()[1]
-    here.publish(message, OURS)
-
-    assert before == here.account()[1] == [("alice", 34)]
+    assert here.account() == ([("alice", 2)], [("alice", job) for job in jobs], notes)
 
 
 @pytest.mark.parametrize("job", ["2", "7"])

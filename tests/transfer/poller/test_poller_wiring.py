@@ -120,31 +120,27 @@ def test_a_new_transfer_queue_opens_at_the_first_answer_and_closes_no_other_queu
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"accounting": "/file"}, {"shell": "/bin/dash"}, {"spool_shared": True}],
-    ids=["accounting", "shell", "spool"],
+    ("changes", "is_open", "is_dismissed", "is_stopped"),
+    [
+        ({"accounting": "/file"}, True, False, False),
+        ({"shell": "/bin/dash"}, True, False, False),
+        ({"spool_shared": True}, True, False, False),
+        ({"push_limit_per_s": 9.0}, True, False, True),
+        ({"root": "/elsewhere"}, False, True, True),
+    ],
+    ids=lambda changes: next(iter(changes), "") if isinstance(changes, dict) else "",
 )
-def test_a_configuration_change_that_does_not_affect_queries_closes_no_queue(
-    running: Running, changes: dict[str, object]
+def test_a_changed_cluster_restarts_only_the_queries_that_the_change_affects(
+    running: Running, changes: dict[str, object], *, is_open: bool, is_dismissed: bool, is_stopped: bool
 ) -> None:
+    """A cluster with a new root is queried before its queue opens."""
+    open_values = running.load()
     running.follow(**of_beta(running.policy, **changes))
 
-    assert running.load()["gb_beta_up"] == "1"
-    assert (running.beta.is_dismissed, running.push.is_stopped) == (False, False)
-
-
-def test_a_cluster_with_a_new_root_is_queried_before_its_queue_opens(running: Running) -> None:
-    running.follow(**of_beta(running.policy, root="/elsewhere"))
-
-    assert running.load() == queue_closing_load_values(["gb_beta_up", "gb_beta_pending", "gb_beta_free"])
-    assert (running.beta.is_dismissed, running.push.is_stopped) == (True, True)
-
-
-def test_a_job_end_receiver_restarts_only_if_its_settings_changed(running: Running) -> None:
-    running.follow(**of_beta(running.policy, push_limit_per_s=9.0))
-
-    assert (running.push.is_stopped, running.beta.is_dismissed) == (True, False)
-    assert running.service.resources.pushes == {}
+    closed = queue_closing_load_values(["gb_beta_up", "gb_beta_pending", "gb_beta_free"])
+    assert running.load() == (open_values if is_open else closed)
+    assert (running.beta.is_dismissed, running.push.is_stopped) == (is_dismissed, is_stopped)
+    assert ("beta" in running.service.resources.pushes) is not is_stopped
 
 
 def test_a_removed_cluster_is_neither_queried_nor_published(running: Running) -> None:

@@ -45,8 +45,9 @@ def test_the_method_that_began_last_decides_in_whatever_order_methods_end(
         note(place.task(), WISHES[order], order)
     place.step()
 
-    assert place.away() == "hs"
-    assert told(place) == [SUSPENDED]
+    names = os.listdir(place.task().private)
+    assert (place.away(), told(place)) == ("hs", [SUSPENDED])
+    assert [name for name in names if name.startswith(("asked", "told"))] == ["told.101.5.suspended"]
 
 
 def test_an_earlier_method_that_ends_late_changes_nothing(place: Place) -> None:
@@ -60,16 +61,6 @@ def test_an_earlier_method_that_ends_late_changes_nothing(place: Place) -> None:
 
     assert place.away() == "r"
     assert told(place) == [RUNNING]
-
-
-def test_only_the_newest_intent_note_is_kept(place: Place) -> None:
-    place.step()
-    for order, desired in WISHES.items():
-        note(place.task(), desired, order)
-    place.step()
-
-    names = os.listdir(place.task().private)
-    assert [name for name in names if name.startswith(("asked", "told"))] == ["told.101.5.suspended"]
 
 
 def test_methods_are_ordered_by_the_start_of_their_shells(place: Place) -> None:

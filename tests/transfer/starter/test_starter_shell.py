@@ -122,18 +122,12 @@ def test_the_starter_script_has_less_than_60_lines() -> None:
     assert len((ROOT / "sge-methods/starter").read_text().splitlines()) < 60
 
 
-@pytest.mark.parametrize("status", [0, 7, 99, 100, 255])
-def test_the_starter_script_exits_with_the_status_of_the_job(starter: Starter, status: int) -> None:
-    starter.start(f"exit {status}")
+@pytest.mark.parametrize("answer", [*(f"exit {n}" for n in (0, 7, 99, 100, 255)), "signal 1", "signal 9", "signal 15"])
+def test_the_starter_script_ends_as_the_job_did(starter: Starter, answer: str) -> None:
+    starter.start(answer)
 
-    assert starter.ends() == status
-
-
-@pytest.mark.parametrize("number", [1, 9, 10, 15, 24])
-def test_the_starter_script_dies_of_the_signal_of_the_job(starter: Starter, number: int) -> None:
-    starter.start(f"signal {number}")
-
-    assert starter.ends() == -number
+    word, number = answer.split()
+    assert starter.ends() == (int(number) if word == "exit" else -int(number))
 
 
 @pytest.mark.parametrize("is_woken", [True, False], ids=["woken by the FIFO", "without a wake-up"])
