@@ -1,10 +1,11 @@
-"""Kill the campaign runner, nikita or root's helper at each line of their code; check that a new run continues.
+"""Kill the runner, nikita, root's helper or carriers at each line of their code; check that a new run continues.
 
 usage: python -m tests.injection.campaigns SCENARIO [EACH [FIRST]]
 EACH is 1 for every kill, 9 for each ninth, from number FIRST on. Prints a line for each wrong end,
 and the number of kills; exit status 1 for a wrong end.
 """
 
+import hashlib
 import mmap
 import os
 import shutil
@@ -12,41 +13,51 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import gridbridge
 from gridbridge.batch import privileged_helper_calls
+from gridbridge.campaigns.cli import task_output_carrier
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDaemon
+from gridbridge.campaigns.runner import background_input_carries
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle
 from gridbridge.campaigns.store import campaign_file_verification, campaign_files_of_owners, campaign_inbox
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
+from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows, UnbroughtOutputRows
 from gridbridge.config import configuration_file
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_index_and_attempt_texts import STEPS
+from gridbridge.model.campaigns.task_input_files import TaskInputFile, task_line_with_inputs
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
 from gridbridge.model.site_configuration import Policy
 from gridbridge.privileged import as_user as as_user_program
+from gridbridge.privileged import as_user_refusals_and_user_switch, carry_task_files
 from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalanceTarget, RebalanceTargetKind
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
+from gridbridge.rebalance.replicas.task_input_carrier import run_task_input_carrier
+from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
 from gridbridge.state.state_file import StateFile
 from tests.builders.mounts import memory_mounted
+from tests.builders.programs import write_program
 from tests.injection import killing, sandbox
 from tests.injection.killing import check
 
 ALICE = 4000
+ALICES = Path("/opt/alice")  # her home
+RESULTS = ALICES / "results"
 TASKS = 12  # more than the nine slots of a cell, for which one call sends three arrays
 ADDED = 3  # of them, where they come as a part
 CELLS = ("beta", "delta")
@@ -67,6 +78,10 @@ MOVERS = (
 )
 MOVED_BY = ("campaigns/runner/", "campaigns/store/camp")
 ARRAYS = ("as_user_array", "campaign_", "earlier_attempts", "send_arrays", "as_user_refusals_and_user_switch")
+CARRIERS = (
+    *("privileged/carry_task_files", "rebalance/replicas/task_input_carrier", "rebalance/replicas/carried_input_files"),
+    "campaigns/cli/task_output",
+)
 OWNERS = (*(f"privileged/{name}" for name in ARRAYS), "campaigns/store/root_ledger", "gridengine/submit")
 CONFIGURATION = f"""
 [site]
@@ -87,6 +102,17 @@ binaries = "{sandbox.CELLS}/delta/bin"
 max_tasks = 4
 [failures]
 probe_s = 1
+"""
+
+OF_TASK = f"""#!/bin/sh
+# checks that a task's whole inputs are at the cell, and writes its output
+cd {ALICES}/.gridbridge/inputs && sha256sum --quiet -c "{sandbox.CELLS}/needs/$1" >&2 || exit
+mkdir -p {ALICES}/campaign.1/"$1" && echo "output of $1" >{ALICES}/campaign.1/"$1"/out
+"""
+COPY = """#!/bin/sh
+# stands for rsync, which copies the listed links of a local folder
+for target; do :; done
+tr '\\0' '\\n' | while read -r path; do cp -L "/$path" "$target/${path##*/./}" || exit; done
 """
 
 Place = tuple[str, int]  # a file and a line
@@ -138,7 +164,7 @@ def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> Complet
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         sys.argv = ["gridbridge-as-user", *argv[3:]]
         sys.settrace(None)
-        if KILLER.files == OWNERS:
+        if KILLER.files in (OWNERS, CARRIERS):
             KILLER.begin()
         as_user_program.main()
         os._exit(0)
@@ -146,9 +172,37 @@ def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> Complet
     return CompletedProgram(argv, status, out.read_bytes(), err.read_bytes())
 
 
+class EndedCarrier(NamedTuple):
+    result: CompletedProgram
+
+    def result_if_ended(self) -> CompletedProgram:
+        return self.result
+
+
+def start(*words: str) -> EndedCarrier:
+    """Run gridbridge-as-user to its end, where the runner would go on beside it."""
+    return EndedCarrier(call((*privileged_helper_calls.SUDO_AS_USER, *words), None, 0.0))
+
+
+def become_carrier(person: str, program: tuple[str, ...], words: tuple[str, ...]) -> NoReturn:
+    """Carry task files in this process, which a new interpreter would hide from the killer."""
+    os.environ.clear()
+    os.environ.update(as_user_refusals_and_user_switch.environment_of_person(person, str(ALICES)))
+    sys.argv = ["carrier", *words]
+    is_bringing = program[-1] == carry_task_files.OUTPUTS
+    status = (task_output_carrier.run_task_output_carrier if is_bringing else run_task_input_carrier)()
+    sys.stdout.flush()
+    os._exit(status)
+
+
 def runner(forgotten_s: float = 60.0) -> CampaignRunnerCycle:
-    """Return a runner without pauses. After `forgotten_s` it counts an unlisted task as deleted."""
-    return CampaignRunnerCycle(_impatient(forgotten_s), Clock())
+    """Return a runner without pauses, for which no cell sees the files of this host.
+
+    After `forgotten_s` it counts an unlisted task as deleted.
+    """
+    program = CampaignRunnerCycle(_impatient(forgotten_s), Clock())
+    program._actions.inputs._remote_clusters = {*CELLS}
+    return program
 
 
 def _impatient(forgotten_s: float = 60.0) -> Policy:
@@ -203,9 +257,37 @@ def brought(is_idempotent: bool = False) -> None:
     bring(asdict(Jdl(name="sweep", clusters=clusters, is_idempotent=is_idempotent)) | {UNIQUE: "1"}, range(TASKS))
 
 
-def bring(header: dict[str, object], tasks: range) -> None:
+def bring(header: dict[str, object], tasks: Iterable[object]) -> None:
     data = campaign_files_of_owners.encode_campaign_file(header, tuple(map(str, tasks)))
     hers(f"new.{campaign_files_of_owners.write_campaign_file_to_inbox(data)}")
+
+
+def with_files() -> None:
+    """Submit a campaign of which two tasks at a time share an input, and all tasks another; each has an output."""
+    files, needs = ALICES / "reads", sandbox.CELLS / "needs"
+    for folder in (files, needs):
+        folder.mkdir()
+    write_program(sandbox.CELLS / "task", OF_TASK)
+    lines = []
+    for task in range(TASKS):
+        inputs = []
+        for name in ("ref", f"{task // 2}.in"):
+            path, content = files / name, f"content of {name}\n".encode()
+            path.write_bytes(content)
+            inputs.append(TaskInputFile(name, str(path), len(content), hashlib.sha256(content).hexdigest()))
+        (needs / str(task)).write_text("".join(f"{file.digest}  {file.digest}\n" for file in inputs))
+        lines.append(task_line_with_inputs(str(task), inputs))
+    wish = JdlSettingsAtCluster(exec_file="run")
+    jdl = Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish), inputs=(f"{files}/./*",), outputs=("out",))
+    bring(asdict(replace(jdl, outputs_to=str(RESULTS))) | {UNIQUE: "1"}, lines)
+
+
+def is_all_home(campaigns: CampaignRows) -> bool:
+    """Say whether the campaign has ended, all outputs are home, and no copy of an input is left."""
+    database = campaigns.database
+    is_closed = is_over(campaigns) and not campaigns.ended_campaigns_not_in_ledger(0, 1)
+    left = UnbroughtOutputRows(database).campaigns_and_clusters_with_outputs()
+    return is_closed and not left and not InputCarryRows(database).copies_of_ended_campaigns()
 
 
 def whole() -> None:
@@ -316,6 +398,10 @@ def reset() -> None:
     shutil.rmtree(LEDGER, ignore_errors=True)
     sandbox._make_cell(sandbox.CELLS / "delta")
     sandbox.CELLS.chmod(0o777)
+    shutil.rmtree(ALICES, ignore_errors=True)
+    for folder in (ALICES, RESULTS):
+        folder.mkdir(mode=0o700)
+        os.chown(folder, ALICE, -1)
     for path in (RAN, killing.COUNT, *(sandbox.CELLS / one / "calls" for one in ("alpha", *CELLS))):
         path.touch()
         path.chmod(0o666)
@@ -347,6 +433,19 @@ def _each_succeeded_once(status: int, rows: list[list[str]]) -> list[str]:
         *check("the runner's end", status, 0),
         *check("what ran twice", [one for one, times in attempts.items() if times > 1], []),
         *check("successes", successes, Counter(map(str, range(TASKS)))),
+    ]
+
+
+def carried_once() -> list[str]:
+    """Run to the end; check that each task had its inputs, that its output is home, and that no copy is left."""
+    status, rows = _run_on(FILES)
+    brought = {str(path.relative_to(RESULTS)): path.read_text() for path in RESULTS.rglob("*") if path.is_file()}
+    left = sorted(path.name for path in (ALICES / ".gridbridge").iterdir() if not path.name.startswith("inputs."))
+    return [
+        *_each_succeeded_once(status, rows),
+        *check("the results", brought, {f"{task}/out": f"output of {task}\n" for task in range(TASKS)}),
+        *check("what is left", [*left, *ALICES.glob(".gridbridge/*.links")], []),
+        *_is_clean(CampaignState.TERMINATED, (TASKS, 0)),
     ]
 
 
@@ -470,6 +569,7 @@ class Scenario(NamedTuple):
 WHOLE = cycles(is_over)
 GONE = cycles(is_wound_up)
 CANCELLED = cycles(is_wound_up, forgotten_s=0.0)  # what was deleted before it began has no record
+FILES = cycles(is_all_home, most=3 * CYCLES)
 KILLED = {
     "runner": Scenario(brought, WHOLE, ran_once, RUNNERS),
     "as-user": Scenario(brought, WHOLE, ran_once, OWNERS),
@@ -485,6 +585,8 @@ KILLED = {
     "rebalance": Scenario(full_there, moving, moved_once, MOVERS),
     "runner-moved": Scenario(full_there, moving, moved_once, MOVED_BY),
     "as-user-moved": Scenario(full_there, moving, moved_once, OWNERS),
+    "runner-files": Scenario(with_files, FILES, carried_once, RUNNERS),
+    "carriers": Scenario(with_files, FILES, carried_once, CARRIERS),
     "runner-cancel": Scenario(cancelled, CANCELLED, is_gone, RUNNERS),
     "as-user-cancel": Scenario(cancelled, CANCELLED, is_gone, OWNERS),
 }
@@ -648,6 +750,7 @@ SAMPLE = {
     **{"rebalance": 90, "runner-moved": 900, "as-user-moved": 360},
     **{"runner-copy": 660, "as-user-copy": 360, "runner-whole": 900, "as-user-whole": 540},
     **{"runner-wind-up": 900, "as-user-wind-up": 540},
+    **{"runner-files": 900, "carriers": 120},
     **{"clients": 26, "late": 2, "restored": 4, "torn": 16, "full": 1, "started": 1},
 }
 
@@ -656,8 +759,11 @@ def main(name: str, each: int = 1, first: int = 0) -> int:
     """Do each EACHth kill of a scenario, or with `sample` some kills of each scenario."""
     sandbox.mount()
     with Path("/etc/passwd").open("a") as file:
-        file.write(f"gbalice:x:{ALICE}:{ALICE}::/tmp:/bin/sh\n")
-    vars(privileged_helper_calls)["run_program"] = call
+        file.write(f"gbalice:x:{ALICE}:{ALICE}::{ALICES}:/bin/sh\n")
+    vars(privileged_helper_calls).update(run_program=call, start_gridbridge_as_user=start)
+    vars(carry_task_files)["become_owner_program"] = become_carrier
+    vars(background_input_carries)["REMOVAL_PAUSE_S"] = 0.0
+    vars(rsync)["PROGRAM"] = str(write_program(Path("/opt/rsync"), COPY))
     reset()
     StateFile.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)

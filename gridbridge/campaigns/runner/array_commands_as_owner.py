@@ -164,7 +164,8 @@ def tasks_without_files(answer: CompletedProgram) -> dict[int, str] | None:
     if answer.status == fixed_paths.NOT_NOW:
         return None
     if answer.status:
-        raise errors.GridbridgeError(privileged_helper_calls.gridbridge_as_user_error_text(answer))
+        why = privileged_helper_calls.gridbridge_as_user_error_text(answer)
+        raise errors.GridbridgeError(why or f"the program ended with status {answer.status}")
     try:
         return {int(task): str(why) for task, why in json.loads(answer.stdout)["missing"].items()}
     except INVALID_ANSWER as error:
