@@ -27,6 +27,7 @@ IN_PLACE = ("--inplace", "--no-whole-file")  # options for folders that no job u
 PROGRESS = "--info=progress2"
 LISTED = ("--from0", "--files-from=-")
 INCOMPLETE = 23  # rsync(1): partial transfer due to error
+SOME_FILES_ERRORS = (INCOMPLETE, 24)  # rsync(1): the other files were copied
 FILE_ERROR = 11  # rsync(1): error in file I/O, which rsync may leave unexplained
 UNREAD = "a file could not be read or written"
 DANGLING = "symlink has no referent"

@@ -96,6 +96,14 @@ def task_lines_with_inputs(
     return tuple(files.lines)
 
 
+def make_folder_of_outputs(jdl: Jdl) -> None:
+    """Make the folder `outputs_to` of a new campaign, if any; raise ConfigError."""
+    if jdl.outputs_to:
+        from gridbridge.campaigns.submission import task_file_listing  # few campaigns declare files
+
+        task_file_listing.make_folder_of_outputs(jdl)
+
+
 def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
     """Decode a campaign that a login node sent; raise ConfigError for invalid data."""
     first, *lines = data.decode("utf-8", "surrogateescape").split("\n")

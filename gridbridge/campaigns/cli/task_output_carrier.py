@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from gridbridge.campaigns.cli import task_output_reading_and_fetching as outputs
 from gridbridge.campaigns.cli.task_output_reading_and_fetching import TaskOutputFolderAtCluster
-from gridbridge.errors import GridbridgeError, StateError, error_on_one_line
+from gridbridge.errors import CommandFailed, GridbridgeError, StateError, error_on_one_line
 from gridbridge.model.campaigns.task_file_patterns import targets_of_outputs
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.fixed_paths import NOT_NOW, FixedPaths
@@ -24,6 +24,7 @@ from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
 DONE, WRONG = 0, 2
 LISTING_PAUSES_S = (0, 1, 4, 15)  # a shared filesystem may show a node's new files late
+MOST_WRONG = 20  # so many outputs are copied alone to find out which can't be copied
 NO_FILE = "no such file"
 PARTS = ".gridbridge-parts"  # in the folder `outputs_to`: files that are being brought
 
@@ -53,7 +54,8 @@ def run_task_output_carrier(paths: FixedPaths | None = None) -> int:
 def bring_task_outputs(campaign: int, cluster: str, tasks: Iterable[int], paths: FixedPaths) -> dict[int, str]:
     """Bring the outputs of tasks into the folder `outputs_to`; return for each task without an output the reason.
 
-    Raises StateError if the folder can't be written, and CommandFailed if the cluster can't be reached.
+    Raises StateError if the folder is missing or can't be written, for example because its filesystem is not mounted,
+    and CommandFailed if the cluster can't be reached.
     """
     source = outputs.own_campaign_output_folders(campaign, paths).get(cluster)
     if source is None:
@@ -61,11 +63,8 @@ def bring_task_outputs(campaign: int, cluster: str, tasks: Iterable[int], paths:
     home = source.outputs_to
     targets = {f"{task}/{name}": target for task in tasks for name, target in _names_of_outputs(source, task)}
     try:
-        os.makedirs(home, exist_ok=True)
         with contextlib.chdir(home):  # nobody can exchange the folder any more
             return _bring_into_present_folder(source, targets, home, f"{campaign}.{cluster}")
-    except FileExistsError as error:
-        raise StateError(f"{home}: not a folder") from error
     except OSError as error:
         raise StateError(f"{home}: {error.strerror}") from error
 
@@ -81,9 +80,11 @@ def _bring_into_present_folder(
     wrong: dict[str, str] = {}
     for pause_s in LISTING_PAUSES_S:
         time.sleep(pause_s)
-        outputs.copy_outputs_of_tasks(source, targets, parts)  # after an error the parts stay, and the copy goes on
-        wrong = {output: why for output, to in targets.items() if (why := _move_output(f"{parts}/{output}", to))}
+        uncopied = _copy_outputs(source, [*targets], parts)  # after an error the parts stay, and the copy goes on
+        copied = {output: to for output, to in targets.items() if output not in uncopied}
+        wrong = {output: why for output, to in copied.items() if (why := _move_output(f"{parts}/{output}", to))}
         wrong = {output: why for output, why in wrong.items() if why != NO_FILE or not _is_folder(source, output)}
+        wrong |= uncopied
         targets = {output: targets[output] for output in wrong}
         if NO_FILE not in wrong.values():
             break
@@ -95,6 +96,28 @@ def _bring_into_present_folder(
         else _no_such(source, output)
         for output, why in wrong.items()
     }
+
+
+def _copy_outputs(
+    source: TaskOutputFolderAtCluster, names: list[str], parts: str, most_wrong: int = MOST_WRONG
+) -> dict[str, str]:
+    """Copy outputs into the folder of parts; return the error of each output that can't be copied whole.
+
+    After an error of a file, all files that are there are whole, and other outputs are copied again in halves.
+    """
+    try:
+        outputs.copy_outputs_of_tasks(source, names, parts)
+    except (StateError, CommandFailed) as error:
+        if isinstance(error, CommandFailed) and error.status not in rsync.SOME_FILES_ERRORS:
+            raise
+        rest = [name for name in names if not os.path.isfile(f"{parts}/{name}")]
+        why = error.failure_in_words if isinstance(error, CommandFailed) else str(error)
+        if len(rest) < 2 or not most_wrong:
+            return dict.fromkeys(rest, why)
+        first, second = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+        wrong = _copy_outputs(source, first, parts, most_wrong)
+        return wrong | _copy_outputs(source, second, parts, max(0, most_wrong - len(wrong)))
+    return {}
 
 
 def _is_folder(source: TaskOutputFolderAtCluster, output: str) -> bool:
@@ -116,29 +139,26 @@ def _names_of_outputs(source: TaskOutputFolderAtCluster, task: int) -> Iterator[
 
 def _move_output(part: str, target: str) -> str:
     """Move a file, or the files of a folder, to a path below the present folder; return the error, if any."""
-    if not os.path.lexists(part):
+    if not os.path.lexists(part) or os.path.islink(part):  # a symlink is left if its target is missing
         return NO_FILE
     try:
-        if os.path.islink(part) or not os.path.isdir(part):
+        if not os.path.isdir(part):
             _replace_file(part, target)
-        for folder, _, files in os.walk(part):
-            for name in files:
-                path = f"{folder}/{name}"
-                _replace_file(path, f"{target}/{os.path.relpath(path, part)}")
+        for path in [*outputs.files_and_links_of_folder(part)]:
+            _replace_file(path, f"{target}/{os.path.relpath(path, part)}")
     except (StateError, OSError) as error:
         return error.strerror or str(error) if isinstance(error, OSError) else str(error)
     return ""
 
 
 def _replace_file(part: str, target: str) -> None:
-    name = os.path.basename(target)
     with outputs.open_target_folder(target, ".") as folder:
         try:
-            os.rename(part, name, dst_dir_fd=folder)
+            os.rename(part, os.path.basename(target), dst_dir_fd=folder)
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            outputs.copy_file_if_changed(part, name, folder)
+            outputs.copy_file_if_changed(part, target, folder)
 
 
 def _remove_empty_folder(path: str) -> None:

@@ -4,9 +4,10 @@ import os
 import shutil
 import stat
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.store import campaign_files_of_owners
@@ -154,11 +155,18 @@ def _fetch_outputs_from_cluster(
 
 
 def copy_outputs_of_tasks(source: TaskOutputFolderAtCluster, names: Iterable[str], to: str) -> None:
-    """Copy files, by their paths in the campaign's output folder, into a local folder; leave out missing files."""
-    if source.login:
-        rsync.rsync_files_from_host(source.login, names, source.folder, to, lambda: False, may_miss=True, follows=False)
-    else:
+    """Copy files, by their paths in the campaign's output folder, into a local folder; leave out missing files.
+
+    A symlink among `names` becomes a copy of its target; symlinks in folders stay symlinks.
+    """
+    if not source.login:
         _copy_local_outputs(source.folder, names, to)
+        return
+    wanted = tuple(names)
+    copy = partial(rsync.rsync_files_from_host, source.login, may_miss=True, follows=False)
+    copy(wanted, source.folder, to, lambda: False)
+    if links := [name for name in wanted if os.path.islink(f"{to}/{name}")]:
+        copy(links, source.folder, to, lambda: False, leads=True)
 
 
 def _copy_local_outputs(folder: str, names: Iterable[str], to: str) -> None:
@@ -167,10 +175,12 @@ def _copy_local_outputs(folder: str, names: Iterable[str], to: str) -> None:
     if os.path.samefile(folder, to):
         return
     wrong: list[Exception] = []
-    for name in (path for output in names for path in _list_declared_output_files(output, folder, wrong)):
+    outputs = dict.fromkeys(names)
+    for name in (path for output in outputs for path in _list_output_files(output, folder, wrong)):
+        source = f"{folder}/{name}"
         try:
             with open_target_folder(name, to) as end:
-                copy_file_if_changed(f"{folder}/{name}", os.path.basename(name), end)
+                copy_file_if_changed(os.path.realpath(source) if name in outputs else source, name, end)
         except (GridbridgeError, OSError) as error:
             wrong.append(error)
     if wrong:
@@ -178,15 +188,20 @@ def _copy_local_outputs(folder: str, names: Iterable[str], to: str) -> None:
         raise StateError(f"{wrong[0]}{suffix}")
 
 
-def _list_declared_output_files(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
+def _list_output_files(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
+    """Yield an output file, or the files and symlinks of an output folder."""
     if os.path.isfile(f"{folder}/{name}"):
         yield name
-        return
-    if not os.path.lexists(f"{folder}/{name}"):
-        return
-    for directory, _, names in os.walk(f"{folder}/{name}", onerror=wrong.append):
-        paths = (f"{directory}/{entry}" for entry in names)
-        yield from (path.removeprefix(f"{folder}/") for path in paths if os.path.isfile(path))
+    elif os.path.isdir(f"{folder}/{name}"):
+        for path in files_and_links_of_folder(f"{folder}/{name}", wrong.append):
+            yield path.removeprefix(f"{folder}/")
+
+
+def files_and_links_of_folder(folder: str, onerror: Callable[[OSError], object] | None = None) -> Iterator[str]:
+    """Yield the paths of all files and symlinks in a folder and in its folders."""
+    for directory, folders, names in os.walk(folder, onerror=onerror):
+        paths = (f"{directory}/{entry}" for entry in (*names, *folders))
+        yield from (path for path in paths if os.path.islink(path) or os.path.isfile(path))
 
 
 @contextmanager
@@ -208,22 +223,20 @@ def open_target_folder(name: str, to: str) -> Iterator[int]:
         os.close(end)
 
 
-def copy_file_if_changed(source: str, name: str, folder: int) -> None:
-    """Copy a changed file into an open folder, atomically and without following a symlink."""
+def copy_file_if_changed(source: str, target: str, folder: int) -> None:
+    """Copy a changed file or symlink atomically into an open folder, under the last part of the path `target`.
+
+    Like rsync without --perms, keep the permissions that the umask allows, without setuid, setgid and sticky bits.
+    """
+    name = os.path.basename(target)
     if _is_copy_unchanged(source, name, folder):
         return
     beside = safe_files.random_file_name(safe_files.TEMPORARY)
-    options = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        with (
-            open(source, "rb") as source_file,
-            open(os.open(beside, options, 0o600, dir_fd=folder), "wb") as target_file,
-        ):
-            shutil.copyfileobj(source_file, target_file)
-            target_file.flush()  # flushed now, because a later write would change the modification time
-            facts = os.fstat(source_file.fileno())
-            os.fchmod(target_file.fileno(), stat.S_IMODE(facts.st_mode))
-            os.utime(target_file.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        if os.path.islink(source):
+            os.symlink(os.readlink(source), beside, dir_fd=folder)
+        else:
+            _copy_content(source, beside, folder)
         os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         with suppress(FileNotFoundError):
@@ -231,9 +244,20 @@ def copy_file_if_changed(source: str, name: str, folder: int) -> None:
         raise
 
 
+def _copy_content(source: str, name: str, folder: int) -> None:
+    options = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open(source, "rb") as source_file:
+        facts = os.fstat(source_file.fileno())
+        end = os.open(name, options, facts.st_mode & 0o777, dir_fd=folder)
+        with open(end, "wb") as target_file:
+            shutil.copyfileobj(source_file, target_file)
+            target_file.flush()  # flushed now, because a later write would change the modification time
+            os.utime(end, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
 def _is_copy_unchanged(source: str, name: str, folder: int) -> bool:
     try:
-        original, copied = os.stat(source), os.stat(name, dir_fd=folder, follow_symlinks=False)
+        original, copied = os.lstat(source), os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
         return False
     is_same = (original.st_size, original.st_mtime_ns) == (copied.st_size, copied.st_mtime_ns)

@@ -60,6 +60,17 @@ def require_valid_outputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...]) -> Non
         raise ConfigError(tuple(problems))
 
 
+def make_folder_of_outputs(jdl: Jdl) -> None:
+    """Make the folder to which outputs are brought, if it is missing; raise ConfigError.
+
+    Only a new campaign makes the folder: later a missing folder may be on a filesystem that is not mounted.
+    """
+    try:
+        os.makedirs(jdl.outputs_to, exist_ok=True)
+    except OSError as error:
+        raise ConfigError((f"outputs_to = {jdl.outputs_to}: {error.strerror}",)) from error
+
+
 def _require_own_target(target: str, number: int, files: dict[str, int], folders: dict[str, int]) -> None:
     """Raise ValueError if another output comes to a path, or another task's output into it or above it."""
     parts = target.split("/")

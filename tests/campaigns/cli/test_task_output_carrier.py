@@ -2,11 +2,15 @@
 
 import json
 import os
+import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.cli import task_output_carrier
+from gridbridge.campaigns.cli import task_output_carrier, task_output_reading_and_fetching
+from gridbridge.campaigns.cli.task_output_reading_and_fetching import TaskOutputFolderAtCluster
+from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.fixed_paths import NOT_NOW, FixedPaths
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
@@ -21,7 +25,8 @@ class Results:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.home, self.there = folder / "results", folder / "runs/campaign.7"
-        self.there.mkdir(parents=True)
+        for path in (self.home, self.there):
+            path.mkdir(parents=True)
         (folder / "gridbridge.toml").write_text(CONFIG)
         self.paths = FixedPaths(campaigns=str(folder), configuration=str(folder / "gridbridge.toml"))
 
@@ -86,7 +91,7 @@ def test_what_lies_in_the_way_of_an_output_hinders_no_other_output(results: Resu
     """No link in the folder is followed."""
     results.submit("out/{1}.txt", "{2}")
     results.write("0/out/1.txt", "0/a", "1/out/2.txt", "1/b")
-    (results.home / "b").mkdir(parents=True)
+    (results.home / "b").mkdir()
     (results.folder / "elsewhere").mkdir()
     (results.home / "out").symlink_to(results.folder / "elsewhere")
 
@@ -118,7 +123,6 @@ def test_nobody_else_can_exchange_the_files_on_their_way(results: Results, monke
     monkeypatch.setenv("HOME", str(results.folder))
     results.submit("{1}.txt")
     results.write("0/1.txt")
-    results.home.mkdir()
     results.home.chmod(0o777)
     (results.folder / "elsewhere").mkdir()
     (results.home / ".gridbridge-parts").symlink_to(results.folder / "elsewhere")
@@ -149,9 +153,63 @@ def test_an_unwritable_folder_is_one_line_on_standard_error(
     results: Results, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     results.submit("{1}.txt")
+    results.home.rmdir()
     results.home.write_text("")
     monkeypatch.setenv("HOME", str(results.folder))
     monkeypatch.setattr("sys.argv", ["task_output_carrier", "7", "beta", "0:1"])
 
     assert 2 == task_output_carrier.run_task_output_carrier(results.paths)
-    assert f"{results.home}: not a folder\n" == capfd.readouterr().err
+    assert f"{results.home}: Not a directory\n" == capfd.readouterr().err
+
+
+def test_a_folder_that_has_vanished_is_an_error_and_stays_away(results: Results) -> None:
+    """Its filesystem may not be mounted, so that new files would fill the disk below."""
+    results.submit("{1}.txt")
+    results.write("0/1.txt")
+    results.home.rmdir()
+
+    with pytest.raises(StateError, match=f"^{results.home}: No such file or directory$"):
+        results.bring(0)
+    assert not results.home.exists()
+
+
+def test_links_and_rights_of_outputs_are_those_that_rsync_would_give(results: Results) -> None:
+    """An output that is a link becomes a file; a link in an output folder stays; nothing is setuid at home."""
+    results.submit("d", "leads", "lost")
+    results.write("0/d/file", "0/d/sub/run")
+    (results.there / "0/d/sub/run").chmod(0o6777)
+    for name, to in (("leads", "d/file"), ("lost", "nowhere"), ("d/link", "sub/run"), ("d/folder", "sub")):
+        (results.there / "0" / name).symlink_to(to)
+    umask = os.umask(0o022)
+    missing = results.bring(0)
+    os.umask(umask)
+
+    home = results.home / "0"
+    assert {0: f"{results.there}/0/lost: no such file at the cluster"} == missing
+    assert ("0/d/file", False) == ((home / "leads").read_text(), (home / "leads").is_symlink())
+    assert ["sub/run", "sub"] == [os.readlink(home / "d" / name) for name in ("link", "folder")]
+    assert 0o755 == stat.S_IMODE((home / "d/sub/run").stat().st_mode)
+
+
+@pytest.mark.parametrize("unreadable", ["0/1", "1/d", "0/1 1/d", "0/1 0/d 1/2 1/d"])
+def test_outputs_that_can_not_be_read_hinder_no_others(
+    results: Results, monkeypatch: pytest.MonkeyPatch, unreadable: str
+) -> None:
+    """After such an error of rsync each other file is whole, but a folder may lack files."""
+    results.submit("{1}", "d")
+    results.write("0/1", "0/d/x", "1/2", "1/d/x")
+    copy, bad = task_output_reading_and_fetching.copy_outputs_of_tasks, set(unreadable.split())
+
+    def copy_readable(source: TaskOutputFolderAtCluster, names: Iterable[str], to: str) -> None:
+        copy(source, [name for name in names if name not in bad], to)
+        if bad.intersection(names):
+            raise CommandFailed(("rsync",), 23, stderr=b"Permission denied")
+
+    monkeypatch.setattr(task_output_reading_and_fetching, "copy_outputs_of_tasks", copy_readable)
+
+    missing = results.bring()
+
+    assert {int(name[0]) for name in bad} == missing.keys()
+    assert all(why.endswith(": Permission denied") for why in missing.values())
+    all_ = {"0/1": "1", "0/d": "0/d/x", "1/2": "2", "1/d": "1/d/x"}
+    assert {path for name, path in all_.items() if name not in bad} == results.files()

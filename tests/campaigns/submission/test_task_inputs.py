@@ -21,7 +21,11 @@ from gridbridge.campaigns.submission.campaigns_without_jdl import (
 )
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl, parse_jdl
 from gridbridge.campaigns.submission.jdl_writer_and_task_files import campaign_to_jdl_table
-from gridbridge.campaigns.submission.task_file_listing import list_inputs_of_tasks, require_valid_outputs_of_tasks
+from gridbridge.campaigns.submission.task_file_listing import (
+    list_inputs_of_tasks,
+    make_folder_of_outputs,
+    require_valid_outputs_of_tasks,
+)
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task_input_files import TaskInputFile, parse_inputs_of_task_line, task_line_with_inputs
@@ -177,6 +181,16 @@ def test_each_task_has_outputs_of_its_own(outputs: tuple[str, ...], outputs_to: 
         with pytest.raises(ConfigError) as error:
             require_valid_outputs_of_tasks(jdl, ("a 1", "a 2"))
         assert problems in str(error.value).splitlines()
+
+
+def test_a_new_campaign_makes_the_folder_of_its_outputs(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for _ in range(2):
+        make_folder_of_outputs(Jdl(name="sweep", outputs_to=str(tmp_path / "new/results")))
+    with pytest.raises(ConfigError, match=f"^outputs_to = {tmp_path}/file: File exists$"):
+        make_folder_of_outputs(Jdl(name="sweep", outputs_to=str(tmp_path / "file")))
+
+    assert (tmp_path / "new/results").is_dir()
 
 
 def test_the_owner_reads_parameters_without_inputs_and_inputs_alone(tmp_path: Path) -> None:
