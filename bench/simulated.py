@@ -13,6 +13,7 @@ from bench.bag import campaign
 from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
 from gridbridge.model.campaigns.campaign_cycle_plan import (
+    CampaignCyclePlan,
     CampaignCycleSituation,
     CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
@@ -62,10 +63,11 @@ class Ours:
         self._law = law
         self._ratios: dict[str, JobRatio] = {}
         self._fresh: dict[str, int] = {}
+        self.decided: CampaignCyclePlan | None = None  # the last plan
 
     def sends(self, clusters: Sequence[Cluster], left: int) -> dict[str, int]:
         """Return how many tasks go where."""
-        decided = plan_campaign_cycle(self._seen(clusters, left))
+        self.decided = decided = plan_campaign_cycle(self._seen(clusters, left))
         sent = {one.cluster: one.tasks for one in decided.sends}
         for one in decided.predicted:
             self._ratios[one.cluster] = JobRatio(

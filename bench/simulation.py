@@ -10,6 +10,8 @@
 * when the last of 100 tasks is submitted to 100 free slots, with nothing known; beside it CiGri;
 * how many tasks wait, ten minutes later, at a cluster that is full or that starts nothing though
   its slots look free (nikita would wipe what is beyond the flood rate);
+* the largest deviation of a file server's load from its target after settling, of several servers;
+  beside it a stress script, which closes and opens the cluster;
 * for how many of many campaigns the P90 of a forecast holds that is made at a random moment.
 
 Usage: .venv/bin/python -m bench.simulation [--quick] [--json FILE]
@@ -26,6 +28,7 @@ from random import Random
 from statistics import mean, median
 
 from bench.brief import sized
+from bench.file_server import RULE, deviations_of_servers
 from bench.rows import Row, show
 from bench.simulated import Cigri, Cluster, Ours, bound, copied, progress, run
 from bench.tail import Straggling
@@ -160,6 +163,7 @@ def measure(*, is_quick: bool) -> list[Row]:
     """Return all figures; a quick run has fewer campaigns."""
     stuck = waiting_at(Ours(STUCK), is_full=False)
     full = waiting_at(Ours(STUCK), is_full=True)
+    ours, on_and_off = (100 * max(deviations_of_servers(rule)) for rule in (RULE, None))
     return [
         *large(),
         *small(),
@@ -173,6 +177,7 @@ def measure(*, is_quick: bool) -> list[Row]:
         ),
         Row(what="waiting at a full cluster", measured=full, unit="tasks", limit=10),
         Row(what="waiting where nothing starts", measured=stuck, unit="tasks", limit=110),
+        Row(what="deviation of a server's load", measured=ours, unit="%", limit=10, baseline=on_and_off),
         *holding(CAMPAIGNS // (5 if is_quick else 1), 2),
     ]
 

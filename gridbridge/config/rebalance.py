@@ -12,7 +12,7 @@ SECTION = section_parsing.UnnamedSection(name="rebalance", kind=RebalanceSection
 STORAGE = section_parsing.NamedSections(name="storage", field="storage", kind=StorageAreaSection, form=OBJECT_NAME)
 LOCATION = {"cluster": CLUSTER_NAME, "path": ABSOLUTE_PATH}  # keys of an area that one cluster sees
 KEYS_OF_KIND = {  # keys that only areas of one kind have
-    StorageAreaKind.FOLDER: ("cluster", "path", "clusters", "bwlimit_kib_per_s"),
+    StorageAreaKind.FOLDER: ("cluster", "path", "clusters", "bwlimit_kib_per_s", "max_jobs", "load_command"),
     StorageAreaKind.COMMAND: ("program", "prefix", "timeout_s"),
 }
 GROUPS: tuple[section_parsing.SectionGroupOfOneName, ...] = (SECTION, STORAGE)

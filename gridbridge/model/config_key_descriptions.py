@@ -50,6 +50,9 @@ PATH_OR_NONE = ConfigTextFormat(
     holds=re.compile("(/[ -~]*)?").fullmatch,
     right="an absolute path in printable ASCII; empty if this host does not see the path",
 )
+PROGRAM_OR_NONE = ConfigTextFormat(
+    holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, or empty"
+)
 LOGIN_NAME = ConfigTextFormat(
     holds=re.compile("(?!root$)[A-Za-z_][A-Za-z0-9_.-]{0,63}").fullmatch,
     right='pairs of accounts such as { alice = "al_there" }; no root, and each account once',

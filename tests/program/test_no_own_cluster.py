@@ -11,6 +11,7 @@ from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSitu
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
+from gridbridge.campaigns.store.campaign_statistics_rows import FileServerLimitRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.config import configuration_file
 from gridbridge.decisions.campaigns import campaign_cycle_planning as rules
@@ -186,6 +187,30 @@ def test_a_stressed_or_drained_cluster_gets_no_task_and_arrays_stay_below_limits
     database.close()
 
     assert site.sent() == [["gamma", "0:1,1:1,2:1"], ["gamma", "3:1"]]
+
+
+def test_the_limit_of_a_file_server_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """The file server is idle, so the limit grows by an eighth in each cycle, until no load is reported."""
+    load, number = write_program(tmp_path / "load", f"#!/bin/sh\ncat {tmp_path}/number\n"), tmp_path / "number"
+    number.write_text("0\n")
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    area = f'[storage.home]\nclusters = {{ beta = "/h", gamma = "/h" }}\nload_command = "{load}"\nload_step = 2\n'
+    cycles = []
+    for cycle in range(6):
+        site = Site(database, str(tmp_path / "runner.ran"), area)
+        site.now += timedelta(seconds=15 * cycle)
+        if cycle:
+            site.hanging = {"beta": listed(71, range(1, 3), JobStateFact.RUNNING)}
+        else:
+            site.bring(2 * SLOTS)
+        if cycle == 4:
+            number.unlink()
+        site.run_cycles()
+        cycles += FileServerLimitRows(database).read_limits()
+    database.close()
+
+    assert [limit.limit for limit in cycles] == pytest.approx([2, 2.25, 2.53, 2.85, 2.85, 2.85], abs=0.01)
+    assert [(limit.tasks, limit.load) for limit in cycles] == [(2, 0.0)] * 4 + [(2, None)] * 2
 
 
 def test_each_cluster_runs_the_prologue_first_and_the_epilogue_last(site: Site) -> None:

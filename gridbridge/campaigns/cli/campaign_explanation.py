@@ -33,6 +33,10 @@ SENTENCES = {
     TaskSentOrUnsentCause.STRESSED: ("{stressed}; tasks are sent there while the number is below {stress_limit:g}"),
     TaskSentOrUnsentCause.TRIED: "the test campaign has sent its one task to this cluster",
     TaskSentOrUnsentCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; a task there must end first",
+    TaskSentOrUnsentCause.MAX_PARALLEL: (
+        "max_parallel is {max_parallel}, and so many tasks of the campaign are at clusters; a task must end first"
+    ),
+    TaskSentOrUnsentCause.FILE_SERVER: "{load_of_server}, and {at_server} there; a task there must end first",
     TaskSentOrUnsentCause.MAX_ARRAYS: (
         "the cluster accepts no further array (max_u_jobs, max_jobs) until an array there ends"
     ),
@@ -196,8 +200,27 @@ def _format_fields_of_send_reason(reason: TaskSendExplanation, events: tuple[Cam
         else f"gridevents -e {number} -f opens the cluster again"
     )
     closing_event = f", event {number}" if number else ""
-    texts = {"since": since, "what": closing_event, "stressed": stressed, "ratio": ratio, "cure": cure}
+    server = _describe_limit_of_file_server(reason)
+    texts = {
+        "load_of_server": server,
+        "since": since,
+        "what": closing_event,
+        "stressed": stressed,
+        "ratio": ratio,
+        "cure": cure,
+    }
     return numbers | texts | _format_reason_counts(reason) | {"others": _describe_campaigns_served_first(reason)}
+
+
+def _describe_limit_of_file_server(reason: TaskSendExplanation) -> str:
+    if reason.load_target is None:
+        return f"max_jobs of the storage area {reason.storage} is {reason.server_limit}"
+    limit = f"so the limit at its clusters is {number_with_noun(reason.server_limit, 'task')}"
+    if reason.load is not None:
+        load = f"the load of the storage area {reason.storage} is {reason.load:g}"
+        return f"{load}, the target is {reason.load_target:g}, {limit}"
+    since = f" since {reason.load_at:%Y-%m-%d %H:%M:%S} UTC" if reason.load_at else ""
+    return f"load_command of the storage area {reason.storage} has printed no load{since}, {limit}"
 
 
 def _format_reason_counts(reason: TaskSendExplanation) -> dict[str, object]:
@@ -206,6 +229,7 @@ def _format_reason_counts(reason: TaskSendExplanation) -> dict[str, object]:
         "sent_to_it": (reason.sent, "of its tasks was", "of its tasks were"),
         "listed_there": (reason.listed, "of its tasks is there", "of its tasks are there"),
         "slots_each": (reason.slots, "slot", "slots"),
+        "at_server": (reason.server_tasks, "task of campaigns is", "tasks of campaigns are"),
         "were_free": (reason.free_slots, "slot was free", "slots were free"),
         "others_wait": (reason.waiting_there, "task of campaigns waits there", "tasks of campaigns wait there"),
         "enough": (reason.waiting, "task that waits there is enough", "tasks that wait there are enough"),

@@ -14,7 +14,11 @@ from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedgerStateComparison
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows, InputCarryRows
+from gridbridge.campaigns.store.campaign_statistics_rows import (
+    CampaignStatisticsRows,
+    FileServerLimitRows,
+    InputCarryRows,
+)
 from gridbridge.campaigns.store.campaign_task_rows import (
     DeletionMarksByArray,
     TaskDeletionMarkRows,
@@ -37,6 +41,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode
+from gridbridge.model.campaigns.file_server_load import FileServerSituation
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_WAITING
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
@@ -84,6 +89,7 @@ class CampaignSituationGatherer:
         self._marks = TaskDeletionMarkRows(database)
         self._outputs = UnbroughtOutputRows(database)
         self._carries = InputCarryRows(database)
+        self._server_limits = FileServerLimitRows(database)
         self._clock = clock
         self._missing = MissingAttemptTracker(TaskMissingAtClusterRows(database), clock, ran, is_dry=is_dry)
         self._restored = RootLedgerStateComparison(self._campaigns, ledger_arrays)
@@ -178,10 +184,12 @@ class CampaignSituationGatherer:
         attempts = (*attempts, *self._close_attempts_at_lost_clusters(lost, marks))
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
         by_task, now = group_attempts_by_task(situation.rivals), self._clock.now()
+        open_clusters = queries.clusters_accepting_campaign_tasks(campaigns, situation.waiting)
         last_arrays = self._tries.last_arrays_by_cluster
         return replace(
             situation,
-            room=self._query_cluster_capacities(campaigns, situation.waiting),
+            room=self._query_cluster_capacities(open_clusters),
+            servers=self._query_file_servers(open_clusters),
             there=queries.count_listed_tasks_by_cluster(of_tasks, self.answers, now, self._policy.campaigns),
             ended=ended,
             over=(*over, *lost),
@@ -199,15 +207,26 @@ class CampaignSituationGatherer:
             behind=self._restored.campaigns_behind_root_ledger(campaigns, events),
         )
 
-    def _query_cluster_capacities(
-        self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
-    ) -> Mapping[str, ClusterCapacityForCampaigns]:
-        open_clusters = queries.clusters_accepting_campaign_tasks(campaigns, waiting)
+    def _query_cluster_capacities(self, open_clusters: Set[str]) -> Mapping[str, ClusterCapacityForCampaigns]:
         scripts = {name: section for name, section in self._policy.campaigns.items() if name in open_clusters}
         stress = stress_and_mail_programs.run_cluster_stress_scripts(scripts)
         limits = self._limits.limits_of_clusters(open_clusters & self.answers.keys())
         drained = drains.list_drained_clusters()
         return queries.campaign_capacity_by_cluster(self._policy, self.answers, stress, limits, drained)
+
+    def _query_file_servers(self, open_clusters: Set[str]) -> FileServerSituation:
+        """Query the loads of the file servers of clusters that may get tasks."""
+        areas = {
+            name: area
+            for name, area in self._policy.storage.items()
+            if (area.max_jobs or area.load_command) and not open_clusters.isdisjoint(area.paths_by_cluster)
+        }
+        commands = {name: area.load_command for name, area in areas.items() if area.load_command}
+        return FileServerSituation(
+            rules=tuple(queries.file_server_rule(name, area) for name, area in areas.items()),
+            loads=stress_and_mail_programs.run_load_commands(commands),
+            limits=self._server_limits.read_limits() if areas else (),
+        )
 
     def _find_ended_attempts(
         self,

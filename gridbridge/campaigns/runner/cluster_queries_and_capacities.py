@@ -22,8 +22,10 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
 )
+from gridbridge.model.campaigns.file_server_load import FileServerRule
 from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits
+from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_route import Away
 from gridbridge.program.cluster_observer import (
@@ -248,6 +250,20 @@ def campaign_capacity_by_cluster(
         )
         for name, snapshot in answers.items()
     }
+
+
+def file_server_rule(storage: str, area: StorageAreaSection) -> FileServerRule:
+    return FileServerRule(
+        storage=storage,
+        clusters=tuple(area.paths_by_cluster),
+        max_jobs=area.max_jobs,
+        has_load=bool(area.load_command),
+        target=area.load_target,
+        gain=area.load_gain,
+        integral_s=area.load_integral_s,
+        step=area.load_step,
+        keep_s=area.load_keep_s,
+    )
 
 
 def count_usable_slots(snapshot: ClusterSnapshot) -> int:

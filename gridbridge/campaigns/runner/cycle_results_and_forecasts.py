@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows, FileServerLimitRows
 from gridbridge.campaigns.store.campaign_task_rows import (
     TaskDeletionMarkRows,
     TaskMissingAtClusterRows,
@@ -53,6 +53,7 @@ from gridbridge.state.state_file import StateFile
 class CycleStatisticsRecorder:
     def __init__(self, database: StateFile) -> None:
         self._predictions = CampaignStatisticsRows(database)
+        self._server_limits = FileServerLimitRows(database)
         self._marks = TaskDeletionMarkRows(database)
         self._missing = TaskMissingAtClusterRows(database)
 
@@ -65,9 +66,13 @@ class CycleStatisticsRecorder:
         for number in plan.finished:
             self._predictions.store_campaign_end_with_forecast(number, now)
 
-    def store_ratios_and_missing_tasks(self, plan: CampaignCyclePlan) -> None:
-        """Store job ratios and missing tasks in small transactions, between which other programs can write."""
+    def store_limits_and_missing_tasks(self, plan: CampaignCyclePlan) -> None:
+        """Store job ratios, file servers' limits and missing tasks in small transactions.
+
+        Other programs can write between the transactions.
+        """
         self._predictions.store_job_ratios(plan.predicted)
+        self._server_limits.store_limits(plan.server_limits)
         self._missing.store_missing_tasks(plan.missed)
         self._marks.remove_marks_of_ended_attempts()
 
@@ -100,7 +105,7 @@ class TaskAndCampaignEndRecorder:
         with self._database.transaction():
             self.record_planned_ends(last)
             self._observations.count_ended_tasks(plan, self._clock.now())
-        self._observations.store_ratios_and_missing_tasks(plan)
+        self._observations.store_limits_and_missing_tasks(plan)
 
     def record_planned_ends(self, plan: CampaignCyclePlan) -> None:
         """Record which tasks, arrays and campaigns have ended, and queue the tasks to retry."""

@@ -1,4 +1,4 @@
-"""Runs the site's programs for campaigns: stress scripts, mail program and notification command."""
+"""Runs the site's programs for campaigns: stress scripts, load commands, mail program, notification command."""
 
 import logging
 import math
@@ -24,24 +24,41 @@ _log = logging.getLogger(__name__)
 def run_cluster_stress_scripts(clusters: Mapping[str, ClusterCampaignsSection]) -> dict[str, float]:
     """Run the clusters' stress scripts in parallel; return the printed numbers, inf for a failed script."""
     scripts = {name: section.stress_script for name, section in clusters.items() if section.stress_script}
-    with ThreadPoolExecutor(max_workers=max(1, len(scripts))) as threads:
-        factors = threads.map(_run_stress_script_of_cluster, scripts.values(), scripts)
-        return dict(zip(scripts, factors, strict=True))
+    numbers, failures = _run_programs_for_numbers(scripts)
+    for cluster, why in failures.items():
+        _log.warning("event=no_stress cluster=%s script=%s why=%r", cluster, scripts[cluster], why)
+    return numbers | dict.fromkeys(failures, math.inf)
 
 
-def _run_stress_script_of_cluster(script: str, cluster: str) -> float:
+def run_load_commands(commands: Mapping[str, str]) -> dict[str, float]:
+    """Run the load command of each storage area in parallel; return the printed loads, without failed commands."""
+    numbers, failures = _run_programs_for_numbers(commands)
+    for storage in (storage for storage, load in numbers.items() if not 0 <= load < math.inf):
+        failures[storage] = f"the program printed {numbers[storage]:g}, no load"
+    for storage, why in failures.items():
+        _log.warning("event=no_load storage=%s program=%s why=%r", storage, commands[storage], why)
+    return {storage: load for storage, load in numbers.items() if storage not in failures}
+
+
+def _run_programs_for_numbers(programs: Mapping[str, str]) -> tuple[dict[str, float], dict[str, str]]:
+    """Run a program for each name, with the name as argument; return numbers and reasons of failures by name."""
+    with ThreadPoolExecutor(max_workers=max(1, len(programs))) as threads:
+        results = dict(zip(programs, threads.map(_run_program_for_number, programs.values(), programs), strict=True))
+    numbers = {name: result for name, result in results.items() if isinstance(result, float)}
+    return numbers, {name: result for name, result in results.items() if isinstance(result, str)}
+
+
+def _run_program_for_number(program: str, name: str) -> float | str:
     try:
-        result = run_program((script, cluster), ENVIRONMENT, TIMEOUT_S).require_success()
-        with suppress(ValueError):
-            factor = float(result.stdout)
-            if not math.isnan(factor):
-                return factor
-        reason = CommandFailed(result.argv, result.status, result.stdout, result.stderr).program_and_failure
-        why = f"the script printed no number: {reason}"
+        result = run_program((program, name), ENVIRONMENT, TIMEOUT_S).require_success()
     except CommandFailed as error:
-        why = str(error)
-    _log.warning("event=no_stress cluster=%s script=%s why=%r", cluster, script, why)
-    return math.inf
+        return str(error)
+    with suppress(ValueError):
+        number = float(result.stdout)
+        if not math.isnan(number):
+            return number
+    failure = CommandFailed(result.argv, result.status, result.stdout, result.stderr)
+    return f"the script printed no number: {failure.program_and_failure}"
 
 
 LONGEST_S = privileged_helper_calls.PATIENCE_S + 5.0  # longer than any notification program may run

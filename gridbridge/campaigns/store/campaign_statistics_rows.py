@@ -1,10 +1,10 @@
-"""Tables of campaigns' job ratios, ended tasks per minute, forecasts and past slot usage."""
+"""Tables of campaigns' job ratios, ended tasks per minute, forecasts, past slot usage and file servers' limits."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
-from sqlalchemy import Column, Table, and_, bindparam, delete, insert, select, update
+from sqlalchemy import Column, Float, Table, and_, bindparam, delete, insert, select, update
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster
 from gridbridge.model.campaigns.campaign_cycle_plan import (
@@ -15,6 +15,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     TimedInputCarry,
 )
 from gridbridge.model.campaigns.campaign_end_forecast import HalfwayForecast
+from gridbridge.model.campaigns.file_server_load import FileServerLimit
 from gridbridge.state import column_types
 from gridbridge.state.campaign_tables import CAMPAIGNS
 from gridbridge.state.state_file import StateFile
@@ -77,6 +78,16 @@ CARRY_RATES = Table(
     *column_types.text_key_columns("cluster"),
     *column_types.float_columns("bytes_per_s"),
 )
+SERVER_LIMITS = Table(
+    "file_server_limits",
+    column_types.METADATA,
+    *column_types.text_key_columns("storage"),
+    *column_types.time_columns("at"),
+    *column_types.float_columns("limit", "base"),
+    *column_types.integer_columns("tasks"),
+    Column("load", Float),
+    *column_types.time_columns("load_at", nullable=True),
+)
 USUAL_RATE = 10e6  # bytes per second, until a carry to the cluster has been timed
 LEAST_TIMED_BYTES = 1 << 20  # the time of smaller carries shows the delay of ssh, not the rate
 
@@ -133,6 +144,17 @@ class InputCarryRows:
     def _rates(self) -> dict[tuple[int, str], float]:
         rows = self._database.rows(select(CARRY_RATES))
         return {(row["uid"], row["cluster"]): row["bytes_per_s"] for row in rows}
+
+
+class FileServerLimitRows:
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def read_limits(self) -> tuple[FileServerLimit, ...]:
+        return self._database.query_rows_as(FileServerLimit, select(SERVER_LIMITS))
+
+    def store_limits(self, limits: Iterable[FileServerLimit]) -> None:
+        self._database.execute_for_each_row(self._database.upsert(SERVER_LIMITS), [*map(asdict, limits)])
 
 
 class CampaignStatisticsRows:

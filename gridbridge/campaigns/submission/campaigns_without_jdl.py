@@ -17,13 +17,13 @@ from gridbridge.campaigns.submission.jdl_value_parsers import LEVELS, MOST_TASKS
 from gridbridge.campaigns.submission.jdl_writer_and_task_files import read_task_lines
 from gridbridge.errors import CommandLineMistake, ConfigError, ParseError
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.shell.program_runs import quote_for_sh
 
 COMMAND_LINE = "the command line"
 PLACE = "{}"  # placeholder for a task's number, or for a task's line
 SCRIPT_BYTES = 60_000  # longest job script; Linux limits an argument to 128 KiB
 TIME = "-l h_rt=H:M:S or walltime=H:M:S"
+ARRAYS_ONLY = "qsub accepts this option for arrays only; expected a line #$ -t N-M"
 # {variable in qsub's paths (qsub(1), -o): value for a task}
 VARIABLES = {
     "HOME": '"$HOME"',
@@ -92,8 +92,8 @@ def campaign_of_job_script(
         problems.append(f"{path}: {wrong}; expected text of at most {SCRIPT_BYTES} bytes")
     if not text.strip():
         problems.append(f"{path}: the script is empty; expected a script with a command")
-    if wrong := _explain_invalid_task_limit(request, len(typed.clusters)):
-        problems.append(f"{request.places['max_jobs']}: {wrong}")
+    if request.most and not (request.array or "-t" in request.wrong):
+        problems.append(f"{request.places['max_parallel']}: {ARRAYS_ONLY}")
     if problems:
         raise ConfigError(tuple(problems))
     if not (request.walltime_s or request.soft_walltime_s or typed.resources):
@@ -104,17 +104,6 @@ def campaign_of_job_script(
         _embed_job_script_in_command(text, arguments, request, name), name, parameters, typed, request
     )
     return ParsedJdl(jdl=parsed.jdl, parameters=parameters, warnings=(*read.warnings, *parsed.warnings))
-
-
-def _explain_invalid_task_limit(request: qsub_directive_parser.JobScriptRequest, clusters: int) -> str:
-    if 0 < request.most < clusters:
-        return (
-            f"{clusters} clusters share this limit;"
-            f" expected --clusters with {number_with_noun(request.most, 'cluster')} at most"
-        )
-    if request.most and not (request.array or "-t" in request.wrong):
-        return "qsub accepts this option for arrays only; expected a line #$ -t N-M"
-    return ""
 
 
 def shell_command_with_task_words(words: tuple[str, ...], word: str) -> str:
@@ -192,7 +181,7 @@ def _make_campaign_from_options(
     if request.folder is not None:
         table["exec_directory"] = _replace_home_by_variable(_absolute_working_directory(request.folder))
     if request.most:
-        table["max_jobs"] = max(1, request.most // max(1, len(typed.clusters)))
+        table["max_parallel"] = request.most
     of_script = {*request.places.values()}
     warnings = _parse_resource_options(table, typed.resources, request)
     warnings += _use_soft_walltime(table, request)

@@ -29,6 +29,7 @@ WHOLE = (
     "inputs",
     "datasets",
     "rebalance",
+    "max_parallel",
 )  # gridbridge's own keys, for the whole campaign
 
 
@@ -87,7 +88,7 @@ class JdlReader:
         outputs_to = value("outputs_to")
         if outputs_to and not files:
             self._report_key_mistake("outputs_to", outputs_to, "no key outputs", "expected outputs, the files to bring")
-        data, may_move, _ = map(value, ("datasets", "rebalance", "jobs_type"))
+        data, may_move, max_parallel, _ = map(value, ("datasets", "rebalance", "max_parallel", "jobs_type"))
         self._report_unknown_keys(
             table, {CLUSTERS, *jdl_value_parsers.CAMPAIGN_KEYS, *jdl_value_parsers.PARAMETERS, *KEYS}
         )
@@ -103,6 +104,7 @@ class JdlReader:
             inputs=inputs,
             datasets={key: replace(dataset, path=self._absolute_path(dataset.path)) for key, dataset in data.items()},
             may_move=may_move,
+            max_parallel=max_parallel,
         )
         locations = {
             name: self._location_of_host_properties(table, name) for name in clusters if clusters[name].properties

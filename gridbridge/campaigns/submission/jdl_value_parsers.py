@@ -303,6 +303,7 @@ CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {
     "inputs": (_parse_input_pattern_list, INPUTS, ()),
     "datasets": (_parse_jdl_datasets, DATASETS, {}),
     "rebalance": (_parse_jdl_boolean, TRUTHS, True),
+    "max_parallel": (_whole_number_parser(1, MOST_TASKS), TASKS, 0),
     "jobs_type": (_require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None),
 }
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {

@@ -48,6 +48,8 @@ def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, obje
         table["datasets"] = {name: asdict(dataset) for name, dataset in jdl.datasets.items()}
     if not jdl.may_move:
         table["rebalance"] = False
+    if jdl.max_parallel:
+        table["max_parallel"] = jdl.max_parallel
     table["clusters"] = {name: dict(_jdl_keys_of_cluster(cluster)) for name, cluster in jdl.clusters.items()}
     return table | {"params": list(parameters)}
 

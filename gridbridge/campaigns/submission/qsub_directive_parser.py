@@ -50,7 +50,7 @@ RESOURCE_RIGHT = "not a resource; expected NAME=VALUE"
 # {option: JDL keys that the option sets}
 SETS = {
     "-N": ("name",),
-    "-tc": ("max_jobs",),
+    "-tc": ("max_parallel",),
     "-pe": ("resources", "pe"),
     "-wd": ("exec_directory",),
     "-cwd": ("exec_directory",),

@@ -15,6 +15,11 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     record_cluster_probes,
 )
 from gridbridge.decisions.campaigns.event_texts_and_notifications import format_campaign_event_for_log
+from gridbridge.decisions.campaigns.file_server_task_limits import (
+    add_sent_tasks_to_limits,
+    decide_file_server_limits,
+    describe_file_server_limits,
+)
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.slot_distribution_to_campaigns import distribute_slots_to_campaigns
 from gridbridge.decisions.campaigns.speculative_attempt_planning import plan_speculative_attempts
@@ -134,12 +139,19 @@ def _plan_task_sends(
     record_cluster_probes(allotted, situation, barred, book)
     sent, before = steps.split_sends_by_prologue(allotted)
     closed = barred.keys() | steps.clusters_that_need_prologue()
+    copies = tuple(plan_speculative_attempts(reachable, sent, ends.over, ends.again, ends.rivals, closed))
+    going = Counter[str]()
+    for send in sent:
+        going[send.cluster] += send.tasks
+    for copy in copies:
+        going[copy.cluster] += len(copy.tasks)
     return CampaignCyclePlan(
         resumed=resumed,
         sends=sent,
         steps=before,
-        copies=tuple(plan_speculative_attempts(reachable, sent, ends.over, ends.again, ends.rivals, closed)),
+        copies=copies,
         predicted=tasks_per_free_slot_predictor.select_changed_ratios(predicted, situation.ratios, sent),
+        server_limits=add_sent_tasks_to_limits(decide_file_server_limits(situation), situation.servers.rules, going),
     )
 
 
@@ -249,7 +261,8 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
     ]
     lines += [f"campaign {number} has ended" for number in plan.finished]
     lines += [format_campaign_event_for_log(event) for event in plan.changes.events]
-    return [line for line in lines if line]
+    lines = [line for line in lines if line]
+    return lines + describe_file_server_limits(plan.server_limits) if lines else []
 
 
 def _describe_ended_tasks(plan: CampaignCyclePlan) -> list[str]:

@@ -16,10 +16,10 @@ class ClusterOfferToScheduler:
     cluster: str
     free_slots: int  # free slots not yet allotted in this cycle
     may_wait: int  # number of additional tasks of all campaigns that may wait at the cluster
-    most: int  # number of tasks that max_jobs and limits on arrays still allow
+    most: int  # number of tasks that max_jobs, file servers and limits on arrays still allow
     waiting: int = 0  # number of the campaign's tasks that wait at the cluster
-    given: int = 0
-    is_tried: bool = False
+    given: int = 0  # in `to_wait`: number of tasks already allotted to the cluster in this cycle
+    is_tried: bool = False  # whether a task of the campaign was sent to the cluster before
     predicted: JobRatioUpdate | None = None  # job ratio at the cluster; None: unknown
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 
+from gridbridge.decisions.campaigns.file_server_task_limits import RemainingTasksByLimit
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     NO_LIMITS,
@@ -84,6 +85,7 @@ class RemainingClusterCapacity:
     free: FreeClusterSlots
     may_wait: dict[str, int]  # number of additional tasks that may wait at the cluster
     arrays: RemainingArraysByCluster
+    tasks: RemainingTasksByLimit
     closed_to_wide: set[str]
     stuck: frozenset[CampaignCluster]  # pairs whose startable tasks all waited too long to keep free slots for them
     unkept: Mapping[CampaignCluster, int]  # slots of waiting tasks for which no free slots are kept
@@ -122,7 +124,8 @@ def remaining_capacity_of_clusters(
             closed_to_wide.add(view.cluster)
     arrays = RemainingArraysByCluster(situation.room, situation.unfinished_arrays, situation.campaigns)
     stuck = frozenset(view.campaign_and_cluster for view in situation.there if view.have_tasks_waited_too_long)
-    return RemainingClusterCapacity(free, may_wait, arrays, closed_to_wide, stuck, unkept)
+    tasks = RemainingTasksByLimit(situation)
+    return RemainingClusterCapacity(free, may_wait, arrays, tasks, closed_to_wide, stuck, unkept)
 
 
 def max_tasks_per_array(situation: CampaignCycleSituation, cluster: str) -> int:

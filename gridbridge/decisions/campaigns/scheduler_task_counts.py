@@ -69,12 +69,13 @@ class SchedulerTaskCounter:
         free_slots = self.left.free.free_slots_for_request(cluster, request) - self.left.unkept.get(pair, 0)
         at_once = self.max_tasks_by_array_limits(campaign, cluster)
         most = request.max_jobs - self._listed[pair] if request.max_jobs else at_once
+        by_limits = allotted + self.left.tasks.remaining_tasks(campaign, cluster)
         return ClusterOfferToScheduler(
             campaign=campaign,
             cluster=cluster,
             free_slots=0 if pair in self.left.stuck else free_slots,
             may_wait=self._max_additional_waiting_tasks(pair, request),
-            most=max(0, min(most, at_once)),
+            most=max(0, min(most, at_once, by_limits)),
             waiting=self._views.get(pair, NO_TASKS).waiting,
             given=allotted,
             is_tried=cluster in self._situation.tried.get(campaign.number, ()),

@@ -126,7 +126,9 @@ class TaskAllotmentToClusters:
 
     def _share_slots_of_cluster(self, cluster: str, campaigns: list[Campaign]) -> None:
         requests = [self._make_fair_share_request(campaign, cluster) for campaign in campaigns]
-        free = self._free_slots_for_campaign(campaigns[0], cluster)
+        least_slots = min(request.slots for request in requests)
+        allowed_slots = self._remaining.tasks.remaining_tasks_at_cluster(cluster) * least_slots
+        free = min(self._free_slots_for_campaign(campaigns[0], cluster), allowed_slots)
         tasks = fair_share_tasks_by_campaign(free, requests, self._used_s, self._ahead)
         for campaign, request in zip(campaigns, requests, strict=True):
             self._give_tasks_free_slots(campaign, cluster, tasks[campaign.number])
@@ -159,10 +161,12 @@ class TaskAllotmentToClusters:
         most = self._matching.max_tasks_by_array_limits(campaign, cluster) - self.given[pair]
         unsent = self._unsent.count_unsent_tasks(campaign.number)
         worth = self._carries.max_tasks_worth_carrying(campaign, cluster, unsent, self.given[pair])
-        tasks_taken = max(0, min(tasks, most, worth, self._unsent.count_tasks_for_cluster(*pair)))
+        allowed = self._remaining.tasks.remaining_tasks(campaign, cluster)
+        tasks_taken = max(0, min(tasks, most, worth, allowed, self._unsent.count_tasks_for_cluster(*pair)))
         if tasks_taken:
             self._unsent.take_unsent_tasks(*pair, tasks_taken)
             self.given[pair] += tasks_taken
+            self._remaining.tasks.take_tasks(*pair, tasks_taken)
             self._matching.take_arrays_for_allotted_tasks(campaign, cluster, self.given[pair])
         return tasks_taken
 

@@ -133,6 +133,7 @@ def plan_speculative_attempts(
     )
     for send in sends:
         remaining.free.take_slots(send.cluster, campaigns[send.campaign].jdl.clusters[send.cluster], send.tasks)
+        remaining.tasks.take_tasks(send.campaign, send.cluster, send.tasks)
         remaining.arrays.take_accepted_arrays(
             send.campaign, send.cluster, -(-send.tasks // max_tasks_per_array(situation, send.cluster))
         )
@@ -143,6 +144,7 @@ def plan_speculative_attempts(
         free = _count_fitting_tasks_by_cluster(campaign, situation, barred, remaining, counted)
         end = _make_campaign_near_end(campaign, tail, counted, free, over, situation.finalize)
         for copy in choose_speculative_attempts(end):
+            remaining.tasks.take_tasks(copy.campaign, copy.cluster, len(copy.tasks))
             remaining.free.take_slots(copy.cluster, campaign.jdl.clusters[copy.cluster], len(copy.tasks))
             remaining.arrays.take_accepted_arrays(copy.campaign, copy.cluster, 1)
             yield copy
@@ -187,7 +189,7 @@ def _count_fitting_tasks_by_cluster(
     room = dict[str, int]()
     for name, request in campaign.jdl.clusters.items():
         if name in situation.room and (number, name) not in barred and remaining.arrays.remaining_arrays(number, name):
-            most = max_tasks_per_array(situation, name)
+            most = min(max_tasks_per_array(situation, name), remaining.tasks.remaining_tasks(campaign, name))
             if request.max_jobs:
                 most = min(most, request.max_jobs - counted.there[number, name])
             room[name] = min(remaining.free.free_slots_for_request(name, request) // request.slots, most)

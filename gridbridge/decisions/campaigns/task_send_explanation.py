@@ -3,12 +3,14 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import floor
 
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import explain_campaign_order
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     derive_cluster_blacklist,
 )
+from gridbridge.decisions.campaigns.file_server_task_limits import limits_without_room_by_cluster
 from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
@@ -43,6 +45,7 @@ class _TaskSendExplainer:
         self._predicted = predict_job_ratios(situation)
         self._matching = SchedulerTaskCounter(situation, self._predicted)
         self._carries = InputCarryLimits(situation)
+        self._servers = limits_without_room_by_cluster(plan.server_limits, situation.servers.rules)
         self._views = {view.campaign_and_cluster: view for view in situation.there}
         self._waiting = Counter[str]()
         for view in situation.there:
@@ -53,6 +56,7 @@ class _TaskSendExplainer:
         campaigns = {campaign.number: campaign for campaign in situation.campaigns}
         for send in plan.sends:
             self._to_send[send.campaign] -= send.tasks
+            self._matching.left.tasks.take_tasks(send.campaign, send.cluster, send.tasks)
             self._served[send.cluster].append(campaigns[send.campaign])
         by_identity = {event.identity: event for event in (*situation.events, *plan.changes.events)}
         events = [event for event in by_identity.values() if not event.closed_at]
@@ -82,6 +86,8 @@ class _TaskSendExplainer:
                 reason, cause=TaskSentOrUnsentCause.STRESSED, stress=room.stress, stress_limit=room.stress_limit
             )
         reason = replace(reason, cause=self._find_cause_why_no_task_is_sent(reason, campaign, request))
+        if reason.cause is TaskSentOrUnsentCause.FILE_SERVER:
+            return self._add_file_server_to_explanation(reason)
         return (
             self._add_campaigns_served_first_to_explanation(reason, campaign)
             if reason.cause is TaskSentOrUnsentCause.OTHERS_FIRST
@@ -104,6 +110,7 @@ class _TaskSendExplainer:
             listed=view.listed,
             waiting=view.waiting,
             max_jobs=request.max_jobs,
+            max_parallel=campaign.jdl.max_parallel,
             job_ratio=predicted.ratio if predicted else None,
             carry_s=self._carries.carry_s(*pair),
             waiting_there=self._waiting[cluster],
@@ -120,6 +127,8 @@ class _TaskSendExplainer:
         causes = (
             (campaign.jdl.type is CampaignType.TEST and is_tried, cause.TRIED),
             (0 < reason.max_jobs <= reason.listed, cause.MAX_JOBS),
+            (cluster in self._servers, cause.FILE_SERVER),
+            (matching.left.tasks.has_max_parallel_tasks(campaign.number), cause.MAX_PARALLEL),
             (not matching.max_arrays_for_cluster(campaign, cluster), cause.MAX_ARRAYS),
             (0 < reason.all_slots < reason.slots, cause.TOO_LARGE),
             (not self._unsent.count_tasks_for_cluster(campaign.number, cluster), cause.KEPT_OFF),
@@ -131,6 +140,18 @@ class _TaskSendExplainer:
             (not matching.count_startable_tasks(campaign, cluster), cause.JOB_RATIO),
         )
         return next((why for is_so, why in causes if is_so), cause.OTHERS_FIRST)
+
+    def _add_file_server_to_explanation(self, reason: TaskSendExplanation) -> TaskSendExplanation:
+        rule, limit = self._servers[reason.cluster]
+        return replace(
+            reason,
+            storage=rule.storage,
+            load=limit.load,
+            load_at=limit.load_at,
+            load_target=rule.target if rule.has_load else None,
+            server_tasks=limit.tasks,
+            server_limit=floor(limit.limit),
+        )
 
     def _add_campaigns_served_first_to_explanation(
         self, reason: TaskSendExplanation, campaign: Campaign

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gridbridge.model.config_key_descriptions import OBJECT_NAME, ConfigTextFormat, setting
+from gridbridge.model.config_key_descriptions import OBJECT_NAME, PROGRAM_OR_NONE, ConfigTextFormat, setting
 
 
 class FairShareUnit(StrEnum):
@@ -26,9 +26,6 @@ class JobRatioRule(StrEnum):
 
 
 NAME = "@?[A-Za-z_][A-Za-z0-9_.-]*"
-SCRIPT = ConfigTextFormat(
-    holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, or empty"
-)
 STORAGE_OR_NONE = ConfigTextFormat(
     holds=lambda text: not text or OBJECT_NAME.holds(text), right="the name of a section [storage.NAME], or empty"
 )
@@ -66,7 +63,9 @@ class ClusterCampaignsSection:
     start_s: float = setting(
         20.0, "how long a task may take to start on a free slot before the task counts as waiting", "s", 1, 3600
     )
-    stress_script: str = setting("", "the script that prints the cluster's stress; empty: no script", form=SCRIPT)
+    stress_script: str = setting(
+        "", "the script that prints the cluster's stress; empty: no script", form=PROGRAM_OR_NONE
+    )
     stress_limit: float = setting(0.8, "the stress at and above which the cluster gets no tasks", "", 0, 1000000)
     affinity: str = setting("", "users and groups whose campaigns run first at the cluster", form=PEOPLE)
     inputs_storage: str = setting(
@@ -135,8 +134,12 @@ class LateSpeculationSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationsSection:
-    mail: str = setting("/usr/sbin/sendmail", "the program that sends mail; empty: no mail is sent", form=SCRIPT)
-    command: str = setting("", "the program that delivers messages of gridnotify -j; empty: no program", form=SCRIPT)
+    mail: str = setting(
+        "/usr/sbin/sendmail", "the program that sends mail; empty: no mail is sent", form=PROGRAM_OR_NONE
+    )
+    command: str = setting(
+        "", "the program that delivers messages of gridnotify -j; empty: no program", form=PROGRAM_OR_NONE
+    )
     pause_s: float = setting(60.0, "the least time between two messages to the same address", "s", 1, 86400)
     tries: int = setting(5, "how often the delivery of a message is tried", "times", 1, 1000)
     retry_s: float = setting(

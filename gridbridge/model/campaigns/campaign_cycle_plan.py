@@ -20,6 +20,7 @@ from gridbridge.model.campaigns.campaign_configuration_sections import (
     LateSpeculationSection,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignSuccessAtCluster, EventsChangedInCycle
+from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerSituation
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculative_attempts import (
     CompetingAttempt,
@@ -254,6 +255,7 @@ class CampaignCycleSituation:
     behind: tuple[int, ...] = ()  # campaigns with arrays in root's ledger that the state file lacks
     carry_costs: tuple[InputCarryCost, ...] = ()  # clusters to which input files are carried
     unbrought: frozenset[int] = frozenset()  # campaigns whose outputs are being brought home
+    servers: FileServerSituation = field(default_factory=FileServerSituation)
 
     @property
     def test_campaigns(self) -> frozenset[int]:
@@ -305,6 +307,7 @@ class CampaignCyclePlan:
     predicted: tuple[JobRatioUpdate, ...] = ()
     changes: EventsChangedInCycle = field(default_factory=EventsChangedInCycle)
     behind: tuple[int, ...] = ()  # campaigns that send no task until arrays are restored from root's ledger
+    server_limits: tuple[FileServerLimit, ...] = ()  # limits of tasks at the clusters of file servers
 
     @property
     def starts_next_cycle_at_once(self) -> bool:

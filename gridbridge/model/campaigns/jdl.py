@@ -56,6 +56,7 @@ class Jdl:
     inputs: tuple[str, ...] = ()  # patterns of input files; the path in a task's folder follows `/./`
     datasets: Mapping[str, JdlDataset] = field(default_factory=dict)
     may_move: bool = True
+    max_parallel: int = 0  # largest number of tasks at all clusters together; 0: no limit
 
     @property
     def has_prologue_or_epilogue(self) -> bool:

@@ -18,6 +18,8 @@ class TaskSentOrUnsentCause(StrEnum):
     STRESSED = "stressed"
     TRIED = "tried"  # the test campaign has sent one task to the cluster already
     MAX_JOBS = "max_jobs"
+    MAX_PARALLEL = "max_parallel"  # the campaign has as many tasks at clusters as its JDL allows
+    FILE_SERVER = "file_server"  # the load, or a limit, of a file server allows no more tasks
     MAX_ARRAYS = "max_arrays"  # the cluster accepts no more arrays
     TOO_LARGE = "too_large"  # one task needs more slots than the cluster has
     KEPT_OFF = "kept_off"  # all unsent tasks avoid the cluster, because they failed there
@@ -51,6 +53,13 @@ class TaskSendExplanation:
     listed: int = 0  # number of the campaign's tasks in the cluster's job list
     waiting: int = 0  # number of the campaign's waiting tasks in the cluster's job list
     max_jobs: int = 0
+    max_parallel: int = 0
+    storage: str = ""  # storage area whose file server allows no more tasks
+    load: float | None = None  # last load of the file server
+    load_at: datetime | None = None  # time of the last load; None: no load was reported
+    load_target: float | None = None  # None: the file server has only a fixed limit
+    server_tasks: int = 0  # number of tasks of all campaigns at the file server's clusters
+    server_limit: int = 0  # largest allowed number of these tasks
     job_ratio: float | None = None  # tasks for each free slot; None: test campaign
     waiting_there: int = 0  # number of tasks of all campaigns that wait at the cluster
     may_wait: int = 0  # number of additional tasks that may wait at the cluster

@@ -29,6 +29,7 @@ def upgrade() -> None:
     _campaign_arrays()
     _campaign_marks()
     _campaign_speeds()
+    _carries_and_file_servers()
     _subscriptions()
     _nodes()
     if op.get_bind().dialect.name == "sqlite":
@@ -262,6 +263,15 @@ def _campaign_speeds() -> None:
         *columns.float_columns("used_s", "success_s", "successes"),
     )
     op.create_table(
+        "campaign_forecasts",
+        *columns.integer_key_columns("campaign"),
+        *columns.time_columns("made_at", "p50_at", "p90_at"),
+        *columns.time_columns("ended_at", nullable=True),
+    )
+
+
+def _carries_and_file_servers() -> None:
+    op.create_table(
         "campaign_carries",
         *columns.integer_key_columns("campaign"),
         *columns.text_key_columns("cluster"),
@@ -274,10 +284,13 @@ def _campaign_speeds() -> None:
         *columns.float_columns("bytes_per_s"),
     )
     op.create_table(
-        "campaign_forecasts",
-        *columns.integer_key_columns("campaign"),
-        *columns.time_columns("made_at", "p50_at", "p90_at"),
-        *columns.time_columns("ended_at", nullable=True),
+        "file_server_limits",
+        *columns.text_key_columns("storage"),
+        *columns.time_columns("at"),
+        *columns.float_columns("limit", "base"),
+        *columns.integer_columns("tasks"),
+        sa.Column("load", sa.Float),
+        *columns.time_columns("load_at", nullable=True),
     )
 
 

@@ -171,6 +171,27 @@ def test_a_hanging_stress_script_means_infinite_stress(tmp_path: Path, monkeypat
     assert stress_of(tmp_path, "sleep 300") == {"beta": inf}
 
 
+@pytest.mark.parametrize(
+    ("says", "expected", "why"),
+    [
+        ("echo 2.5", {"home": 2.5}, ""),
+        ("[ $1 = home ] && echo 0", {"home": 0.0}, ""),
+        ("echo -1", {}, "the program printed -1, no load"),
+        ("echo inf", {}, "the program printed inf, no load"),
+        ("echo high", {}, "the script printed no number"),
+        ("echo 3; exit 1", {}, "why='load: 3'"),
+    ],
+)
+def test_a_load_command_prints_a_load_or_the_log_says_why_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, says: str, expected: dict[str, float], why: str
+) -> None:
+    program = write_program(tmp_path / "load", f"#!/bin/sh\n{says}\n")
+
+    assert stress_and_mail_programs.run_load_commands({"home": str(program)}) == expected
+    assert why in caplog.text
+    assert ("event=no_load storage=home" in caplog.text) == (not expected)
+
+
 def test_a_cluster_without_stress_script_has_no_stress() -> None:
     assert stress_and_mail_programs.run_cluster_stress_scripts(
         {"beta": ClusterCampaignsSection(), "gamma": ClusterCampaignsSection(stress_script="/none")}

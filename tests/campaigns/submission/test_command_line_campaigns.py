@@ -143,8 +143,8 @@ def test_a_job_script_gets_the_variables_of_qsub(tmp_path: Path, system: str, jo
     said = campaign_of_job_script("job.sh", JOB.replace("/tmp", str(tmp_path)), ("x y", "$z"), AT)
 
     wish = said.jdl.clusters["gamma"]
-    assert (said.jdl.name, said.parameters) == ("study", ("10", "20", "30"))
-    assert (wish.walltime_s, wish.environment, wish.slots, wish.max_jobs) == (1200, "smp", 4, 2)
+    assert (said.jdl.name, said.parameters, said.jdl.max_parallel) == ("study", ("10", "20", "30"), 5)
+    assert (wish.walltime_s, wish.environment, wish.slots) == (1200, "smp", 4)
     assert wish.nodes == 1
     assert said.warnings == ("job.sh:3: -l h_vmem=2G: changes nothing at beta, gamma",)
     assert run(said, tmp_path, 2, system).splitlines() == [

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gridbridge.decisions.campaigns.file_server_task_limits import decide_file_server_limits
 from gridbridge.decisions.campaigns.task_send_explanation import explain_campaign_task_sends
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
@@ -25,6 +26,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventSubject,
     EventsChangedInCycle,
 )
+from gridbridge.model.campaigns.file_server_load import FileServerRule, FileServerSituation
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason, TaskSendExplanation, TaskSentOrUnsentCause
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
@@ -66,9 +68,15 @@ def stressed(stress: float | None) -> CampaignCycleSituation:
     return seen(WANTED, room=beta(is_stressed=True, stress=stress, stress_limit=0.8))
 
 
+def full_server() -> CampaignCycleSituation:
+    rule = FileServerRule(storage="home", clusters=("beta",), max_jobs=2)
+    return seen(WANTED, **listed(1, 0, 2), servers=FileServerSituation(rules=(rule,)))
+
+
 HOUR = NOON + timedelta(hours=1)
 RATIO = JobRatio(campaign=1, cluster="beta", ratio=0.25, free=4, submitted=0)
 ONE = JdlSettingsAtCluster(exec_file="run")
+PARALLEL = replace(WANTED, jdl=replace(WANTED.jdl, max_parallel=2))
 LIMITED = {"room": beta(limits=ClusterArrayLimits(of_person=1)), "arrays": (released_array(size=1),)}
 BY_RATIO = {"room": beta(max_slots=8), "ratios": (RATIO,), **listed(1, 1, 1, fresh=1)}
 UNKNOWN = {"free_slots": 0, "job_ratio": None}
@@ -96,6 +104,8 @@ BLACKLIST, PAUSE = bar(Code.BLACKLIST, None), bar(Code.SUBMIT_JOB, HOUR)
         (seen(campaign(ONE), **BY_RATIO), Cause.JOB_RATIO, ONE_WAITS),
         (seen(WANTED, room=beta(is_drained=True)), Cause.DRAINED, {}),
         (seen(WANTED, kept_off=EXCLUDED), Cause.KEPT_OFF, {}),
+        (seen(PARALLEL, **listed(1, 0, 2)), Cause.MAX_PARALLEL, {"listed": 2, "max_parallel": 2}),
+        (full_server(), Cause.FILE_SERVER, {"storage": "home", "server_tasks": 2, "server_limit": 2, "listed": 2}),
     ],
 )
 def test_each_situation_has_one_cause_for_unsent_tasks(
@@ -105,7 +115,8 @@ def test_each_situation_has_one_cause_for_unsent_tasks(
 
 
 def explained(rows: CampaignCycleSituation, *sends: PlannedCampaignTaskSend) -> TaskSendExplanation:
-    (explanation,) = explain_campaign_task_sends(rows, CampaignCyclePlan(sends=sends))
+    plan = CampaignCyclePlan(sends=sends, server_limits=decide_file_server_limits(rows))
+    (explanation,) = explain_campaign_task_sends(rows, plan)
     return explanation
 
 

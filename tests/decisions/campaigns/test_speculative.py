@@ -37,6 +37,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     TaskRetry,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
+from gridbridge.model.campaigns.file_server_load import FileServerRule, FileServerSituation
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.speculative_attempts import (
     CompetingAttempt,
@@ -381,6 +382,21 @@ def test_max_jobs_limits_speculative_attempts_too(
     )
 
     assert copied(with_settings_at_gamma(seen(tails=(TAIL,), there=there), max_jobs=2)) == expected
+
+
+@pytest.mark.parametrize(("listed", "expected"), [(2, (FIRST,)), (3, ())])
+def test_max_parallel_and_file_servers_limit_speculative_attempts_too(
+    listed: int, expected: tuple[SpeculativeAttemptsAtCluster, ...]
+) -> None:
+    there = (CampaignTaskCountsAtCluster(campaign=1, cluster="beta", waiting=0, listed=listed),)
+    look, rule = (
+        seen(tails=(TAIL,), there=there),
+        FileServerRule(storage="home", clusters=("beta", "gamma"), max_jobs=3),
+    )
+    own = tuple(replace(one, jdl=replace(one.jdl, max_parallel=3)) for one in look.campaigns)
+
+    assert copied(replace(look, campaigns=own)) == expected
+    assert copied(replace(look, servers=FileServerSituation(rules=(rule,)))) == expected
 
 
 @pytest.mark.parametrize(("most", "expected"), [(1, ()), (2, (FIRST,))])

@@ -211,6 +211,10 @@ SILENT = replace(
 )
 
 
+FULL_SERVER = {"cause": TaskSentOrUnsentCause.FILE_SERVER, "storage": "home", "server_tasks": 42, "server_limit": 40}
+LIMIT = "the limit at its clusters is 40 tasks, and 42 tasks of campaigns are there; a task there must end first"
+
+
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
@@ -247,10 +251,14 @@ SILENT = replace(
             {"cause": TaskSentOrUnsentCause.TOO_LARGE, "slots": 9, "all_slots": 4},
             "a task needs 9 slots, and the whole cluster has 4; request fewer slots",
         ),
+        ({"cause": TaskSentOrUnsentCause.MAX_PARALLEL, "max_parallel": 5}, "max_parallel is 5, and so many tasks"),
+        (FULL_SERVER | {"load": 12.5, "load_target": 10.0}, f"home is 12.5, the target is 10, so {LIMIT}"),
+        (FULL_SERVER | {"load_at": NOON, "load_target": 10.0}, f"no load since 2026-01-01 12:00:00 UTC, so {LIMIT}"),
+        (FULL_SERVER, "max_jobs of the storage area home is 40, and 42 tasks of campaigns are there"),
     ],
     ids=[
         *("silent", "blacklist", "probed", "stressed", "no stress", "ratio", "priority", "older", "others"),
-        "too large",
+        *("too large", "max_parallel", "load", "no load", "max_jobs of a storage area"),
     ],
 )
 def test_why_names_the_cause_of_waiting_and_its_remedy(published: Path, reason: dict[str, object], told: str) -> None:

@@ -1,0 +1,159 @@
+"""Decides how many tasks of campaigns may be at the clusters of a file server, so that its load stays at a target.
+
+A PI rule of the relative deviation e = 1 - load / target. The limit is base * (1 + gain * e), and the integral term
+`base` grows by gain * e in `integral_s`. Since both terms are relative, a gain suits every unit of load and every
+number of tasks.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from math import floor
+
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignCluster
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation
+from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerRule
+from gridbridge.model.published_status_and_reports import number_with_noun
+
+LEAST_BASE = 1.0  # tasks; the rule starts again from a single task
+LONGEST_CYCLE_S = 30.0  # a longer time between two cycles counts as this time
+UNLIMITED_TASKS = 100_000_000  # number of tasks; more than any file server has
+
+
+def decide_file_server_limits(situation: CampaignCycleSituation) -> tuple[FileServerLimit, ...]:
+    """Return each file server's limit in this cycle, before tasks are sent."""
+    if not situation.servers.rules:
+        return ()
+    counts = Counter[str]()
+    for (_, cluster), tasks in count_tasks_by_campaign_and_cluster(situation).items():
+        counts[cluster] += tasks
+    before = {limit.storage: limit for limit in situation.servers.limits}
+    return tuple(
+        next_file_server_limit(
+            rule,
+            before.get(rule.storage),
+            sum(counts[name] for name in rule.clusters),
+            situation.servers.loads.get(rule.storage),
+            situation.at,
+        )
+        for rule in situation.servers.rules
+    )
+
+
+def add_sent_tasks_to_limits(
+    limits: Iterable[FileServerLimit], rules: Iterable[FileServerRule], sent: Counter[str]
+) -> tuple[FileServerLimit, ...]:
+    """Return the limits with the tasks that a cycle sends to each cluster."""
+    clusters = {rule.storage: rule.clusters for rule in rules}
+    return tuple(
+        replace(limit, tasks=limit.tasks + sum(sent[name] for name in clusters[limit.storage])) for limit in limits
+    )
+
+
+def count_tasks_by_campaign_and_cluster(situation: CampaignCycleSituation) -> Counter[CampaignCluster]:
+    """Count the tasks at clusters and on their way; of an array at a silent cluster all tasks count."""
+    counts = Counter({view.campaign_and_cluster: view.listed for view in situation.there})
+    for array in situation.unfinished_arrays:
+        is_listed = array.state is ArraySubmissionState.RELEASED and array.cluster in situation.room
+        counts[array.campaign, array.cluster] += 0 if is_listed else array.size
+    return counts
+
+
+def next_file_server_limit(
+    rule: FileServerRule, last: FileServerLimit | None, tasks: int, load: float | None, at: datetime
+) -> FileServerLimit:
+    """Return a file server's next limit; `tasks` are at its clusters now, and `load` None means no report.
+
+    0 <= limit <= max_jobs, and limit <= last limit + step. The limit is at most a step above the tasks that are or
+    were in use, since more would be unproven, and at most a step below the tasks that are there, since running tasks
+    are not ended. `base` follows a bounded limit, so that the rule leaves a bound at once when the load turns.
+    """
+    most = rule.max_jobs or UNLIMITED_TASKS
+    if not rule.has_load:
+        return FileServerLimit(storage=rule.storage, at=at, limit=most, base=most, tasks=tasks)
+    start = min(most, max(tasks, rule.step))
+    last = last or FileServerLimit(
+        storage=rule.storage, at=at, limit=start if load is not None else 0.0, base=start, tasks=tasks
+    )
+    high = min(most, last.limit + rule.step, max(tasks, last.tasks) + rule.step)
+    if load is None:
+        return replace(_limit_without_load(rule, last, at, high), at=at, tasks=tasks, load=None)
+    deviation = max(-1.0, 1 - load / rule.target)
+    cycle_s = min(LONGEST_CYCLE_S, max(0.0, (at - last.at).total_seconds()))
+    factor = 1 + rule.gain * deviation
+    wanted = last.base * (1 + rule.gain * deviation * cycle_s / rule.integral_s) * factor
+    low = max(0.0, last.limit - rule.step, tasks - rule.step)
+    limit = min(high, max(low, wanted))
+    return FileServerLimit(
+        storage=rule.storage,
+        at=at,
+        limit=limit,
+        base=max(LEAST_BASE, limit / factor),
+        tasks=tasks,
+        load=load,
+        load_at=at,
+    )
+
+
+def _limit_without_load(rule: FileServerRule, last: FileServerLimit, at: datetime, high: float) -> FileServerLimit:
+    """Return the last limit while the last load is recent, then a limit that falls by a step in each cycle."""
+    if last.load_at is not None and 0 <= (at - last.load_at).total_seconds() <= rule.keep_s:
+        return replace(last, limit=min(high, last.limit))
+    limit = min(high, max(0.0, last.limit - rule.step))
+    return replace(last, limit=limit, base=max(LEAST_BASE, min(last.base, limit)))
+
+
+def limits_without_room_by_cluster(
+    limits: Iterable[FileServerLimit], rules: Iterable[FileServerRule]
+) -> dict[str, tuple[FileServerRule, FileServerLimit]]:
+    """Return a file server that allows no more tasks, for each cluster that has such a file server."""
+    by_storage = {limit.storage: limit for limit in limits if floor(limit.limit) <= limit.tasks}
+    full = ((rule, by_storage[rule.storage]) for rule in rules if rule.storage in by_storage)
+    return {cluster: (rule, limit) for rule, limit in full for cluster in rule.clusters}
+
+
+def describe_file_server_limits(limits: Iterable[FileServerLimit]) -> list[str]:
+    return [
+        f"storage {limit.storage}: {'no load' if limit.load is None else f'load {limit.load:g}'},"
+        f" {limit.tasks} of at most {number_with_noun(floor(limit.limit), 'task')}"
+        for limit in limits
+        if floor(limit.limit) <= limit.tasks
+    ]
+
+
+def _tasks_left_by_max_parallel(situation: CampaignCycleSituation) -> dict[int, int]:
+    """Return how many additional tasks max_parallel allows, by campaign with this key."""
+    left = {campaign.number: campaign.jdl.max_parallel for campaign in situation.campaigns if campaign.jdl.max_parallel}
+    for (number, _), tasks in count_tasks_by_campaign_and_cluster(situation).items() if left else ():
+        if number in left:
+            left[number] = max(0, left[number] - tasks)
+    return left
+
+
+class RemainingTasksByLimit:
+    """The number of additional tasks that file servers, and campaigns' own limits `max_parallel`, allow."""
+
+    def __init__(self, situation: CampaignCycleSituation) -> None:
+        limits = decide_file_server_limits(situation)
+        self._servers = {limit.storage: max(0, floor(limit.limit) - limit.tasks) for limit in limits}
+        self._storages = {rule.storage: rule.clusters for rule in situation.servers.rules}
+        self._campaigns = _tasks_left_by_max_parallel(situation)
+
+    def remaining_tasks(self, campaign: Campaign, cluster: str) -> int:
+        of_campaign = self._campaigns.get(campaign.number, UNLIMITED_TASKS)
+        return min(of_campaign, self.remaining_tasks_at_cluster(cluster))
+
+    def remaining_tasks_at_cluster(self, cluster: str) -> int:
+        """Return how many additional tasks of all campaigns the file servers of a cluster allow."""
+        left = (tasks for storage, tasks in self._servers.items() if cluster in self._storages[storage])
+        return min(left, default=UNLIMITED_TASKS)
+
+    def has_max_parallel_tasks(self, campaign: int) -> bool:
+        return self._campaigns.get(campaign, UNLIMITED_TASKS) <= 0
+
+    def take_tasks(self, campaign: int, cluster: str, tasks: int) -> None:
+        if campaign in self._campaigns:
+            self._campaigns[campaign] -= tasks
+        for storage in self._servers:
+            self._servers[storage] -= tasks if cluster in self._storages[storage] else 0
