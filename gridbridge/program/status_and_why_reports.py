@@ -18,7 +18,7 @@ from gridbridge.decisions.transfer.transfer_status_explanation import (
     explain_transfer_wait,
 )
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, PUBLISHED
 from gridbridge.model.jobs_and_accounting import JobRunAccounting
 from gridbridge.model.published_status_and_reports import (
     LocalTaskExplanation,
@@ -46,11 +46,13 @@ class JobWithoutTransfers(GridbridgeError):
     """Raised when no transfer of a job is known."""
 
 
-def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteStatusReport:
+def build_site_status_report(
+    now: datetime, folder: str = PUBLISHED, path: str = CONFIG, campaigns: str = CAMPAIGNS
+) -> SiteStatusReport:
     shown = published_json.read_all_published_files(folder)
     routes = shown.service.routes if shown.service else ()
     return SiteStatusReport(
-        alarm=_warning_about_whole_site(shown, now, folder, path),
+        alarm=_warning_about_whole_site(shown, now, folder, path, campaigns),
         clusters=tuple(
             transfer_status_explanation.report_cluster_reachability(cluster, now) for cluster in shown.clusters.values()
         ),
@@ -85,7 +87,8 @@ def explain_transfers_of_local_job(
     more = len(all_tasks) - len(tasks)
     are = number_with_noun(more, f"more task of job {job} is", f"more tasks of job {job} are")
     left_out = f"{are} not shown: name a task, {job}.TASK" if more else ""
-    alarm = "; ".join(part for part in (_warning_about_whole_site(shown, now, folder, path), left_out) if part)
+    warning = _warning_about_whole_site(shown, now, folder, path, CAMPAIGNS)
+    alarm = "; ".join(part for part in (warning, left_out) if part)
     if not tasks:
         raise JobWithoutTransfers(
             "; ".join(part for part in (_job_without_transfers_sentence(job, shown, now), alarm) if part)
@@ -103,7 +106,9 @@ def explain_transfers_of_local_job(
     )
 
 
-def _warning_about_whole_site(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str) -> str:
+def _warning_about_whole_site(
+    shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str, campaigns: str
+) -> str:
     parts = [transfer_status_explanation.poller_silence_alarm(shown, now)]
     if parts[0]:
         room = local_host_facts.free_bytes_and_files_of_folder(folder)
@@ -113,7 +118,7 @@ def _warning_about_whole_site(shown: PublishedFilesSnapshot, now: datetime, fold
             transfer_status_explanation.full_folder_warning(shown)
             or transfer_status_explanation.refused_configuration_warning(shown)
         )
-    parts.append(service_fault_findings.first_full_folder_reason(free_space_of_campaign_filesystem()))
+    parts.append(service_fault_findings.first_full_folder_reason(free_space_of_campaign_filesystem(campaigns)))
     return "; ".join(filter(None, parts))
 
 

@@ -18,7 +18,7 @@ from gridbridge.decisions.site import account_and_file_findings
 from gridbridge.decisions.site.account_and_file_findings import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
 from gridbridge.model.config_key_descriptions import RemoteAccounts
-from gridbridge.model.fixed_paths import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS, SPOOL, SUDOERS
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS, SPOOL, SUDOERS
 from gridbridge.model.job_and_queue_states import QueueInstanceState
 from gridbridge.model.site import site_check_facts
 from gridbridge.model.site_configuration import ClusterSection, Policy
@@ -71,11 +71,11 @@ def inspect_local_host(policy: Policy) -> site_check_facts.TransferHostFacts:
         return replace(facts, import_trouble=import_trouble.result())
 
 
-def free_space_of_state_folders() -> dict[str, site_check_facts.FolderFreeSpace]:
+def free_space_of_state_folders(campaigns: str = CAMPAIGNS) -> dict[str, site_check_facts.FolderFreeSpace]:
     """Return the free space of the spool, the published folder and the campaigns' folder."""
     by_folder = {
         folder: local_host_facts.free_bytes_and_files_of_folder(folder) for folder in (SPOOL, PUBLISHED)
-    } | free_space_of_campaign_filesystem()
+    } | free_space_of_campaign_filesystem(campaigns)
     return by_folder | {SPOOL: replace(by_folder[SPOOL], folders=local_host_facts.count_subfolders_by_owner(SPOOL))}
 
 

@@ -1,6 +1,7 @@
 """The command line: one line for bad input, documented exit statuses, help with examples."""
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,33 +52,13 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("argv", "words"),
-    [
-        (("nothing",), "No such command 'nothing'; the commands are balance, check, data"),
-        (("stats",), "No such command 'stats'; status is the nearest"),
-        (("balance", "pln"), "No such command 'pln'; plan is the nearest"),
-        (("setup", "transfr"), "No such command 'transfr'; transfer is the nearest"),
-        (("check", "--jsn"), "No such option '--jsn'"),
-        (("setup", "transfer"), "Missing argument 'CLUSTER'"),
-        (("setup", "transfer", "beta", "--slots", "0"), "0 is not in the range"),
-        (("setup", "transfer", "beta", "--slots", "10000000"), "10000000 is not in the range"),
-        (("setup", "transfer", "beta", "--pending-limit", "10000000"), "10000000 is not in the range"),
-        (("setup", "transfer", "beta", "--slots", "many"), "'many' is not a valid integer"),
-        (("setup", "transfer", "beta", "--slots", "1", "--pending-limit", "1"), "qconf: "),
-        (("setup", "transfer", "gamma"), "no [cluster.gamma]; expected one of: alpha, beta"),
-        (("setup", "transfer", "alpha"), "alpha: the local cluster"),
-        (("setup", "transfer", "beta", "--queue", "a b"), "letters, digits"),
-        (("setup", "transfer", "beta", "--host", "$(x)"), "letters, digits"),
-        (
-            ("setup", "transfer", "beta", "--short-jobs", "--pending-limit", "3"),
-            "--short-jobs and --pending-limit exclude each other",
-        ),
-    ],
-)
+WRONG = Path(__file__).with_name("wrong_commands.txt").read_text().splitlines()[1:]
+
+
+@pytest.mark.parametrize(("line", "words"), [line.split(" | ") for line in WRONG])
 @pytest.mark.usefixtures("configured")
-def test_bad_input_prints_one_line_and_returns_2(argv: tuple[str, ...], words: str, run: Run) -> None:
-    status, out, err = run(*argv)
+def test_bad_input_prints_one_line_and_returns_2(line: str, words: str, run: Run) -> None:
+    status, out, err = run(*shlex.split(line))
 
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("gridbridge: ")

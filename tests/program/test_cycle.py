@@ -137,21 +137,17 @@ def test_a_decision_is_recorded_and_printed_before_it_is_applied(balance: Balanc
     assert DecisionJournal(balance.database).last_decisions(1)[0].inputs == {"waiting": 2}
 
 
-def test_a_dry_run_prints_the_plan_and_changes_nothing(balance: Balance) -> None:
+@pytest.mark.parametrize(("waiting", "sentence"), [(2, "2 jobs waiting: add 2"), (0, NOTHING)])
+def test_a_dry_run_prints_the_plan_and_changes_nothing(balance: Balance, waiting: int, sentence: str) -> None:
+    balance.waiting = waiting
+    if not waiting:
+        service_cycle.run_cycle_once(balance, balance.told.append)
+        assert balance.told == []  # only a dry run prints an empty plan
+        balance.done.clear()
     plan = service_cycle.run_cycle_once(balance, balance.told.append, is_dry=True)
 
-    assert plan == ("add", "add")
-    assert balance.told == ["2 jobs waiting: add 2"]
+    assert (plan, balance.told) == (("add",) * waiting, [sentence])
     assert (balance.done, balance.kept()) == (["gather"], [])
-
-
-def test_an_empty_plan_is_printed_by_a_dry_run_only(balance: Balance) -> None:
-    balance.waiting = 0
-    service_cycle.run_cycle_once(balance, balance.told.append)
-    before = list(balance.told)
-    service_cycle.run_cycle_once(balance, balance.told.append, is_dry=True)
-
-    assert (before, balance.told, balance.kept()) == ([], [NOTHING], [])
 
 
 def test_a_failed_single_cycle_raises_its_error(balance: Balance) -> None:

@@ -3,7 +3,6 @@
 import logging
 import os
 import re
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +11,13 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.decisions.site.service_fault_findings import first_full_folder_reason
+from gridbridge.model.site.site_check_facts import FolderFreeSpace
 from gridbridge.program import service_disk_space, status_and_why_reports
 from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell import local_host_facts
 from gridbridge.site import site_inspection
 from tests.builders.configurations import queue_text, site_text
+from tests.builders.mounts import memory_mounted
 from tests.builders.programs import write_program
 from tests.contract.waiting import until
 
@@ -72,10 +73,9 @@ def test_a_full_tmpdir_of_starters_closes_the_queues(tmp_path: Path) -> None:
         (str(tmp_path),), lambda: time.now_s, lambda: (str(folder), str(tmp_path / "none"))
     )
     before = watch.full_folder()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
-    time.now_s += service_disk_space.LOOK_S
-    full = watch.full_folder()
-    subprocess.run(["umount", "--lazy", folder], check=True)
+    with memory_mounted(folder, "size=64k"):
+        time.now_s += service_disk_space.LOOK_S
+        full = watch.full_folder()
     time.now_s += service_disk_space.LOOK_S
 
     assert (before, full) == ("", f"{folder} is full: 64 KiB are free, 1024 are needed")
@@ -84,28 +84,25 @@ def test_a_full_tmpdir_of_starters_closes_the_queues(tmp_path: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
-def test_a_full_campaign_filesystem_is_reported_by_check_and_status(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_campaign_filesystem_is_reported_by_check_and_status(tmp_path: Path) -> None:
     """A campaigns folder inside the spool is no filesystem of its own."""
     folder = tmp_path / "campaigns"
     folder.mkdir()
-    monkeypatch.setattr(service_disk_space.free_space_of_campaign_filesystem, "__defaults__", (str(folder),))
-    before = (
-        site_inspection.free_space_of_state_folders().keys(),
-        status_and_why_reports.build_site_status_report(datetime.now(UTC), str(tmp_path)).alarm,
-    )
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
-    try:
-        seen = site_inspection.free_space_of_state_folders()[str(folder)]
-        alarm = status_and_why_reports.build_site_status_report(datetime.now(UTC), str(tmp_path)).alarm
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
+
+    def reported() -> tuple[dict[str, FolderFreeSpace], str]:
+        status = status_and_why_reports.build_site_status_report(
+            datetime.now(UTC), str(tmp_path), campaigns=str(folder)
+        )
+        return site_inspection.free_space_of_state_folders(str(folder)), status.alarm
+
+    before = reported()
+    with memory_mounted(folder, "size=64k"):
+        seen, alarm = reported()
 
     full = f"{folder} is full: 64 KiB are free, 1024 are needed"
     assert str(folder) not in before[0]
     assert full not in before[1]
-    assert first_full_folder_reason({str(folder): seen}) == full
+    assert first_full_folder_reason({str(folder): seen[str(folder)]}) == full
     assert full in alarm
 
 

@@ -90,23 +90,18 @@ def test_a_text_that_is_no_job_id_is_refused(tmp_path: Path, job: str) -> None:
         explain_transfers_of_local_job(job, NOW, str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ['{"cluster": 1}', "null", "7", "[" * 100000, "\xff"],
-    ids=["other keys", "null", "no table", "deep", "no JSON"],
-)
-def test_a_published_file_of_another_version_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "service.json").write_text(text)
-
-    with pytest.raises(StateError, match=r"service\.json: not what this version"):
-        build_site_status_report(NOW, str(tmp_path))
+FOREIGN = [("service", text) for text in ('{"cluster": 1}', "null", "7", "[" * 100000, "\xff")]
+IMPOSSIBLE = [("load", f"{head}\n") for head in ("nan 30", "1e300 30", "5 inf", "5 nan", "-1 30")]
 
 
-@pytest.mark.parametrize("head", ["nan 30", "1e300 30", "5 inf", "5 nan", "-1 30"])
-def test_load_values_with_an_impossible_time_are_refused(head: str, tmp_path: Path) -> None:
-    (tmp_path / "load").write_text(f"{head}\n")
+@pytest.mark.parametrize(("name", "text"), FOREIGN + IMPOSSIBLE, ids=lambda text: text[:9])
+def test_a_published_file_of_another_version_or_with_an_impossible_time_is_refused(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / ("service.json" if name == "service" else name)).write_text(text)
 
-    with pytest.raises(ParseError, match="load: the first line has an impossible time"):
+    why = r"service\.json: not what this version|load: the first line has an impossible time"
+    with pytest.raises(StateError if name == "service" else ParseError, match=why):
         build_site_status_report(NOW, str(tmp_path))
 
 
@@ -172,24 +167,17 @@ def test_check_and_status_say_since_when_no_round_has_ended(tmp_path: Path, caps
 
 
 @pytest.mark.parametrize("is_asked", [False, True])
-def test_a_failed_round_stays_open_unless_a_user_started_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
-) -> None:
-    for act in (
-        published_json.publish_rebalance_round_begin,
-        published_json.publish_rebalance_round_end,
-        published_json.read_published_rebalance_round,
-    ):
-        monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
+def test_a_failed_round_stays_open_unless_a_user_started_it(tmp_path: Path, is_asked: bool) -> None:
+    about = (RebalanceRoundKind.TASKS, str(tmp_path))
     with (
         pytest.raises(ZeroDivisionError),
-        rebalance_round_runner._publish_round_begin_and_end(RebalanceRoundKind.TASKS, is_asked=is_asked),
+        rebalance_round_runner._publish_round_begin_and_end(*about, is_asked=is_asked),
     ):
         raise ZeroDivisionError
-    failed = published_json.read_published_rebalance_round(RebalanceRoundKind.TASKS)
-    with rebalance_round_runner._publish_round_begin_and_end(RebalanceRoundKind.TASKS):
+    failed = published_json.read_published_rebalance_round(*about)
+    with rebalance_round_runner._publish_round_begin_and_end(*about):
         pass
-    last = published_json.read_published_rebalance_round(RebalanceRoundKind.TASKS)
+    last = published_json.read_published_rebalance_round(*about)
 
     assert failed
     assert last

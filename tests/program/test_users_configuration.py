@@ -38,11 +38,14 @@ def test_a_configuration_without_its_home_cluster_is_refused(here: Path) -> None
     assert str(told.value) == f'{other}: [site] cluster = "hub": {wrong}'
 
 
-def test_the_configuration_in_force_replaces_a_wrong_file(here: Path) -> None:
+def test_the_configuration_in_force_replaces_a_wrong_file_only(here: Path) -> None:
     policy, wrong = configuration_in_force.load_config_or_one_in_force(f"{here}/there")
+    (here / "there").write_text(RIGHT.replace("alpha", "beta"))
+    later, nothing = configuration_in_force.load_config_or_one_in_force(f"{here}/there")
 
     assert policy.site.cluster == "alpha"
     assert "[site] cluster: missing" in wrong
+    assert (later.site.cluster, nothing) == ("beta", "")
 
 
 def test_user_commands_work_while_the_file_is_wrong(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,32 +59,17 @@ def test_user_commands_work_while_the_file_is_wrong(here: Path, monkeypatch: pyt
     assert status_and_why_reports.job_owners_in_home_accounting(1, there) == {"alice"}
 
 
-def test_a_valid_file_is_used(here: Path) -> None:
-    (here / "there").write_text(RIGHT.replace("alpha", "beta"))
-
-    policy, wrong = configuration_in_force.load_config_or_one_in_force(f"{here}/there")
-    assert (policy.site.cluster, wrong) == ("beta", "")
-
-
-def test_a_wrong_file_named_by_the_user_is_an_error(here: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "kept", "owner"),
+    [("there", None, None), ("there", WRONG, None), ("mine", RIGHT, None), ("there", RIGHT, 0)],
+    ids=["nothing saved", "a wrong one saved", "a file that the user named", "root, with one of the service"],
+)
+def test_a_mistake_is_reported_if_no_saved_configuration_may_replace_the_file(
+    here: Path, monkeypatch: pytest.MonkeyPatch, name: str, kept: str | None, owner: int | None
+) -> None:
+    monkeypatch.setattr(configuration_in_force.safe_files, "required_trusted_file_owner", lambda: owner)
     (here / "mine").write_text(WRONG)
-
-    with pytest.raises(ConfigError):
-        configuration_in_force.load_config_or_one_in_force(f"{here}/mine")
-
-
-@pytest.mark.parametrize("kept", ["", WRONG], ids=["none", "wrong"])
-def test_without_a_saved_configuration_the_mistake_is_reported(here: Path, kept: str) -> None:
-    (here / "kept").write_text(kept)
-    if not kept:
-        (here / "kept").unlink()
+    (here / "kept").write_text(kept) if kept else (here / "kept").unlink()
 
     with pytest.raises(ConfigError, match="sit"):
-        configuration_in_force.load_config_or_one_in_force(f"{here}/there")
-
-
-def test_root_ignores_the_configuration_saved_by_the_service(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configuration_in_force.safe_files, "required_trusted_file_owner", lambda: 0)
-
-    with pytest.raises(ConfigError):
-        configuration_in_force.load_config_or_one_in_force(f"{here}/there")
+        configuration_in_force.load_config_or_one_in_force(f"{here}/{name}")

@@ -25,14 +25,15 @@ def commit_checkout(checkout: Path) -> str:
     return done.stdout.strip()
 
 
-def test_an_installed_package_has_its_recorded_commit(package: Path) -> None:
-    (package / "commit").write_text("1a2b3c4d5e\n")
+def test_an_installed_package_has_its_recorded_commit_and_a_running_program_keeps_its_version(package: Path) -> None:
+    assert version_with_commit(str(package)) == __version__  # no commit
+    other = package.with_name("other")
+    other.mkdir()
+    for folder in (package, other):
+        (folder / "commit").write_text("1a2b3c4d5e\n")
 
-    assert version_with_commit(str(package)) == f"{__version__}+1a2b3c4d5e"
-
-
-def test_a_package_without_a_commit_has_its_version_only(package: Path) -> None:
     assert version_with_commit(str(package)) == __version__
+    assert version_with_commit(str(other)) == f"{__version__}+1a2b3c4d5e"
 
 
 @pytest.mark.parametrize(("content", "end"), [("1\n", ""), ("2\n", ".changed")])
@@ -41,13 +42,6 @@ def test_a_checkout_has_its_git_commit(package: Path, content: str, end: str) ->
     (package / "code").write_text(content)
 
     assert version_with_commit(str(package)) == f"{__version__}+{commit}{end}"
-
-
-def test_a_running_program_keeps_its_version(package: Path) -> None:
-    before = version_with_commit(str(package))
-    (package / "commit").write_text("1a2b3c4d5e\n")
-
-    assert version_with_commit(str(package)) == before
 
 
 @pytest.mark.root

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from gridbridge.errors import ConfigError, StateError
-from gridbridge.model.fixed_paths import CARRYING_LOCK, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
+from gridbridge.model.fixed_paths import CARRYING_LOCK, PUBLISHED, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
 from gridbridge.model.rebalance.datasets import DelegatedDataset
 from gridbridge.model.rebalance.placement_snapshot_and_moves import NEVER, ValidAndDroppedMoves, past_moment_or_never
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
@@ -46,7 +46,7 @@ def run_rebalance_round(
     kind = RebalanceRoundKind.DATASETS if is_of_data else RebalanceRoundKind.TASKS
     with ExitStack() as going, ExitStack() as alone:
         alone.enter_context(service_cycle.hold_program_lock(lock, "gridbridge rebalance", 1))
-        alone.enter_context(_publish_round_begin_and_end(kind, is_asked=bool(question.what)))
+        alone.enter_context(_publish_round_begin_and_end(kind, PUBLISHED, is_asked=bool(question.what)))
         let_go = partial(_release_lock_while_copying, going, alone)
         outcome = _run_round_of_tasks_or_datasets(
             policy, question, is_of_data=is_of_data, is_acting=True, let_go=let_go
@@ -110,25 +110,25 @@ def _verify_replicas_unless_verification_runs(policy: Policy) -> None:
     with MomentaryProgramLock(READING_LOCK) as is_ours:
         if is_ours:
             with (
-                _publish_round_begin_and_end(RebalanceRoundKind.READING),
+                _publish_round_begin_and_end(RebalanceRoundKind.READING, PUBLISHED),
                 closing(StateFile.open(policy.site.state)) as database,
             ):
                 verify_overdue_replicas(policy.rebalance, database, Clock())
 
 
 @contextmanager
-def _publish_round_begin_and_end(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
+def _publish_round_begin_and_end(kind: RebalanceRoundKind, folder: str, *, is_asked: bool = False) -> Iterator[None]:
     """Publish a round's begin and end, if possible; a failed automatic round publishes no end."""
     clock, is_to_publish = Clock(), is_asked
     with suppress(StateError):
-        published_json.publish_rebalance_round_begin(kind, clock.now())
+        published_json.publish_rebalance_round_begin(kind, clock.now(), folder)
     try:
         yield
         is_to_publish = True
     finally:
         if is_to_publish:
             with suppress(StateError):
-                published_json.publish_rebalance_round_end(kind, clock.now())
+                published_json.publish_rebalance_round_end(kind, clock.now(), folder)
 
 
 def _is_target_data_not_tasks(question: RebalanceTarget, policy: Policy) -> bool:

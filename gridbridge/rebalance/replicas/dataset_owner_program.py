@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 
 from gridbridge.errors import GridbridgeError, describe_error, error_on_one_line
-from gridbridge.model.fixed_paths import CONFIG
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG
 from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
 from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
@@ -55,11 +55,11 @@ def dataset_outcome_json(outcome: DatasetAndRefusedAreas) -> dict[str, object]:
     }
 
 
-def _report_dataset(served: OwnerDatasets, name: str) -> dict[str, object]:
+def _report_dataset(served: OwnerDatasets, name: str, campaigns: str = CAMPAIGNS) -> dict[str, object]:
     """Report a dataset or its fault as JSON; revoke the delegation of a dataset that is certainly gone."""
     try:
         if served.records.is_dataset_gone(name):
-            delegated_datasets.try_revoke_dataset_delegation(name)
+            delegated_datasets.try_revoke_dataset_delegation(name, campaigns)
             return {"name": name, "gone": True}
         dataset = encode_dataset_record(served.records.load_dataset(name))
         return {"name": name, "dataset": dataset, "busy": served.records.is_dataset_locked(name)}

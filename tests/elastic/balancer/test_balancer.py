@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -103,20 +104,31 @@ def test_a_repeatable_provider_failure_is_repeated_in_the_next_round(world: Worl
     assert (3, 1) == (world.cloud.asked, len(world.cloud.made))
 
 
-def test_a_pool_is_paused_after_repeated_provider_failures(world: World) -> None:
-    world.trouble.refused = 1.0
-    world.minutes(7, waits=[HOUR])
+@pytest.mark.parametrize(
+    ("trouble", "cloud", "minutes", "tasks", "asked"),
+    [
+        ({"refused": 1.0}, {}, 7, 1, 3),
+        ({"lost": 1.0, "lies": 1.0}, {}, 3, 1, 1),
+        ({}, {"untags": True, "capacity": 99}, 60, 1, 3),
+        ({}, {"garbles": True}, 9, 99, 4),
+    ],
+    ids=["repeated failures", "an unknown outcome", "lost tags", "an unreadable answer"],
+)
+def test_an_unreliable_pool_is_asked_for_few_machines(
+    world: World, trouble: dict[str, float], cloud: dict[str, Any], minutes: int, tasks: int, asked: int
+) -> None:
+    """A machine without an owner tag counts as another owner's, and its creation as a failed boot.
 
-    assert (3, {}) == (world.cloud.asked, world.nodes())
-    assert "pools had no capacity" in world.plan().decision_sentence
+    A creation with an unknown outcome is not repeated: the provider might create a second machine. A machine whose
+    creation was answered unreadably counts once it is listed.
+    """
+    vars(world.trouble).update(trouble)
+    vars(world.cloud).update(cloud)
+    world.retry_s = 0.0 if "garbles" in cloud else world.retry_s
+    world.minutes(minutes, waits=[HOUR] * tasks)
 
-
-def test_a_creation_with_unknown_outcome_is_not_repeated(world: World) -> None:
-    """The provider might create a second machine."""
-    world.trouble.lost = world.trouble.lies = 1.0
-    world.minutes(3, waits=[HOUR])
-
-    assert 1 == world.cloud.asked
+    assert asked == (world.cloud.most if "garbles" in cloud else world.cloud.asked)
+    assert "refused" not in trouble or "pools had no capacity" in world.plan().decision_sentence
 
 
 def test_a_node_that_never_boots_is_destroyed_and_its_pool_is_paused(world: World) -> None:
@@ -205,14 +217,6 @@ def test_idle_nodes_are_removed_while_another_pool_gives_no_nodes(world: World) 
     world.minutes(9)
 
     assert {} == world.nodes()
-
-
-def test_a_pool_whose_machines_lose_their_tags_is_paused(world: World) -> None:
-    """A machine without an owner tag counts as the machine of another owner, and its creation as a failed boot."""
-    world.cloud.untags, world.cloud.capacity = True, 99
-    world.minutes(60, waits=[HOUR])
-
-    assert 3 == world.cloud.asked
 
 
 def test_a_node_of_a_renamed_pool_is_reported_and_not_removed(world: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -349,13 +353,6 @@ def test_a_closed_host_is_reopened_after_the_loss_of_the_state_file(world: World
 
     assert ({name: lost_at}, False) == (before, was_open)
     assert ({name: "ready"}, True, 1) == (world.nodes(), host.is_open, world.cloud.most)
-
-
-def test_a_machine_whose_creation_answer_was_unreadable_counts_once_it_is_listed(world: World) -> None:
-    world.cloud.garbles, world.retry_s = True, 0.0
-    world.minutes(9, waits=[HOUR] * 99)
-
-    assert 4 == world.cloud.most
 
 
 def add_running_machine(world: World, name: str, pool: str) -> None:

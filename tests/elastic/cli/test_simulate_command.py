@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 import os
+import shlex
 import tarfile
 import threading
 from collections.abc import Callable
@@ -181,31 +182,15 @@ def test_a_workload_without_tasks_is_a_one_line_error(
     assert right in str(done.exception)
 
 
-@pytest.mark.parametrize(
-    ("words", "right"),
-    [
-        ((), "expected one workload, --accounting FILE or --synthetic SEED"),
-        (("--accounting", str(SWF), "--days", "30"), "--days needs --synthetic"),
-        (("--accounting", str(SWF), "--tasks-a-day", "9"), "--tasks-a-day needs --synthetic"),
-        (("--accounting", str(SWF), "--load", "0.5"), "--load needs --synthetic"),
-        (("--synthetic", "y", "--from", "2026-11-01"), "--from needs --accounting"),
-        (("--synthetic", "y", "--to", "2026-11-01"), "--to needs --accounting"),
-        (("--accounting", "x", "--synthetic", "y"), "expected one workload, --accounting FILE or --synthetic SEED"),
-        (("--synthetic", "y", "--policy", "none"), "'none' is not one of"),
-        (("--synthetic", "y", "--min-nodes", "9", "--max-nodes", "3"), "--min-nodes 9 is more"),
-        (("--synthetic", "y", "--slots", "0"), "--slots"),
-        (("--synthetic", "y", "--price", "-1"), "--price"),
-        (("--accounting", "x", "--from", "then"), "--from"),
-        (("--synthetic", "y", "--load", "0"), "--load"),
-        (("--synthetic", ""), "--synthetic"),
-        (("--synthetic", "y", "--plot", "/none/week"), "week: not a picture's name; expected the ending .png"),
-    ],
-)
-def test_wrong_options_are_usage_errors(words: tuple[str, ...], right: str) -> None:
-    done = simulate(*words)
+WRONG = Path(__file__).with_name("wrong_options.txt").read_text().splitlines()[1:]
+
+
+@pytest.mark.parametrize(("line", "words"), [line.split(" | ") for line in WRONG])
+def test_wrong_options_are_usage_errors(line: str, words: str) -> None:
+    done = simulate(*shlex.split(line.replace("SWF", str(SWF))))
 
     assert done.exit_code == 2
-    assert right in done.stderr
+    assert words in done.stderr
 
 
 def test_a_synthetic_workload_without_tasks_is_an_error() -> None:

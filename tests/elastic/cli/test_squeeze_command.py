@@ -187,27 +187,28 @@ def test_duplicate_names_and_unknown_roles_are_accepted_as_by_hsqueeze(tmp_path:
     assert (done.exit_code, done.stdout, done.stderr) == (0, "'No action'\n", "")
 
 
-def test_inconsistent_data_causes_the_warning_of_hsqueeze(tmp_path: Path) -> None:
-    text = DOUBLE.format(role="N").replace("one|9000|0|8872|3102", "one|9000|0|8000|9999")
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ([("one|9000|0|8872|3102", "one|9000|0|8000|9999")], ["one is missing 872 MB ram and 6 GB disk"]),
+        (
+            [("two|drbd", "one|ext"), ("|8872|3102|", "|8000|3102|")],
+            ["two is missing 872 MB ram and 1 GB disk", "one is missing 1000 MB ram and 0 GB disk"],
+        ),
+    ],
+    ids=["two nodes", "a single node"],
+)
+def test_inconsistent_data_causes_the_warning_of_hsqueeze(
+    tmp_path: Path, changes: list[tuple[str, str]], told: list[str]
+) -> None:
+    text = DOUBLE.format(role="N")
+    for old, new in changes:
+        text = text.replace(old, new)
     (tmp_path / "model").write_text(text)
     done = run(tmp_path / "model")
 
-    assert done.exit_code == 0
-    assert done.stderr.splitlines() == [
-        "Warning: cluster has inconsistent data:",
-        "  - node one is missing 872 MB ram and 6 GB disk",
-    ]
-
-
-def test_the_memory_of_an_instance_on_a_single_node_counts_as_missing(tmp_path: Path) -> None:
-    text = DOUBLE.format(role="N").replace("two|drbd", "one|ext")
-    (tmp_path / "model").write_text(text.replace("|8872|3102|", "|8000|3102|"))
-    done = run(tmp_path / "model")
-
-    assert done.stderr.splitlines()[1:] == [
-        "  - node two is missing 872 MB ram and 1 GB disk",
-        "  - node one is missing 1000 MB ram and 0 GB disk",
-    ]
+    lines = ["Warning: cluster has inconsistent data:", *(f"  - node {line}" for line in told)]
+    assert (done.exit_code, done.stderr.splitlines()) == (0, lines)
 
 
 def test_a_policy_belongs_to_the_only_group_with_that_name_or_uuid(model: Path, tmp_path: Path) -> None:

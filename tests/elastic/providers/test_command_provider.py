@@ -91,10 +91,6 @@ def test_a_machine_list_is_parsed(by: Make) -> None:
     assert (ProviderMachineState.UNKNOWN, None, "") == (third.state, third.created, third.host_key)
 
 
-def test_an_empty_machine_list_is_valid(by: Make) -> None:
-    assert () == by(saying([])).list_machines()
-
-
 def test_requests_are_written_to_standard_input(by: Make, tmp_path: Path) -> None:
     provider = by(f'cat >"$AT/$1"; {saying(NODE)}')
 
@@ -203,22 +199,14 @@ def test_the_exit_status_sets_the_error(
     assert str(failed.value).endswith(f" {method.partition('_')[0]}: {words}")
 
 
-def test_a_timeout_of_the_program_is_an_unknown_outcome(by: Make) -> None:
+def test_a_program_that_never_ends_or_is_missing_is_a_failure(by: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_program_provider, "MOST_BYTES", 1 << 20)
     with pytest.raises(ProviderOutcomeUnknown, match="no answer in time"):
         by("sleep 60", timeout_s=0.3).create_machine("alpha-n7", TAGS)
-
-
-def test_a_program_that_prints_without_end_is_stopped(by: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site_program_provider, "MOST_BYTES", 1 << 20)
     with pytest.raises(ProviderPermanentFailure, match="its output is larger than 1 MiB"):
         by("yes").list_machines()
-
-
-def test_a_missing_program_is_a_permanent_failure() -> None:
-    provider = SiteProgramProvider(program="/no/such", timeout_s=5, env={})
-
     with pytest.raises(ProviderPermanentFailure, match=r"^/no/such list: .*No such file"):
-        provider.list_machines()
+        SiteProgramProvider(program="/no/such", timeout_s=5, env={}).list_machines()
 
 
 NODES: list[dict[str, Any]] = [

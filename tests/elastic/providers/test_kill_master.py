@@ -39,12 +39,10 @@ def test_only_the_machine_of_an_idle_master_is_destroyed(world: World, labelled:
     assert any(": end the master's machine " in one for one in world.told)
 
 
-def test_the_machine_of_the_master_stays_without_kill_master(world: World, labelled: LibcloudMachineProvider) -> None:
-    assert rounds(world, labelled, kills=False) == [MASTER, "theirs"]
+@pytest.mark.parametrize(("kills", "waiting"), [(False, 0), (True, 1)], ids=["without kill_master", "a task waits"])
+def test_the_machine_of_a_needed_master_stays(
+    world: World, labelled: LibcloudMachineProvider, kills: bool, waiting: int
+) -> None:
+    world.cell.waits = [timedelta(minutes=5)] * waiting
 
-
-def test_the_machine_of_the_master_stays_while_a_task_waits(world: World, labelled: LibcloudMachineProvider) -> None:
-    world.cell.waits = [timedelta(minutes=5)]
-    left = rounds(world, labelled, kills=True)
-
-    assert MASTER in left
+    assert MASTER in rounds(world, labelled, kills=kills)

@@ -85,18 +85,17 @@ def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
     monkeypatch.setattr(programs.safe_files, "require_trusted_path", lambda path, *, owner: require(path, owner))
 
 
-@pytest.mark.parametrize("pool", ["other", "unknown"])
-def test_a_pool_without_a_provider_is_refused(pool: str) -> None:
-    with pytest.raises(ProviderPermanentFailure, match=rf"pool {pool}: no provider; .*\[pool.{pool}\]"):
-        make_provider_of_pool(POLICY, pool)
-
-
-def test_a_power_provider_creates_no_machines_for_a_pool() -> None:
-    power = MachineProviderSection(kind=ProviderKind.POWER)
-    policy = replace(POLICY, providers={"rental": power})
-
-    with pytest.raises(ProviderPermanentFailure, match=r"\[provider.rental\] kind = power: this kind creates no"):
-        make_provider_of_pool(policy, "small")
+@pytest.mark.parametrize(
+    ("pool", "kind", "why"),
+    [
+        ("other", ProviderKind.COMMAND, r"pool other: no provider; .*\[pool.other\]"),
+        ("unknown", ProviderKind.COMMAND, r"pool unknown: no provider; .*\[pool.unknown\]"),
+        ("small", ProviderKind.POWER, r"\[provider.rental\] kind = power: this kind creates no"),
+    ],
+)
+def test_a_pool_without_a_provider_of_machines_is_refused(pool: str, kind: ProviderKind, why: str) -> None:
+    with pytest.raises(ProviderPermanentFailure, match=why):
+        make_provider_of_pool(replace(POLICY, providers={"rental": replace(SECTION, kind=kind)}), pool)
 
 
 def test_a_provider_that_cannot_be_set_up_does_not_affect_other_providers(tmp_path: Path) -> None:

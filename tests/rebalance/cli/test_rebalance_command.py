@@ -189,12 +189,7 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(rebalance_round_runner, "REPLICAS_LOCK", str(tmp_path / DATA))
     monkeypatch.setattr(rebalance_round_runner, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
     monkeypatch.setattr(rebalance_round_runner, "READING_LOCK", str(tmp_path / "reading.lock"))
-    for act in (
-        published_json.publish_rebalance_round_begin,
-        published_json.publish_rebalance_round_end,
-        published_json.read_published_rebalance_round,
-    ):
-        monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
+    monkeypatch.setattr(rebalance_round_runner, "PUBLISHED", str(tmp_path))
     monkeypatch.setattr(rebalance_round_runner, "_run_round_of_tasks_or_datasets", decided)
     monkeypatch.setattr(rebalance_round_runner, "_verify_replicas_unless_verification_runs", lambda _: None)
     return begun
@@ -214,7 +209,7 @@ def test_a_round_about_datasets_releases_its_lock_while_its_copies_run(
         if is_first:
             assert let_go()
             assert call("data", "--apply").exit_code == 0
-        shown = published_json.read_published_rebalance_round(published_json.RebalanceRoundKind.DATASETS)
+        shown = published_json.read_published_rebalance_round(published_json.RebalanceRoundKind.DATASETS, str(tmp_path))
         rounds_open.append(shown is not None and shown.is_open)
         return decided(*words, **known)
 

@@ -40,10 +40,24 @@ def begun(turns: OwnerFairReplicaActQueue, most: int) -> list[str]:
     return [group[0].dataset for group in found if group]
 
 
-def test_the_running_actions_are_shared_equally_between_the_owners() -> None:
-    turns = turns_of(of("al/1", "al/2", "al/3", "al/4", "zoe/1", "zoe/2"))
+@pytest.mark.parametrize(
+    ("datasets", "before", "earlier", "expected"),
+    [
+        ("al/1 al/2 al/3 al/4 zoe/1 zoe/2", "", "", "al/1 zoe/1 al/2 zoe/2"),
+        ("al/1 al/2 al/3", "", "", "al/1 al/2 al/3"),
+        ("al/2 zoe/1", "al/1", "", "zoe/1 al/2"),
+        ("al/5 zoe/1 zoe/2", "", "al/1 al/2", "zoe/1 zoe/2 al/5"),
+    ],
+    ids=["equally", "all for a single owner", "the owner of the most recent action last", "with running actions"],
+)
+def test_the_running_actions_are_shared_between_the_owners(
+    datasets: str, before: str, earlier: str, expected: str
+) -> None:
+    """Otherwise rounds that end early would serve only the owner with the first name."""
+    (ended,) = of(before)
+    turns = turns_of(of(*datasets.split()), ended if before else (), earlier=of(*earlier.split()))
 
-    assert begun(turns, 4) == ["al/1", "zoe/1", "al/2", "zoe/2"]
+    assert begun(turns, 4) == expected.split()
 
 
 def test_after_an_ended_action_the_owner_with_the_fewest_actions_is_next() -> None:
@@ -56,20 +70,6 @@ def test_after_an_ended_action_the_owner_with_the_fewest_actions_is_next() -> No
     assert [group[0].dataset for group in found] == ["al/1", "zoe/1", "al/2", "zoe/2"]
 
 
-def test_a_single_owner_may_use_all_running_actions() -> None:
-    turns = turns_of(of("al/1", "al/2", "al/3"))
-
-    assert begun(turns, 4) == ["al/1", "al/2", "al/3"]
-    assert not turns
-
-
-def test_the_owner_of_the_most_recent_action_is_last_in_the_next_round() -> None:
-    """Otherwise rounds that end early would serve only the owner with the first name."""
-    turns = turns_of(of("al/2", "zoe/1"), [ServiceReplicaAct(dataset="al/1", target="a", began_at=NOON)])
-
-    assert begun(turns, 1) == ["zoe/1"]
-
-
 def test_an_owners_copies_into_an_area_stay_within_the_areas_limit() -> None:
     """The owner's process would refuse further copies, and a refused copy counts as a failure."""
     there = of("al/1", "al/2", "al/3", "zoe/1")
@@ -79,12 +79,6 @@ def test_an_owners_copies_into_an_area_stay_within_the_areas_limit() -> None:
 
     assert first == ["al/1", "zoe/1", "al/4"]
     assert begun(turns, 4) == ["al/2"]
-
-
-def test_running_actions_of_earlier_rounds_count_for_their_owner() -> None:
-    turns = turns_of(of("al/5", "zoe/1", "zoe/2"), earlier=of("al/1", "al/2"))
-
-    assert begun(turns, 4) == ["zoe/1", "zoe/2", "al/5"]
 
 
 def test_an_owner_with_the_highest_number_of_running_copies_begins_no_more() -> None:

@@ -148,14 +148,11 @@ def test_an_invalid_delegation_file_does_not_hide_other_delegations(folder: str,
     assert [one.dataset for one in list_dataset_delegations(folder)] == ["reads"]
 
 
-def test_the_delegation_of_a_removed_dataset_is_revoked(
-    site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(try_revoke_dataset_delegation, "__defaults__", (folder,))
+def test_the_delegation_of_a_removed_dataset_is_revoked(site: Site, folder: str) -> None:
     delegate_dataset_or_why_not("reads", folder)
     Path(site.folder, "records").mkdir()
 
-    assert dataset_owner_program._report_dataset(site.datasets, "reads") == {"name": "reads", "gone": True}
+    assert dataset_owner_program._report_dataset(site.datasets, "reads", folder) == {"name": "reads", "gone": True}
     assert list_dataset_delegations(folder) == []
 
 
@@ -174,14 +171,13 @@ def test_an_unreadable_home_does_not_revoke_delegations(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, spoil: str, why: str
 ) -> None:
     """One failed query must not end a delegation."""
-    monkeypatch.setattr(try_revoke_dataset_delegation, "__defaults__", (folder,))
     site.datasets.add_dataset("reads", site.tree(), 1)
     delegate_dataset_or_why_not("reads", folder)
     subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
     with monkeypatch.context() as during:
         if not spoil:
             during.setattr(os, "lstat", Mock(side_effect=OSError(errno.ESTALE, os.strerror(errno.ESTALE))))
-        told = dataset_owner_program._report_dataset(site.datasets, "reads")
+        told = dataset_owner_program._report_dataset(site.datasets, "reads", folder)
 
     assert set(told) == {"name", "fault"}
     assert why in str(told["fault"])

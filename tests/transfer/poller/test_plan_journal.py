@@ -206,7 +206,7 @@ def received(**values: object) -> ReceivedStarterMessage:
         (received(home="beta"), "the transfer is not of cluster beta"),
         (received(known=a_transfer(), message=EARLY.with_changes(kind="?")), "unknown kind '?'"),
         (
-            received(message=EARLY.with_changes(kind=TransferMessageKind.RECORD, queue="\udcff")),
+            received(message=EARLY.with_changes(kind="record", queue="\udcff")),
             "no transfer queue '\\udcff' leads to ''",
         ),
     ],
