@@ -77,8 +77,9 @@ def test_a_comparison_of_cluster_kinds_is_detected(code: str) -> None:
 
 
 @pytest.mark.parametrize("where", [CELL, OAR, FOLDER], ids=["gridengine", "oar", "embedded"])
-def test_services_and_starters_use_the_same_submit_module(where: Away) -> None:
+def test_services_and_starters_use_the_same_submit_module_and_recaller(where: Away) -> None:
     assert batch_adapter_of_cluster(where).submit is load_submit_adapter(where)
+    assert load_job_recaller(where) is batch_adapter_of_cluster(where).recalls
 
 
 @pytest.mark.parametrize(
@@ -107,11 +108,6 @@ def test_each_adapter_has_the_abilities_of_its_batch_system(where: Away, abiliti
     adapter = batch_adapter_of_cluster(where)
 
     assert {name for name in OPTIONAL if getattr(adapter, name)} == abilities
-
-
-@pytest.mark.parametrize("where", [CELL, OAR, FOLDER], ids=["gridengine", "oar", "embedded"])
-def test_services_and_starters_agree_on_recalls(where: Away) -> None:
-    assert load_job_recaller(where) is batch_adapter_of_cluster(where).recalls
 
 
 def test_each_home_adapter_has_task_guards_and_a_marker() -> None:

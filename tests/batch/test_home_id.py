@@ -60,8 +60,10 @@ def test_commands_get_the_remote_job_id_for_the_home_job_id(site: Site, line: st
     assert told(site, line) == given.splitlines()
 
 
-def test_a_job_that_is_no_array_task_gets_no_task_translation(site: Site) -> None:
+def test_a_job_that_is_no_array_task_or_has_no_stand_ins_keeps_its_words(site: Site) -> None:
     assert told(site, "qdel 12.1 12", task="undefined") == ["qdel|77.1|77"]
+    site.out.unlink()
+    assert told(site, "qdel $JOB_ID; ls $TMPDIR/.gridbridge", own="") == ["qdel|12", "12", "killed", "times"]
 
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
@@ -105,7 +107,3 @@ def test_a_job_without_room_for_the_stand_ins_is_not_started(site: Site) -> None
 
 def test_the_stand_in_script_is_shorter_than_60_lines() -> None:
     assert len(Path(remote_job_script_writer.HOME_ID_BODY).read_text().splitlines()) < 60
-
-
-def test_a_job_without_stand_ins_runs_the_real_commands(site: Site) -> None:
-    assert told(site, "qdel $JOB_ID; ls $TMPDIR/.gridbridge", own="") == ["qdel|12", "12", "killed", "times"]

@@ -42,21 +42,16 @@ def here(
     return str(config)
 
 
-def test_explain_uses_the_account_of_the_job_owner(tmp_path: Path) -> None:
-    foreseen = explain_submission(("12",), "delta", here(tmp_path))
-
-    assert foreseen.notes == ("submitted by ssh to delta-master as al_delta",)
-
-
-def test_explain_names_a_storage_area_that_home_and_the_cluster_share(tmp_path: Path) -> None:
+def test_explain_names_the_account_of_the_job_owner_and_a_shared_storage_area(tmp_path: Path) -> None:
     config = here(tmp_path)
+    plain = explain_submission(("12",), "delta", config)
     with open(config, "a") as file:
         file.write('[storage.shared]\nclusters = { alpha = "/data", delta = "/mnt/data" }\n')
+    shared = explain_submission(("12",), "delta", config)
 
-    foreseen = explain_submission(("12",), "delta", config)
-
+    assert plain.notes == ("submitted by ssh to delta-master as al_delta",)
     told = "replicas in storage area shared need no copy: /data at alpha is /mnt/data at delta"
-    assert told in foreseen.notes
+    assert told in shared.notes
 
 
 @pytest.mark.parametrize("task", ["12.10", "12.2"])
@@ -68,48 +63,35 @@ def test_explain_refuses_a_task_outside_the_array(tmp_path: Path, task: str) -> 
     foreseen = explain_submission(("12.9",), "delta", config)
 
     assert "gb.alpha.12.9.1" in foreseen.command
-    with pytest.raises(ParseError, match="the job or task does not exist"):
-        explain_submission((task,), "delta", config)
-
-
-def test_explain_refuses_a_task_of_a_plain_job(tmp_path: Path) -> None:
-    with pytest.raises(ParseError, match="the job or task does not exist"):
-        explain_submission(("12.1",), "delta", here(tmp_path))
+    for words, site in ((task, config), ("12.1", here(tmp_path))):  # the second job is no array
+        with pytest.raises(ParseError, match="the job or task does not exist"):
+            explain_submission((words,), "delta", site)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "refused"),
+    ("words", "site", "refused"),
     [
-        pytest.param(PLAIN_TYPE, "<JB_type>72<", NOT_INTERACTIVE, id="qrsh"),
-        pytest.param("<JB_account>sge<", "<JB_account>gb.beta.7.0.1<", ONE_HOP, id="brought here"),
+        ("12", {"qstat": JOB.replace(PLAIN_TYPE, "<JB_type>72<")}, NOT_INTERACTIVE),
+        ("12", {"qstat": JOB.replace("<JB_account>sge<", "<JB_account>gb.beta.7.0.1<")}, ONE_HOP),
+        ("-b y sleep 77", {"qsub": f"{VERIFIED}account:                    gb.beta.7.0.1\n"}, ONE_HOP),
+        ("12", {"people": 'bob = "bo_delta"'}, "alice has no account in [cluster.delta.users]"),
     ],
+    ids=["qrsh", "brought here", "with the account of a transfer", "an owner without account"],
 )
-def test_explain_refuses_what_the_starter_would_refuse(tmp_path: Path, before: str, after: str, refused: str) -> None:
-    assert JOB.count(before) == 1
-    foreseen = explain_submission(("12",), "delta", here(tmp_path, qstat=JOB.replace(before, after)))
+def test_explain_refuses_what_the_starter_would_refuse(
+    tmp_path: Path, words: str, site: dict[str, str], refused: str
+) -> None:
+    """The golden job is alice's. The numeric argument of a command is no job id."""
+    assert site.get("qstat") != JOB
+    foreseen = explain_submission(tuple(words.split()), "delta", here(tmp_path, **site))
 
     assert (foreseen.refused, foreseen.command) == (refused, "")
+    assert foreseen.job == ("12" if words == "12" else "")
 
 
 def test_explain_reports_a_qsub_that_fails_silently(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match="qsub printed no reason and ended with exit status 1"):
         explain_submission(("job.sh",), "delta", here(tmp_path, qsub="", status=1))
-
-
-def test_explain_refuses_a_command_with_the_account_of_a_transfer(tmp_path: Path) -> None:
-    """Its numeric argument is no job id."""
-    told = f"{VERIFIED}account:                    gb.beta.7.0.1\n"
-    foreseen = explain_submission(("-b", "y", "sleep", "77"), "delta", here(tmp_path, qsub=told))
-
-    assert (foreseen.refused, foreseen.job) == (ONE_HOP, "")
-
-
-def test_explain_refuses_an_owner_without_an_account_at_the_cluster(tmp_path: Path) -> None:
-    """The golden job is alice's."""
-    foreseen = explain_submission(("12",), "delta", here(tmp_path, people='bob = "bo_delta"'))
-
-    assert foreseen.refused == "alice has no account in [cluster.delta.users]"
-    assert not foreseen.command
 
 
 PARALLEL = f"{VERIFIED}parallel environment:  smp range: 2-4,8\n"

@@ -217,12 +217,8 @@ def test_slots_of_ordinary_and_best_effort_jobs_are_counted_apart() -> None:
     begun = datetime(1970, 1, 2, tzinfo=UTC)
     assert usual["n1"].begun == (RunningTaskGroup(owner="alice", name="solve", slots=1, since=begun),)
     assert layout.queues["besteffort"].is_best_effort
-
-
-def test_a_launching_job_uses_its_slots() -> None:
-    cell, _ = parse_oar_cell(document(TWO, shown(state="toLaunch", assigned_resources=[3])), QUEUE)
-
-    assert [one.used for one in cell.instances if one.queue == QUEUE] == [0, 1]
+    launching, _ = parse_oar_cell(document(TWO, shown(state="toLaunch", assigned_resources=[3])), QUEUE)
+    assert [one.used for one in launching.instances if one.queue == QUEUE] == [0, 1]
 
 
 def test_equal_jobs_are_one_group_and_held_jobs_cannot_start() -> None:

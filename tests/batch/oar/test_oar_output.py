@@ -51,9 +51,11 @@ def answer(*jobs: dict[str, object]) -> bytes:
     return json.dumps({str(one["Job_Id"]): one for one in jobs}).encode()
 
 
-@pytest.mark.parametrize("empty", [b"", b"\n", b"{}"])
-def test_empty_oarstat_output_means_no_jobs(empty: bytes) -> None:
-    assert oar_output_parser.parse_oarstat_jobs(empty) == []
+def test_jobs_are_ordered_by_job_id_and_empty_oarstat_output_means_no_jobs() -> None:
+    told = (b"", b"\n", b"{}", answer(shown(Job_Id=100), shown(Job_Id=20)))
+
+    found = [[job.id for job in oar_output_parser.parse_oarstat_jobs(text)] for text in told]
+    assert found == [[], [], [], ["20", "100"]]
 
 
 @pytest.mark.parametrize(
@@ -63,12 +65,6 @@ def test_empty_oarstat_output_means_no_jobs(empty: bytes) -> None:
 def test_malformed_oarstat_output_is_refused(half: bytes) -> None:
     with pytest.raises(ParseError):
         oar_output_parser.parse_oarstat_jobs(half)
-
-
-def test_jobs_are_ordered_by_job_id() -> None:
-    jobs = oar_output_parser.parse_oarstat_jobs(answer(shown(Job_Id=100), shown(Job_Id=20)))
-
-    assert [one.id for one in jobs] == ["20", "100"]
 
 
 @pytest.mark.parametrize(
@@ -358,8 +354,5 @@ def test_property_names_of_all_resources_are_returned() -> None:
     answer = json.dumps({"1": {"memnode": 1, "Type": "default"}, "2": {"gpu": None}}).encode()
 
     assert oar_output_parser.parse_oar_property_names(answer) == {"memnode", "type", "gpu"}
-
-
-def test_output_without_resources_has_no_property_names() -> None:
     with pytest.raises(ParseError, match="no resource"):
         oar_output_parser.parse_oar_property_names(b"")

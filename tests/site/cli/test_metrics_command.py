@@ -207,19 +207,15 @@ def argv(*words: str) -> list[str]:
     return [sys.executable, "-c", start, "metrics", *words]
 
 
-def test_missing_published_folders_print_one_line_and_return_2(tmp_path: Path) -> None:
+def test_missing_and_unwritable_folders_print_one_line_and_return_2(folders: tuple[str, ...], tmp_path: Path) -> None:
     nothing = str(tmp_path / "nothing")
-    done = program("--published", nothing, "--balance-published", nothing)
+    missing = program("--published", nothing, "--balance-published", nothing)
+    unwritable = program("--textfile", "/proc/gridbridge.prom", *folders)
 
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert done.stderr.startswith(f"gridbridge: {nothing}, {nothing}: no such folders")
-
-
-def test_an_unwritable_folder_prints_one_line_and_returns_2(folders: tuple[str, ...]) -> None:
-    done = program("--textfile", "/proc/gridbridge.prom", *folders)
-
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert done.stderr.startswith("gridbridge: /proc/gridbridge.prom: ")
+    assert missing.stderr.startswith(f"gridbridge: {nothing}, {nothing}: no such folders")
+    assert unwritable.stderr.startswith("gridbridge: /proc/gridbridge.prom: ")
+    for done in (missing, unwritable):
+        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
 
 
 @contextmanager
