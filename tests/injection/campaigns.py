@@ -98,6 +98,16 @@ binaries = "{sandbox.CELLS}/beta/bin"
 qmaster_port = 5
 execd_port = 6
 binaries = "{sandbox.CELLS}/delta/bin"
+[storage.beta-disk]
+cluster = "beta"
+path = "{sandbox.CELLS}/beta/disk"
+[storage.delta-disk]
+cluster = "delta"
+path = "{sandbox.CELLS}/delta/disk"
+[campaigns.beta]
+inputs_storage = "beta-disk"
+[campaigns.delta]
+inputs_storage = "delta-disk"
 [runner]
 max_tasks = 4
 [failures]
@@ -106,7 +116,7 @@ probe_s = 1
 
 OF_TASK = f"""#!/bin/sh
 # checks that a task's whole inputs are at the cell, and writes its output
-cd {ALICES}/.gridbridge/inputs && sha256sum --quiet -c "{sandbox.CELLS}/needs/$1" >&2 || exit
+cd "$2/disk/gbalice/.inputs" && sha256sum --quiet -c "{sandbox.CELLS}/needs/$1" >&2 || exit
 mkdir -p {ALICES}/campaign.1/"$1" && echo "output of $1" >{ALICES}/campaign.1/"$1"/out
 """
 COPY = """#!/bin/sh
@@ -267,6 +277,9 @@ def with_files() -> None:
     files, needs = ALICES / "reads", sandbox.CELLS / "needs"
     for folder in (files, needs):
         folder.mkdir()
+    for name in CELLS:
+        (sandbox.CELLS / name / "disk").mkdir()
+        (sandbox.CELLS / name / "disk").chmod(0o1777)
     write_program(sandbox.CELLS / "task", OF_TASK)
     lines = []
     for task in range(TASKS):
@@ -440,11 +453,12 @@ def carried_once() -> list[str]:
     """Run to the end; check that each task had its inputs, that its output is home, and that no copy is left."""
     status, rows = _run_on(FILES)
     brought = {str(path.relative_to(RESULTS)): path.read_text() for path in RESULTS.rglob("*") if path.is_file()}
-    left = sorted(path.name for path in (ALICES / ".gridbridge").iterdir() if not path.name.startswith("inputs."))
+    ours = [*(ALICES / ".gridbridge").iterdir(), *sandbox.CELLS.glob("*/disk/gbalice/.inputs*")]
+    left = sorted(str(path) for path in ours if path.suffix != ".lock")
     return [
         *_each_succeeded_once(status, rows),
         *check("the results", brought, {f"{task}/out": f"output of {task}\n" for task in range(TASKS)}),
-        *check("what is left", [*left, *ALICES.glob(".gridbridge/*.links")], []),
+        *check("what is left", left, []),
         *_is_clean(CampaignState.TERMINATED, (TASKS, 0)),
     ]
 
