@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from gridbridge.campaigns.cli import task_output_reading_and_fetching as outputs
 from gridbridge.campaigns.cli.task_output_reading_and_fetching import TaskOutputFolderAtCluster
@@ -51,13 +51,13 @@ def run_task_output_carrier(paths: FixedPaths | None = None) -> int:
     return DONE
 
 
-def bring_task_outputs(campaign: int, cluster: str, tasks: Iterable[int], paths: FixedPaths) -> dict[int, str]:
+def bring_task_outputs(campaign: int, cluster: str, tasks: Collection[int], paths: FixedPaths) -> dict[int, str]:
     """Bring the outputs of tasks into the folder `outputs_to`; return for each task without an output the reason.
 
     Raises StateError if the folder is missing or can't be written, for example because its filesystem is not mounted,
     and CommandFailed if the cluster can't be reached.
     """
-    source = outputs.own_campaign_output_folders(campaign, paths).get(cluster)
+    source = outputs.own_campaign_output_folders(campaign, paths, tasks).get(cluster)
     if source is None:
         raise StateError(f"{cluster}: not configured any more")
     home = source.outputs_to
@@ -133,7 +133,7 @@ def _names_of_outputs(source: TaskOutputFolderAtCluster, task: int) -> Iterator[
     """Yield the path of each output in the task's folder, and its path in the folder `outputs_to`."""
     try:
         yield from targets_of_outputs(source.outputs, task, source.lines[task])
-    except (ValueError, IndexError) as error:
+    except (ValueError, KeyError) as error:
         raise StateError(f"task {task}: {error}") from error
 
 

@@ -4,9 +4,9 @@ import os
 import shutil
 import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
@@ -43,14 +43,13 @@ class TaskOutputFolderAtCluster:
     timeout_s: float
     outputs: tuple[str, ...] = ()  # patterns of the JDL
     outputs_to: str = ""  # folder of the JDL, to which the outputs are brought
-    lines: Sequence[str] = ()  # parameters of each task
+    lines: Mapping[int, str] = field(default_factory=dict)  # parameters of tasks
 
     def outputs_of_task(self, number: int) -> Iterator[str]:
         """Yield the paths of a task's declared outputs in its folder, without invalid names."""
-        line = self.lines[number] if number < len(self.lines) else ""
         for pattern in self.outputs:
             with suppress(ValueError):
-                yield from output_names_of_task((pattern,), line)
+                yield from output_names_of_task((pattern,), self.lines.get(number, ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +64,10 @@ def task_output_file_name(task: PublishedCampaignTask, stream: str) -> str:
     return f"{task.number}.{task.attempt}.{stream}"
 
 
-def own_campaign_output_folders(number: int, paths: FixedPaths) -> Mapping[str, TaskOutputFolderAtCluster]:
-    """Return the output folder of the caller's own campaign at each cluster.
+def own_campaign_output_folders(
+    number: int, paths: FixedPaths, tasks: Iterable[int] | None = None
+) -> Mapping[str, TaskOutputFolderAtCluster]:
+    """Return the output folder of the caller's own campaign at each cluster, for some tasks or all.
 
     Raises ForeignOrMissingCampaignFile for another user's campaign, also as root, who must follow no user's path.
     """
@@ -74,7 +75,7 @@ def own_campaign_output_folders(number: int, paths: FixedPaths) -> Mapping[str, 
     if not os.geteuid() and uid:
         owner = safe_files.account_name_or_uid(uid)
         raise ForeignOrMissingCampaignFile(f"campaign {number}: owned by {owner}; expected sudo -u {owner} ...")
-    header, lines = campaign_files_of_owners.read_own_campaign_file(number, paths.campaigns)
+    header, lines = campaign_files_of_owners.read_own_campaign_header_and_lines(number, paths.campaigns, tasks)
     policy, _ = configuration_in_force.load_config_or_one_in_force(paths.configuration)
     declared = tuple(map(str, header.get("outputs", ())))
     folders = {}

@@ -8,13 +8,14 @@ import json
 import os
 import pwd
 import stat
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from gridbridge.campaigns.store import campaign_inbox
+from gridbridge.campaigns.store.campaign_file_lines import lines_of_tasks
 from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTES, first_line_of_campaign_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, campaign_file_name
@@ -220,32 +221,41 @@ def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bo
     Raises ForeignOrMissingCampaignFile for a missing, damaged or foreign file: anybody may create a file with
     a removed file's name. With `is_run` root reads only its own files.
     """
-    header, lines = _read_own_campaign_lines(campaign, folder, is_run=is_run)
+    header, lines = read_own_campaign_header_and_lines(campaign, folder, is_run=is_run)
+    return header, [*lines.values()]
+
+
+def read_own_campaign_header_and_lines(
+    campaign: int, folder: str = CAMPAIGNS, tasks: Iterable[int] | None = None, *, is_run: bool = False
+) -> tuple[Any, dict[int, str]]:
+    """Work like `read_own_campaign_file`; return {task: parameters} of some tasks, by default of all."""
+    header, lines = _read_own_campaign_lines(campaign, folder, tasks, is_run=is_run)
     has_inputs = isinstance(header, dict) and header.get("inputs")
-    return header, [line.partition(END_OF_PARAMETERS)[0] for line in lines] if has_inputs else lines
+    parameters = {task: line.partition(END_OF_PARAMETERS)[0] for task, line in lines.items()}
+    return header, parameters if has_inputs else lines
 
 
 def read_inputs_of_own_tasks(
-    campaign: int, tasks: Container[int] | None = None, folder: str = CAMPAIGNS
+    campaign: int, tasks: Iterable[int] | None = None, folder: str = CAMPAIGNS
 ) -> dict[int, tuple[TaskInputFile, ...]]:
     """Return the input files of this user's tasks, by default of all; raises ForeignOrMissingCampaignFile."""
-    _, lines = _read_own_campaign_lines(campaign, folder)
+    _, lines = _read_own_campaign_lines(campaign, folder, tasks)
     try:
-        return {
-            task: parse_inputs_of_task_line(line) for task, line in enumerate(lines) if tasks is None or task in tasks
-        }
+        return {task: parse_inputs_of_task_line(line) for task, line in lines.items()}
     except (ValueError, RecursionError) as error:
         raise ForeignOrMissingCampaignFile(f"campaign {campaign}: the campaign's file is damaged") from error
 
 
-def _read_own_campaign_lines(campaign: int, folder: str, *, is_run: bool = False) -> tuple[Any, list[str]]:
+def _read_own_campaign_lines(
+    campaign: int, folder: str, tasks: Iterable[int] | None, *, is_run: bool = False
+) -> tuple[Any, dict[int, str]]:
     uid = os.geteuid()
     owner = uid if uid or is_run else None
+    names = [campaign_file_name(campaign)]
     try:
-        first, *lines = _read_lines_of_campaign_file(f"{folder}/{campaign_file_name(campaign)}", owner)
-        for part in _part_numbers_of_owner(campaign, folder):
-            lines += _read_lines_of_campaign_file(f"{folder}/{campaign_file_name(campaign, part)}", owner)[1:]
-        return json.loads(first), lines
+        names += [campaign_file_name(campaign, part) for part in _part_numbers_of_owner(campaign, folder)]
+        files = [safe_files.read_file_only_owner_writes(f"{folder}/{name}", MAX_BYTES, owner)[0] for name in names]
+        return json.loads(files[0].partition(b"\n")[0]), lines_of_tasks(files, tasks)
     except FileNotFoundError as error:
         raise ForeignOrMissingCampaignFile(f"campaign {campaign}: the campaign's file was removed") from error
     except (ValueError, RecursionError) as error:
@@ -306,11 +316,6 @@ def _uid_of_regular_file(path: str) -> int | None:
     except FileNotFoundError:
         return None
     return facts.st_uid if stat.S_ISREG(facts.st_mode) else None
-
-
-def _read_lines_of_campaign_file(path: str, owner: int | None) -> list[str]:
-    data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES, owner)
-    return data.decode("utf-8", "surrogateescape").split("\n")[:-1]
 
 
 def published_answer_path(token: str, published: str = PUBLISHED) -> str:

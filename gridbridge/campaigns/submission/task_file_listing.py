@@ -4,9 +4,13 @@ An input pattern such as `/home/ann/./reads/{1}_*.fq` names files; the part afte
 """
 
 import os
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from glob import escape, glob, has_magic
+from fnmatch import fnmatchcase
+from glob import escape, has_magic
 
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl
@@ -21,6 +25,8 @@ from gridbridge.model.published_status_and_reports import number_with_noun, repl
 from gridbridge.shell import safe_files
 
 BEFORE_NAME = "/./"  # in a pattern: the path in a task's folder begins after this
+LITERAL = re.compile(r"[^*?[]*")  # the part of a pattern before its first wildcard
+LAST_LETTER = "\U0010ffff"
 MOST_REPORTED = 20  # at most this many tasks with a missing input or a wrong output are reported
 
 
@@ -101,6 +107,7 @@ class CampaignInputFiles:
     lines: list[str] = field(default_factory=list)  # of the tasks, for the campaign file
     problems: list[str] = field(default_factory=list)
     _read: dict[str, tuple[str, int]] = field(default_factory=dict)  # {path: (checksum, bytes)}
+    _folders: "SortedFolderListings" = field(default_factory=lambda: SortedFolderListings())
 
     @property
     def summary(self) -> str:
@@ -112,7 +119,7 @@ class CampaignInputFiles:
     def list_inputs_of_task(self, patterns: tuple[str, ...], number: int, line: str) -> None:
         inputs: dict[str, TaskInputFile] = {}
         try:
-            for name, path in (found for pattern in patterns for found in _files_of_pattern(pattern, line)):
+            for name, path in (found for pattern in patterns for found in self._files_of_pattern(pattern, line)):
                 if name in inputs and inputs[name].path != path:
                     raise ValueError(f"{name}: two inputs have this path in the task's folder: {path}")
                 digest, size_bytes = self._checksum_and_size(path)
@@ -132,18 +139,43 @@ class CampaignInputFiles:
             self._read[path] = read
         return self._read[path]
 
+    def _files_of_pattern(self, pattern: str, line: str) -> Iterator[tuple[str, str]]:
+        """Yield path in the task's folder and absolute path of each file that a pattern names for a task."""
+        head, _, tail = pattern.rpartition(BEFORE_NAME)
+        folder = fill_placeholders(head, line)
+        if has_magic(tail):
+            names = sorted(self._folders.paths_of_pattern(folder, fill_placeholders(tail, line, escape)))
+            if not names:
+                raise ValueError(f"{folder}/{tail}: no file has such a name")
+        else:
+            names = [fill_placeholders(tail, line)]
+        for name in names:
+            if not is_inside_name(name):
+                raise ValueError(f"{name:.80}: expected a path below a folder")
+            yield name, f"{folder}/{name}"
 
-def _files_of_pattern(pattern: str, line: str) -> Iterator[tuple[str, str]]:
-    """Yield path in the task's folder and absolute path of each file that a pattern names for a task."""
-    head, _, tail = pattern.rpartition(BEFORE_NAME)
-    folder = fill_placeholders(head, line)
-    if has_magic(tail):
-        names = sorted(glob(fill_placeholders(tail, line, escape), root_dir=folder))
-        if not names:
-            raise ValueError(f"{folder}/{tail}: no file has such a name")
-    else:
-        names = [fill_placeholders(tail, line)]
-    for name in names:
-        if not is_inside_name(name):
-            raise ValueError(f"{name:.80}: expected a path below a folder")
-        yield name, f"{folder}/{name}"
+
+class SortedFolderListings:
+    """The names in folders; a folder is listed once, although each of many tasks has a pattern in it."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, list[str]] = {}
+
+    def paths_of_pattern(self, folder: str, pattern: str) -> Iterator[str]:
+        """Yield the existing paths in a folder that match a pattern, like glob(); unlistable folders have none."""
+        part, _, rest = pattern.partition("/")
+        for name in self._matching_names(folder, part) if has_magic(part) else (part,):
+            if not rest and os.path.lexists(f"{folder}/{name}"):
+                yield name
+            elif rest and os.path.isdir(f"{folder}/{name}"):
+                yield from (f"{name}/{path}" for path in self.paths_of_pattern(f"{folder}/{name}", rest))
+
+    def _matching_names(self, folder: str, pattern: str) -> Iterator[str]:
+        if folder not in self._names:
+            self._names[folder] = []
+            with suppress(OSError):
+                self._names[folder] = sorted(os.listdir(folder))
+        names, prefix = self._names[folder], LITERAL.findall(pattern)[0]
+        for name in names[bisect_left(names, prefix) : bisect_right(names, f"{prefix}{LAST_LETTER}")]:
+            if fnmatchcase(name, pattern) and name.startswith(".") <= pattern.startswith("."):
+                yield name

@@ -52,17 +52,23 @@ done
 link=$home/{CARRIED_INPUTS}
 mkdir -p -- "${{link%/*}}" && ln -sfT -- "$store" "$link" || exit
 find "$store.part" -type f -mtime +1 -delete
-stat -f -c '%a %S' -- "$store" && printf '%s\n' "$store" || exit
-find "$store" -maxdepth 1 -type f -printf '%T@ %s %f\\n'
+stat -f -c '%a %S' -- "$store" && printf '%s\n' "$store"
+"""
+LIST = f"""{STORE}
+shift 3
+cd -- "$store" || exit
+print() {{ find "$@" -maxdepth 1 -type f -printf '%T@ %s %f\\n'; }}
+if [ $# -gt 0 ]; then print "$@" 2>/dev/null || :; else print .; fi
 """
 INSTALL = f"""{STORE}
 shift 3
 cd -- "$store.part" || exit
-for name; do
-    [ "$(sha256sum <"$name" | cut -c 1-64)" = "$name" ] && chmod 400 -- "$name" && touch -- "$name" &&
-        mv -fT -- "$name" "$store/$name" || {{ rm -f -- "$name"; echo "$name"; }}
-done
-sync -f -- "$store"
+right=$(sha256sum -- "$@" 2>/dev/null | awk '$1 == $2 {{ print $2 }}')
+if [ -n "$right" ]; then
+    chmod 400 -- $right && touch -- $right && mv -f -t "$store" -- $right && sync -f -- "$store" || exit
+    printf '%s\n' "$right"
+fi
+rm -f -- "$@"
 """
 REMOVE = f"""{STORE}
 shift 3
@@ -96,30 +102,31 @@ class CarriedInputFolder:
     copying_s: float = 0.0
     _path: str = ""
 
-    def list_files(self) -> tuple[CarriedInputFile, ...]:
-        """Make the folder if it is missing, measure it, and return its files; raise StorageAreaUnusable."""
-        text = storage_area_shell_scripts.run_script_in_area(self.area, OPEN, (), REMOVAL_S).decode(
-            "utf-8", "surrogateescape"
-        )
-        free, self._path, *lines = text.split("\n")
+    def open_folder(self) -> None:
+        """Make the folder if it is missing, and measure it; raise StorageAreaUnusable."""
+        free, self._path, _ = self._run(OPEN, (), REMOVAL_S).split("\n")
         blocks, block_bytes = map(int, free.split())
         self.free_bytes = blocks * block_bytes
         if self.area.max_bytes:
             self.free_bytes = storage_area_shell_scripts.measure_area_for_account(self.area).free_bytes
+
+    def list_files(self, digests: Iterable[str] | None = None) -> tuple[CarriedInputFile, ...]:
+        """Return the files in the open folder, or those of some checksums; raise StorageAreaUnusable."""
         files = list[CarriedInputFile]()
-        for line in lines:
-            with suppress(ValueError):
-                used, size, name = line.split(" ")
-                files.append(CarriedInputFile(digest=name, size_bytes=int(size), last_use_s=float(used)))
+        for names in ((),) if digests is None else _groups([*digests]):
+            for line in self._run(LIST, names, REMOVAL_S).splitlines():
+                with suppress(ValueError):
+                    used, size, name = line.split(" ")
+                    files.append(CarriedInputFile(digest=name, size_bytes=int(size), last_use_s=float(used)))
         return tuple(files)
 
     def remove_files(self, digests: Iterable[str]) -> None:
-        for names in _groups(list(digests)):
-            storage_area_shell_scripts.run_script_in_area(self.area, REMOVE, names, REMOVAL_S)
+        for names in _groups([*digests]):
+            self._run(REMOVE, names, REMOVAL_S)
 
     def remove_empty_folder(self) -> None:
         """Remove the folder, its parts and its link, unless the folder has files."""
-        storage_area_shell_scripts.run_script_in_area(self.area, CLOSE, (), REMOVAL_S)
+        self._run(CLOSE, (), REMOVAL_S)
 
     def copy_files(self, files: Iterable[TaskInputFile]) -> set[str]:
         """Copy files, and return the checksums of those whose content has changed since gridsub read it.
@@ -142,9 +149,12 @@ class CarriedInputFolder:
             self.copying_s += self.clock.steady_s() - began_s
             self.copied_bytes += size_bytes
             hash_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(digests) * A_FILE_S)
-            wrong = storage_area_shell_scripts.run_script_in_area(self.area, INSTALL, digests, hash_s)
-            changed.update(wrong.decode("ascii", "replace").split())
+            changed.update({*digests}.difference(self._run(INSTALL, digests, hash_s).split()))
         return changed
+
+    def _run(self, script: str, names: tuple[str, ...], limit_s: float) -> str:
+        answer = storage_area_shell_scripts.run_script_in_area(self.area, script, names, limit_s)
+        return answer.decode("utf-8", "surrogateescape")
 
     def _link_files(self, files: Iterable[TaskInputFile]) -> None:
         rsync.remove_folder_tree(self.links)

@@ -13,7 +13,13 @@ from collections.abc import Iterable, Sequence
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_files_of_owners import read_inputs_of_own_tasks
-from gridbridge.errors import CopyNoLongerWanted, GridbridgeError, error_on_one_line
+from gridbridge.errors import (
+    CopyNoLongerWanted,
+    GridbridgeError,
+    StorageAreaUnreachable,
+    StorageAreaUnusable,
+    error_on_one_line,
+)
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.campaigns.task_input_files import TaskInputFile
 from gridbridge.model.fixed_paths import CONFIG, NOT_NOW, PUBLISHED
@@ -50,10 +56,11 @@ def run_task_input_carrier() -> int:
                 numbers = {task for task, _ in parse_attempt_ranges(tasks[0])}
                 after = range(max(numbers) + 1, max(numbers) + 1 + NEXT_TASKS)
                 inputs = read_inputs_of_own_tasks(campaign, {*numbers, *after})
-                answer["missing"], present = carry_missing_inputs(
+                store.open_folder()
+                answer["missing"] = carry_missing_inputs(
                     store, {task: inputs[task] for task in numbers & inputs.keys()}
                 )
-                answer["next_task_bytes"] = mean_lacking_bytes([inputs[n] for n in after if n in inputs], present)
+                answer["next_task_bytes"] = mean_lacking_bytes(store, [inputs[n] for n in after if n in inputs])
                 answer |= {"copied_bytes": store.copied_bytes, "took_s": round(store.copying_s, 3)}
             else:
                 remove_unneeded_inputs(store, campaign)
@@ -95,42 +102,50 @@ def storage_area_of_inputs(policy: Policy, cluster: str) -> StorageAreaForAccoun
     )
 
 
-def carry_missing_inputs(
-    store: CarriedInputFolder, inputs: dict[int, tuple[TaskInputFile, ...]]
-) -> tuple[dict[int, str], frozenset[str]]:
-    """Carry the files that the cluster lacks.
-
-    Return for each task without a file the reason, and the checksums of the files that are at the cluster then.
-    """
+def carry_missing_inputs(store: CarriedInputFolder, inputs: dict[int, tuple[TaskInputFile, ...]]) -> dict[int, str]:
+    """Carry the files that the cluster lacks; return for each task without a file the reason."""
     files = {file.digest: file for of_task in inputs.values() for file in of_task}
-    present = store.list_files()
-    whole = {
-        file.digest for file in present if file.digest in files and file.size_bytes == files[file.digest].size_bytes
-    }
+    whole = {file.digest for file in store.list_files(files) if file.size_bytes == files[file.digest].size_bytes}
     wrong = {digest: why for digest in files.keys() - whole if (why := _why_file_not_readable(files[digest]))}
     absent = [file for digest, file in files.items() if digest not in whole and digest not in wrong]
     if absent:
-        lacking_bytes = sum(file.size_bytes for file in absent) - store.free_bytes
-        of_sent, of_waiting = _files_of_unfinished_tasks() if lacking_bytes > 0 else (frozenset(), frozenset())
-        removed = choose_files_to_remove(present, of_sent.union(files), of_waiting, lacking_bytes)
-        store.remove_files(removed)
-        present = tuple(file for file in present if file.digest not in removed)
-        for digest in store.copy_files(absent):
-            wrong[digest] = f"{files[digest].path}: the content has changed since gridsub read it"
-    missing = {task: wrong[file.digest] for task, of_task in inputs.items() for file in of_task if file.digest in wrong}
-    return missing, (frozenset(files) | {file.digest for file in present}) - wrong.keys()
+        make_room(store, frozenset(files), sum(file.size_bytes for file in absent) - store.free_bytes)
+        try:
+            changed = store.copy_files(absent)
+        except StorageAreaUnreachable:
+            raise
+        except StorageAreaUnusable:
+            remove_spare_files(store, frozenset(files))  # a disk quota, which nobody can measure, may be used up
+            raise
+        wrong |= {digest: f"{files[digest].path}: the content has changed since gridsub read it" for digest in changed}
+    return {task: wrong[file.digest] for task, of_task in inputs.items() for file in of_task if file.digest in wrong}
 
 
-def mean_lacking_bytes(inputs: Sequence[Iterable[TaskInputFile]], present: frozenset[str]) -> float:
+def make_room(store: CarriedInputFolder, needed: frozenset[str], lacking_bytes: int) -> None:
+    """Remove files until `lacking_bytes` are free; raise StorageAreaUnusable if this is impossible."""
+    if lacking_bytes > 0:
+        of_sent, of_waiting = _files_of_unfinished_tasks()
+        store.remove_files(choose_files_to_remove(store.list_files(), of_sent | needed, of_waiting, lacking_bytes))
+
+
+def remove_spare_files(store: CarriedInputFolder, needed: frozenset[str]) -> None:
+    """Remove the files that no unfinished task of the account needs."""
+    needed = needed.union(*_files_of_unfinished_tasks())
+    store.remove_files(file.digest for file in store.list_files() if file.digest not in needed)
+
+
+def mean_lacking_bytes(store: CarriedInputFolder, inputs: Sequence[Iterable[TaskInputFile]]) -> float:
     """Return the mean bytes for each task of different files that are not at the cluster; 0 without tasks."""
-    lacking = {file.digest: file.size_bytes for of_task in inputs for file in of_task if file.digest not in present}
-    return sum(lacking.values()) / max(1, len(inputs))
+    sizes = {file.digest: file.size_bytes for of_task in inputs for file in of_task}
+    there = sum(sizes[file.digest] for file in store.list_files(sizes))
+    return (sum(sizes.values()) - there) / max(1, len(inputs))
 
 
 def remove_unneeded_inputs(store: CarriedInputFolder, campaign: int) -> None:
     """Remove the files of an ended campaign, except those that another unfinished campaign of the owner needs."""
     unneeded = frozenset(_digests_of_own_campaigns([campaign])) - _digests_of_other_campaigns(campaign)
-    store.remove_files(file.digest for file in store.list_files() if file.digest in unneeded)
+    store.open_folder()
+    store.remove_files(unneeded)
     store.remove_empty_folder()
 
 

@@ -3,12 +3,14 @@
 import hashlib
 import json
 import os
+from glob import glob
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from gridbridge.campaigns.store import campaign_file_lines
 from gridbridge.campaigns.store.campaign_files_of_owners import (
     encode_campaign_file,
     read_inputs_of_own_tasks,
@@ -22,6 +24,7 @@ from gridbridge.campaigns.submission.campaigns_without_jdl import (
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl, parse_jdl
 from gridbridge.campaigns.submission.jdl_writer_and_task_files import campaign_to_jdl_table
 from gridbridge.campaigns.submission.task_file_listing import (
+    SortedFolderListings,
     list_inputs_of_tasks,
     make_folder_of_outputs,
     require_valid_outputs_of_tasks,
@@ -128,6 +131,33 @@ def test_a_file_of_many_tasks_is_read_once(folder: Path, monkeypatch: pytest.Mon
     assert "inputs: 1 different file with 18 bytes for 100 tasks" == files.summary
 
 
+def test_a_folder_is_listed_once_for_many_tasks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else 1,000 tasks with 100 files each would read 100,000 names 1,000 times."""
+    listed = list[str]()
+    real = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: listed.append(str(path)) or real(path))
+
+    assert [["reads/a.fq"]] * 100 == names(folder, "reads/a*", params=("a",) * 100)
+    assert [f"{folder}/reads"] == listed
+
+
+@pytest.fixture(name="tree", scope="module")
+def _tree(tmp_path_factory: pytest.TempPathFactory) -> str:
+    tree = tmp_path_factory.mktemp("tree")
+    for name in ("a", "ab", ".a", "b/a", "b/.b", "b/ab/a", "\udcff/a", "bb"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).touch()
+    return str(tree)
+
+
+@given(st.lists(st.sampled_from(["a", "*", "?", "[ab]", "[!a]", "/", ".", "b", "\udcff"]), min_size=1, max_size=6))
+def test_a_pattern_finds_the_files_that_glob_finds(tree: str, parts: list[str]) -> None:
+    pattern = "".join(parts)
+    assume("//" not in f"/{pattern}/")
+
+    assert sorted(glob(pattern, root_dir=tree)) == sorted(SortedFolderListings().paths_of_pattern(tree, pattern))
+
+
 def test_the_jdl_of_a_campaign_has_its_inputs_again(folder: Path) -> None:
     campaign = parsed(folder, "reads/{1}.fq")
     table = campaign_to_jdl_table(campaign.jdl, campaign.parameters)
@@ -206,6 +236,25 @@ def test_the_owner_reads_parameters_without_inputs_and_inputs_alone(tmp_path: Pa
         for task, files in read_inputs_of_own_tasks(7, None, str(tmp_path)).items()
     }
     assert {1} == read_inputs_of_own_tasks(7, {1}, str(tmp_path)).keys()
+
+
+LINES = st.lists(st.binary(max_size=9).map(lambda line: line.replace(b"\n", b"")), max_size=9)
+
+
+@given(st.lists(LINES, min_size=1, max_size=3), st.sets(st.integers(0, 30)), st.integers(1, 20))
+def test_lines_of_tasks_are_found_in_all_files_of_a_campaign(
+    files: list[list[bytes]], tasks: set[int], chunk_bytes: int
+) -> None:
+    """A file with added tasks has a header, too; what stands after the last newline is no line."""
+    data = [b"".join(line + b"\n" for line in (b"{}", *lines)) + b"x" for lines in files]
+    expected = dict(enumerate(line.decode("utf-8", "surrogateescape") for lines in files for line in lines))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(campaign_file_lines, "CHUNK_BYTES", chunk_bytes)
+
+        assert expected == campaign_file_lines.lines_of_tasks(data)
+        assert {task: line for task, line in expected.items() if task in tasks} == campaign_file_lines.lines_of_tasks(
+            data, tasks
+        )
 
 
 NAMES = st.from_regex(r"[^\x00/]{1,9}", fullmatch=True).filter(lambda name: name not in (".", ".."))

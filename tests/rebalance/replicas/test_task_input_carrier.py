@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.task_input_files import TaskInputFile
 from gridbridge.model.config_key_descriptions import ClusterPaths
 from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
-from gridbridge.rebalance.replicas import task_input_carrier
+from gridbridge.rebalance.replicas import storage_area_shell_scripts, task_input_carrier
 from gridbridge.rebalance.replicas.carried_input_files import (
     CarriedInputFile,
     CarriedInputFolder,
@@ -54,7 +54,8 @@ class Cluster:
         return TaskInputFile(name, str(path), len(content), hashlib.sha256(content.encode()).hexdigest())
 
     def carry(self, *files: TaskInputFile) -> dict[int, str]:
-        return carry_missing_inputs(self.store, dict(enumerate((file,) for file in files)))[0]
+        self.store.open_folder()
+        return carry_missing_inputs(self.store, dict(enumerate((file,) for file in files)))
 
     def contents(self) -> set[str]:
         return {path.read_text() for path in self.carried.iterdir()}
@@ -237,11 +238,50 @@ def test_a_task_can_not_change_the_copy_of_other_tasks(cluster: Cluster) -> None
 
 def test_what_the_next_tasks_lack_is_counted_once_for_each_file(cluster: Cluster) -> None:
     shared, here, there = (cluster.file(name, name * size) for name, size in (("s", 9), ("h", 5), ("t", 3)))
-    _, present = carry_missing_inputs(cluster.store, {0: (here,)})
+    cluster.carry(here)
 
-    assert 4.0 == mean_lacking_bytes([(shared, here), (shared,), (there,)], present)
-    assert 0.0 == mean_lacking_bytes([], present)
+    assert 4.0 == mean_lacking_bytes(cluster.store, [(shared, here), (shared,), (there,)])
+    assert 0.0 == mean_lacking_bytes(cluster.store, [])
     assert 5 == cluster.store.copied_bytes
+
+
+def test_a_path_may_have_every_byte(cluster: Cluster) -> None:
+    name = bytes(byte for byte in range(1, 256) if byte != ord("/")).decode("utf-8", "surrogateescape")
+
+    assert {} == cluster.carry(cluster.file(name[:120], "first"), cluster.file(f"-{name[120:]}", "second"))
+    assert {"first", "second"} == cluster.contents()
+
+
+def test_a_call_asks_for_the_files_of_its_tasks_alone(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the files of all calls of a campaign are listed once, however many files lie at the cluster."""
+    answers = list[bytes]()
+    run = storage_area_shell_scripts.run_script_in_area
+    monkeypatch.setattr(
+        storage_area_shell_scripts, "run_script_in_area", lambda *words: answers.append(run(*words)) or answers[-1]
+    )
+    files = [cluster.file(str(number), str(number)) for number in range(1100)]
+    cluster.carry(*files)
+    answers.clear()
+
+    assert {} == cluster.carry(*files[:3])
+    assert 1100 == len(cluster.contents())
+    assert 3 == sum(file.digest.encode() in b"".join(answers) for file in files)
+
+
+@pytest.mark.parametrize("needed", [(), ("a",)])
+def test_after_a_used_up_quota_the_files_that_nobody_needs_make_room(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, needed: tuple[str, ...]
+) -> None:
+    """A quota is not measured: only a copy shows that it is used up."""
+    files = {name: cluster.file(name, name) for name in "ab"}
+    cluster.carry(*files.values())
+    waiting = frozenset(files[name].digest for name in needed)
+    monkeypatch.setattr(task_input_carrier, "_files_of_unfinished_tasks", lambda: (frozenset(), waiting))
+    cluster.carrier.finds_no_room = True
+
+    with pytest.raises(StorageAreaUnusable, match="exit status 11"):
+        cluster.carry(cluster.file("c", "c"))
+    assert {*needed} == cluster.contents()
 
 
 PRESENT = [
