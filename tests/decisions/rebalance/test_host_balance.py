@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,6 @@ from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHost,
     PlacementHostState,
-    PlacementJobOrDataset,
     PlacementTask,
     PlacementTaskState,
     RecentPlacementMoveTimes,
@@ -37,66 +37,45 @@ def one_to_low(task: PlacementTask, *, hosts: list[PlacementHost] = HEAVY, **mor
 TASK = PlacementTask(job="one", number=1, live="full", size_bytes=100 * GB)
 
 
-@pytest.mark.parametrize(
-    ("task", "reason"),
-    [
-        (TASK, ""),
-        (replace(TASK, state=PlacementTaskState.RUNNING), "the task is running"),
-        (replace(TASK, state=PlacementTaskState.UNKNOWN), "the task is in an unknown state"),
-        (replace(TASK, replicas=("low",)), "low has a copy of the task"),
-        (replace(TASK, size_bytes=GB // 20 - 1), "the copy is smaller than 0.05 GB"),
-        (replace(TASK, size_bytes=GB // 20), ""),
-        (replace(TASK, size_bytes=300 * GB), ""),
-        (replace(TASK, size_bytes=301 * GB), "the move would exceed this round's limit of bytes"),
-    ],
-)
-def test_state_copies_and_size_of_a_task_decide_whether_the_task_is_moved(task: PlacementTask, reason: str) -> None:
-    assert reason == one_to_low(task)
+def low(**change: object) -> dict[str, Any]:
+    return {"hosts": [HEAVY[0], replace(HEAVY[2], **change)]}  # type: ignore[arg-type]  # words
+
+
+def moved(**ago: timedelta) -> dict[str, Any]:
+    return {"recent": RecentPlacementMoveTimes(**{kind: {"low": NOW - time} for kind, time in ago.items()})}
+
+
+AHEAD = timedelta(days=-365)  # a clock was ahead
 
 
 @pytest.mark.parametrize(
-    ("of", "reason"),
+    ("task", "others", "reason"),
     [
-        (job(is_autobalanced=False), "the owner wants the job to stay"),
-        (job(max_per_host=0), "low already has its share of the job's copies, 0"),
+        ({}, {}, ""),
+        ({"state": PlacementTaskState.RUNNING}, {}, "the task is running"),
+        ({"state": PlacementTaskState.UNKNOWN}, {}, "the task is in an unknown state"),
+        ({"replicas": ("low",)}, {}, "low has a copy of the task"),
+        ({"size_bytes": GB // 20 - 1}, {}, "the copy is smaller than 0.05 GB"),
+        ({"size_bytes": GB // 20}, {}, ""),
+        ({"size_bytes": 300 * GB}, {}, ""),
+        ({"size_bytes": 301 * GB}, {}, "the move would exceed this round's limit of bytes"),
+        ({}, {"jobs": [job(is_autobalanced=False)]}, "the owner wants the job to stay"),
+        ({}, {"jobs": [job(max_per_host=0)]}, "low already has its share of the job's copies, 0"),
+        ({}, low(is_read_only=True), "low is read-only"),
+        ({}, low(state=PlacementHostState.DISK_FULL), "low has a full disk"),
+        ({}, low(max_bytes=215 * GB, used_bytes=0), ""),
+        ({}, low(max_bytes=400 * GB // 3 + 1, used_bytes=0), ""),
+        ({}, low(max_bytes=120 * GB, used_bytes=0), "100 GB are more than 75% of what is free at low"),
+        ({}, low(max_bytes=20 * GB, used_bytes=0), "low has no more than 20 GB free"),
+        ({}, moved(hosts=timedelta(minutes=2)), "low got a task less than 180 s ago"),
+        ({}, moved(hosts=AHEAD), ""),
+        ({}, moved(replicated=AHEAD), ""),
     ],
 )
-def test_settings_of_the_job_forbid_a_move(of: PlacementJobOrDataset, reason: str) -> None:
-    assert reason == one_to_low(TASK, jobs=[of])
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"is_read_only": True}, "low is read-only"),
-        ({"state": PlacementHostState.DISK_FULL}, "low has a full disk"),
-        ({"max_bytes": 215 * GB, "used_bytes": 0}, ""),
-        ({"max_bytes": 400 * GB // 3 + 1, "used_bytes": 0}, ""),
-        ({"max_bytes": 120 * GB, "used_bytes": 0}, "100 GB are more than 75% of what is free at low"),
-        ({"max_bytes": 20 * GB, "used_bytes": 0}, "low has no more than 20 GB free"),
-    ],
-)
-def test_state_and_free_disk_of_a_target_decide_whether_the_target_accepts_a_task(
-    change: dict[str, object], reason: str
+def test_the_task_its_job_and_the_target_decide_whether_a_task_is_moved(
+    task: dict[str, Any], others: dict[str, Any], reason: str
 ) -> None:
-    low = replace(HEAVY[2], **change)  # type: ignore[arg-type]  # words
-
-    assert reason == one_to_low(TASK, hosts=[HEAVY[0], low])
-
-
-@pytest.mark.parametrize(
-    ("kind", "ago", "reason"),
-    [
-        ("hosts", timedelta(minutes=2), "low got a task less than 180 s ago"),
-        ("hosts", timedelta(days=-365), ""),
-        ("replicated", timedelta(days=-365), ""),
-    ],
-    ids=["just now", "a task, by a clock that was ahead", "a replica, by a clock that was ahead"],
-)
-def test_a_host_that_received_a_task_within_the_pause_receives_no_other_task(
-    kind: str, ago: timedelta, reason: str
-) -> None:
-    assert reason == one_to_low(TASK, recent=RecentPlacementMoveTimes(**{kind: {"low": NOW - ago}}))
+    assert reason == one_to_low(replace(TASK, **task), **others)
 
 
 def test_a_round_stays_within_its_limits_of_moves_and_bytes() -> None:

@@ -75,7 +75,37 @@ THREE_OF_TWO = dataset("x", "a", "c", "b", wished=2)
 GONE = frozenset({("al/x", "a")})
 AHEAD = NOON + timedelta(days=365)
 FAILED_AHEAD = ServiceReplicaAct(dataset="al/x", target="b", began_at=AHEAD, ended_at=AHEAD, why="full")
+UNEVEN = (area("a", 50), area("b", 800), area("c", 800))
+FIXED, FIXED_ALONE = (
+    replace(one, dataset=replace(one.dataset, may_move=False))
+    for one in (dataset("x", "a"), dataset("x", "a", wished=2))
+)
+AT_TWO = area("shared", 900, clusters=("alpha", "beta"))
+SHARING, SHARED_X = (AT_TWO, area("b", 800, clusters=("beta",)), area("c", 100)), dataset("x", "shared")
+STORED = area("s", clusters=(), is_store=True)
 ROUNDS = {
+    "disks are balanced": (stored(dataset("x", "a"), areas=UNEVEN), ["x +b -a"]),
+    "missing, before disks are balanced": (
+        stored(dataset("x", "a"), dataset("y", "b", wished=2), areas=UNEVEN),
+        ["y +c"],
+    ),
+    "its owner excludes it from moves": (stored(FIXED, areas=UNEVEN), []),
+    "its owner excludes it from moves, and one is missing": (stored(FIXED_ALONE, areas=UNEVEN), ["x +b"]),
+    "missing, for a cluster without the shared area": (
+        stored(dataset("x", "shared", wished=2), areas=SHARING),
+        ["x +c"],
+    ),
+    "nothing between the clusters of a shared area": (stored(SHARED_X, areas=SHARING), []),
+    **{
+        f"a shared area, drained {' and '.join(drained)}": (
+            stored(SHARED_X, areas=(replace(AT_TWO, free_bytes=500 * GB), area("c")), drained=frozenset(drained)),
+            told,
+        )
+        for drained, told in ((("alpha",), []), (("alpha", "beta"), ["x +c -shared"]), (("shared",), ["x +c -shared"]))
+    },
+    "a replica in a store counts": (stored(dataset("x", "a", "s", wished=2), areas=(area("a", 10), STORED)), []),
+    "no copy into a store": (stored(dataset("x", "a", wished=2), areas=(area("a"), STORED)), []),
+    "a copy from a store": (stored(dataset("x", "s", wished=2), areas=(area("b"), STORED)), ["x +b"]),
     "first replica": (stored(dataset("x"), areas=(area("a", 100), area("b", 700))), ["x +b"]),
     "no size is told": (stored(dataset("x", "a", wished=3), areas=(area("a"), UNTOLD, area("c"))), ["x +c"]),
     "no size is told, and it stays": (stored(dataset("x", "b"), areas=(area("a"), UNTOLD)), []),
@@ -133,14 +163,6 @@ def test_a_replica_that_must_stay_in_a_drained_area_does_not_delay_other_dataset
     assert [one.job for one in planned.moves] == ["al/y"]
 
 
-def test_missing_replicas_are_made_before_disks_are_balanced() -> None:
-    areas = (area("a", 50), area("b", 800), area("c", 800))
-    full, lacking = dataset("x", "a"), dataset("y", "b", wished=2)
-
-    assert acts(stored(full, lacking, areas=areas)) == [("y", "c", "")]
-    assert acts(stored(full, areas=areas)) == [("x", "b", "a")]
-
-
 def test_balancing_disks_does_not_raise_the_highest_disk_usage() -> None:
     seen = stored(dataset("x", "a"), areas=(area("a", 50), area("b", 800), area("c", 800)))
     snapshot = datasets_as_placement_snapshot(seen, RULES)
@@ -151,17 +173,6 @@ def test_balancing_disks_does_not_raise_the_highest_disk_usage() -> None:
     assert known["a"].disk_after < known["a"].disk
     assert known["b"].disk_after > known["b"].disk
     assert max(one.disk_after for one in known.values()) <= max(one.disk for one in known.values())
-
-
-def test_a_dataset_that_its_owner_excludes_from_moves_is_only_repaired() -> None:
-    one = dataset("x", "a")
-    fixed = replace(one, dataset=replace(one.dataset, may_move=False))
-    areas = (area("a", 50), area("b", 800), area("c", 800))
-
-    assert acts(stored(one, areas=areas)) == [("x", "b", "a")]
-    assert acts(stored(fixed, areas=areas)) == []
-    lacking = replace(fixed, dataset=replace(fixed.dataset, wished=2))
-    assert acts(stored(lacking, areas=areas)) == [("x", "b", "")]
 
 
 def test_a_round_about_datasets_stays_within_tasks_per_round() -> None:
@@ -392,33 +403,6 @@ def test_an_area_that_is_barred_or_can_not_hold_the_dataset_is_refused(area: Mea
 
     assert ("", area.storage) == (found, refused.what)
     assert why in refused.reason
-
-
-def test_a_shared_area_is_at_all_its_clusters_so_nothing_is_copied_between_them() -> None:
-    """The second replica goes to a cluster that does not see the shared area."""
-    areas = (area("shared", 900, clusters=("alpha", "beta")), area("b", 800, clusters=("beta",)), area("c", 100))
-
-    assert [("x", "c", "")] == acts(stored(dataset("x", "shared", wished=2), areas=areas))
-    assert [] == acts(stored(dataset("x", "shared"), areas=areas))
-
-
-@pytest.mark.parametrize(
-    ("drained", "moves"),
-    [({"alpha"}, []), ({"alpha", "beta"}, [("x", "c", "shared")]), ({"shared"}, [("x", "c", "shared")])],
-    ids=["one cluster", "all clusters", "the area"],
-)
-def test_a_shared_area_is_drained_with_all_its_clusters(drained: set[str], moves: list[tuple[str, str, str]]) -> None:
-    areas = (area("shared", clusters=("alpha", "beta")), area("c"))
-
-    assert moves == acts(stored(dataset("x", "shared"), areas=areas, drained=frozenset(drained)))
-
-
-def test_rounds_copy_nothing_into_a_store_and_count_its_replicas() -> None:
-    store = area("s", clusters=(), is_store=True)
-
-    assert [] == acts(stored(dataset("x", "a", "s", wished=2), areas=(area("a", 10), store)))
-    assert [] == acts(stored(dataset("x", "a", wished=2), areas=(area("a"), store)))
-    assert [("x", "b", "")] == acts(stored(dataset("x", "s", wished=2), areas=(area("b"), store)))
 
 
 def test_the_replicas_of_a_drained_store_move_to_areas_of_clusters() -> None:

@@ -76,40 +76,30 @@ def test_a_version_without_a_commit_is_compared_by_its_number(version: str, inst
 
 
 ALIVE = PollerProcessFacts(is_running=True, pid=5, age_s=2.0)
+WHY = "; the service refuses the new file: F: one; F: two"
 
 
-def judged(poller: PollerProcessFacts, **how: bool) -> list[tuple[FindingSeverity, str, tuple[str, ...]]]:
-    found = list(stale_configuration_findings(poller, **how))
-    assert {each.item for each in found} <= {CONFIGURATION_ITEM}
-    return [(each.state, each.found, tuple(one.value for one in each.mend)) for each in found]
+OLDER = ServiceConfigurationFacts(is_same=False)
 
 
-def test_a_service_with_the_present_file_is_ok() -> None:
-    known = ServiceConfigurationFacts(is_same=True)
+@pytest.mark.parametrize(
+    ("pid", "known", "is_right", "state", "found", "mend"),
+    [
+        (5, ServiceConfigurationFacts(is_same=True), True, FindingSeverity.OK, "in force", ()),
+        (5, OLDER, True, FindingSeverity.WARNING, OLDER_IN_FORCE, ("kill -HUP 5",)),
+        (0, OLDER, True, FindingSeverity.WARNING, OLDER_IN_FORCE, ()),
+        (5, replace(OLDER, refused=("F: one", "F: two")), True, FindingSeverity.BROKEN, f"{OLDER_IN_FORCE}{WHY}", ()),
+        (5, replace(OLDER, refused=("F: one",)), False, FindingSeverity.WARNING, OLDER_IN_FORCE, ()),
+    ],
+    ids=["present", "not yet in force", "without a pid", "refused", "check reports the mistakes itself"],
+)
+def test_a_configuration_not_in_force_is_reported_with_its_reasons_and_its_command(
+    pid: int, known: ServiceConfigurationFacts, is_right: bool, state: FindingSeverity, found: str, mend: tuple[str]
+) -> None:
+    (one,) = stale_configuration_findings(replace(ALIVE, pid=pid, configuration=known), is_right=is_right)
 
-    assert judged(replace(ALIVE, configuration=known)) == [(FindingSeverity.OK, "in force", ())]
-
-
-@pytest.mark.parametrize(("pid", "mend"), [(5, ("kill -HUP 5",)), (0, ())])
-def test_a_file_not_yet_in_force_has_a_sighup_command(pid: int, mend: tuple[str]) -> None:
-    older = replace(ALIVE, pid=pid, configuration=ServiceConfigurationFacts(is_same=False))
-
-    assert judged(older) == [(FindingSeverity.WARNING, OLDER_IN_FORCE, mend)]
-
-
-def test_a_refused_file_is_broken_with_its_reasons() -> None:
-    known = ServiceConfigurationFacts(is_same=False, refused=("FILE: one", "FILE: two"))
-    found = f"{OLDER_IN_FORCE}; the service refuses the new file: FILE: one; FILE: two"
-
-    assert judged(replace(ALIVE, configuration=known)) == [(FindingSeverity.BROKEN, found, ())]
-
-
-def test_mistakes_that_check_reports_itself_are_not_repeated() -> None:
-    known = ServiceConfigurationFacts(is_same=False, refused=("FILE: one",))
-
-    found = judged(replace(ALIVE, configuration=known), is_right=False)
-
-    assert found == [(FindingSeverity.WARNING, OLDER_IN_FORCE, ())]
+    assert (one.item, one.state, one.found) == (CONFIGURATION_ITEM, state, found)
+    assert tuple(edit.value for edit in one.mend) == mend
 
 
 @pytest.mark.parametrize(
