@@ -8,6 +8,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_predecessors import (
+    CampaignPredecessor,
+    PredecessorCondition,
+    PredecessorFailureAction,
+)
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlDataset, JdlSettingsAtCluster
 from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing
 from gridbridge.state import column_types
@@ -32,7 +37,12 @@ def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
     values["inputs"] = tuple(stored.get("inputs", ()))
     datasets = {name: JdlDataset(**fields) for name, fields in stored["datasets"].items()}
-    return Jdl(**values | {"clusters": clusters, "datasets": datasets})
+    after = tuple(
+        CampaignPredecessor(**fields | {"condition": PredecessorCondition(fields["condition"])})
+        for fields in stored.get("after", ())
+    )
+    on_failure = PredecessorFailureAction(stored.get("on_failure", PredecessorFailureAction.WAIT))
+    return Jdl(**values | {"clusters": clusters, "datasets": datasets, "after": after, "on_failure": on_failure})
 
 
 CAMPAIGNS = sa.Table(
@@ -41,6 +51,7 @@ CAMPAIGNS = sa.Table(
     column_types.row_number_column("number"),
     *column_types.integer_columns("uid"),
     *column_types.text_columns("owner"),
+    *column_types.text_columns("name", default=""),
     sa.Column("state", column_types.EnumWordColumn(CampaignState), nullable=False),
     *column_types.time_columns("submitted_at"),
     *column_types.integer_columns("tasks", "ended", "failed"),
@@ -50,6 +61,7 @@ CAMPAIGNS = sa.Table(
     sa.Column("jdl", JdlColumn, nullable=False),
     *column_types.time_columns("ended_at", nullable=True),
     *column_types.flag_columns("is_end_noted"),  # whether root's ledger records that the campaign has ended
+    sa.Index("campaigns_name", "uid", "name"),
 )
 
 WAITING = sa.Table(
@@ -58,6 +70,15 @@ WAITING = sa.Table(
     *column_types.integer_key_columns("campaign", "first"),
     *column_types.integer_columns("last", "attempt", "priority"),
     *column_types.text_columns("avoid", "never", default=""),  # names of clusters, with blanks between them
+    *column_types.text_columns("awaits", default=""),  # numbers of predecessors, with blanks between them
+)
+
+PREDECESSORS = sa.Table(
+    "campaign_predecessors",
+    column_types.METADATA,
+    *column_types.integer_key_columns("campaign", "predecessor"),
+    sa.Column("condition", column_types.EnumWordColumn(PredecessorCondition), nullable=False),
+    sa.Index("campaign_predecessors_predecessor", "predecessor"),
 )
 
 DONE = sa.Table(

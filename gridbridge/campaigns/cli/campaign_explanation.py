@@ -14,6 +14,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventCode,
     CampaignEventSubject,
 )
+from gridbridge.model.campaigns.campaign_predecessors import describe_unmet_predecessor
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedCampaignTask
 from gridbridge.model.campaigns.send_reasons import (
     CampaignPrecedenceReason,
@@ -161,19 +162,23 @@ def _explain_waiting_from_last_cycle(
     last = published_campaign_files.read_published_campaign_value(PublishedTaskSendExplanations, folder)
     published = last.reasons if last else ()
     reasons = tuple(reason for reason in published if reason.campaign == campaign.number)
-    sentences = (head, *_describe_reasons_of_waiting_tasks(reasons, events), *_describe_open_events(campaign, events))
+    waits = tuple(map(describe_unmet_predecessor, campaign.unmet))
+    decided = (
+        () if campaign.is_held_back else _describe_reasons_of_waiting_tasks(reasons, events, is_explained=bool(waits))
+    )
+    sentences = (head, *waits, *decided, *_describe_open_events(campaign, events))
     at = last.at if last else None
     return CampaignExplanation(campaign=campaign, task=task, at=at, reasons=reasons, sentences=sentences)
 
 
 def _describe_reasons_of_waiting_tasks(
-    reasons: tuple[TaskSendExplanation, ...], events: tuple[CampaignEvent, ...]
+    reasons: tuple[TaskSendExplanation, ...], events: tuple[CampaignEvent, ...], *, is_explained: bool
 ) -> Iterator[str]:
     for reason in reasons:
         refusal = _number_of_submission_refusal_event(reason, events)
         words = NOT_TAKEN if refusal else SENTENCES[reason.cause]
         yield f"{reason.cluster}: {words.format(**_format_fields_of_send_reason(reason, events), refusal=refusal)}"
-    if not reasons:
+    if not reasons and not is_explained:
         yield "the runner's next cycle decides about the waiting tasks"
 
 

@@ -20,6 +20,7 @@ from gridbridge.model.published_status_and_reports import number_with_noun, repl
 HEAD = "Campaign id Name                User             Submission time     S  Progress"
 ROW = "{:<11d} {:<19} {:<16} {:<19} {} {:d}/{:d} ({:d}%)"
 MOMENT = "%Y-%m-%d %H-%M-%S"  # CiGri's format of times
+IN_TREATMENT, HELD_BACK = CampaignState.IN_TREATMENT, "W"
 LETTERS = {
     CampaignState.CANCELLED: "C",
     CampaignState.IN_TREATMENT: "R",
@@ -39,7 +40,8 @@ def cigri_campaign_line(campaign: PublishedCampaign) -> str:
     """Return a campaign's line in CiGri's format; long names are cut to the column width."""
     moment = campaign.submitted_at.astimezone().strftime(MOMENT)
     percent = 100 * campaign.ended // campaign.tasks if campaign.tasks else 100
-    state = f"{LETTERS[campaign.state]}{'e' if campaign.events else ' '}"
+    letter = HELD_BACK if campaign.is_held_back and campaign.state is IN_TREATMENT else LETTERS[campaign.state]
+    state = f"{letter}{'e' if campaign.events else ' '}"
     name, owner = replace_control_characters(campaign.name)[:19], campaign.owner[:16]
     return ROW.format(campaign.number, name, owner, moment, state, campaign.ended, campaign.tasks, percent)
 

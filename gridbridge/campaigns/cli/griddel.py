@@ -28,6 +28,7 @@ NOT_DONE = {
     CampaignOwnerRequestReply.PAUSED: "the campaign is paused",
     CampaignOwnerRequestReply.TERMINATED: "the campaign has ended",
     CampaignOwnerRequestReply.CANCELLED: "the campaign is cancelled",
+    CampaignOwnerRequestReply.NEEDED: "a campaign that has not ended waits for this campaign",
     CampaignOwnerRequestReply.NOT_ENDED: "the campaign has not ended; cancel the campaign, and wait for its end",
     CampaignOwnerRequestReply.NO_TASK: "the campaign has no such task",
     CampaignOwnerRequestReply.TASK_ENDED: "the task has ended",

@@ -17,6 +17,7 @@ from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.command_groups_and_options import FIXED_PATHS, FOLDER, VERSION
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import is_task_cancelled_by_owner
+from gridbridge.model.campaigns.campaign_predecessors import describe_unmet_predecessor
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedCampaignTask
 from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.published_status_and_reports import replace_control_characters
@@ -60,6 +61,8 @@ def _print_campaign_with_clusters(campaign: PublishedCampaign, view: GridstatOut
     if not (view.is_json or view.is_csv or view.is_headless):
         head = campaign_table.CLUSTER_HEAD
         output_and_errors.print_table(head, campaign_table.cluster_progress_rows(campaign), numbers=head[1:])
+        for predecessor in campaign.unmet:
+            output_and_errors.print_line(describe_unmet_predecessor(predecessor))
 
 
 def _campaign_as_json(campaign: PublishedCampaign) -> dict[str, object]:
@@ -239,10 +242,10 @@ def gridstat(
 ) -> int:
     """Show all campaigns, or the campaign with this id.
 
-    Progress counts tasks that have finally ended. States are R running, P paused, C cancelled and T terminated; an e
-    after the state means open events. Only the owner sees a campaign's parameters, JDL and outputs. Exit status:
-    0; 1 the campaign or task does not exist, or is owned by another user; 2 wrong usage, or the published files can't
-    be read: a line on standard error says why.
+    Progress counts tasks that have finally ended. States are R running, W waiting for another campaign, P paused, C
+    cancelled and T terminated; an e after the state means open events. Only the owner sees a campaign's parameters, JDL
+    and outputs. Exit status: 0; 1 the campaign or task does not exist, or is owned by another user; 2 wrong usage, or
+    the published files can't be read: a line on standard error says why.
 
     \b
     Example:

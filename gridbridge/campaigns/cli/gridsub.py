@@ -28,6 +28,7 @@ from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FIXED_PATHS, VERSION
 from gridbridge.errors import CommandLineMistake, ConfigError, GridbridgeError, StateError
+from gridbridge.model.campaigns.campaign_predecessors import PredecessorFailureAction
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.fixed_paths import FixedPaths
 
@@ -141,6 +142,18 @@ def _may_qsub_option_cause_usage_error(error: click.UsageError) -> bool:
     multiple=True,
     help="Without a JDL: an output file of a task, which is brought to this folder; {} as in the command.",
 )
+@click.option(
+    "--after",
+    metavar="ID|NAME[:ok|:ended|:same]",
+    multiple=True,
+    help="Without a JDL: wait for a campaign of yours, until all its tasks succeeded (ok), until it ended, or task by"
+    " task (same).",
+)
+@click.option(
+    "--on-failure",
+    type=click.Choice([*PredecessorFailureAction]),
+    help="With --after: if tasks of the other campaign fail, wait until they are retried, or cancel this campaign.",
+)
 @click.option("--check", "is_check", is_flag=True, help="Show the tasks for each cluster; submit nothing.")
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for the campaign's end; exit with 0 if all tasks succeed.")
 # a login node adds this option when it relays gridsub
@@ -164,6 +177,8 @@ def gridsub(
     kind: str,
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
+    after: tuple[str, ...],
+    on_failure: str | None,
     is_check: bool,
     is_wait: bool,
     is_ready: bool,
@@ -191,6 +206,7 @@ def gridsub(
       gridsub --array 1-9 --input 'reads/{}.fq' --output '{}.bam' -- align reads/{}.fq {}.bam
       gridsub --type normal --array 1-9 -- ./no_interruption {}
       gridsub --wait job.sh
+      gridsub --after reads --array 1-9 -- ./summarize {}
       gridsub --check -f sweep.json
       gridsub --retry-failed 12
       gridsub -c 12 -F more.txt
@@ -204,6 +220,8 @@ def gridsub(
         is_normal=kind == "normal",
         inputs=inputs,
         outputs=outputs,
+        after=after,
+        on_failure=on_failure,
     )
     typed = CampaignSourceOptions(**source, wishes=requested, type_=type_, paths=paths)
     flags = {"--check": is_check, "--wait": is_wait, "--details": is_details, "--debug": is_debug}

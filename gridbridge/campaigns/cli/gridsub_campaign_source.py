@@ -29,6 +29,7 @@ from gridbridge.cli import output_and_errors
 from gridbridge.config.site import OF_KIND
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_predecessors import PredecessorFailureAction
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -56,6 +57,7 @@ def campaign_of_failed_tasks(number: int, type_: str, paths: FixedPaths) -> Pars
     if not failed_tasks:
         raise ConfigError((f"campaign {number}: no task has failed",))
     before = model_value_from_json(header, Jdl)
+    before = replace(before, after=(), on_failure=PredecessorFailureAction.WAIT)  # the tasks were sent once already
     jdl = replace(before, type=CampaignType(type_)) if type_ else before
     return ParsedJdl(jdl=jdl, parameters=tuple(parameters[task.number] for task in failed_tasks))
 
@@ -226,7 +228,7 @@ class CampaignSourceOptions:
     def _refuse_options_beside_jdl(self) -> None:
         if self.wishes != CampaignWithoutJdlOptions(type_=self.wishes.type_):
             raise click.UsageError(
-                "--clusters, -l, -N, --type, --input and --idempotent exclude a JDL; expected keys of it"
+                "--clusters, -l, -N, --type, --input, --after and --idempotent exclude a JDL; expected keys of it"
             )
 
 

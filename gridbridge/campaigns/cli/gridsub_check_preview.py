@@ -12,13 +12,20 @@ from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.campaigns import campaign_cycle_planning
+from gridbridge.decisions.campaigns.predecessor_conditions import explain_unusable_predecessor
 from gridbridge.decisions.transfer.request_mapping import list_names_not_offered
 from gridbridge.errors import ConfigError
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.admission import CampaignAdmissionResult
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
+from gridbridge.model.campaigns.campaign_predecessors import (
+    AwaitedPredecessor,
+    PredecessorProgress,
+    describe_unmet_predecessor,
+)
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
+from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.published_status_and_reports import (
@@ -28,6 +35,7 @@ from gridbridge.model.published_status_and_reports import (
 )
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import configuration_in_force
+from gridbridge.shell import safe_files
 from gridbridge.state import drains, published_file_formats, published_json
 
 BESTEFFORT = "gb-be"  # prefix of the names of best-effort queues
@@ -61,6 +69,7 @@ class SubmissionPreview:
     tasks: int
     there: tuple[CampaignPreviewAtCluster, ...]
     before: int  # number of waiting tasks of campaigns that are served before this campaign
+    unmet: tuple[AwaitedPredecessor, ...] = ()  # predecessors for which the campaign would wait
 
 
 def preview_tasks_by_cluster(
@@ -90,6 +99,7 @@ def preview_tasks_by_cluster(
         ).sends
     }
     return SubmissionPreview(
+        unmet=unmet_predecessors_of_new_campaign(admission.jdl, tasks, folder),
         admitted=admission,
         tasks=tasks,
         there=tuple(
@@ -164,6 +174,35 @@ def _load_configuration_for_jdl(jdl: Jdl, path: str) -> Policy:
     return policy
 
 
+def unmet_predecessors_of_new_campaign(jdl: Jdl, tasks: int, folder: str) -> tuple[AwaitedPredecessor, ...]:
+    """Return the predecessors for which a campaign would wait; raise ConfigError for unknown or unusable ones."""
+    user, awaited = safe_files.account_name_or_uid(os.getuid()), list[AwaitedPredecessor]()
+    own = [shown for shown in campaign_client.published_campaigns(folder) if shown.owner == user]
+    for predecessor in jdl.after:
+        key = "number" if predecessor.number else "name"
+        named = [shown for shown in own if getattr(shown, key) == getattr(predecessor, key)]
+        if not named:
+            raise ConfigError((f"after {predecessor.jdl_text}: no campaign of yours has this {key}",))
+        progress = _progress_of_published_campaign(named[-1])
+        if why := explain_unusable_predecessor(predecessor, progress, tasks, jdl.on_failure):
+            raise ConfigError((f"after {predecessor.jdl_text}: {why}",))
+        awaited.append(AwaitedPredecessor(condition=predecessor.condition, progress=progress))
+    return tuple(predecessor for predecessor in awaited if not predecessor.is_met(predecessor.progress.remaining))
+
+
+def _progress_of_published_campaign(shown: PublishedCampaign) -> PredecessorProgress:
+    return PredecessorProgress(
+        number=shown.number,
+        name=replace_control_characters(shown.name),
+        tasks=shown.tasks,
+        succeeded=shown.ended - shown.failed - shown.cancelled,
+        failed=shown.failed,
+        cancelled=shown.cancelled,
+        is_unfinished=shown.state.is_alive or bool(shown.ending_at),
+        is_cancelled=shown.state is CampaignState.CANCELLED,
+    )
+
+
 def print_submission_check(parsed: ParsedJdl, paths: FixedPaths) -> int:
     """Print what admission rules change and what each cluster gets; return 1 for a refused campaign."""
     admission = site_admission_rules.apply_site_admission_rules(parsed, paths)
@@ -176,10 +215,10 @@ def print_submission_check(parsed: ParsedJdl, paths: FixedPaths) -> int:
     previewed = preview_tasks_by_cluster(parsed, admission, paths)
     name = replace_control_characters(admission.jdl.name)
     output_and_errors.print_line(f"{name}: {number_with_noun(previewed.tasks, 'task')}, nothing is stored")
+    for predecessor in previewed.unmet:
+        output_and_errors.print_line(f"the campaign first {describe_unmet_predecessor(predecessor)}")
     for cluster in previewed.there:
         output_and_errors.print_line(_describe_cluster_preview(cluster))
-        if cluster.may_be_spread:
-            output_and_errors.print_line(SPREAD.format(cluster.cluster))
     waiting = previewed.tasks - sum(cluster.tasks for cluster in previewed.there)
     if waiting:
         output_and_errors.print_line(f"{waiting} would wait {_describe_wait_of_unsent_tasks(previewed.there)}")
@@ -210,4 +249,5 @@ def _describe_cluster_preview(cluster: CampaignPreviewAtCluster) -> str:
         return f"{cluster.cluster}: the free slots are not known yet"
     free, tasks = (number_with_noun(cluster.free_slots, "free slot"), number_with_noun(cluster.tasks, "task"))
     when = "once its prologue has ended there" if cluster.has_prologue else "now"
-    return f"{cluster.cluster}: {free}, {tasks} would go there {when}"
+    spread = f"\n{SPREAD.format(cluster.cluster)}" if cluster.may_be_spread else ""
+    return f"{cluster.cluster}: {free}, {tasks} would go there {when}{spread}"

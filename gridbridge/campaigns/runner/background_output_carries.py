@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands, Pair
 from gridbridge.campaigns.runner.background_input_carries import may_start_program
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import UnbroughtOutputRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     is_cluster_probe_due,
     repeat_event_with_longer_pause,
@@ -50,7 +52,9 @@ class BackgroundOutputCarries:
         running: dict[Pair, RunningOutputCarry],
     ) -> None:
         """Take the running programs, which outlive a failed cycle, after which the runner makes a new object."""
+        self._database = database
         self._outputs = UnbroughtOutputRows(database)
+        self._predecessors = PredecessorRows(database, CampaignRows(database))
         self._events = EventAndSuccessRecordRows(database)
         self._acts = acts
         self._clock = clock
@@ -103,9 +107,10 @@ class BackgroundOutputCarries:
         if missing is None:  # an earlier program still runs
             self._last_tasks.pop(pair, None)
             return
-        self._outputs.remove_brought_outputs(
-            pair[0], [(task, attempt) for task, attempt in attempts if task not in missing]
-        )
+        brought = [(task, attempt) for task, attempt in attempts if task not in missing]
+        with self._database.transaction():
+            self._outputs.remove_brought_outputs(pair[0], brought)
+            self._predecessors.release_dependent_tasks(pair[0], [task for task, _ in brought])
         if missing:
             self._record_failure(pair, len(missing), next(iter(missing.values())))
         elif event := self._events.find_open_event(CODE, *pair):

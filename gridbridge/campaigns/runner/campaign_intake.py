@@ -15,17 +15,20 @@ from gridbridge.campaigns.store.campaign_file_verification import CampaignFileRe
 from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.host_clock_jumps import HostClockJumpDetector
+from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.submission import site_admission_rules
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.campaigns.submission.site_admission_rules import campaign_file_jdl_mismatch, jdl_limit_violation
 from gridbridge.decisions.campaigns import admission_rule_application
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
+from gridbridge.decisions.campaigns.predecessor_conditions import explain_unusable_predecessor
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule, CampaignForAdmission
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection, NotificationsSection
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
 from gridbridge.model.host_clocks import sum_clock_jumps
@@ -68,6 +71,7 @@ class CampaignAndRequestIntake:
     ) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
+        self._predecessors = PredecessorRows(database, self._campaigns)
         self._kept_parts = AddedTaskRows(database, self._campaigns)
         self._events = EventAndSuccessRecordRows(database)
         self._given = CampaignFileRegister(folder)
@@ -151,13 +155,15 @@ class CampaignAndRequestIntake:
         # a paused campaign runs nothing as its owner, so the uid may stand in for an unknown user name
         new_file = replace(new_file, owner=new_file.owner or str(new_file.uid))
         campaign = self._new_campaign_or_refusal(new_file)
+        if isinstance(campaign, Campaign):
+            campaign = self._resolve_predecessors(replace(campaign, number=number), is_new=False)
         if isinstance(campaign, str):
             _log.error("event=not_recovered campaign=%s why=%r", number, campaign)
             return
         _log.warning("event=campaign_forgotten campaign=%s", number)
-        campaign = replace(campaign, number=number, state=CampaignState.PAUSED)
+        campaign = replace(campaign, state=CampaignState.PAUSED)
         # a random token, because the token of the campaign's file is unknown
-        self._campaigns.insert_campaign(campaign, safe_files.random_file_name())
+        self._predecessors.insert_campaign(campaign, safe_files.random_file_name())
         self._open_restored_event(number, is_paused=True)
 
     def _open_restored_event(self, campaign: int, why: str = "", *, is_paused: bool = False) -> None:
@@ -198,6 +204,8 @@ class CampaignAndRequestIntake:
         if new_file.extended_campaign_number is not None:
             return self._accept_added_tasks_file(new_file)
         campaign = existing or self._campaign_file_limit_violation(new_file) or self._new_campaign_or_refusal(new_file)
+        if isinstance(campaign, Campaign) and not existing:
+            campaign = self._resolve_predecessors(campaign, is_new=True)
         if existing and (existing.uid, existing.digest) != (new_file.uid, new_file.digest):
             campaign = ANOTHER
         if isinstance(campaign, str):
@@ -205,7 +213,7 @@ class CampaignAndRequestIntake:
             return False
         if not existing:
             campaign = replace(campaign, number=self._unused_campaign_number())
-            self._campaigns.insert_campaign(campaign, token)
+            self._predecessors.insert_campaign(campaign, token)
         self._given.register_campaign_file(campaign.number, campaign.uid, campaign.digest)
         campaign_files_of_owners.publish_answer_to_sender(token, {"campaign": campaign.number}, self._published)
         campaign_files_of_owners.rename_file_to_campaign_number(token, campaign.number, self._folder)
@@ -273,6 +281,36 @@ class CampaignAndRequestIntake:
             digest=new_file.digest,
             jdl=jdl,
         )
+
+    def _resolve_predecessors(self, campaign: Campaign, *, is_new: bool) -> Campaign | str:
+        """Return a campaign with the numbers of its predecessors, or why it is refused.
+
+        All predecessors have lower numbers, so no campaign waits for itself. A campaign that is missing in a restored
+        state file was accepted before, and is not refused because of what its predecessors have become.
+        """
+        jdl, after = campaign.jdl, dict[int, CampaignPredecessor]()
+        for predecessor in jdl.after:
+            found = self._find_predecessor(predecessor, campaign)
+            if isinstance(found, str):
+                return f"after {predecessor.jdl_text}: {found}"
+            if found.number in after:
+                return f"after {predecessor.jdl_text}: campaign {found.number} is named twice"
+            progress = self._predecessors.progress_of_campaign(found.number)
+            tasks, on_failure = campaign.tasks, jdl.on_failure
+            if is_new and (why := explain_unusable_predecessor(predecessor, progress, tasks, on_failure)):
+                return f"after {predecessor.jdl_text}: {why}"
+            after[found.number] = replace(predecessor, number=found.number, name=found.jdl.name)
+        return replace(campaign, jdl=replace(jdl, after=tuple(after.values())))
+
+    def _find_predecessor(self, predecessor: CampaignPredecessor, campaign: Campaign) -> Campaign | str:
+        below, number = campaign.number or self._unused_campaign_number(), predecessor.number
+        if not number:
+            named = self._predecessors.find_newest_campaign(campaign.uid, predecessor.name, below)
+            return named or "no campaign of yours has this name"
+        numbered = self._campaigns.find_campaign(number) if number < below else None
+        if numbered is None or numbered.state is CampaignState.PURGED:
+            return f"no campaign {number}"
+        return numbered if numbered.uid == campaign.uid else f"campaign {number} is owned by another user"
 
     def _added_tasks_violation(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
         whole = replace(new_file, tasks=campaign.tasks + new_file.tasks)

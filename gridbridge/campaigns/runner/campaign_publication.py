@@ -11,12 +11,15 @@ from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
 from gridbridge.decisions.campaigns import task_send_explanation
+from gridbridge.decisions.campaigns.predecessor_conditions import unmet_predecessors
 from gridbridge.model.campaigns import published_campaigns_and_tasks as publications
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, PublishedCampaignEvents
+from gridbridge.model.campaigns.campaign_predecessors import AwaitedPredecessor
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
@@ -42,9 +45,11 @@ class CampaignPublisher:
     def __post_init__(self) -> None:
         self._tasks = CampaignTaskRows(self._database)
         self._events = EventAndSuccessRecordRows(self._database)
+        self._predecessors = PredecessorRows(self._database, self._campaigns)
 
     def publish_campaigns(self, opened: Iterable[CampaignEvent]) -> None:
-        waiting = self._campaigns.count_unsent_tasks()
+        waiting, awaiting = self._campaigns.count_unsent_tasks(), self._campaigns.count_tasks_awaiting_predecessors()
+        predecessors = self._predecessors.predecessors_of_going_campaigns()
         open_clusters = defaultdict[int, set[str]](set)
         for array in self._campaigns.query_open_arrays():
             open_clusters[array.campaign].add(array.cluster)
@@ -59,6 +64,7 @@ class CampaignPublisher:
                     waiting=waiting.get(campaign.number, 0),
                     sinks=tuple(sinks[campaign.number]),
                     open_clusters=open_clusters[campaign.number],
+                    unmet=unmet_predecessors(campaign, predecessors, awaiting.get(campaign.number, 0)),
                 )
             )
             for campaign in self._campaigns.query_campaigns_with_jdl_outlines(self._outlines)
@@ -153,7 +159,13 @@ def _count_open_events(opened: Iterable[CampaignEvent], open_clusters: Mapping[i
 
 
 def _campaign_for_publication(
-    campaign: Campaign, *, events: int, waiting: int, sinks: tuple[str, ...], open_clusters: Set[str]
+    campaign: Campaign,
+    *,
+    events: int,
+    waiting: int,
+    sinks: tuple[str, ...],
+    open_clusters: Set[str],
+    unmet: tuple[AwaitedPredecessor, ...],
 ) -> publications.PublishedCampaign:
     is_cancelled = campaign.state is CampaignState.CANCELLED
     same = ("number", "owner", "submitted_at", "state", "tasks", "ended", "failed", "cancelled")
@@ -165,6 +177,7 @@ def _campaign_for_publication(
         events=events,
         waiting=waiting,
         sinks=sinks,
+        unmet=unmet,
         ending_at=tuple(sorted(open_clusters)) if is_cancelled else (),
     )
 

@@ -26,6 +26,7 @@ from gridbridge.campaigns.store.campaign_task_rows import (
     UnbroughtOutputRows,
 )
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.decisions.campaigns import task_attempt_outcomes
 from gridbridge.decisions.campaigns.campaign_event_rules import select_removed_clusters_declared_lost
@@ -83,6 +84,7 @@ class CampaignSituationGatherer:
         self._tries = TaskAttemptRows(database, self._campaigns)
         self._copies = SpeculativeAttemptRows(database, self._campaigns)
         self._tails = CampaignStragglerFinder(self._campaigns, policy.finalize)
+        self._predecessors = PredecessorRows(database, self._campaigns)
         self._events = EventAndSuccessRecordRows(database)
         self._limits = queries.ClusterArrayLimitCache(policy, clock)
         self._predictions = CampaignStatisticsRows(database)
@@ -109,7 +111,9 @@ class CampaignSituationGatherer:
 
     def gather_situation(self) -> CampaignCycleSituation:
         campaigns, arrays = self._campaigns.unfinished_campaigns(), self._campaigns.query_open_arrays()
-        waiting, used = self._campaigns.count_unsent_tasks(), _clusters_of_campaigns(campaigns, arrays)
+        unsent, awaiting = self._campaigns.count_unsent_tasks(), self._campaigns.count_tasks_awaiting_predecessors()
+        waiting = {number: tasks - awaiting.get(number, 0) for number, tasks in unsent.items()}
+        used = _clusters_of_campaigns(campaigns, arrays)
         limit_s, unused = self._policy.poller.interval_s, self._policy.clusters.keys() - used
         self.answers = answers = self._asking.fetch_snapshots(used, arrays, limit_s)
         self.others = self._asking.recent_snapshots(unused, limit_s)
@@ -127,7 +131,9 @@ class CampaignSituationGatherer:
         events = self._events.query_open_events()
         situation = CampaignCycleSituation(
             campaigns=campaigns,
-            waiting=waiting,
+            waiting={number: tasks for number, tasks in waiting.items() if tasks},
+            awaiting=awaiting,
+            predecessors=self._predecessors.predecessors_of_going_campaigns(),
             kept_off=self._campaigns.count_tasks_by_exclusions(),
             arrays=arrays,
             room={},

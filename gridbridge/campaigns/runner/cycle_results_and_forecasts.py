@@ -13,6 +13,7 @@ from gridbridge.campaigns.store.campaign_task_rows import (
     UnbroughtOutputRows,
 )
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.campaign_cycle_planning import split_cycle_plan_by_transaction
 from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
@@ -91,6 +92,7 @@ class TaskAndCampaignEndRecorder:
         self._events = EventAndSuccessRecordRows(database)
         self._marks = TaskDeletionMarkRows(database)
         self._outputs = UnbroughtOutputRows(database)
+        self._predecessors = PredecessorRows(database, self._campaigns)
         self._observations = observations
         self._clock = clock
         # recorded ends of attempts, which the caller clears
@@ -129,6 +131,8 @@ class TaskAndCampaignEndRecorder:
             self._campaigns.set_array_state(array, campaign_model.ArraySubmissionState.OVER)
         for number in plan.finished:
             self._campaigns.set_campaign_state(number, campaign_model.CampaignState.TERMINATED, self._clock.now())
+        for number in plan.cancelled:
+            self.cancel_campaign(number)
         for number in plan.wound_up:
             self._campaigns.set_campaign_state(number, campaign_model.CampaignState.CANCELLED, self._clock.now())
         self._events.store_events(plan.changes.events)
@@ -143,14 +147,27 @@ class TaskAndCampaignEndRecorder:
             state = stored_campaign.state if stored_campaign else None
             is_cancelled = campaign_model.is_task_cancelled_by_owner
             cancelled = sum(count for outcome, count in counts.items() if is_cancelled(outcome, state))
+            succeeded = [
+                attempt
+                for attempt in ended
+                if attempt.campaign == campaign and attempt.outcome is campaign_model.TaskAttemptOutcome.SUCCESS
+            ]
             if stored_campaign and stored_campaign.jdl.outputs_to:
-                self._outputs.add_outputs_of_attempts(
-                    attempt
-                    for attempt in ended
-                    if attempt.campaign == campaign and attempt.outcome is campaign_model.TaskAttemptOutcome.SUCCESS
-                )
+                self._outputs.add_outputs_of_attempts(succeeded)
+            else:
+                self._predecessors.release_dependent_tasks(campaign, [attempt.task for attempt in succeeded])
             failed = counts.total() - counts[campaign_model.TaskAttemptOutcome.SUCCESS] - cancelled
             self._campaigns.add_to_task_counts(campaign, counts.total(), failed, cancelled)
+
+    def cancel_campaign(self, number: int) -> None:
+        """Cancel a campaign and drop its unsent tasks; epilogues still run until a second cancellation."""
+        campaign, now = self._campaigns.find_campaign(number), self._clock.now()
+        assert campaign
+        is_over = campaign.awaits_epilogues_after_cancel or not campaign.jdl.has_epilogue
+        cancelled = campaign_model.CampaignState.CANCELLED
+        self._campaigns.set_campaign_state(number, cancelled, now if is_over else None)
+        self._campaigns.remove_all_unsent_tasks(number)
+        self._events.close_events_of_campaign(number, now)
 
     def abandon_arrays_of_campaign(self, campaign: int) -> tuple[campaign_model.CampaignArray, ...]:
         """Mark all arrays of a campaign as ended, even if tasks still run; return the arrays."""

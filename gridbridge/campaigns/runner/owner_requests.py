@@ -15,6 +15,7 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignFileRegister
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_cycle_planning import ENDS_PER_TRANSACTION
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME
@@ -108,6 +109,7 @@ class CampaignOwnerRequestHandler:
         self._folder = folder
         self._published = published
         self._tasks = CampaignTaskRows(database)
+        self._predecessors = PredecessorRows(database, CampaignRows(database))
         self._touched: list[TaskAttempt] = []
         self._campaigns = CampaignRows(database)
         self._tries = TaskAttemptRows(database, self._campaigns)
@@ -212,7 +214,8 @@ class CampaignOwnerRequestHandler:
         if request.verb is CampaignOwnerRequestVerb.CANCEL and (
             campaign.state.is_alive or campaign.awaits_epilogues_after_cancel
         ):
-            return self._cancel_campaign(campaign)
+            self._noting.cancel_campaign(campaign.number)
+            return CampaignOwnerRequestReply.DONE
         match campaign.state, request.verb:
             case CampaignState.IN_TREATMENT, CampaignOwnerRequestVerb.PAUSE:
                 self._campaigns.set_campaign_state(campaign.number, CampaignState.PAUSED)
@@ -220,15 +223,6 @@ class CampaignOwnerRequestHandler:
                 self._campaigns.set_campaign_state(campaign.number, CampaignState.IN_TREATMENT)
             case _:
                 return AS_IT_IS[campaign.state]
-        return CampaignOwnerRequestReply.DONE
-
-    def _cancel_campaign(self, campaign: Campaign) -> CampaignOwnerRequestReply:
-        """Cancel a campaign and drop its unsent tasks; epilogues still run until a second cancellation."""
-        now = self._clock.now()
-        is_over = campaign.awaits_epilogues_after_cancel or not campaign.jdl.has_epilogue
-        self._campaigns.set_campaign_state(campaign.number, CampaignState.CANCELLED, now if is_over else None)
-        self._campaigns.remove_all_unsent_tasks(campaign.number)
-        self._events.close_events_of_campaign(campaign.number, now)
         return CampaignOwnerRequestReply.DONE
 
     def _mark_campaign_as_abandoned(self, campaign: Campaign, uid: int) -> CampaignOwnerRequestReply:
@@ -262,6 +256,8 @@ class CampaignOwnerRequestHandler:
     def _purge_campaign(self, campaign: Campaign, token: str = "") -> CampaignOwnerRequestReply:
         if self._campaigns.is_campaign_unfinished(campaign.number):
             return CampaignOwnerRequestReply.NOT_ENDED
+        if self._predecessors.has_unfinished_dependents(campaign.number):
+            return CampaignOwnerRequestReply.NEEDED
         campaign_files_of_owners.remove_campaign_files(campaign.number, self._folder)
         published_campaign_files.remove_published_campaign_tasks(campaign.number, self._published)
         self._events.delete_events_of_campaign(campaign.number)

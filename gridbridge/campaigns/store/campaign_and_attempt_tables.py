@@ -36,7 +36,9 @@ class CampaignRows:
         number = campaign.number or self.last_campaign_number() + 1
         with self.database.transaction():
             values = {field.name: getattr(campaign, field.name) for field in fields(Campaign)}
-            self.database.execute(insert(CAMPAIGNS), values | {"token": token, "number": number})
+            self.database.execute(
+                insert(CAMPAIGNS), values | {"token": token, "number": number, "name": campaign.jdl.name}
+            )
             self.add_unsent_tasks(number, WaitingTaskRange(first=0, last=campaign.tasks - 1))
         return number
 
@@ -64,14 +66,19 @@ class CampaignRows:
 
     def unfinished_campaigns(self) -> tuple[Campaign, ...]:
         """Return campaigns that have not ended or still have arrays at clusters, ordered by number."""
-        return self.database.query_rows_as(Campaign, BY_NUMBER.where(_IS_UNFINISHED))
+        return self.database.query_rows_as(Campaign, BY_NUMBER.where(IS_UNFINISHED))
 
     def is_campaign_unfinished(self, number: int) -> bool:
-        return bool(self.database.rows(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number, _IS_UNFINISHED)))
+        return bool(self.database.rows(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number, IS_UNFINISHED)))
 
     def count_unsent_tasks(self) -> dict[int, int]:
         """Return the number of unsent tasks of each campaign that has unsent tasks."""
         return {row["campaign"]: int(row["tasks"]) for row in self.database.rows(WAITING_COUNTS)}
+
+    def count_tasks_awaiting_predecessors(self) -> dict[int, int]:
+        """Return, for each campaign, how many unsent tasks wait for the same tasks of predecessors."""
+        query = WAITING_COUNTS.where(WAITING.c.awaits != "")
+        return {row["campaign"]: int(row["tasks"]) for row in self.database.rows(query)}
 
     def count_tasks_by_exclusions(self) -> dict[int, tuple[TaskCountByExclusions, ...]]:
         """Return, for each campaign, how many unsent tasks avoid the same set of clusters."""
@@ -93,7 +100,7 @@ class CampaignRows:
 
     def list_unsent_tasks(self, campaign: int) -> tuple[WaitingTaskRange, ...]:
         """Return the unsent tasks of a campaign, the most urgent first."""
-        return tuple(_waiting_range_of_row(dict(row)) for row in self.database.rows(NEXT_WAITING, campaign=campaign))
+        return tuple(waiting_range_of_row(dict(row)) for row in self.database.rows(NEXT_WAITING, campaign=campaign))
 
     def run_times_by_cluster(self, campaign: int) -> dict[str, tuple[float, ...]]:
         """Return run times in seconds by cluster, for up to 600 recently ended tasks of a campaign."""
@@ -157,9 +164,11 @@ class CampaignRows:
             self.database.execute(ENDED, rows)
 
     def add_unsent_tasks(self, campaign: int, *waiting: WaitingTaskRange) -> None:
-        names = ("avoid", "never")
+        names = ("avoid", "never", "awaits")
         rows = [
-            asdict(batch) | {"campaign": campaign} | {name: _join_cluster_names(getattr(batch, name)) for name in names}
+            asdict(batch)
+            | {"campaign": campaign}
+            | {name: _join_words(map(str, getattr(batch, name))) for name in names}
             for batch in waiting
         ]
         if rows:
@@ -216,8 +225,8 @@ class CampaignRows:
 
     def _take_unsent_tasks(self, campaign: int, kind: TaskCountByExclusions) -> list[tuple[int, int, int]]:
         attempts: list[tuple[int, int, int]] = []
-        is_of = (WAITING.c.avoid == _join_cluster_names(kind.avoid), WAITING.c.never == _join_cluster_names(kind.never))
-        query = NEXT_WAITING.where(*is_of).limit(kind.tasks)
+        is_of = (WAITING.c.avoid == _join_words(kind.avoid), WAITING.c.never == _join_words(kind.never))
+        query = NEXT_WAITING.where(*is_of, WAITING.c.awaits == "").limit(kind.tasks)
         remainders: list[WaitingTaskRange] = []
         consumed: list[dict[str, int]] = []
         for row in self.database.rows(query, campaign=campaign):
@@ -226,7 +235,7 @@ class CampaignRows:
             attempts += ((-row["priority"], task, row["attempt"]) for task in tasks)
             consumed.append({"of_campaign": campaign, "of_first": row["first"]})
             if last < row["last"]:
-                remainders.append(_waiting_range_of_row(dict(row) | {"first": last + 1}))
+                remainders.append(waiting_range_of_row(dict(row) | {"first": last + 1}))
             if len(attempts) == kind.tasks:
                 break
         if consumed:
@@ -235,14 +244,15 @@ class CampaignRows:
         return attempts
 
 
-def _join_cluster_names(clusters: Iterable[str]) -> str:
-    """Join cluster names with blanks around each name, so that SQL can search for a name."""
-    words = " ".join(clusters)
-    return f" {words} " if words else ""
+def _join_words(words: Iterable[str]) -> str:
+    """Join words with blanks around each word, so that SQL can search for a word."""
+    text = " ".join(words)
+    return f" {text} " if text else ""
 
 
-def _waiting_range_of_row(row: dict[str, Any]) -> WaitingTaskRange:
-    return WaitingTaskRange(**row | {key: tuple(row[key].split()) for key in ("avoid", "never")})
+def waiting_range_of_row(row: dict[str, Any]) -> WaitingTaskRange:
+    clusters = {key: tuple(row[key].split()) for key in ("avoid", "never")}
+    return WaitingTaskRange(**row | clusters | {"awaits": tuple(map(int, row["awaits"].split()))})
 
 
 class AddedTaskRows:
@@ -299,7 +309,7 @@ PENDING = (
     )
     .order_by(ATTEMPTS.c.place)
 )
-_IS_UNFINISHED = or_(IS_GOING, CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(IS_OPEN)))
+IS_UNFINISHED = or_(IS_GOING, CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(IS_OPEN)))
 DURATIONS = (
     select(ARRAYS.c.cluster, ATTEMPTS.c.wallclock_s)
     .join_from(ATTEMPTS, ARRAYS, and_(ATTEMPTS.c.campaign == ARRAYS.c.campaign, ATTEMPTS.c.array == ARRAYS.c.number))

@@ -28,6 +28,7 @@ from gridbridge.state.campaign_tables import (
     OUTPUTS,
     PARTS,
     PLACE,
+    PREDECESSORS,
     WAITING,
     delete_rows_of_attempts,
     delete_rows_of_ended_attempts,
@@ -271,9 +272,9 @@ class CampaignTaskRows:
     def purge_campaign(self, campaign: int) -> None:
         """Delete all rows of a campaign except its number, which root's ledger keeps for ever."""
         with self._database.transaction():
-            for table in (WAITING, PARTS, ARRAYS, ATTEMPTS, OUTPUTS, WAYS, RATIOS, ENDS, CARRIES):
+            for table in (WAITING, PREDECESSORS, PARTS, ARRAYS, ATTEMPTS, OUTPUTS, WAYS, RATIOS, ENDS, CARRIES):
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
-            values = {"state": CampaignState.PURGED, "jdl": Jdl(name=""), "digest": ""}
+            values = {"state": CampaignState.PURGED, "jdl": Jdl(name=""), "digest": "", "name": ""}
             self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
 

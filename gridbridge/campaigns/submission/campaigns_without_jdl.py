@@ -49,6 +49,8 @@ class CampaignWithoutJdlOptions:
     is_normal: bool = False
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    on_failure: str | None = None
 
 
 def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: CampaignWithoutJdlOptions) -> ParsedJdl:
@@ -176,6 +178,8 @@ def _make_campaign_from_options(
     table |= {"type": "normal"} if typed.is_normal else {}
     table |= {"inputs": list(typed.inputs)} if typed.inputs else {}
     table |= {"outputs": list(typed.outputs), "outputs_to": "."} if typed.outputs else {}
+    table |= {"after": list(typed.after)} if typed.after else {}
+    table |= {"on_failure": typed.on_failure} if typed.on_failure else {}
     if request.slots > 1 or request.environment:
         table |= {"resources": f"/nodes=1/core={request.slots}", "pe": request.environment}
     if request.folder is not None:
@@ -192,6 +196,7 @@ def _make_campaign_from_options(
     text = json.dumps(table)
     locations = request.places | {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
     locations |= {"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {}
+    locations |= {key: f"{COMMAND_LINE}: --{key.replace('_', '-')}" for key in ("after", "on_failure")}
     reader = jdl_reader.JdlReader(COMMAND_LINE, text, ".", places=locations)
     try:
         parsed = reader.parse_whole_jdl(typed.type_, parameters)

@@ -30,6 +30,8 @@ WHOLE = (
     "datasets",
     "rebalance",
     "max_parallel",
+    "after",
+    "on_failure",
 )  # gridbridge's own keys, for the whole campaign
 
 
@@ -89,6 +91,11 @@ class JdlReader:
         if outputs_to and not files:
             self._report_key_mistake("outputs_to", outputs_to, "no key outputs", "expected outputs, the files to bring")
         data, may_move, max_parallel, _ = map(value, ("datasets", "rebalance", "max_parallel", "jobs_type"))
+        after, on_failure = map(value, ("after", "on_failure"))
+        if _is_jdl_key_given(table, "on_failure") and not after:
+            self._report_key_mistake(
+                "on_failure", on_failure, "no key after", "expected after, the campaigns to wait for"
+            )
         self._report_unknown_keys(
             table, {CLUSTERS, *jdl_value_parsers.CAMPAIGN_KEYS, *jdl_value_parsers.PARAMETERS, *KEYS}
         )
@@ -105,6 +112,8 @@ class JdlReader:
             datasets={key: replace(dataset, path=self._absolute_path(dataset.path)) for key, dataset in data.items()},
             may_move=may_move,
             max_parallel=max_parallel,
+            after=after,
+            on_failure=on_failure,
         )
         locations = {
             name: self._location_of_host_properties(table, name) for name in clusters if clusters[name].properties

@@ -7,6 +7,11 @@ from math import prod
 from typing import Any, NamedTuple
 
 from gridbridge.campaigns.submission.jdl_host_conditions import parse_host_conditions
+from gridbridge.model.campaigns.campaign_predecessors import (
+    CampaignPredecessor,
+    PredecessorCondition,
+    PredecessorFailureAction,
+)
 from gridbridge.model.campaigns.jdl import JdlDataset
 from gridbridge.model.campaigns.task_file_patterns import is_output_pattern
 from gridbridge.model.rebalance.datasets import DATASET_NAME
@@ -14,7 +19,7 @@ from gridbridge.model.rebalance.datasets import DATASET_NAME
 MOST_TASKS = 10_000_000
 MOST_SLOTS = 100_000
 MOST_OUTPUTS = MOST_INPUT_PATTERNS = 100
-MOST_DATASETS, MOST_REPLICAS = 100, 100
+MOST_DATASETS, MOST_REPLICAS, MOST_PREDECESSORS = 100, 100, 100
 YEAR_S = 31_536_000
 RESOURCES = re.compile(r"/?\w+=\d+(?:/\w+=\d+)*", re.ASCII)
 OF_NODES, OF_SLOTS = ("nodes", "network_address", "host"), ("core", "resource_id")
@@ -35,6 +40,8 @@ DATASETS = 'expected {"NAME": {"path": "FILE or FOLDER", "replicas": N}}'
 INPUTS = 'expected ["FOLDER/FILE", "FOLDER/{}.DATA", "FOLDER/{1}_*.DATA"], paths of files'
 OUTPUTS = 'expected ["FILE", "FOLDER/{1}.bam"], relative paths of letters, digits and _.+-'
 PROPERTIES = "expected NAME = VALUE, with AND, OR and ( ), and '...' around a value of several words"
+AFTER = 'expected [12, "NAME", "12:ended", "NAME:same"], campaigns of yours'
+ON_FAILURE = "expected wait or cancel"
 LINES = 'expected ["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "expected true or false"
 LEAVE_OUT = "expected a JDL without this key"
@@ -249,6 +256,31 @@ def _parse_jdl_dataset(name: str, table: object) -> JdlDataset:
     return JdlDataset(path=path, replicas=replicas)
 
 
+def parse_predecessors(value: object) -> tuple[CampaignPredecessor, ...]:
+    """Parse campaigns such as 12, `reads` and `12:ended`, each a number or name and a condition."""
+    if not isinstance(value, list | tuple) or len(value) > MOST_PREDECESSORS:
+        raise TypeError("no list of campaigns")
+    return tuple(dict.fromkeys(map(_parse_predecessor, value)))
+
+
+def _parse_predecessor(value: object) -> CampaignPredecessor:
+    if not isinstance(value, int | str) or isinstance(value, bool):
+        raise TypeError(f"{value!r:.80}: not a number or name")
+    campaign, colon, word = str(value).rpartition(":")
+    if not (colon and word in {*PredecessorCondition}):
+        campaign, word = str(value), PredecessorCondition.OK
+    condition = PredecessorCondition(word)
+    if NUMBER.fullmatch(campaign) and int(campaign):
+        return CampaignPredecessor(number=int(campaign), condition=condition)
+    return CampaignPredecessor(name=_regex_text_parser(NAME)(campaign), condition=condition)
+
+
+def _parse_predecessor_failure_action(value: object) -> PredecessorFailureAction:
+    if not isinstance(value, str) or value not in {*PredecessorFailureAction}:
+        raise ValueError("unknown word")
+    return PredecessorFailureAction(value)
+
+
 def _parse_task_parameter_list(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or not all(isinstance(entry, str) for entry in value):
         raise ValueError("not a list of texts")
@@ -304,6 +336,8 @@ CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {
     "datasets": (_parse_jdl_datasets, DATASETS, {}),
     "rebalance": (_parse_jdl_boolean, TRUTHS, True),
     "max_parallel": (_whole_number_parser(1, MOST_TASKS), TASKS, 0),
+    "after": (parse_predecessors, AFTER, ()),
+    "on_failure": (_parse_predecessor_failure_action, ON_FAILURE, PredecessorFailureAction.WAIT),
     "jobs_type": (_require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None),
 }
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {

@@ -35,21 +35,19 @@ LONG = re.compile("\"\"\"|'''")
 
 def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
     """Return a campaign as the table of a JDL, which `parse_jdl` reads as the same campaign."""
-    table: dict[str, object] = {"name": jdl.name}
-    if jdl.is_idempotent:
-        table["idempotent"] = True
-    if jdl.outputs:
-        table["outputs"] = list(jdl.outputs)
-    if jdl.outputs_to:
-        table["outputs_to"] = jdl.outputs_to
-    if jdl.inputs:
-        table["inputs"] = list(jdl.inputs)
-    if jdl.datasets:
-        table["datasets"] = {name: asdict(dataset) for name, dataset in jdl.datasets.items()}
+    keys: dict[str, object] = {
+        "idempotent": jdl.is_idempotent,
+        "outputs": list(jdl.outputs),
+        "outputs_to": jdl.outputs_to,
+        "inputs": list(jdl.inputs),
+        "datasets": {name: asdict(dataset) for name, dataset in jdl.datasets.items()},
+        "after": [predecessor.jdl_text for predecessor in jdl.after],
+        "on_failure": jdl.on_failure if jdl.after else "",
+        "max_parallel": jdl.max_parallel,
+    }
+    table = {"name": jdl.name} | {key: value for key, value in keys.items() if value}
     if not jdl.may_move:
         table["rebalance"] = False
-    if jdl.max_parallel:
-        table["max_parallel"] = jdl.max_parallel
     table["clusters"] = {name: dict(_jdl_keys_of_cluster(cluster)) for name, cluster in jdl.clusters.items()}
     return table | {"params": list(parameters)}
 

@@ -192,7 +192,7 @@ def jdl_limit_violation(jdl: Jdl) -> str:
         return f"name = {jdl.name!a:.80}: expected 1 to 255 printable characters"
     if len(jdl.outputs) > jdl_value_parsers.MOST_OUTPUTS or not all(map(is_output_pattern, jdl.outputs)):
         return f"outputs = {jdl.outputs!a:.80}: {jdl_value_parsers.OUTPUTS}"
-    if wrong := _find_invalid_task_limit(jdl) or _find_invalid_dataset(jdl):
+    if wrong := _find_invalid_task_limit(jdl) or _find_invalid_dataset(jdl) or _find_invalid_predecessor(jdl):
         return wrong
     for cluster, request in jdl.clusters.items():
         for field, may_be in FIELDS.items():
@@ -222,6 +222,14 @@ def campaign_file_jdl_mismatch(header: Any, jdl: Jdl) -> str:
 def _find_invalid_task_limit(jdl: Jdl) -> str:
     may_be = _make_range_check(0, jdl_value_parsers.MOST_TASKS)
     return "" if may_be(jdl.max_parallel) else f"max_parallel = {jdl.max_parallel!a:.80}: {jdl_value_parsers.TASKS}"
+
+
+def _find_invalid_predecessor(jdl: Jdl) -> str:
+    is_name = _make_pattern_check(jdl_value_parsers.NAME)
+    wrong = (predecessor for predecessor in jdl.after if predecessor.number < 1 and not is_name(predecessor.name))
+    if len(jdl.after) > jdl_value_parsers.MOST_PREDECESSORS or next(wrong, None):
+        return f"after = {[predecessor.jdl_text for predecessor in jdl.after]!a:.80}: {jdl_value_parsers.AFTER}"
+    return ""
 
 
 def _find_invalid_dataset(jdl: Jdl) -> str:

@@ -20,6 +20,11 @@ from gridbridge.decisions.campaigns.file_server_task_limits import (
     decide_file_server_limits,
     describe_file_server_limits,
 )
+from gridbridge.decisions.campaigns.predecessor_conditions import (
+    apply_predecessor_conditions,
+    list_campaigns_to_cancel,
+    update_predecessor_failure_events,
+)
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.slot_distribution_to_campaigns import distribute_slots_to_campaigns
 from gridbridge.decisions.campaigns.speculative_attempt_planning import plan_speculative_attempts
@@ -67,6 +72,7 @@ class _EndedTasksAndRetries:
 
 def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
     """Plan one cycle of the runner; the same situation gives the same plan."""
+    observed, situation = situation, apply_predecessor_conditions(situation)
     ends = _decide_outcomes_and_retries(situation)
     steps, situation = ends.steps, ends.seen
     at_end = _list_campaigns_that_end(ends)
@@ -76,6 +82,7 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
         number for number in winding_up if number not in ends.busy
     )
     book = steps.update_prologue_and_epilogue_events(OpenCampaignEventsInCycle(situation.events))
+    update_predecessor_failure_events(book, observed)
     book, records = update_events_and_success_records(situation, ends.again, (*finished, *wound_up), book)
     unsent = tuple(array for array in steps.unsubmitted_unneeded_prologues(at_end) if array in ends.reached)
     sending = _plan_task_sends(ends, book, unsent)
@@ -89,6 +96,7 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
         over=situation.over,
         finished=finished,
         wound_up=wound_up,
+        cancelled=tuple(list_campaigns_to_cancel(observed)),
         deleted=deleted,
         unneeded=steps.waiting_unneeded_prologues(at_end),
         unsent=unsent,
@@ -227,7 +235,7 @@ def _are_outputs_awaited(campaign: Campaign, situation: CampaignCycleSituation) 
 def _are_all_tasks_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
     tried = situation.tried.get(campaign.number, frozenset())
     is_tried = campaign.jdl.type is CampaignType.TEST and tried >= campaign.jdl.clusters.keys()
-    return is_tried or not situation.waiting.get(campaign.number)
+    return is_tried or not (situation.waiting.get(campaign.number) or situation.awaiting.get(campaign.number))
 
 
 def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
@@ -259,6 +267,7 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
         f"not sent, because no task is left: the prologue of campaign {array.campaign} at {array.cluster}"
         for array in plan.unsent
     ]
+    lines += [f"campaign {number} is cancelled, because a predecessor has failed" for number in plan.cancelled]
     lines += [f"campaign {number} has ended" for number in plan.finished]
     lines += [format_campaign_event_for_log(event) for event in plan.changes.events]
     lines = [line for line in lines if line]

@@ -144,7 +144,7 @@ def _update_campaigns_without_cluster_events(
             book.close_event(event, situation.at)
         elif stuck and not event:
             book.put_event(new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign.number, "", situation.at))
-    ending = {code, *BLACKLISTING_EVENTS} - {CampaignEventCode.SINK}
+    ending = {code, CampaignEventCode.PREDECESSOR_FAILED, *BLACKLISTING_EVENTS} - {CampaignEventCode.SINK}
     for event in book.open_events:
         is_over = event.campaign in finished and event.code in ending
         if is_over or (event.code in ROOT_EVENTS and event.campaign not in lasting):

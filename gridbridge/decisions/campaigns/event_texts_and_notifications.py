@@ -55,6 +55,7 @@ EVENT_SENTENCES = {
         "some waiting tasks have no cluster left: each cluster is closed to the campaign, drained or too"
         " small for a task, or the tasks overran their walltime there"
     ),
+    CampaignEventCode.PREDECESSOR_FAILED: "a predecessor has failed{why}{then}",
     CampaignEventCode.FILE_REFUSED: "no more tasks are submitted{why}",
     CampaignEventCode.RESTORED: "an older copy of the state file was restored{why}{then}",
     CampaignEventCode.DISPUTED: (
@@ -82,13 +83,25 @@ RESTORED_FOLLOW_UPS = {  # what an event RESTORED means for a campaign in each s
 }
 
 
+FOLLOW_UPS = {  # {code: what an event means for a campaign in each state}
+    CampaignEventCode.RESTORED: RESTORED_FOLLOW_UPS,
+    CampaignEventCode.PREDECESSOR_FAILED: {
+        **dict.fromkeys(
+            (CampaignState.IN_TREATMENT, CampaignState.PAUSED), "; tasks wait until the failed tasks are retried"
+        ),
+        CampaignState.CANCELLED: "; the campaign is cancelled",
+    },
+}
+
+
 def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = None) -> str:
-    """Describe an event; RESTORED events also say what follows in the campaign's present `state`."""
+    """Describe an event; some events also say what follows in the campaign's present `state`."""
     status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
-    then = RESTORED_FOLLOW_UPS[state].format(campaign=event.campaign) if state in RESTORED_FOLLOW_UPS else ""
+    follow_ups = FOLLOW_UPS.get(event.code, {})
+    then = follow_ups[state].format(campaign=event.campaign) if state in follow_ups else ""
     if event.code is CampaignEventCode.DROPPED and event.until:
         return f"the tasks at {event.cluster} count as lost, as declared by root"
-    is_one = event.tasks == 1
+    is_one, is_of_retries = event.tasks == 1, event.code is CampaignEventCode.RESTORED and bool(event.why)
     return EVENT_SENTENCES[event.code].format(
         number=event.number or "ID",
         cluster=event.cluster,
@@ -102,7 +115,7 @@ def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = 
         hosts="" if event.why else " with their hosts",
         why=f": {event.why}" if event.why else "",
         ledger=f"{LEDGER}/c.{event.campaign}",
-        then=f"; gridevents -c {event.campaign} -r takes over their results" if event.why else then,
+        then=f"; gridevents -c {event.campaign} -r takes over their results" if is_of_retries else then,
     )
 
 

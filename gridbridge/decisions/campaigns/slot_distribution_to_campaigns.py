@@ -137,7 +137,8 @@ class TaskAllotmentToClusters:
             self._ahead[request.claimant] -= tasks[campaign.number]
 
     def _make_fair_share_request(self, campaign: Campaign, cluster: str) -> FairShareRequest:
-        sent = campaign.tasks - self._unsent.count_unsent_tasks(campaign.number)
+        awaiting = self._situation.awaiting.get(campaign.number, 0)
+        sent = campaign.tasks - self._unsent.count_unsent_tasks(campaign.number) - awaiting
         return FairShareRequest(
             campaign=campaign.number,
             claimant=fair_share_claimant(campaign, self._situation.sharing),

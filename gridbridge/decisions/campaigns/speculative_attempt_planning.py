@@ -31,11 +31,11 @@ RUN_TIME_QUANTILE = 0.95  # a task runs long if it has run longer than this shar
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignNearEnd:
     campaign: int
-    left: int
-    unsent: int
+    left: int  # number of unfinished tasks
+    unsent: int  # number of tasks that were sent to no cluster
     sent_s: float  # seconds since the campaign's last task was sent
     free: Mapping[str, int]  # {cluster: number of tasks that fit into its free slots}, the best cluster first
-    durations_s: Sequence[float]
+    durations_s: Sequence[float]  # run times of ended tasks
     live: Sequence[RunningTaskAttempt]  # all live attempts of a task, or none
     made: Mapping[int, int]  # {task: number of its speculative attempts so far}
     limits: LateSpeculationSection
@@ -95,7 +95,7 @@ class _TaskCountsForSpeculation:
         again: Iterable[TaskRetry],
         rivals: AttemptsByTask,
     ) -> None:
-        self.unsent = Counter(situation.waiting)
+        self.unsent = Counter(situation.waiting) + Counter(situation.awaiting)
         self.ended = defaultdict[int, list[TaskAttempt]](list)
         self.made = defaultdict[int, dict[int, int]](dict)  # {campaign: {task: number of its speculative attempts}}
         self.there = Counter(

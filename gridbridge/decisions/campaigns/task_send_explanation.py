@@ -12,6 +12,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
 )
 from gridbridge.decisions.campaigns.file_server_task_limits import limits_without_room_by_cluster
 from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
+from gridbridge.decisions.campaigns.predecessor_conditions import apply_predecessor_conditions
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
 from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounter
@@ -29,6 +30,7 @@ MAX_NAMED_CAMPAIGNS = 3
 def explain_campaign_task_sends(
     situation: CampaignCycleSituation, plan: CampaignCyclePlan
 ) -> tuple[TaskSendExplanation, ...]:
+    situation = apply_predecessor_conditions(situation)
     cycle = _TaskSendExplainer(situation, plan)
     return tuple(
         cycle.explain_task_send(campaign, cluster, request)

@@ -166,6 +166,7 @@ class WaitingTaskRange:
     priority: int = PRIORITY_USUAL  # tasks with a higher priority are sent first
     avoid: tuple[str, ...] = ()  # clusters that the tasks avoid while another cluster is open
     never: tuple[str, ...] = ()  # clusters that never get the tasks, because of an overrun walltime
+    awaits: tuple[int, ...] = ()  # campaigns whose tasks of the same numbers must succeed first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

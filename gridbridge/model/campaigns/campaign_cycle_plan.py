@@ -20,6 +20,7 @@ from gridbridge.model.campaigns.campaign_configuration_sections import (
     LateSpeculationSection,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignSuccessAtCluster, EventsChangedInCycle
+from gridbridge.model.campaigns.campaign_predecessors import PredecessorProgress
 from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerSituation
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculative_attempts import (
@@ -219,7 +220,7 @@ class InputCarryCost:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignCycleSituation:
     campaigns: tuple[Campaign, ...]  # unfinished campaigns, sorted by number
-    waiting: Mapping[int, int]  # number of unsent tasks, by campaign
+    waiting: Mapping[int, int]  # number of unsent tasks that may be sent, by campaign
     arrays: tuple[CampaignArray, ...]  # arrays that may have live tasks
     room: Mapping[str, ClusterCapacityForCampaigns]  # the clusters that answered
     max_tasks: int  # largest allowed number of tasks in an array
@@ -256,6 +257,9 @@ class CampaignCycleSituation:
     carry_costs: tuple[InputCarryCost, ...] = ()  # clusters to which input files are carried
     unbrought: frozenset[int] = frozenset()  # campaigns whose outputs are being brought home
     servers: FileServerSituation = field(default_factory=FileServerSituation)
+    predecessors: Mapping[int, PredecessorProgress] = field(default_factory=dict)  # by number of the predecessor
+    # number of unsent tasks that wait for tasks of predecessors, by campaign; not counted in `waiting`
+    awaiting: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def test_campaigns(self) -> frozenset[int]:
@@ -293,6 +297,7 @@ class CampaignCyclePlan:
     over: tuple[CampaignArray, ...] = ()
     finished: tuple[int, ...] = ()
     wound_up: tuple[int, ...] = ()  # cancelled campaigns whose epilogues have ended
+    cancelled: tuple[int, ...] = ()  # campaigns to cancel, because a predecessor has failed
     deleted: tuple[CampaignArray, ...] = ()  # arrays of cancelled campaigns
     unneeded: tuple[CampaignArray, ...] = ()  # waiting prologues that no task needs any more
     unsent: tuple[CampaignArray, ...] = ()  # unsubmitted prologues that no task needs any more

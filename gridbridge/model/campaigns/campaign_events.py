@@ -25,6 +25,9 @@ class CampaignEventCode(StrEnum):
     BLACKLIST = "BLACKLIST"  # several tasks in a row failed at a cluster because of their programs
     SINK = "SINK"  # tasks succeed suspiciously fast at a cluster: a black hole
     NO_CLUSTER = "NO_CLUSTER"  # some waiting tasks may run at no cluster of the campaign
+    PREDECESSOR_FAILED = (
+        "PREDECESSOR_FAILED"  # a campaign for which this campaign waits has failed tasks, or was cancelled
+    )
     FILE_REFUSED = "FILE_REFUSED"
     RESTORED = "RESTORED"  # an older copy of the state file was restored
     DISPUTED = "DISPUTED"  # accounting records contradict each other; `until` set: the owner gave up the tasks

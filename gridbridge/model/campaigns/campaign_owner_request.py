@@ -29,6 +29,7 @@ class CampaignOwnerRequestReply(StrEnum):
     TERMINATED = "terminated"
     CANCELLED = "cancelled"
     NOT_ENDED = "not_ended"
+    NEEDED = "needed"  # an unfinished campaign waits for this campaign
     NOT_TAKEN_UP = "not_taken_up"  # root refuses to resume the campaign
     NO_TASK = "no_task"
     TASK_ENDED = "task_ended"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorFailureAction
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
 OUTLINED = ":"  # placeholder for shell lines that were removed
@@ -57,6 +58,8 @@ class Jdl:
     datasets: Mapping[str, JdlDataset] = field(default_factory=dict)
     may_move: bool = True
     max_parallel: int = 0  # largest number of tasks at all clusters together; 0: no limit
+    after: tuple[CampaignPredecessor, ...] = ()
+    on_failure: PredecessorFailureAction = PredecessorFailureAction.WAIT
 
     @property
     def has_prologue_or_epilogue(self) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome, is_task_cancelled_by_owner
+from gridbridge.model.campaigns.campaign_predecessors import AwaitedPredecessor
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAttempt
 
@@ -50,7 +51,13 @@ class PublishedCampaign:
     at: tuple[CampaignProgressAtCluster, ...] = ()
     events: int = 0
     sinks: tuple[str, ...] = ()  # clusters that look like black holes, unless the owner confirmed the results
+    unmet: tuple[AwaitedPredecessor, ...] = ()  # predecessors for which the campaign, or some of its tasks, waits
     ending_at: tuple[str, ...] = ()  # clusters at which tasks of a cancelled campaign may still run
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether no task may be sent, because the campaign waits for a predecessor."""
+        return any(predecessor.holds_whole_campaign for predecessor in self.unmet)
 
     @property
     def tasks_running(self) -> int:

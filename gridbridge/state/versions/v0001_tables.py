@@ -143,8 +143,16 @@ def _campaigns() -> None:
         *columns.text_columns("token", "digest", "jdl"),
         *columns.time_columns("ended_at", nullable=True),
         *columns.flag_columns("is_end_noted"),
+        *columns.text_columns("name", default=""),
         sa.UniqueConstraint("token"),
     )
+    op.create_index("campaigns_name", "campaigns", ["uid", "name"])
+    op.create_table(
+        "campaign_predecessors",
+        *columns.integer_key_columns("campaign", "predecessor"),
+        *columns.text_columns("condition"),
+    )
+    op.create_index("campaign_predecessors_predecessor", "campaign_predecessors", ["predecessor"])
     op.create_table(
         "campaign_parts",
         *columns.integer_key_columns("campaign", "number"),
@@ -162,7 +170,7 @@ def _campaigns() -> None:
         "campaign_waiting",
         *columns.integer_key_columns("campaign", "first"),
         *columns.integer_columns("last", "attempt", "priority"),
-        *columns.text_columns("avoid", "never", default=""),
+        *columns.text_columns("avoid", "never", "awaits", default=""),
     )
 
 

@@ -25,6 +25,11 @@ from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.campaign_predecessors import (
+    AwaitedPredecessor,
+    PredecessorCondition,
+    PredecessorProgress,
+)
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedForecastErrors
 from gridbridge.model.fixed_paths import FixedPaths
@@ -69,6 +74,17 @@ def test_gridstat_lines_equal_cigris_lines_exactly(published: str) -> None:
         "30          sweep               alice            2026-01-01 12-00-30 P  0/300 (0%)",
         "31          sweep               alice            2026-01-01 12-00-31 C  5/300 (1%)",
     ]
+
+
+@pytest.mark.parametrize(("condition", "letter"), [("ok", "W"), ("same", "R")])
+def test_gridstat_shows_a_campaign_that_waits_for_another(tmp_path: Path, condition: str, letter: str) -> None:
+    reads = PredecessorProgress(number=6, name="reads", tasks=100, succeeded=30, is_unfinished=True)
+    unmet = (AwaitedPredecessor(condition=PredecessorCondition(condition), progress=reads),)
+    publish_campaigns(tmp_path, shown(7, 0, CampaignState.IN_TREATMENT, unmet=unmet))
+
+    assert f" {letter}  0/300 (0%)" in stat(str(tmp_path)).output
+    assert "campaign 6 (reads): 30 of 100 tasks succeeded" in stat(str(tmp_path), "7").output
+    assert 30 == json.loads(stat(str(tmp_path), "7", "--json").output)[0]["unmet"][0]["progress"]["succeeded"]
 
 
 @pytest.mark.parametrize(

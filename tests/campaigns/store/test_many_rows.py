@@ -17,6 +17,7 @@ from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSitu
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
+from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -31,6 +32,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     JobRatioInputs,
     JobRatioUpdate,
 )
+from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorCondition
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.speculative_attempts import SpeculativeAttemptsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
@@ -61,6 +63,7 @@ class LargeSite(CampaignSite):
         jdl = Jdl(name="sweep", clusters=BOTH, is_idempotent=True)
         super().__init__(folder, made_campaign(tasks=100 * MANY, jdl=jdl))
         self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
+        self.predecessors = PredecessorRows(self.database, self.campaigns)
         self.missing = TaskMissingAtClusterRows(self.database)
         self.updator = CampaignSituationGatherer(made_policy(), self.database, Clock(), ran=f"{folder}/ran")
 
@@ -112,6 +115,8 @@ READ: dict[str, Callable[[LargeSite], object]] = {
     "unfinished campaigns": lambda site: site.campaigns.unfinished_campaigns(),
     "whether one is": lambda site: site.campaigns.is_campaign_unfinished(1),
     "how many tasks wait": lambda site: site.campaigns.count_unsent_tasks(),
+    "how many tasks wait for predecessors": lambda site: site.campaigns.count_tasks_awaiting_predecessors(),
+    "progress of predecessors": lambda site: site.predecessors.predecessors_of_going_campaigns(),
     "what keeps off clusters": lambda site: site.campaigns.count_tasks_by_exclusions(),
     "how long tasks took": lambda site: site.campaigns.run_times_by_cluster(1),
     "pending attempts of an array": lambda site: site.campaigns.unfinished_attempts(site.running),
@@ -141,6 +146,7 @@ CHANGED: dict[str, Callable[[LargeSite], object]] = {
     "an array is intended": lambda site: site.send(SIZE),
     "its tasks end": lambda site: site.end_arrays(site.send_arrays(SIZE)),
     "tasks wait again": lambda site: site.campaigns.add_unsent_tasks(1),
+    "tasks of dependent campaigns are released": lambda site: site.predecessors.release_dependent_tasks(1, [9, 11, 12]),
 }
 
 
@@ -155,6 +161,14 @@ def running(site: LargeSite, tasks: int) -> None:
 
 def waiting(site: LargeSite, tasks: int) -> None:
     site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=200 * MANY, last=200 * MANY + tasks))
+
+
+def awaiting(site: LargeSite, tasks: int) -> None:
+    """Let a campaign wait task by task, of which each second task is released."""
+    after = (CampaignPredecessor(number=1, name="sweep", condition=PredecessorCondition.SAME),)
+    campaign = made_campaign(tasks=tasks, jdl=Jdl(name="sum", clusters=BOTH, after=after))
+    site.predecessors.insert_campaign(replace(campaign, number=2), "token of 2")
+    site.predecessors.release_dependent_tasks(1, range(20, tasks, 2))
 
 
 Sites = tuple[LargeSite, LargeSite]
@@ -177,6 +191,14 @@ def _sites(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_a_query_takes_no_more_steps_with_ten_times_the_tasks(sites: Sites, read: str) -> None:
     few, many = (site.steps({**READ, **CHANGED}[read]) for site in sites)
 
+    assert many <= MOST_TIMES * few + DEEPER
+
+
+@pytest.mark.parametrize("sites", [awaiting], indirect=True)
+def test_a_release_reads_no_other_tasks_of_the_dependent_campaign(sites: Sites) -> None:
+    few, many = (site.steps(CHANGED["tasks of dependent campaigns are released"]) for site in sites)
+
+    assert 0 < few
     assert many <= MOST_TIMES * few + DEEPER
 
 

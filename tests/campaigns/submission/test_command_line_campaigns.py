@@ -117,10 +117,12 @@ def test_a_repeated_line_reaches_the_task_unchanged(tmp_path: Path) -> None:
 
 
 def test_options_set_the_same_values_as_jdl_keys() -> None:
-    found = number_campaign(replace(AT, name="mine"), ("nodes=2/core=2,walltime=0:10",)).jdl
+    typed = replace(AT, name="mine", after=("12", "reads:same"), on_failure="cancel")
+    found = number_campaign(typed, ("nodes=2/core=2,walltime=0:10",)).jdl
 
     there = found.clusters["beta"]
     assert (found.name, there.slots, there.nodes, there.walltime_s) == ("mine", 4, 2, 600)
+    assert (["12:ok", "reads:same"], "cancel") == ([of.jdl_text for of in found.after], found.on_failure)
 
 
 JOB = """#!/bin/bash

@@ -12,6 +12,11 @@ from gridbridge.campaigns.submission import jdl_reader, jdl_writer_and_task_file
 from gridbridge.campaigns.submission.jdl_value_parsers import KEYS
 from gridbridge.campaigns.submission.jdl_writer_and_task_files import campaign_to_jdl_table
 from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.campaign_predecessors import (
+    CampaignPredecessor,
+    PredecessorCondition,
+    PredecessorFailureAction,
+)
 from gridbridge.model.campaigns.host_property_request_parser import (
     parse_alternative_host_properties,
     parse_required_host_properties,
@@ -56,7 +61,7 @@ def test_an_unknown_key_is_reported_with_the_nearest_known_key() -> None:
     (far,) = mistakes_of_jdl(jdl_text(zzz=1))
 
     assert near == "n:1: b.waltime: unknown key; walltime is the nearest"
-    assert far.startswith("n:1: zzz: unknown key; the keys are clusters, ")
+    assert far.startswith("n:1: zzz: unknown key; the keys are after, clusters, ")
 
 
 def test_cigris_keys_without_effect_cause_warnings() -> None:
@@ -189,6 +194,10 @@ ALL = JdlSettingsAtCluster(
     max_jobs=3,
 )
 
+AFTER = (
+    CampaignPredecessor(number=12, condition=PredecessorCondition.SAME),
+    CampaignPredecessor(name="a:ended", condition=PredecessorCondition.OK),
+)
 MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
 
 
@@ -201,8 +210,9 @@ MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
         Jdl(name="x", clusters={"b": ALL, "c": JdlSettingsAtCluster(exec_file="y")}, is_idempotent=True),
         Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y", slots=8, nodes=0)}),
         Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y", properties=MANY)}),
+        Jdl(name="x", clusters={"b": ALL}, after=AFTER, on_failure=PredecessorFailureAction.CANCEL),
     ],
-    ids=["plain", "every key", "not to be moved", "two clusters", "any nodes", "many conditions"],
+    ids=["plain", "every key", "not to be moved", "two clusters", "any nodes", "many conditions", "predecessors"],
 )
 def test_a_written_jdl_is_parsed_as_the_same_campaign(campaign: Jdl) -> None:
     parameters = ("north 1", "north#2 2", "it's")
@@ -258,6 +268,13 @@ def test_a_dataset_for_a_single_cluster_is_refused() -> None:
 
     with pytest.raises(ConfigError, match="for the whole campaign, outside of clusters"):
         load({"clusters": {"beta": own}})
+
+
+def test_predecessors_are_stored_with_the_campaign() -> None:
+    found = load({"after": [12, "reads:same"], "on_failure": "cancel"})
+
+    assert model_value_from_json(model_value_to_json(found), Jdl) == found
+    assert jdl_from_json(json.loads(json.dumps(asdict(found)))) == found
 
 
 def test_datasets_are_stored_with_the_campaign_and_written_into_its_jdl() -> None:

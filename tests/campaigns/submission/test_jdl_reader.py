@@ -141,6 +141,27 @@ def test_resources_without_a_fixed_number_of_slots_are_refused(value: str, wrong
     assert re.search(f"{wrong}.*; expected /nodes=N/core=M, /core=M or .*1 to 100000 slots", mistake)
 
 
+@pytest.mark.parametrize(
+    ("value", "number", "name", "condition"),
+    [
+        (12, 12, "", "ok"),
+        ("12", 12, "", "ok"),
+        ("12:ended", 12, "", "ended"),
+        ("reads", 0, "reads", "ok"),
+        ("reads:same", 0, "reads", "same"),
+        ("reads:same:ok", 0, "reads:same", "ok"),
+        ("reads:later", 0, "reads:later", "ok"),
+        ("0:ok", 0, "0", "ok"),
+    ],
+)
+def test_a_predecessor_is_a_number_or_name_with_a_condition(
+    value: object, number: int, name: str, condition: str
+) -> None:
+    (found,) = read_jdl(after=[value]).jdl.after
+
+    assert (number, name, condition) == (found.number, found.name, found.condition)
+
+
 def test_a_jdl_may_be_toml() -> None:
     text = 'name = "sweep"\nnb_jobs = 3\n[clusters.beta]\nexec_file = "run"\n'
 
@@ -283,6 +304,12 @@ def test_the_keys_idempotent_and_rebalance_are_booleans(value: bool) -> None:
         ({"outputs": "result"}, 'outputs = "result": no list of files; expected ["'),
         ({"outputs": ["../x"]}, 'outputs = ["../x"]: wrong form; expected ["FILE"'),
         ({"outputs": ["/x"]}, 'outputs = ["/x"]: wrong form'),
+        ({"after": 12}, 'after = 12: no list of campaigns; expected [12, "NAME", "12:ended", "NAME:same"]'),
+        ({"after": [True]}, "after = [true]: True: not a number or name; expected [12"),
+        ({"after": [""]}, 'after = [""]: wrong form; expected [12'),
+        ({"after": list(range(1, 102))}, "no list of campaigns; expected [12"),
+        ({"after": [12], "on_failure": "go on"}, 'on_failure = "go on": unknown word; expected wait or cancel'),
+        ({"on_failure": "cancel"}, 'on_failure = "cancel": no key after; expected after, the campaigns to wait for'),
         ({"outputs_to": "/x"}, 'outputs_to = "/x": no key outputs; expected outputs, the files to bring'),
         (
             {"outputs": ["a"], "idempotent": False},

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -282,6 +283,25 @@ def test_gridsub_check_refuses_an_unknown_cluster_from_a_login_node() -> None:
 
     with pytest.raises(ConfigError, match=r"^no cluster omega here; the clusters are alpha, beta$"):
         print_submission_check(campaign, site_paths())
+
+
+@pytest.mark.parametrize(
+    ("after", "status", "told"),
+    [
+        ("7:ended", 0, "the campaign first waits for campaign 7 (sweep): 3 of 20 tasks succeeded"),
+        ("sweep", 0, "the campaign first waits for campaign 7 (sweep): 3 of 20 tasks succeeded"),
+        ("sweep:same", 1, "gridsub: after sweep:same: its 20 tasks and these 9 differ; expected equal numbers"),
+        ("6", 1, "gridsub: after 6:ok: no campaign of yours has this number"),
+        ("reads", 1, "gridsub: after reads:ok: no campaign of yours has this name"),
+    ],
+)
+def test_gridsub_check_tells_for_what_the_campaign_waits(site: Path, after: str, status: int, told: str) -> None:
+    own = replace(SWEEP, owner=pwd.getpwuid(os.getuid()).pw_name)
+    publish(PublishedCampaignList(at=NOON, campaigns=(own,)), site / "published")
+
+    found, lines = sub("--check", "--after", after, "--array", "1-9", "--clusters", "beta", "--", "run")
+
+    assert (status, True) == (found, told in lines)
 
 
 @pytest.mark.usefixtures("site")

@@ -13,6 +13,11 @@ from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject, PublishedCampaignEvents
+from gridbridge.model.campaigns.campaign_predecessors import (
+    AwaitedPredecessor,
+    PredecessorCondition,
+    PredecessorProgress,
+)
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaign,
     PublishedCampaignList,
@@ -92,6 +97,28 @@ def test_why_of_a_campaign_explains_each_cluster(published: Path) -> None:
         "  3 of 20 tasks ended, 2 are at clusters or on their way there, 15 wait to be sent",
         *WAITS,
     ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "lines"),
+    [
+        (PredecessorCondition.OK, ["  waits for campaign 6 (reads): 30 of 100 tasks succeeded"]),
+        (
+            PredecessorCondition.SAME,
+            [
+                "  each task waits for the task of the same number of campaign 6 (reads): 30 of 100 tasks succeeded",
+                *WAITS,
+            ],
+        ),
+    ],
+)
+def test_why_tells_for_which_campaign_tasks_wait(
+    published: Path, condition: PredecessorCondition, lines: list[str]
+) -> None:
+    reads = PredecessorProgress(number=6, name="reads", tasks=100, succeeded=30, is_unfinished=True)
+    show(published, replace(SWEEP, unmet=(AwaitedPredecessor(condition=condition, progress=reads),)))
+
+    assert lines == why(published, "7").output.splitlines()[2:]
 
 
 AT_JOB, ENDED = "  the task was sent to beta: job 31, task 4", "  the task ended at beta (job 31, task 4)"

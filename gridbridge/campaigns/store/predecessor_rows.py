@@ -1,0 +1,139 @@
+"""Predecessors of campaigns in the state file: their progress, and the tasks that wait for tasks of the same number."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+
+from sqlalchemy import Select, and_, bindparam, delete, func, insert, select
+
+from gridbridge.campaigns.store.campaign_and_attempt_tables import (
+    IS_UNFINISHED,
+    NEXT_WAITING,
+    CampaignRows,
+    waiting_range_of_row,
+)
+from gridbridge.decisions.campaigns.predecessor_conditions import release_tasks
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttemptOutcome, WaitingTaskRange
+from gridbridge.model.campaigns.campaign_predecessors import PredecessorCondition, PredecessorProgress
+from gridbridge.state.campaign_tables import ATTEMPTS, CAMPAIGNS, IS_GOING, OUTPUTS, PREDECESSORS, WAITING
+from gridbridge.state.state_file import StateFile
+
+_COUNTED = [CAMPAIGNS.c[name] for name in ("number", "name", "state", "tasks", "ended", "failed", "cancelled")]
+_IS_SAME = and_(
+    PREDECESSORS.c.predecessor == bindparam("of_predecessor"), PREDECESSORS.c.condition == PredecessorCondition.SAME
+)
+_DEPENDENTS = select(PREDECESSORS.c.campaign).where(_IS_SAME).order_by(PREDECESSORS.c.campaign)
+_WITH_OUTPUTS = select(OUTPUTS.c.task).where(OUTPUTS.c.campaign == bindparam("of_campaign"))
+_SUCCEEDED = (
+    select(ATTEMPTS.c.task)
+    .where(
+        ATTEMPTS.c.campaign == bindparam("of_campaign"),
+        ATTEMPTS.c.outcome == TaskAttemptOutcome.SUCCESS,
+        ATTEMPTS.c.task.not_in(_WITH_OUTPUTS),
+    )
+    .order_by(ATTEMPTS.c.task)
+)
+# the ranges that overlap or adjoin tasks `low` to `high`; of a campaign's ranges none overlap
+_FIRST = select(func.max(WAITING.c.first)).where(
+    WAITING.c.campaign == bindparam("campaign"), WAITING.c.first < bindparam("low")
+)
+_AROUND = (
+    select(*NEXT_WAITING.selected_columns)
+    .where(
+        WAITING.c.campaign == bindparam("campaign"),
+        WAITING.c.first >= func.coalesce(_FIRST.scalar_subquery(), 0),
+        WAITING.c.first <= bindparam("high") + 1,
+    )
+    .order_by(WAITING.c.first)
+)
+
+
+class PredecessorRows:
+    def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
+        self._database = database
+        self._campaigns = campaigns
+
+    def insert_campaign(self, campaign: Campaign, token: str) -> int:
+        """Store a campaign; its tasks wait for tasks of predecessors from the first moment."""
+        with self._database.transaction():
+            number = self._campaigns.insert_campaign(campaign, token)
+            rows = [
+                {"campaign": number, "predecessor": predecessor.number, "condition": predecessor.condition}
+                for predecessor in campaign.jdl.after
+            ]
+            self._database.execute_for_each_row(insert(PREDECESSORS), rows)
+            of_tasks = (each for each in campaign.jdl.after if each.condition is PredecessorCondition.SAME)
+            if awaits := tuple(predecessor.number for predecessor in of_tasks):
+                self._campaigns.remove_all_unsent_tasks(number)
+                waiting: tuple[WaitingTaskRange, ...] = (
+                    WaitingTaskRange(first=0, last=campaign.tasks - 1, awaits=awaits),
+                )
+                for predecessor in awaits:
+                    waiting = release_tasks(waiting, predecessor, self._succeeded_tasks(predecessor))
+                self._campaigns.add_unsent_tasks(number, *waiting)
+        return number
+
+    def release_dependent_tasks(self, predecessor: int, succeeded: Iterable[int]) -> None:
+        """Let the tasks go that waited for these tasks of a predecessor, in the caller's transaction."""
+        dependents = [row["campaign"] for row in self._database.rows(_DEPENDENTS, of_predecessor=predecessor)]
+        for part in _group_into_ranges(sorted(succeeded)) if dependents else ():
+            for campaign in dependents:
+                rows = self._database.rows(_AROUND, campaign=campaign, low=part.start, high=part.stop - 1)
+                before = tuple(waiting_range_of_row(dict(row)) for row in rows)
+                after = release_tasks(before, predecessor, (part,))
+                if before != after:
+                    self._campaigns.remove_unsent_tasks(campaign, before)
+                    self._campaigns.add_unsent_tasks(campaign, *after)
+
+    def predecessors_of_going_campaigns(self) -> Mapping[int, PredecessorProgress]:
+        """Return the progress of each predecessor of an unfinished campaign, by number of the predecessor."""
+        going = select(CAMPAIGNS.c.number).where(IS_GOING)
+        return self._progress_of(select(PREDECESSORS.c.predecessor).where(PREDECESSORS.c.campaign.in_(going)))
+
+    def progress_of_campaign(self, number: int) -> PredecessorProgress:
+        return self._progress_of(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number))[number]
+
+    def find_newest_campaign(self, uid: int, name: str, below: int) -> Campaign | None:
+        """Return the newest campaign of a person with a name and a number below `below`."""
+        is_of = (CAMPAIGNS.c.uid == uid, CAMPAIGNS.c.name == name, CAMPAIGNS.c.number < below)
+        (row,) = self._database.rows(select(func.max(CAMPAIGNS.c.number).label("number")).where(*is_of))
+        return self._campaigns.find_campaign(row["number"]) if row["number"] else None
+
+    def has_unfinished_dependents(self, predecessor: int) -> bool:
+        """Say whether an unfinished campaign waits, or has waited, for a campaign."""
+        query = select(PREDECESSORS.c.campaign).join(CAMPAIGNS, CAMPAIGNS.c.number == PREDECESSORS.c.campaign)
+        return bool(self._database.rows(query.where(PREDECESSORS.c.predecessor == predecessor, IS_GOING).limit(1)))
+
+    def remove_predecessors(self, campaign: int) -> None:
+        self._database.execute(delete(PREDECESSORS).where(PREDECESSORS.c.campaign == campaign))
+
+    def _progress_of(self, numbers: Select[tuple[int]]) -> dict[int, PredecessorProgress]:
+        of = (CAMPAIGNS.c.number.in_(numbers),)
+        unfinished = {
+            row["number"] for row in self._database.rows(select(CAMPAIGNS.c.number).where(*of, IS_UNFINISHED))
+        }
+        query = select(OUTPUTS.c.campaign).where(OUTPUTS.c.campaign.in_(numbers)).distinct()
+        with_outputs = {row["campaign"] for row in self._database.rows(query)}
+        return {
+            row["number"]: PredecessorProgress(
+                number=row["number"],
+                name=row["name"],
+                tasks=row["tasks"],
+                succeeded=row["ended"] - row["failed"] - row["cancelled"],
+                failed=row["failed"],
+                cancelled=row["cancelled"],
+                is_unfinished=row["number"] in unfinished,
+                is_cancelled=row["state"] is CampaignState.CANCELLED,
+                has_outputs_elsewhere=row["number"] in with_outputs,
+            )
+            for row in self._database.rows(select(*_COUNTED).where(*of))
+        }
+
+    def _succeeded_tasks(self, campaign: int) -> Iterator[range]:
+        return _group_into_ranges(row["task"] for row in self._database.rows(_SUCCEEDED, of_campaign=campaign))
+
+
+def _group_into_ranges(tasks: Iterable[int]) -> Iterator[range]:
+    """Yield ascending numbers as ranges of consecutive numbers."""
+    for _, pairs in groupby(enumerate(tasks), key=lambda pair: pair[1] - pair[0]):
+        numbers = [task for _, task in pairs]
+        yield range(numbers[0], numbers[-1] + 1)

@@ -1,0 +1,151 @@
+"""Decide which campaigns and tasks still wait for predecessors, and what a predecessor's failure causes."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import OpenCampaignEventsInCycle, new_campaign_event
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, WaitingTaskRange
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
+from gridbridge.model.campaigns.campaign_predecessors import (
+    AwaitedPredecessor,
+    CampaignPredecessor,
+    PredecessorCondition,
+    PredecessorFailureAction,
+    PredecessorProgress,
+    describe_predecessor_progress,
+)
+from gridbridge.model.published_status_and_reports import number_with_noun
+
+
+def unmet_predecessors(
+    campaign: Campaign, progress: Mapping[int, PredecessorProgress], awaiting: int
+) -> tuple[AwaitedPredecessor, ...]:
+    """Return the predecessors for which a campaign waits; `awaiting` tasks wait for a task of the same number."""
+    if not campaign.state.is_alive:
+        return ()
+    unmet = (
+        AwaitedPredecessor(
+            condition=predecessor.condition,
+            # only a restored state file lacks a predecessor
+            progress=progress.get(predecessor.number)
+            or PredecessorProgress(number=predecessor.number, name=predecessor.name, is_cancelled=True),
+        )
+        for predecessor in campaign.jdl.after
+    )
+    return tuple(predecessor for predecessor in unmet if not predecessor.is_met(awaiting))
+
+
+def apply_predecessor_conditions(situation: CampaignCycleSituation) -> CampaignCycleSituation:
+    """Return the situation with campaigns cancelled by `on_failure`, and without the unsent tasks of waiting campaigns.
+
+    A campaign that waits for a whole predecessor has no task to send, so no slot is kept for it.
+    """
+    cancelled = frozenset(list_campaigns_to_cancel(situation))
+    waiting, awaiting = dict(situation.waiting), dict(situation.awaiting)
+    for campaign in situation.campaigns:
+        if campaign.number in cancelled:
+            waiting.pop(campaign.number, None)
+            awaiting.pop(campaign.number, None)
+        elif _is_held_back(campaign, situation) and (tasks := waiting.pop(campaign.number, 0)):
+            awaiting[campaign.number] = awaiting.get(campaign.number, 0) + tasks
+    return replace(
+        situation,
+        campaigns=tuple(
+            replace(
+                campaign, state=CampaignState.CANCELLED, ended_at=None if campaign.jdl.has_epilogue else situation.at
+            )
+            if campaign.number in cancelled
+            else campaign
+            for campaign in situation.campaigns
+        ),
+        waiting=waiting,
+        awaiting=awaiting,
+    )
+
+
+def _is_held_back(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
+    return any(predecessor.holds_whole_campaign for predecessor in unmet_predecessors_in(situation, campaign))
+
+
+def unmet_predecessors_in(situation: CampaignCycleSituation, campaign: Campaign) -> tuple[AwaitedPredecessor, ...]:
+    return unmet_predecessors(campaign, situation.predecessors, situation.awaiting.get(campaign.number, 0))
+
+
+def list_campaigns_to_cancel(situation: CampaignCycleSituation) -> Iterator[int]:
+    for campaign in situation.campaigns:
+        if campaign.jdl.on_failure is PredecessorFailureAction.CANCEL and any(
+            predecessor.has_failed for predecessor in unmet_predecessors_in(situation, campaign)
+        ):
+            yield campaign.number
+
+
+def update_predecessor_failure_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
+    """Open an event for each campaign with a failed predecessor; close the event once no predecessor has failed.
+
+    `situation` is the situation before `apply_predecessor_conditions`.
+    """
+    code = CampaignEventCode.PREDECESSOR_FAILED
+    for campaign in (campaign for campaign in situation.campaigns if campaign.jdl.after and campaign.state.is_alive):
+        unmet = unmet_predecessors_in(situation, campaign)
+        failed = [predecessor.progress for predecessor in unmet if predecessor.has_failed]
+        event = book.find_event(code, campaign.number)
+        if not failed:
+            book.close_event(event, situation.at)
+        elif not event:
+            event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign.number, "", situation.at)
+            book.put_event(replace(event, why=", ".join(map(describe_predecessor_progress, failed))))
+
+
+def explain_unusable_predecessor(
+    predecessor: CampaignPredecessor, progress: PredecessorProgress, tasks: int, on_failure: PredecessorFailureAction
+) -> str:
+    """Say why a campaign with this number of tasks can't wait for a predecessor; empty if the campaign can."""
+    unmet = AwaitedPredecessor(condition=predecessor.condition, progress=progress)
+    if predecessor.condition is PredecessorCondition.SAME and progress.tasks != tasks:
+        return f"its {number_with_noun(progress.tasks, 'task')} and these {tasks} differ; expected equal numbers"
+    needs_success = predecessor.condition is not PredecessorCondition.ENDED
+    is_cancelled = needs_success and (progress.is_cancelled or progress.cancelled > 0)
+    if is_cancelled or (unmet.has_failed and on_failure is PredecessorFailureAction.CANCEL):
+        return f"{describe_predecessor_progress(progress)}, so this campaign would never start"
+    return ""
+
+
+def release_tasks(
+    waiting: Iterable[WaitingTaskRange], predecessor: int, succeeded: Iterable[range]
+) -> tuple[WaitingTaskRange, ...]:
+    """Return ranges of waiting tasks in which the `succeeded` tasks no longer wait for a predecessor.
+
+    `waiting` and `succeeded` are in ascending order. Adjoining ranges become one if they differ in nothing else.
+    """
+    merged: list[WaitingTaskRange] = []
+    parts = deque(succeeded)
+    for span in waiting:
+        while parts and parts[0].stop <= span.first:
+            parts.popleft()
+        for piece in _cut_range(span, predecessor, parts) if predecessor in span.awaits else (span,):
+            merged[-1:] = _join_adjoining_ranges(merged[-1:], piece)
+    return tuple(merged)
+
+
+def _join_adjoining_ranges(before: list[WaitingTaskRange], piece: WaitingTaskRange) -> list[WaitingTaskRange]:
+    """Return the range before a piece, if any, and the piece; as one range if they differ in nothing else."""
+    whole = [replace(span, last=piece.last) for span in before if span.last + 1 == piece.first]
+    return whole if whole and replace(whole[0], first=piece.first) == piece else [*before, piece]
+
+
+def _cut_range(span: WaitingTaskRange, predecessor: int, parts: Iterable[range]) -> Iterator[WaitingTaskRange]:
+    """Yield a range's pieces; those inside `parts` no longer wait for the predecessor."""
+    awaits = tuple(number for number in span.awaits if number != predecessor)
+    begin = span.first
+    for part in parts:
+        if part.start > span.last:
+            break
+        low, high = max(part.start, begin), min(part.stop - 1, span.last)
+        if begin < low:
+            yield replace(span, first=begin, last=low - 1)
+        yield replace(span, first=low, last=high, awaits=awaits)
+        begin = high + 1
+    if begin <= span.last:
+        yield replace(span, first=begin)
