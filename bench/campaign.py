@@ -12,6 +12,7 @@ sending     what a call that sends arrays costs root (bench/sending.py)
 injected    tasks submitted to real Grid Engine and OAR; needs the lab (bench/injection.py)
 questions   how often two clusters are asked; needs the lab (bench/questions.py)
 harvest     how a campaign fills a real cluster; needs the lab (bench/harvest.py)
+executor    calls of Python functions on embedded slots; needs user namespaces (bench/executor.py)
 
 Without a part those that need no lab. `brought` has a folder of people's files and a state file of
 its own. One process is gridsub, which reads the parameters, brings the file and waits for its
@@ -30,7 +31,7 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import cycle, harvest, injection, kept_tasks, ledger, locks, questions, reading, sending
+from bench import cycle, executor, harvest, injection, kept_tasks, ledger, locks, questions, reading, sending
 from bench.brief import sized
 from bench.rows import Row, show
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
@@ -61,6 +62,7 @@ def main() -> None:
         "injected": injection.rows,
         "questions": questions.rows,
         "harvest": harvest.rows,
+        "executor": executor.rows,
     }
     chosen = options.parts or NO_LAB
     rows = [row for name in chosen for row in parts[name]()]

@@ -12,12 +12,12 @@ from bench.rows import Row
 
 ROOT = Path(__file__).parents[2]
 SIZES = """
-from bench import campaign, cycle, harvest, injection, join, kept_tasks, ledger, locks, looks
+from bench import campaign, cycle, executor, harvest, injection, join, kept_tasks, ledger, locks, looks
 from bench import questions, reading, rebalance, replicas, rows, sending, simulation, ssh
 from bench import staging, transfer
 print(campaign.TASKS, cycle.TASKS, harvest.WATCHED_S, injection.TURNS, join.REPEATS)
 print(kept_tasks.RUNS, ledger.AN_ARRAY, locks.TASKS, looks.TASKS, questions.WATCHED_S, reading.MANY)
-print(rebalance.TASKS, replicas.MB, rows.Size().transfers, sending.RUNS, simulation.TASKS)
+print(executor.CALLS, rebalance.TASKS, replicas.MB, rows.Size().transfers, sending.RUNS, simulation.TASKS)
 print(ssh.AT_ONCE, staging.MB, transfer.SLOTS)
 """
 OWN_LISTS = ("elastic", "elastic_replay", "qstat_parse", "accounting")  # with sizes as options
@@ -33,7 +33,7 @@ def sizes(value: str) -> list[float]:
 def test_each_part_has_a_small_size() -> None:
     whole, small = sizes(""), sizes("1")
 
-    assert len(whole) == 19
+    assert len(whole) == 20
     assert all(few < many for few, many in zip(small, whole, strict=True))
 
 

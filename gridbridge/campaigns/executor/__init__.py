@@ -1,0 +1,1 @@
+"""gridbridge.Executor, which runs Python calls as tasks of campaigns."""

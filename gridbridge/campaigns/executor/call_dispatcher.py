@@ -1,0 +1,204 @@
+"""Sends the calls of an Executor in batches, and ends their futures, in two threads that live while calls do."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from threading import Condition, Thread
+from typing import Any, TypeVar
+
+from gridbridge.campaigns.executor.call_campaigns import CallCampaigns
+from gridbridge.campaigns.executor.call_files import CallFolder, CallOutcome
+from gridbridge.errors import GridbridgeError
+from gridbridge.shell.clock import Clock
+
+GATHER_S, MOST_GATHERED = 0.05, 20  # calls are sent if none has come for 0.05 s, or after 1 s
+FIRST_LOOK_S, LAST_LOOK_S = 0.05, 0.5  # pauses between two looks for outcomes
+FAILURE_LOOK_S = 2.0  # pause between two looks at the published tasks
+
+T = TypeVar("T")
+
+
+class CallFuture(Future[T]):
+    """The future of one call, which can be cancelled until a task has started the call."""
+
+    def __init__(self, number: int, withdraw: Callable[[int], bool]) -> None:
+        super().__init__()
+        self.number = number
+        self._withdraw = withdraw
+
+    def cancel(self) -> bool:
+        """Cancel the call; False if the call has started or is done."""
+        if self._withdraw(self.number) and super().cancel():
+            self.set_running_or_notify_cancel()  # those who wait for the future are notified
+        return self.cancelled()
+
+
+class CallDispatcher:
+    def __init__(self, folder: CallFolder, campaigns: CallCampaigns, clock: Clock) -> None:
+        self._folder = folder
+        self._campaigns = campaigns
+        self._clock = clock
+        self._changed = Condition()  # guards all below
+        self._unsent: dict[int, CallFuture[Any]] = {}
+        self._sent: dict[int, CallFuture[Any]] = {}
+        self._threads: dict[Callable[[], None], Thread] = {}
+        self._holds = 0
+        self._is_closed = self._is_removed = self._has_cancelled_tasks = False
+
+    def require_open(self) -> None:
+        """Raise RuntimeError after `close`, as each Executor of Python does."""
+        if self._is_closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+
+    def add_call(self, future: CallFuture[Any]) -> None:
+        with self._changed:
+            self.require_open()
+            for run in (self._send_calls, self._collect_outcomes):
+                if run not in self._threads:
+                    thread = Thread(target=run, name=f"gridbridge.Executor{run.__name__}")
+                    thread.start()  # not a daemon: the interpreter's exit waits for the calls
+                    self._threads[run] = thread
+            self._unsent[future.number] = future
+            self._changed.notify_all()
+
+    @contextmanager
+    def hold_calls(self) -> Iterator[None]:
+        """Send no calls meanwhile, so that all go together."""
+        with self._changed:
+            self._holds += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._holds -= 1
+                self._changed.notify_all()
+
+    def withdraw_call(self, number: int) -> bool:
+        """Withdraw a call that no task has started; say whether this was possible."""
+        with self._changed:
+            is_sent = number in self._sent
+            if number not in self._unsent and not (is_sent and self._folder.is_shared):
+                return False
+            if not self._folder.withdraw_call(number):
+                return False
+            (self._sent if is_sent else self._unsent).pop(number)
+            if is_sent:
+                self._has_cancelled_tasks = True
+                self._campaigns.close_call(number)
+            self._changed.notify_all()
+        return True
+
+    def close(self, *, cancels: bool = False) -> None:
+        """Refuse further calls, and remove the folder once no call is left."""
+        with self._changed:
+            self._is_closed = True
+            calls = [*self._unsent.values(), *self._sent.values()] if cancels else []
+        for future in calls:
+            future.cancel()
+        self._remove_folder_if_idle()
+
+    def wait_for_threads(self) -> None:
+        with self._changed:
+            threads = [*self._threads.values()]
+        for thread in threads:
+            thread.join()
+
+    def _send_calls(self) -> None:
+        while calls := self._next_calls():
+            try:
+                self._campaigns.send_calls([*calls])
+            except Exception as error:  # futures end with any exception
+                for number in calls:
+                    self._folder.withdraw_call(number)
+                    self._end_call(number, CallOutcome(error=error))
+
+    def _next_calls(self) -> tuple[int, ...]:
+        """Gather calls until no more come; without any, end the thread."""
+        with self._changed:
+            if self._unsent:
+                self._changed.wait_for(lambda: not self._unsent, self._campaigns.pause_s)
+            gathered = -1
+            for _ in range(MOST_GATHERED):
+                if gathered == (gathered := len(self._unsent)):
+                    break
+                self._changed.wait_for(lambda: False, GATHER_S)
+            self._changed.wait_for(lambda: not self._holds)
+            calls = dict(self._unsent)
+            self._sent |= calls
+            self._unsent.clear()
+            if not calls:
+                del self._threads[self._send_calls]
+        for future in calls.values() if not self._folder.is_shared else ():
+            future.set_running_or_notify_cancel()  # nobody sees from here when a task starts
+        return tuple(calls)
+
+    def _collect_outcomes(self) -> None:
+        pause_s, looked_s = FIRST_LOOK_S, self._clock.steady_s()
+        while self._has_calls_after(pause_s):
+            try:
+                pause_s = FIRST_LOOK_S if self._end_calls_with_outcome() else min(2 * pause_s, LAST_LOOK_S)
+                if self._clock.steady_s() - looked_s >= FAILURE_LOOK_S:
+                    self._end_failed_calls()
+                    looked_s = self._clock.steady_s()
+            except Exception as error:  # such as a folder that somebody has removed
+                self._end_all_calls(error)
+        self._remove_folder_if_idle()
+
+    def _has_calls_after(self, pause_s: float) -> bool:
+        """Say after a pause whether calls are left; if not, end the thread."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._has_calls, pause_s)
+            if not self._has_calls:
+                del self._threads[self._collect_outcomes]
+            return self._has_calls
+
+    @property
+    def _has_calls(self) -> bool:
+        return bool(self._unsent or self._sent)
+
+    def _end_calls_with_outcome(self) -> bool:
+        """End the futures of calls with an outcome, and say whether there was any; mark those that run."""
+        for number in self._folder.list_started_calls():
+            future = self._sent.get(number)
+            if future and not future.running():
+                future.set_running_or_notify_cancel()
+        numbers = self._folder.list_outcomes()
+        for number in numbers:
+            self._end_call(number, self._folder.take_outcome(number))
+        return bool(numbers)
+
+    def _end_failed_calls(self) -> None:
+        with suppress(GridbridgeError):  # published files that can't be read now are read later
+            for number, error in self._campaigns.find_failed_calls().items():
+                self._end_call(number, CallOutcome(error=error))
+
+    def _end_all_calls(self, error: Exception) -> None:
+        with self._changed:
+            self._sent |= self._unsent
+            self._unsent.clear()
+            calls = [*self._sent]
+        for number in calls:
+            self._end_call(number, CallOutcome(error=error))
+
+    def _end_call(self, number: int, outcome: CallOutcome) -> None:
+        with self._changed:
+            future = self._sent.pop(number, None)
+            if future:
+                self._campaigns.close_call(number)
+                self._changed.notify_all()
+        if not future or not (future.running() or future.set_running_or_notify_cancel()):
+            return
+        if outcome.error is not None:
+            future.set_exception(outcome.error)
+        else:
+            future.set_result(outcome.value)
+
+    def _remove_folder_if_idle(self) -> None:
+        with self._changed:
+            if not self._is_closed or self._has_calls or self._is_removed:
+                return
+            self._is_removed = True
+        self._folder.remove()
+        if self._has_cancelled_tasks:
+            with suppress(GridbridgeError):  # without the folder these tasks end at once
+                self._campaigns.cancel_unfinished()

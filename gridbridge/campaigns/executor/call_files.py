@@ -1,0 +1,151 @@
+"""Writes an Executor's calls into a folder of its owner, and reads the outcomes that tasks write there."""
+
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
+from types import FunctionType
+from typing import Any
+
+from gridbridge.campaigns.executor import call_program
+from gridbridge.campaigns.executor.call_program import CALLS, PROTOCOL, RESULTS, STARTED
+from gridbridge.shell import safe_files
+
+PROGRAM = "call.py"
+MAIN = "__main__"
+
+try:
+    import cloudpickle
+except ImportError:
+    cloudpickle = None
+
+
+class RemoteTraceback(Exception):
+    """The traceback of a call's exception, at the cluster; the cause of the exception that the caller gets."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOutcome:
+    """What a call returned or raised."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+class CallFolder:
+    """A folder with the calls of one Executor and with their outcomes; others can neither read nor write it."""
+
+    def __init__(self, parent: str, *, is_shared: bool) -> None:
+        os.makedirs(parent, 0o700, exist_ok=True)
+        self.path = tempfile.mkdtemp(prefix="executor.", dir=parent)
+        self.is_shared = is_shared
+        for name in (CALLS, RESULTS, *((STARTED,) if is_shared else ())):
+            os.mkdir(f"{self.path}/{name}")
+        shutil.copyfile(call_program.__file__, f"{self.path}/{PROGRAM}")
+
+    def write_call(self, number: int, data: bytes) -> None:
+        """Write a pickled call; raise StateError if the disk is full."""
+        safe_files.replace_file_atomically(f"{self.path}/{CALLS}/{number}", data, 0o600, durable=False)
+
+    def withdraw_call(self, number: int) -> bool:
+        """Remove a call that no task has started; say whether it was removed."""
+        try:
+            os.unlink(f"{self.path}/{CALLS}/{number}")
+        except FileNotFoundError:
+            return False
+        return True
+
+    def list_started_calls(self) -> list[int]:
+        return _list_numbers(f"{self.path}/{STARTED}") if self.is_shared else []
+
+    def list_outcomes(self) -> list[int]:
+        return _list_numbers(f"{self.path}/{RESULTS}")
+
+    def take_outcome(self, number: int) -> CallOutcome:
+        """Read a call's outcome, and remove the files of the call; an unreadable outcome is an exception."""
+        path = f"{self.path}/{RESULTS}/{number}"
+        try:
+            with open(path, "rb") as file:
+                outcome = _outcome_of_content(pickle.load(file))  # noqa: S301 - the owner's folder
+        except Exception as error:  # the methods of a value may raise any exception
+            outcome = CallOutcome(error=error)
+        for name in (RESULTS, CALLS, STARTED):
+            with suppress(FileNotFoundError):
+                os.unlink(f"{self.path}/{name}/{number}")
+        return outcome
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _list_numbers(folder: str) -> list[int]:
+    return [int(name) for name in os.listdir(folder) if name.isdigit()]
+
+
+def _outcome_of_content(content: Mapping[str, Any]) -> CallOutcome:
+    error = content.get("error")
+    if error is None:
+        return CallOutcome(value=content["value"])
+    error.__cause__ = RemoteTraceback(content["traceback"])
+    note_standard_error(error, content["task"], content["cluster"], content["stderr"])
+    return CallOutcome(error=error)
+
+
+def note_standard_error(error: BaseException, task: str, cluster: str, lines: list[str]) -> None:
+    """Add the last lines of a task's standard error to an exception."""
+    if lines:
+        shown = "".join(f"\n  {_replace_unprintable_characters(line)}" for line in lines)
+        error.add_note(f"Standard error of task {task} at {cluster} ends with:{shown}")
+
+
+def _replace_unprintable_characters(line: str) -> str:
+    return "".join(letter if letter.isprintable() or letter == "\t" else "?" for letter in line)
+
+
+def pickle_call(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], directory: str
+) -> bytes:
+    """Pickle a call, by value if cloudpickle is installed; raise any exception if the call can't be pickled.
+
+    The call runs in `directory`, unless this is empty or its host has no such directory.
+    """
+    caller = {
+        "import_path": _import_path_of_caller(),
+        "directory": directory,
+        "has_cloudpickle": cloudpickle is not None,
+    }
+    call = (function, args, dict(kwargs))
+    head = pickle.dumps(caller, protocol=PROTOCOL)
+    return head + (cloudpickle.dumps(call, protocol=PROTOCOL) if cloudpickle else _pickle_importable(call))
+
+
+def _import_path_of_caller() -> list[str]:
+    """Return the folders of modules besides those of the interpreter, which a task's interpreter has itself."""
+    own = tuple(f"{prefix}/lib" for prefix in {sys.prefix, sys.base_prefix})
+    return [os.path.abspath(path) for path in sys.path if not path.startswith(own)]
+
+
+class _ImportablePickler(pickle.Pickler):
+    """Refuses functions and classes of the program itself, which a task can't import."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, (type, FunctionType)) and value.__module__ == MAIN:
+            raise pickle.PicklingError(
+                f"{value.__qualname__} belongs to the program itself, so a task can't import it; expected a function"
+                " of a module, or cloudpickle installed: pip install 'gridbridge[executor]'"
+            )
+        return NotImplemented
+
+
+def _pickle_importable(call: object) -> bytes:
+    data = BytesIO()
+    _ImportablePickler(data, PROTOCOL).dump(call)
+    return data.getvalue()

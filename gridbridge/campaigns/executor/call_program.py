@@ -1,0 +1,128 @@
+"""Runs one call of an Executor, as a task, and writes the call's outcome beside it.
+
+Usage: python3 call.py FOLDER NUMBER. An Executor copies this file into the folder of its calls, because nothing of
+gridbridge is installed at clusters: it uses the standard library alone, and cloudpickle if the caller has it. Exit
+status 0 means that the outcome, a value or an exception, is written, or that the caller has cancelled the call.
+"""
+
+import os
+import pickle
+import sys
+
+TYPE_CHECKING = False  # a call starts an interpreter, so slow modules are imported late or not at all
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+    from typing import Any, BinaryIO
+
+CALLS, STARTED, RESULTS = "calls", "started", "results"
+PROTOCOL = 5  # of Python 3.8 and later
+TAIL_BYTES, TAIL_LINES = 4096, 10
+
+
+def run_call(folder: str, number: str) -> None:
+    """Run a call, unless the caller has cancelled it; the outcome appears in one step."""
+    try:
+        path = claim_call(folder, number)
+    except FileNotFoundError:
+        return
+    with open(path, "rb") as file:
+        caller = pickle.load(file)  # noqa: S301 - the owner's folder
+        _enter_context_of_caller(caller)
+        outcome = _run_pickled_call(file)
+    beside = f"{folder}/{RESULTS}/.{number}.{os.urandom(8).hex()}"
+    with open(beside, "wb") as result:
+        result.write(_pickle_outcome(outcome, caller))
+    os.rename(beside, f"{folder}/{RESULTS}/{number}")
+
+
+def claim_call(folder: str, number: str) -> str:
+    """Return the path of a call; where caller and task share the folder, the first claim of either counts.
+
+    Raises FileNotFoundError if the caller has cancelled the call. A second attempt finds the claim of the first.
+    """
+    waiting, started = f"{folder}/{CALLS}/{number}", f"{folder}/{STARTED}/{number}"
+    if not os.path.isdir(f"{folder}/{STARTED}"):
+        return waiting  # a copy of the call was carried here
+    try:
+        os.rename(waiting, started)
+    except FileNotFoundError:
+        os.stat(started)
+    return started
+
+
+def _enter_context_of_caller(caller: "dict[str, Any]") -> None:
+    """Use the caller's import path and working directory, as far as this host has them."""
+    sys.path[:1] = [path for path in caller["import_path"] if os.path.exists(path)]
+    if os.path.isdir(caller["directory"]):
+        os.chdir(caller["directory"])
+
+
+def _run_pickled_call(file: "BinaryIO") -> "dict[str, Any]":
+    try:
+        function, args, kwargs = pickle.load(file)  # noqa: S301 - the owner's folder
+        return {"value": function(*args, **kwargs)}
+    except BaseException as error:  # a caller gets every exception, also SystemExit
+        return _outcome_of_exception(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next))
+
+
+def _outcome_of_exception(error: BaseException) -> "dict[str, Any]":
+    """Return an exception with its traceback and what the call wrote to standard error; print the traceback there."""
+    import traceback
+
+    tail = _last_lines_of_standard_error()
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    sys.stderr.write(text)
+    return {"error": error, "traceback": text, "stderr": tail}
+
+
+def _last_lines_of_standard_error() -> list[str]:
+    sys.stderr.flush()
+    try:
+        with open("/proc/self/fd/2", "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            return file.read().decode("utf-8", "replace").splitlines()[-TAIL_LINES:]
+    except OSError:
+        return []  # no file, but a terminal or a pipe
+
+
+def _pickle_outcome(outcome: "dict[str, Any]", caller: "dict[str, Any]") -> bytes:
+    job = {"task": os.environ.get("CIGRI_JOB_ID", ""), "cluster": os.environ.get("CIGRI_CLUSTER", "")}
+    try:
+        return _pickle_readable({**outcome, **job}, caller)
+    except Exception as error:  # the methods of a value may raise any exception
+        if "error" in outcome:
+            original = outcome["error"]
+            outcome["error"] = RuntimeError(f"{type(original).__name__}: {original}")
+        else:
+            outcome = _outcome_of_exception(error)
+        return pickle.dumps({**outcome, **job}, PROTOCOL)
+
+
+def _pickle_readable(content: "dict[str, Any]", caller: "dict[str, Any]") -> bytes:
+    """Pickle an outcome; raise an exception if it can't be pickled, or is an exception that can't be read again."""
+    for pickler in _picklers(caller):
+        try:
+            data: bytes = pickler.dumps(content, PROTOCOL)
+            break
+        except Exception as error:  # the methods of a value may raise any exception
+            problem = error
+    else:
+        raise problem
+    if "error" in content:
+        pickle.loads(data)  # noqa: S301 - written here
+    return data
+
+
+def _picklers(caller: "dict[str, Any]") -> "Iterator[ModuleType]":
+    yield pickle
+    if caller["has_cloudpickle"]:
+        try:
+            import cloudpickle  # slow, and needed for values of classes of the caller's program alone
+        except ImportError:
+            return
+        yield cloudpickle
+
+
+if __name__ == "__main__":
+    run_call(*sys.argv[1:3])
