@@ -78,24 +78,34 @@ set -C # never writes to an existing file or link
 set +C
 export CIGRI_NODE_FILE="${OAR_NODEFILE:-$PWD/$gb_output.nodes}"
 gb_own=
-case $gb_outputs${gb_inputs:=} in ?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb_folder/$gb_own ;; esac
+case $gb_outputs${gb_inputs:=}${gb_checkpoints:=} in ?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb_folder/$gb_own ;; esac
 [ -z "$gb_own" ] || mkdir -p -- "$gb_own" || { die 57; exit 1; }
 gb_left=${gb_inputs:-0}
 link_inputs "$@" || { die 54; exit 1; }
 shift $((4 * ${gb_inputs:-0}))
-for gb_name in $gb_outputs; do # a task may write into the folders of its outputs at once
+for gb_name in $gb_outputs $gb_checkpoints; do # a task may write into the folders of its files at once
     case $gb_name in */*) mkdir -p -- "$gb_own/${gb_name%/*}" || { die 57; exit 1; } ;; esac
 done
+gb_trap=
+case $gb_checkpoints in ?*)
+    take_checkpoint || { die 57; exit 1; }
+    gb_trap="trap : $gb_signal; " # a shell does not end by the checkpoint signal
+    ;;
+esac
 make_way # if preempted before the task began
+case $gb_checkpoints in ?*) time_checkpoints & gb_timer=$! ;; esac
 (
+    case $gb_checkpoints in ?*) sh -c 'echo "$PPID"' >"$gb_output.pid" ;; esac
     cd -- "${gb_own:+./}${gb_own:-$gb_work}" || exit 1
     export CIGRI_WORKDIR="$gb_work" CIGRI_WORKING_DIRECTORY="$gb_work" CIGRI_NODEFILE="$CIGRI_NODE_FILE"
-    exec sh -c "$gb_exec \"\$@\"" sh "$@"
+    exec sh -c "$gb_trap$gb_exec \"\$@\"" sh "$@"
 ) </dev/null >"$gb_output.out" 2>"$gb_output.err"
 gb_status=$?
 rm -f -- "$gb_output.nodes"
+case $gb_checkpoints in ?*) stop_checkpoints ;; esac
 make_way
 case $gb_status$gb_own in 0?*) put || gb_status=1 ;; esac
+case $gb_status$gb_checkpoints in 0?*) drop_checkpoint ;; esac
 case $gb_status in
 99 | 100) gb_status=$((gb_status + 100)) ;;
 199 | 200) die $((gb_status - 136)) ;;

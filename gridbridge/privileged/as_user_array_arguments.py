@@ -1,7 +1,7 @@
 """Parses the arguments of gridbridge-as-user about a campaign's arrays."""
 
 from gridbridge.errors import FileWritableByOthers, ParseError
-from gridbridge.model.campaigns.campaign_file_and_array_names import CampaignArrayId
+from gridbridge.model.campaigns.campaign_file_and_array_names import USUAL_CHECKPOINT_S, CampaignArrayId
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.transfer_name import is_valid_cluster_name
@@ -11,9 +11,10 @@ from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequest
 
 SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
 DELETE_WAITING = "delete-waiting"
+CHECKPOINT = "checkpoint="
 USAGE = {
-    SEND: "ARRAY TASKS [ARRAY TASKS ...]",
-    SEND_COPIES: "ARRAY TASKS",
+    SEND: "[checkpoint=SECONDS] ARRAY TASKS [ARRAY TASKS ...]",
+    SEND_COPIES: "[checkpoint=SECONDS] ARRAY TASKS",
     RELEASE: "ARRAY",
     DELETE: "ARRAY [PLACES]",
     DELETE_WAITING: "ARRAY PLACES",
@@ -28,6 +29,10 @@ class AsUserArrayArguments:
         self.section = self.config.get("cluster", {}).get(cluster)
         site = str(self.config.get("site", {}).get("cluster", ""))
         campaign = file.removeprefix("c.")
+        self.checkpoint_s = USUAL_CHECKPOINT_S  # if the JDL leaves the interval to the service
+        key, is_given, seconds = words[0].partition(CHECKPOINT) if words else ("", "", "")
+        if is_given and not key and is_short_ascii_number(seconds) and self.verb in (SEND, SEND_COPIES):
+            self.checkpoint_s, words = int(seconds), words[1:]
         numbers = words[::2]
         self.tasks = tuple(words[1::2])  # the task attempts of each array, as texts such as `0-9:1,12:2`
         if not (is_short_ascii_number(campaign) and file != campaign and self._are_arguments_complete(numbers)):

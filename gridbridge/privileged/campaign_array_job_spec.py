@@ -46,8 +46,14 @@ class VerifiedCampaignTasks:
             header = json.loads(brought.header_line())
             outputs = tuple(map(str, header.get("outputs") or ()))
             self._output_patterns = outputs if any(map(has_placeholder, outputs)) else ()
-            of_all = "" if self._output_patterns else " ".join(outputs)
-            whole = {key: str(header[key]) for key in ("name", UNIQUE)} | {"outputs": of_all}
+            saved = tuple(map(str, header.get("checkpoint_files") or ()))
+            self._checkpoint_patterns = saved if any(map(has_placeholder, saved)) else ()
+            whole = {key: str(header[key]) for key in ("name", UNIQUE)}
+            whole["outputs"] = "" if self._output_patterns else " ".join(outputs)
+            whole["checkpoints"] = "" if self._checkpoint_patterns else " ".join(saved)
+            interval_s = max(1, int(header.get("checkpoint_s") or order.checkpoint_s))
+            signal = {"signal": str(header.get("checkpoint_signal")), "checkpoint_s": str(interval_s)}
+            self._checkpoint_settings = signal if saved else {}
             self._header: Header = header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
             self._asked = tuple(map(parse_attempt_ranges, order.tasks))
@@ -82,6 +88,7 @@ class VerifiedCampaignTasks:
         try:
             task.inputs = parse_inputs_of_task_line(text)
             task.outputs = output_names_of_task(self._output_patterns, parameters)
+            task.checkpoints = output_names_of_task(self._checkpoint_patterns, parameters)
         except (*ODD, ParseError) as error:
             raise AsUserRequestRefusal(f"task {number}: {error}") from error
         return task
@@ -130,6 +137,8 @@ class VerifiedCampaignTasks:
             "directory": str(header.get("exec_directory", "")),
             "exec": str(header["exec_file"]),
             "outputs": str(header["outputs"]),
+            "checkpoints": str(header["checkpoints"]),
+            **self._checkpoint_settings,
             "carried": f"/{CARRIED_INPUTS}" if is_remote else "",
         }
 

@@ -1,4 +1,4 @@
-"""gridbridge-as-user carry-inputs, drop-inputs and bring-outputs: files of tasks, as the campaign's owner.
+"""gridbridge-as-user carry-inputs, drop-inputs, bring-outputs, read-checkpoints: tasks' files, as their owner.
 
 The owner's process reads the owner's own campaign file, and copies input files to a cluster or outputs from the cluster
 with the owner's ssh key, or removes the copies that no other campaign of the owner needs. Exit status 75: another such
@@ -17,8 +17,17 @@ from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequest
 from gridbridge.privileged.as_user_replica_verbs import LONG_S, become_owner_program
 
 OF_TASKS, OF_CAMPAIGN = "c.CAMPAIGN CLUSTER TASKS", "c.CAMPAIGN CLUSTER"
-USAGE = {"carry-inputs": OF_TASKS, "drop-inputs": OF_CAMPAIGN, "bring-outputs": OF_TASKS}
-INPUTS, OUTPUTS = "gridbridge.rebalance.replicas.task_input_carrier", "gridbridge.campaigns.cli.task_output_carrier"
+USAGE = {
+    "carry-inputs": OF_TASKS,
+    "drop-inputs": OF_CAMPAIGN,
+    "bring-outputs": OF_TASKS,
+    "read-checkpoints": OF_TASKS,
+}
+MODULES = {
+    "bring-outputs": "gridbridge.campaigns.cli.task_output_carrier",
+    "read-checkpoints": "gridbridge.campaigns.cli.task_checkpoint_reader",
+}
+INPUTS = "gridbridge.rebalance.replicas.task_input_carrier"
 
 
 def run_owner_file_carrier(arguments: list[str]) -> NoReturn:
@@ -40,5 +49,4 @@ def run_owner_file_carrier(arguments: list[str]) -> NoReturn:
     as_user_refusals_and_user_switch.require_existing_account(uid)
     as_user_refusals_and_user_switch.continue_in_time_limited_child(LONG_S)
     person = as_user_refusals_and_user_switch.switch_to_user(uid)
-    module = OUTPUTS if verb == "bring-outputs" else INPUTS
-    become_owner_program(person, ("-I", "-m", module), (campaign, cluster, *tasks))
+    become_owner_program(person, ("-I", "-m", MODULES.get(verb, INPUTS)), (campaign, cluster, *tasks))

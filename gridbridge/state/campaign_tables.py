@@ -35,7 +35,7 @@ class JdlColumn(sa.TypeDecorator[Jdl]):
 def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
     clusters = {name: JdlSettingsAtCluster(**fields) for name, fields in stored["clusters"].items()}
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
-    values["inputs"] = tuple(stored.get("inputs", ()))
+    values |= {name: tuple(stored.get(name, ())) for name in ("inputs", "checkpoint_files")}
     datasets = {name: JdlDataset(**fields) for name, fields in stored["datasets"].items()}
     after = tuple(
         CampaignPredecessor(**fields | {"condition": PredecessorCondition(fields["condition"])})
@@ -108,6 +108,7 @@ ARRAYS = sa.Table(
     *column_types.time_columns("intended_at"),
     *column_types.flag_columns("is_repeated"),
     *column_types.integer_columns("copies_beyond_s", nullable=True),  # NULL for arrays of ordinary attempts
+    *column_types.integer_columns("checkpoint_s", default="0"),
     sa.Index("campaign_arrays_state", "state"),
     sa.Index("campaign_arrays_copies", "campaign", "copies_beyond_s"),
     sa.Index("campaign_arrays_cluster", "campaign", "cluster", "number"),
@@ -122,7 +123,8 @@ ATTEMPTS = sa.Table(
     *column_types.integer_columns("exit_status", "wallclock_s", nullable=True),
     # `is_past`: the event about the attempt is closed, so the attempt does not count any more.
     # `is_overrun`: an attempt with outcome COPY that overran its walltime.
-    *column_types.flag_columns("is_past", "is_overrun"),
+    # `has_progressed`: a lost or preempted attempt that left a newer checkpoint than it began with.
+    *column_types.flag_columns("is_past", "is_overrun", "has_progressed"),
     sa.Index("campaign_attempts_array", "campaign", "array"),
     # In PostgreSQL, migration v0001 makes this index partial: `postgresql_where` would import the dialect here.
     sa.Index("campaign_attempts_ran", "campaign", "array", sqlite_where=sa.text("wallclock_s IS NOT NULL")),

@@ -54,6 +54,20 @@ def test_one_call_sends_several_arrays(asked: Asked) -> None:
     assert (request.tasks, request.is_of_copies) == (("0-9:1", "10-19:1,3:2"), False)
 
 
+@pytest.mark.parametrize(
+    ("words", "interval_s"),
+    [
+        ("send-arrays c.12 beta checkpoint=77 3 0:1", 77),
+        ("send-arrays c.12 beta 3 0:1", 900),
+        ("send-copies c.12 beta checkpoint=7 3 0:2", 7),
+    ],
+)
+def test_the_service_may_give_the_interval_between_checkpoints(asked: Asked, words: str, interval_s: int) -> None:
+    request = asked(words)
+
+    assert (interval_s, ["3"]) == (request.checkpoint_s, [str(array.array) for array in request.arrays])
+
+
 def test_an_array_may_be_deleted_completely_or_by_indices(asked: Asked) -> None:
     assert asked("delete-array c.12 beta 3").indices == ""
     assert asked("delete-array c.12 beta 3 1-5,9").indices == "1-5,9"
@@ -72,6 +86,8 @@ def test_every_array_verb_is_accepted_by_the_program() -> None:
         "send-arrays c.12 beta 3",
         "send-arrays c.12 beta 3 0:1 4",
         "send-arrays c.12 beta 3 0:1 3 1:1",
+        "send-arrays c.12 beta checkpoint=x 3 0:1",
+        "release-array c.12 beta checkpoint=7 3",
         "send-arrays c.12 beta x 0:1",
         "send-arrays 12 beta 3 0:1",
         "send-arrays ../c.12 beta 3 0:1",

@@ -30,13 +30,20 @@ HEADER: dict[str, Any] = {"name": "n", "token": "1", "is_idempotent": True}
 
 
 def read(
-    folder: Path, *tasks: str, is_of_copies: bool = False, line: str = "a 1", **asked: object
+    folder: Path, *tasks: str, is_of_copies: bool = False, line: str = "a 1", header: Any = HEADER, **asked: object
 ) -> tuple[JobSpec, ...]:
-    header: dict[str, Any] = HEADER | {"clusters": {"gamma": AT, "beta": BETA | asked}}
+    header = HEADER | header | {"clusters": {"gamma": AT, "beta": BETA | asked}}
     (folder / "c.12").write_text(f"{json.dumps(header)}\n{line}\n")
     arrays = tuple(CampaignArrayId("alpha", 12, number) for number, _ in enumerate(tasks, start=1))
     order = SimpleNamespace(
-        arrays=arrays, tasks=tasks, cluster="beta", campaign=12, file="c.12", section={}, is_of_copies=is_of_copies
+        arrays=arrays,
+        tasks=tasks,
+        cluster="beta",
+        campaign=12,
+        file="c.12",
+        section={},
+        is_of_copies=is_of_copies,
+        checkpoint_s=77,
     )
     with RootLedgerOfSubmittedTasks(12, str(folder / "ledger")) as ledger:
         found = VerifiedCampaignTasks(
@@ -58,6 +65,22 @@ def test_a_prologue_is_one_task_of_one_slot(tmp_path: Path) -> None:
     assert b"gb_number=prologue gb_attempt=2 gb_copy=0 gb_name='prologue'" in prologue.script
     assert b"set -- 'make\nls'" in prologue.script
     assert b"gb_number=0 gb_attempt=1" in tasks.script
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(60, b"gb_checkpoint_s='60'\n"), (0, b"gb_checkpoint_s='77'\n")])
+@pytest.mark.parametrize("files", [["state"], ["{1}.state"]])
+def test_tasks_get_the_interval_of_the_jdl_or_of_the_service(
+    tmp_path: Path, files: list[str], seconds: int, expected: bytes
+) -> None:
+    """A prologue makes no checkpoints."""
+    header = {"checkpoint_files": files, "checkpoint_signal": "USR1", "checkpoint_s": seconds}
+    prologue, tasks = read(tmp_path, "990000000:2", "0:1", header=header)
+
+    assert b"gb_signal='USR1'\n" in tasks.script
+    assert expected in tasks.script
+    assert (b"gb_checkpoints='state'" if files == ["state"] else b"gb_checkpoints='a.state'") in tasks.script
+    assert b"take_checkpoint()" in tasks.script
+    assert b"take_checkpoint()" not in prologue.script
 
 
 SERVER = OarServerAccess(timeout_s=15)

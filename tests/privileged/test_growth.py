@@ -72,6 +72,7 @@ class Site:
             file="c.12",
             section={},
             is_of_copies=False,
+            checkpoint_s=0,
         )
         brought = RootVerifiedCampaignFiles(12, str(self._folder))
         brought.record_file_in_ledger(ledger)

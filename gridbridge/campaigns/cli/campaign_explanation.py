@@ -283,6 +283,11 @@ def _describe_task_attempts(campaign: PublishedCampaign, task: PublishedCampaign
     for preemption in task.made_way:
         whom = f"job {preemption.job}, which lacked {', '.join(preemption.lacked)}"
         yield f"attempt {preemption.attempt} was preempted at {preemption.cluster} for {whom}"
+    for checkpoint in task.checkpoints[-1:]:
+        goes_on = (
+            "the next attempt goes on there, before other tasks" if task.is_waiting else "the next attempt went on"
+        )
+        yield f"attempt {checkpoint.attempt} left a checkpoint at {checkpoint.cluster}, from which {goes_on}"
     for move in task.moved:
         to = f"the next attempt went to {move.to}" if move.to else "the task is sent again"
         yield f"attempt {move.attempt} was moved from {move.cluster}, where it waited: {to}"

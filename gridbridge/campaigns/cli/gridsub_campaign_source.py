@@ -86,7 +86,7 @@ def task_lines_with_inputs(
 
     Raises ConfigError with the tasks that lack an input file or have an output with an invalid name.
     """
-    if not (jdl.inputs or jdl.outputs):
+    if not (jdl.inputs or jdl.outputs or jdl.checkpoint_files):
         return parameters
     from gridbridge.campaigns.submission import task_file_listing  # few campaigns declare files
 

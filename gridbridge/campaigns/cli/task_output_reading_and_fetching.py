@@ -4,7 +4,7 @@ import os
 import shutil
 import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -268,12 +268,23 @@ def _is_copy_unchanged(source: str, name: str, folder: int) -> bool:
 def _read_output_tails_at_cluster(
     source: TaskOutputFolderAtCluster, tasks: list[PublishedCampaignTask], stream: str, most: int
 ) -> dict[int, str]:
-    names = (task_output_file_name(task, stream) for task in tasks)
+    numbers = {task_output_file_name(task, stream): task.number for task in tasks}
+    return {numbers[name]: text for name, text in _read_tails_at_once(source, tuple(numbers), most).items()}
+
+
+def read_output_tails_by_name(source: TaskOutputFolderAtCluster, names: Sequence[str], most: int) -> dict[str, str]:
+    """Return the last bytes of those files in a campaign's output folder that exist; raise GridbridgeError."""
+    texts: dict[str, str] = {}
+    for first in range(0, len(names), A_CALL):
+        texts |= _read_tails_at_once(source, names[first : first + A_CALL], most)
+    return texts
+
+
+def _read_tails_at_once(source: TaskOutputFolderAtCluster, names: Sequence[str], most: int) -> dict[str, str]:
     argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)
     result = ssh.run_over_ssh(source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES).require_success()
     texts = result.stdout.decode("utf-8", "replace").split("\0")
-    pairs = zip(tasks, texts, strict=False)
-    return {task.number: text.removeprefix("+") for task, text in pairs if text}
+    return {name: text.removeprefix("+") for name, text in zip(names, texts, strict=False) if text}
 
 
 def _group_tasks_by_cluster(tasks: Iterable[PublishedCampaignTask]) -> dict[str, list[PublishedCampaignTask]]:

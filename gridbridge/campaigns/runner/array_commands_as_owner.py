@@ -10,6 +10,7 @@ from gridbridge.model import fixed_paths
 from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
 from gridbridge.model.campaigns.campaign_cycle_plan import TimedInputCarry
 from gridbridge.model.campaigns.campaign_file_and_array_names import CampaignArrayId, released_array_name
+from gridbridge.model.campaigns.checkpoint_statistics import AttemptCheckpoints, CheckpointTimes
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
     format_attempt_ranges,
@@ -23,6 +24,7 @@ from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
 # an owner's program may answer anything
 INVALID_ANSWER = (ValueError, KeyError, AttributeError, TypeError, RecursionError, OverflowError)
+MOST_CHECKPOINTS = 10**6  # of one attempt
 MOST_AMOUNT = 1e18  # largest number of bytes or seconds in an owner's answer
 # exit statuses after which a later cycle repeats the command
 LATER = (fixed_paths.NO_OWNER, fixed_paths.NO_LEDGER)
@@ -65,7 +67,8 @@ def submit_arrays(
     cluster may have accepted the array. The same call may be repeated.
     """
     first = arrays[0][0]
-    words = list[str]()
+    interval_s = max(array.checkpoint_s for array, _ in arrays)
+    words = [f"checkpoint={interval_s}"] if interval_s else []
     for array, attempts in arrays:
         tasks = format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
         words += [str(array.number), tasks]
@@ -157,6 +160,30 @@ def start_output_carry(campaign: int, cluster: str, attempts: Iterable[tuple[int
     """Start to bring the outputs of (task, attempt) pairs from a cluster to the owner's folder; may be repeated."""
     tasks = format_attempt_ranges(tuple(attempts))
     return privileged_helper_calls.start_gridbridge_as_user("bring-outputs", f"c.{campaign}", cluster, tasks)
+
+
+def start_checkpoint_reading(campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]) -> BackgroundProgram:
+    """Start to read which checkpoints (task, attempt) pairs have left at a cluster; may be repeated."""
+    tasks = format_attempt_ranges(tuple(attempts))
+    return privileged_helper_calls.start_gridbridge_as_user("read-checkpoints", f"c.{campaign}", cluster, tasks)
+
+
+def checkpoints_of_attempts(answer: CompletedProgram) -> dict[tuple[int, int], AttemptCheckpoints]:
+    """Return the checkpoints by (task, attempt); raise GridbridgeError after a failure or a wrong answer."""
+    if answer.status:
+        raise errors.GridbridgeError(privileged_helper_calls.gridbridge_as_user_error_text(answer))
+    try:
+        rows = json.loads(answer.stdout)["checkpoints"]
+        return {(int(task), int(attempt)): _parse_checkpoints(*amounts) for task, attempt, *amounts in rows}
+    except INVALID_ANSWER as error:
+        raise errors.ParseError(f"read-checkpoints: {answer.stdout[:80]!r}") from error
+
+
+def _parse_checkpoints(completed: int, timed: int, total_s: float) -> AttemptCheckpoints:
+    if not (0 <= timed <= completed <= MOST_CHECKPOINTS and 0 <= total_s <= MOST_AMOUNT):
+        raise ValueError("out of range")
+    times = CheckpointTimes(timed=int(timed), total_s=float(total_s) if timed else 0.0)
+    return AttemptCheckpoints(completed=int(completed), times=times)
 
 
 def tasks_without_files(answer: CompletedProgram) -> dict[int, str] | None:

@@ -168,7 +168,9 @@ class CampaignArraySubmitter:
         most, now = min(self._most, send.array_tasks or self._most), self._clock.now()
         parts = _split_planned_tasks_into_arrays(send, most)
         create = self._campaigns.create_array
-        self.submit_new_arrays([create(one.campaign, one.cluster, one.tasks, now, one.kept_off) for one in parts])
+        self.submit_new_arrays(
+            [create(one.campaign, one.cluster, one.tasks, now, one.kept_off, one.checkpoint_s) for one in parts]
+        )
 
     def submit_new_arrays(self, arrays: Iterable[CampaignArray | None]) -> None:
         """Submit new arrays; None stands for an array that was not created."""

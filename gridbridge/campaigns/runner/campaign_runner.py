@@ -13,6 +13,7 @@ from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
+from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import CheckpointsOfLostAttempts
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts, CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor, RunningFileCarries
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
@@ -81,7 +82,11 @@ class CampaignRunnerCycle:
         self._predictions = predictions = CampaignStatisticsRows(self.database)
         self._forecasts = CampaignCompletionForecasts(campaigns, predictions, clock, policy.runner.interval_s)
         self._shares = FairShareUsageAccounting(policy, campaigns, CampaignSlotUsageRows(self.database), clock)
-        self._situation_gatherer = CampaignSituationGatherer(policy, self.database, clock, is_dry=is_dry)
+        programs = programs or RunningFileCarries()
+        self._checkpoints = CheckpointsOfLostAttempts(clock, programs.checkpoints)
+        self._situation_gatherer = CampaignSituationGatherer(
+            policy, self.database, clock, is_dry=is_dry, checkpoints=None if is_dry else self._checkpoints
+        )
         observations, most = CycleStatisticsRecorder(self.database), policy.runner.max_tasks
         self._campaigns = campaigns
         self._actions = CampaignPlanExecutor(
@@ -121,8 +126,12 @@ class CampaignRunnerCycle:
         return intake_count
 
     def has_new_carry_end(self) -> bool:
-        has_outputs = self._actions.outputs.has_new_carry_end()
-        return self._actions.inputs.collect_ended_carries() or has_outputs
+        have_ended = (
+            self._actions.outputs.has_new_carry_end(),
+            self._actions.inputs.collect_ended_carries(),
+            self._checkpoints.has_new_reading_end(),
+        )
+        return any(have_ended)
 
     def list_unprocessed_inbox_files(self) -> list[str]:
         return self._intake.list_unprocessed_inbox_files()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from gridbridge.campaigns.runner import array_commands_as_owner, stress_and_mail_programs
 from gridbridge.campaigns.runner import cluster_queries_and_capacities as queries
+from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import CheckpointsOfLostAttempts
 from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
     CampaignStragglerFinder,
     MissingAttemptTracker,
@@ -25,6 +26,7 @@ from gridbridge.campaigns.store.campaign_task_rows import (
     TaskMissingAtClusterRows,
     UnbroughtOutputRows,
 )
+from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointStatisticsRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
@@ -76,6 +78,7 @@ class CampaignSituationGatherer:
         is_dry: bool = False,
         ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]] = array_commands_as_owner.list_root_ledger_arrays,
         ran: str = RUNNER_RAN,
+        checkpoints: CheckpointsOfLostAttempts | None = None,
     ) -> None:
         """`ledger_arrays` returns the arrays of a campaign in root's ledger of submitted tasks."""
         self._policy = policy
@@ -92,6 +95,8 @@ class CampaignSituationGatherer:
         self._outputs = UnbroughtOutputRows(database)
         self._carries = InputCarryRows(database)
         self._server_limits = FileServerLimitRows(database)
+        self._checkpoint_statistics = CheckpointStatisticsRows(database)
+        self._checkpoints = checkpoints  # None: no checkpoint is read
         self._clock = clock
         self._missing = MissingAttemptTracker(TaskMissingAtClusterRows(database), clock, ran, is_dry=is_dry)
         self._restored = RootLedgerStateComparison(self._campaigns, ledger_arrays)
@@ -152,6 +157,8 @@ class CampaignSituationGatherer:
             finalize=self._policy.finalize,
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
+            loss_rates=self._checkpoint_statistics.loss_rates(),
+            checkpoint_times=self._checkpoint_statistics.checkpoint_times(numbers),
             carry_costs=self._carries.carry_costs(self._pairs_with_input_carries(campaigns)),
             unbrought=self._campaigns_that_wait_for_outputs(events),
             idle_steps=queries.arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
@@ -185,7 +192,7 @@ class CampaignSituationGatherer:
         judge = task_attempt_outcomes.MissingAttemptOutcomeDecider(
             campaigns, events, marks, self._policy.runner.forgotten_s
         )
-        attempts, over = self._find_ended_attempts(released, self.answers, judge)
+        attempts, over = self._find_ended_attempts(released, self.answers, judge, campaigns)
         self._missing.save_started_tasks(arrays)
         attempts = (*attempts, *self._close_attempts_at_lost_clusters(lost, marks))
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
@@ -239,6 +246,7 @@ class CampaignSituationGatherer:
         arrays: Iterable[CampaignArray],
         answers: dict[str, ClusterSnapshot],
         judge: task_attempt_outcomes.MissingAttemptOutcomeDecider,
+        campaigns: Iterable[Campaign] = (),
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
         self._missing.load_missing_tasks()
         self._restored.forget_ledger_comparisons()
@@ -276,6 +284,8 @@ class CampaignSituationGatherer:
                 array.campaign
             )
             counted[array] = () if is_dropped else attempts
+        if self._checkpoints:
+            counted = self._checkpoints.ends_with_checkpoints(counted, campaigns)
         return self._select_recordable_ends(looks, counted)
 
     def _select_recordable_ends(

@@ -12,6 +12,7 @@ from gridbridge.campaigns.store.campaign_task_rows import (
     TaskMissingAtClusterRows,
     UnbroughtOutputRows,
 )
+from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointStatisticsRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
@@ -57,6 +58,8 @@ class CycleStatisticsRecorder:
         self._server_limits = FileServerLimitRows(database)
         self._marks = TaskDeletionMarkRows(database)
         self._missing = TaskMissingAtClusterRows(database)
+        self._checkpoints = CheckpointStatisticsRows(database)
+        self._campaigns = CampaignRows(database)
 
     def count_ended_tasks(self, plan: CampaignCyclePlan, now: datetime) -> None:
         """Count the ended tasks of each cluster, in the transaction that stores the tasks' ends."""
@@ -66,6 +69,9 @@ class CycleStatisticsRecorder:
             self._predictions.add_count_of_ended_tasks(campaign, cluster, tasks, now)
         for number in plan.finished:
             self._predictions.store_campaign_end_with_forecast(number, now)
+        campaigns = map(self._campaigns.find_campaign, sorted({attempt.campaign for attempt in plan.ended}))
+        placed = campaign_model.pair_attempts_with_clusters(plan.ended, plan.arrays)
+        self._checkpoints.add_ended_attempts(placed, filter(None, campaigns), now)
 
     def store_limits_and_missing_tasks(self, plan: CampaignCyclePlan) -> None:
         """Store job ratios, file servers' limits and missing tasks in small transactions.
@@ -119,7 +125,9 @@ class TaskAndCampaignEndRecorder:
                 first=retry.task,
                 last=retry.task,
                 attempt=retry.attempt + 1,
-                priority=PRIORITIES.get(retry.outcome, campaign_model.PRIORITY_USUAL),
+                priority=campaign_model.PRIORITY_AT_ONCE
+                if retry.has_checkpoint
+                else PRIORITIES.get(retry.outcome, campaign_model.PRIORITY_USUAL),
                 avoid=retry.avoid,
                 never=retry.never,
             )

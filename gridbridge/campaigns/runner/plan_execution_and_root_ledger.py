@@ -16,6 +16,7 @@ from gridbridge.campaigns.runner.array_submitter import (
 )
 from gridbridge.campaigns.runner.background_input_carries import BackgroundInputCarries, RunningInputProgram
 from gridbridge.campaigns.runner.background_output_carries import BackgroundOutputCarries, RunningOutputCarry
+from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import RunningCheckpointReading
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
 from gridbridge.campaigns.runner.submission_failure_events import (
     ArrayFailureEventRecorder,
@@ -120,10 +121,11 @@ class RootLedgerStateComparison:
 
 @dataclass(frozen=True, slots=True)
 class RunningFileCarries:
-    """The programs that carry files of tasks, by owner and cluster."""
+    """The programs that carry or read files of tasks, by owner and cluster."""
 
     inputs: dict[Pair, RunningInputProgram] = field(default_factory=dict)
     outputs: dict[Pair, RunningOutputCarry] = field(default_factory=dict)
+    checkpoints: dict[Pair, RunningCheckpointReading] = field(default_factory=dict)
 
 
 class CampaignPlanExecutor:

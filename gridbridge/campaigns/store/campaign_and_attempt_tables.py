@@ -114,7 +114,13 @@ class CampaignRows:
         return self.database.query_rows_as(TaskAttempt, PENDING, campaign=array.campaign, array=array.number)
 
     def create_array(
-        self, campaign: int, cluster: str, tasks: int, at: datetime, kept_off: Sequence[TaskCountByExclusions] = ()
+        self,
+        campaign: int,
+        cluster: str,
+        tasks: int,
+        at: datetime,
+        kept_off: Sequence[TaskCountByExclusions] = (),
+        checkpoint_s: int = 0,
     ) -> CampaignArray | None:
         """Move unsent tasks into a new array; return None if no task was moved."""
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
@@ -122,7 +128,7 @@ class CampaignRows:
             taken = (self._take_unsent_tasks(campaign, kind) for kind in (unrestricted, *kept_off))
             entries = sorted(entry for of_kind in taken for entry in of_kind)
             attempts = [(task, attempt) for _, task, attempt in entries]
-            return self.insert_array(campaign, cluster, attempts, at) if attempts else None
+            return self.insert_array(campaign, cluster, attempts, at, checkpoint_s=checkpoint_s) if attempts else None
 
     def insert_array(
         self,
@@ -131,6 +137,7 @@ class CampaignRows:
         attempts: list[tuple[int, int]],
         at: datetime,
         copies_beyond_s: int | None = None,
+        checkpoint_s: int = 0,
     ) -> CampaignArray:
         """Insert a new array of (task, attempt) pairs in the caller's transaction."""
         last = select(func.max(ARRAYS.c.number).label("number")).where(ARRAYS.c.campaign == campaign)
@@ -142,6 +149,7 @@ class CampaignRows:
             size=len(attempts),
             intended_at=at,
             copies_beyond_s=copies_beyond_s,
+            checkpoint_s=checkpoint_s,
         )
         self.database.execute(insert(ARRAYS), asdict(array))
         of = {"campaign": campaign, "array": array.number, "outcome": TaskAttemptOutcome.PENDING}
@@ -333,7 +341,12 @@ DURATIONS = (
 ENDED = (
     update(ATTEMPTS)
     .where(*(ATTEMPTS.c[key] == bindparam(f"of_{key}") for key in ("campaign", "task", "attempt")))
-    .values({key: bindparam(f"of_{key}") for key in ("outcome", "exit_status", "wallclock_s", "is_overrun")})
+    .values(
+        {
+            key: bindparam(f"of_{key}")
+            for key in ("outcome", "exit_status", "wallclock_s", "is_overrun", "has_progressed")
+        }
+    )
 )
 WAITING_COUNTS = select(WAITING.c.campaign, func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks")).group_by(
     WAITING.c.campaign

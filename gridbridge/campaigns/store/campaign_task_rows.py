@@ -9,12 +9,14 @@ from typing import Any
 from sqlalchemy import Column, Table, and_, bindparam, delete, func, insert, not_, select, true, update
 
 from gridbridge.campaigns.store.campaign_statistics_rows import CARRIES, ENDS, RATIOS
+from gridbridge.campaigns.store.checkpoint_statistics_rows import TIMES
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
 from gridbridge.model.campaigns.campaign import CampaignCluster, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
     RebalancedTaskAttempt,
+    TaskCheckpoint,
     TaskPreemption,
 )
 from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAttempt
@@ -195,7 +197,7 @@ RANKS = {TaskAttemptOutcome.SUCCESS: 3, TaskAttemptOutcome.PENDING: 2, TaskAttem
 _SENT = (
     select(
         ATTEMPTS.c.task.label("number"),
-        *(ATTEMPTS.c[name] for name in ("attempt", "outcome", "place", "exit_status", "wallclock_s")),
+        *(ATTEMPTS.c[name] for name in ("attempt", "outcome", "place", "exit_status", "wallclock_s", "has_progressed")),
         *(ARRAYS.c[name] for name in ("cluster", "job_id", "copies_beyond_s")),
         *(WAYS.c[name].label(f"way_{name}") for name in ("job", "lacked")),
     )
@@ -272,7 +274,7 @@ class CampaignTaskRows:
     def purge_campaign(self, campaign: int) -> None:
         """Delete all rows of a campaign except its number, which root's ledger keeps for ever."""
         with self._database.transaction():
-            for table in (WAITING, PREDECESSORS, PARTS, ARRAYS, ATTEMPTS, OUTPUTS, WAYS, RATIOS, ENDS, CARRIES):
+            for table in (WAITING, PREDECESSORS, PARTS, ARRAYS, ATTEMPTS, OUTPUTS, WAYS, RATIOS, ENDS, CARRIES, TIMES):
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
             values = {"state": CampaignState.PURGED, "jdl": Jdl(name=""), "digest": "", "name": ""}
             self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
@@ -305,6 +307,11 @@ def _task_for_publication(attempts: list[dict[str, Any]], *, is_waiting: bool) -
             )
             for attempt in attempts
             if attempt["way_job"] is not None
+        ),
+        checkpoints=tuple(
+            TaskCheckpoint(**_select_columns_of_row(attempt, "attempt", "cluster"))
+            for attempt in attempts
+            if attempt["has_progressed"]
         ),
         moved=tuple(
             RebalancedTaskAttempt(

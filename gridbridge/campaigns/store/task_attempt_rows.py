@@ -45,7 +45,8 @@ _OF_TASKS = sa.and_(
 )
 _TRIED = (
     sa.select(
-        *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "outcome", "is_overrun")), ARRAYS.c.cluster
+        *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "outcome", "is_overrun", "has_progressed")),
+        ARRAYS.c.cluster,
     )
     .join(ARRAYS, _WHERE)
     .where(_OF_TASKS, ATTEMPTS.c.outcome != TaskAttemptOutcome.PENDING, ~ATTEMPTS.c.is_past)

@@ -22,12 +22,14 @@ ONCE = ("repeated key", "expected the key once")
 AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # position in an error message of tomllib
 CLUSTERS, TEST = "clusters", "test_mode"
 MOST_SHOWN = 80  # at most this many characters of an unknown key are shown
+CHECKPOINT_KEYS = ("checkpointing_type", "checkpoint_files", "checkpoint_signal", "checkpoint_s")
 WHOLE = (
     "idempotent",
     "outputs",
     "outputs_to",
     "inputs",
     "datasets",
+    *CHECKPOINT_KEYS,
     "rebalance",
     "max_parallel",
     "after",
@@ -96,6 +98,7 @@ class JdlReader:
             self._report_key_mistake(
                 "on_failure", on_failure, "no key after", "expected after, the campaigns to wait for"
             )
+        checkpoint = self._read_checkpoint_keys(table)
         self._report_unknown_keys(
             table, {CLUSTERS, *jdl_value_parsers.CAMPAIGN_KEYS, *jdl_value_parsers.PARAMETERS, *KEYS}
         )
@@ -110,15 +113,35 @@ class JdlReader:
             outputs_to=self._absolute_path(outputs_to) if outputs_to else "",
             inputs=inputs,
             datasets={key: replace(dataset, path=self._absolute_path(dataset.path)) for key, dataset in data.items()},
-            may_move=may_move,
             max_parallel=max_parallel,
             after=after,
             on_failure=on_failure,
+            may_move=may_move and not checkpoint,  # a moved task would begin anew
+            **checkpoint,
         )
         locations = {
             name: self._location_of_host_properties(table, name) for name in clusters if clusters[name].properties
         }
         return ParsedJdl(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings), places=locations)
+
+    def _read_checkpoint_keys(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields about checkpoints; the keys need `checkpointing_type`, which needs `checkpoint_files`."""
+        of_type, *keys = CHECKPOINT_KEYS
+        values = {
+            key: self._read_value_of_jdl_key(table, key, *jdl_value_parsers.CAMPAIGN_KEYS[key])
+            for key in CHECKPOINT_KEYS
+        }
+        kind = values.pop(of_type)
+        if of_type in self.wrong:
+            return {}
+        given = [key for key in keys if _is_jdl_key_given(table, key)]
+        if kind and "checkpoint_files" not in given:
+            expected = 'expected checkpoint_files, such as ["state"]'
+            self._report_key_mistake(of_type, kind, "no key checkpoint_files", expected)
+        for key in () if kind else given:
+            expected = f'expected {of_type} = "{jdl_value_parsers.BY_SIGNAL}"'
+            self._report_key_mistake(key, table[key], f"no key {of_type}", expected)
+        return {key: values[key] for key in given if values[key] is not None}
 
     def _location_of_host_properties(self, table: Mapping[str, Any], name: str) -> str:
         if self.is_typed:

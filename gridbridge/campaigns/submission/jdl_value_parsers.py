@@ -12,7 +12,7 @@ from gridbridge.model.campaigns.campaign_predecessors import (
     PredecessorCondition,
     PredecessorFailureAction,
 )
-from gridbridge.model.campaigns.jdl import JdlDataset
+from gridbridge.model.campaigns.jdl import AUTOMATIC, JdlDataset
 from gridbridge.model.campaigns.task_file_patterns import is_output_pattern
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 
@@ -39,6 +39,9 @@ COMMAND = re.compile(r"[^\x00]{1,65536}")
 DATASETS = 'expected {"NAME": {"path": "FILE or FOLDER", "replicas": N}}'
 INPUTS = 'expected ["FOLDER/FILE", "FOLDER/{}.DATA", "FOLDER/{1}_*.DATA"], paths of files'
 OUTPUTS = 'expected ["FILE", "FOLDER/{1}.bam"], relative paths of letters, digits and _.+-'
+BY_SIGNAL = "signal"
+NO_DMTCP = "not supported, because no restarted process would belong to the job of its cluster"
+CHECKPOINT_SIGNALS = ("USR2", "USR1", "HUP", "ALRM", "URG", "WINCH")
 PROPERTIES = "expected NAME = VALUE, with AND, OR and ( ), and '...' around a value of several words"
 AFTER = 'expected [12, "NAME", "12:ended", "NAME:same"], campaigns of yours'
 ON_FAILURE = "expected wait or cancel"
@@ -52,8 +55,7 @@ IDLE = (  # CiGri keys without effect
     *("dimensional_grouping", "temporal_grouping"),  # tasks are always grouped in arrays
 )
 LATER = (  # keys that are not supported yet: a campaign with one of the keys is refused
-    *("checkpointing_type", "checkpointing_period"),
-    *("data_to_transfer", "dependencies", "masters"),
+    *("checkpointing_period", "data_to_transfer", "dependencies", "masters"),
 )
 NOT_SAID: tuple[object, ...] = ("", None, [])  # a key with one of these values counts as absent, as in CiGri
 NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
@@ -235,6 +237,27 @@ def _parse_input_pattern_list(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(_regex_text_parser(PATH), value)))
 
 
+def _parse_checkpointing_type(value: object) -> str:
+    if is_empty_jdl_value(value):
+        return ""
+    if value == "dmtcp":
+        raise ValueError(NO_DMTCP)
+    if value != BY_SIGNAL:
+        raise ValueError("not supported")
+    return BY_SIGNAL
+
+
+def _parse_checkpoint_signal(value: object) -> str:
+    name = value.upper().removeprefix("SIG") if isinstance(value, str) else ""
+    if name not in CHECKPOINT_SIGNALS:
+        raise ValueError("not such a signal")
+    return name
+
+
+def _parse_checkpoint_interval_s(value: object) -> int:
+    return AUTOMATIC if value == "auto" else _whole_number_parser(1, YEAR_S)(value)
+
+
 def _parse_jdl_datasets(value: object) -> dict[str, JdlDataset]:
     if not isinstance(value, dict) or not 0 < len(value) <= MOST_DATASETS:
         raise TypeError("no table of datasets")
@@ -334,6 +357,10 @@ CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {
     "outputs_to": (_regex_text_parser(PATH), "expected a folder on this host", None),
     "inputs": (_parse_input_pattern_list, INPUTS, ()),
     "datasets": (_parse_jdl_datasets, DATASETS, {}),
+    "checkpointing_type": (_parse_checkpointing_type, f'expected "{BY_SIGNAL}"', None),
+    "checkpoint_files": (_parse_output_file_list, OUTPUTS, ()),
+    "checkpoint_signal": (_parse_checkpoint_signal, f"expected {join_choices_with_or(CHECKPOINT_SIGNALS)}", None),
+    "checkpoint_s": (_parse_checkpoint_interval_s, f'expected "auto" or seconds, from 1 to {YEAR_S}', None),
     "rebalance": (_parse_jdl_boolean, TRUTHS, True),
     "max_parallel": (_whole_number_parser(1, MOST_TASKS), TASKS, 0),
     "after": (parse_predecessors, AFTER, ()),

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import count as counting
 from typing import BinaryIO
 
-from gridbridge.campaigns.submission.jdl_value_parsers import BEST_EFFORT, NUL, PARAMETERS, UTF_8
+from gridbridge.campaigns.submission.jdl_value_parsers import BEST_EFFORT, BY_SIGNAL, NUL, PARAMETERS, UTF_8
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign_file_and_array_names import first_task_parameter, has_closed_quotes
 from gridbridge.model.campaigns.host_property_request_parser import (
@@ -46,10 +46,20 @@ def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, obje
         "max_parallel": jdl.max_parallel,
     }
     table = {"name": jdl.name} | {key: value for key, value in keys.items() if value}
-    if not jdl.may_move:
+    table |= _jdl_keys_of_checkpoints(jdl) if jdl.checkpoint_files else {}
+    if not (jdl.may_move or jdl.checkpoint_files):
         table["rebalance"] = False
     table["clusters"] = {name: dict(_jdl_keys_of_cluster(cluster)) for name, cluster in jdl.clusters.items()}
     return table | {"params": list(parameters)}
+
+
+def _jdl_keys_of_checkpoints(jdl: Jdl) -> dict[str, object]:
+    return {
+        "checkpointing_type": BY_SIGNAL,
+        "checkpoint_files": list(jdl.checkpoint_files),
+        "checkpoint_signal": jdl.checkpoint_signal,
+        "checkpoint_s": jdl.checkpoint_s or "auto",
+    }
 
 
 def _jdl_keys_of_cluster(cluster: JdlSettingsAtCluster) -> Iterator[tuple[str, object]]:

@@ -14,7 +14,12 @@ from glob import escape, has_magic
 
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.task_file_patterns import fill_placeholders, has_placeholder, targets_of_outputs
+from gridbridge.model.campaigns.task_file_patterns import (
+    fill_placeholders,
+    has_placeholder,
+    output_names_of_task,
+    targets_of_outputs,
+)
 from gridbridge.model.campaigns.task_input_files import (
     MOST_INPUTS,
     TaskInputFile,
@@ -52,7 +57,7 @@ def require_valid_outputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...]) -> Non
     """Raise ConfigError with the tasks whose outputs have invalid names, or would replace outputs of other tasks."""
     files: dict[str, int] = {}
     folders: dict[str, int] = {}
-    problems: list[str] = []
+    problems = _invalid_checkpoint_names(jdl, parameters)
     for number, line in enumerate(parameters if any(map(has_placeholder, jdl.outputs)) else ()):
         try:
             for _, target in targets_of_outputs(jdl.outputs, number, line):
@@ -75,6 +80,18 @@ def make_folder_of_outputs(jdl: Jdl) -> None:
         os.makedirs(jdl.outputs_to, exist_ok=True)
     except OSError as error:
         raise ConfigError((f"outputs_to = {jdl.outputs_to}: {error.strerror}",)) from error
+
+
+def _invalid_checkpoint_names(jdl: Jdl, parameters: tuple[str, ...]) -> list[str]:
+    problems: list[str] = []
+    for number, line in enumerate(parameters if any(map(has_placeholder, jdl.checkpoint_files)) else ()):
+        try:
+            output_names_of_task(jdl.checkpoint_files, line)
+        except ValueError as error:
+            problems.append(f"checkpoint_files of task {number}: {replace_control_characters(str(error))}")
+            if len(problems) == MOST_REPORTED:
+                break
+    return problems
 
 
 def _require_own_target(target: str, number: int, files: dict[str, int], folders: dict[str, int]) -> None:

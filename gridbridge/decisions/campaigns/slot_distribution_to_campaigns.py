@@ -12,6 +12,7 @@ from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     fair_share_tasks_by_campaign,
     rank_campaigns_for_clusters,
 )
+from gridbridge.decisions.campaigns.checkpoint_intervals import checkpoint_interval_at_cluster
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     count_starved_tasks_by_cluster,
@@ -50,6 +51,7 @@ def distribute_slots_to_campaigns(
         distribution.fill_free_slots(turn)
     for turn in offered:
         distribution.send_tasks_to_wait(turn)
+    by_number = {campaign.number: campaign for campaign in situation.campaigns}
     return tuple(
         PlannedCampaignTaskSend(
             campaign=campaign,
@@ -57,6 +59,7 @@ def distribute_slots_to_campaigns(
             tasks=tasks,
             kept_off=unsent.taken_tasks_by_exclusions(campaign, cluster),
             array_tasks=situation.room[cluster].limits.tasks,
+            checkpoint_s=checkpoint_interval_at_cluster(by_number[campaign], cluster, situation),
         )
         for (campaign, cluster), tasks in distribution.given.items()
     )

@@ -22,6 +22,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import group_into_r
 CampaignTask = tuple[int, int]  # campaign number, task number
 AttemptsByTask = Mapping[CampaignTask, Sequence[CompetingAttempt]]
 NEVER_STARTED_OUTCOMES = (TaskAttemptOutcome.WIPED, TaskAttemptOutcome.MOVED)
+MOST_FAILURES_AT_CHECKPOINT = 2  # after so many failures without a newer checkpoint a task may go elsewhere
 AVOIDED_OUTCOMES = frozenset(
     {TaskAttemptOutcome.SETUP_ERROR, TaskAttemptOutcome.WALLTIME, TaskAttemptOutcome.SITE_FAULT}
 )
@@ -48,7 +49,8 @@ def may_retry_task(
         TaskAttemptOutcome.INPUT_MISSING: policy.setup_error,
         TaskAttemptOutcome.SETUP_ERROR: policy.setup_error + len(clusters) - 1,  # each additional cluster gives a retry
     }
-    return sum(attempt.outcome is now.outcome for attempt in attempts) <= budgets.get(now.outcome, 0)
+    used = sum(attempt.outcome is now.outcome and not attempt.has_progressed for attempt in attempts)
+    return now.has_progressed or used <= budgets.get(now.outcome, 0)
 
 
 def choose_clusters_retry_avoids(
@@ -57,14 +59,29 @@ def choose_clusters_retry_avoids(
     """Return the clusters that a task's next attempt avoids while another cluster is open.
 
     These are the clusters where it failed; after failures at every cluster, only the last. A preempted attempt
-    counts as no failure.
+    counts as no failure. A task with a checkpoint avoids all clusters but the one with the checkpoint.
     """
     if now.outcome is TaskAttemptOutcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()
+    if (holder := cluster_with_checkpoint([now, *earlier])) in clusters:
+        return tuple(sorted(clusters - {holder}))
     failed = _clusters_of_attempts_with_outcome([now, *earlier], AVOIDED_OUTCOMES) & clusters
     if clusters <= failed:
         failed = clusters & _clusters_of_attempts_with_outcome([now], AVOIDED_OUTCOMES)
     return tuple(sorted(failed)) if clusters - failed else ()
+
+
+def cluster_with_checkpoint(attempts: Iterable[AttemptOutcomeAtCluster]) -> str:
+    """Return the cluster at which a task's last checkpoint lies; empty: nowhere, or the task gets no further from it.
+
+    A task that has failed twice at that cluster since then may go to other clusters.
+    """
+    failures = 0
+    for attempt in sorted(attempts, key=lambda attempt: attempt.attempt, reverse=True):
+        if attempt.has_progressed:
+            return attempt.cluster if failures < MOST_FAILURES_AT_CHECKPOINT else ""
+        failures += attempt.outcome in AVOIDED_OUTCOMES
+    return ""
 
 
 def list_walltime_overrun_clusters(attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]) -> tuple[str, ...]:
@@ -104,6 +121,7 @@ def plan_task_retries(
                 outcome=attempt.outcome,
                 avoid=choose_clusters_retry_avoids(attempt, others, names),
                 never=list_walltime_overrun_clusters((attempt, *others), names),
+                has_checkpoint=cluster_with_checkpoint((attempt, *others)) in names,
             )
             retries.append(retry)
     return tuple(retries)

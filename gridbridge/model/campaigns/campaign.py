@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Self
 
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointTimes
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts
 
@@ -106,6 +107,7 @@ class CampaignArray:
     intended_at: datetime
     is_repeated: bool = False  # the array was submitted a second time, because the cluster's answer was lost
     copies_beyond_s: int | None = None  # run time after which tasks got speculative attempts; None: ordinary attempts
+    checkpoint_s: int = 0  # interval between checkpoints; 0: none, or the JDL gives the interval
 
     @property
     def campaign_and_array_number(self) -> tuple[int, int]:
@@ -146,6 +148,8 @@ class TaskAttempt:
     forgotten_job: int = 0  # id of a lost job, set only in the cycle that finds the loss
     is_past: bool = False  # the owner closed the event about this attempt, or retried the task
     is_overrun: bool = False  # whether an attempt with outcome COPY overran its walltime
+    has_progressed: bool = False  # whether a lost or preempted attempt left a newer checkpoint
+    checkpoint_times: CheckpointTimes | None = None  # set only in the cycle that finds the attempt's end
 
 
 def pair_attempts_with_clusters(
@@ -177,6 +181,7 @@ class AttemptOutcomeAtCluster:
     cluster: str
     outcome: TaskAttemptOutcome
     is_overrun: bool = False
+    has_progressed: bool = False
 
     @classmethod
     def from_attempt(cls, attempt: TaskAttempt, cluster: str) -> Self:
@@ -187,6 +192,7 @@ class AttemptOutcomeAtCluster:
             cluster=cluster,
             outcome=attempt.outcome,
             is_overrun=attempt.is_overrun,
+            has_progressed=attempt.has_progressed,
         )
 
 

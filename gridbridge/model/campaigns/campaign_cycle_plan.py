@@ -21,6 +21,7 @@ from gridbridge.model.campaigns.campaign_configuration_sections import (
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignSuccessAtCluster, EventsChangedInCycle
 from gridbridge.model.campaigns.campaign_predecessors import PredecessorProgress
+from gridbridge.model.campaigns.checkpoint_statistics import CampaignCheckpointTimes, TaskLossRate
 from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerSituation
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculative_attempts import (
@@ -165,6 +166,7 @@ class TaskRetry:
     outcome: TaskAttemptOutcome
     avoid: tuple[str, ...] = ()
     never: tuple[str, ...] = ()  # clusters that never get the task again
+    has_checkpoint: bool = False  # whether the task goes on at a checkpoint, at the only cluster that it does not avoid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +262,8 @@ class CampaignCycleSituation:
     predecessors: Mapping[int, PredecessorProgress] = field(default_factory=dict)  # by number of the predecessor
     # number of unsent tasks that wait for tasks of predecessors, by campaign; not counted in `waiting`
     awaiting: Mapping[int, int] = field(default_factory=dict)
+    loss_rates: tuple[TaskLossRate, ...] = ()
+    checkpoint_times: tuple[CampaignCheckpointTimes, ...] = ()
 
     @property
     def test_campaigns(self) -> frozenset[int]:
@@ -285,6 +289,7 @@ class PlannedCampaignTaskSend:
     tasks: int
     kept_off: tuple[TaskCountByExclusions, ...] = ()
     array_tasks: int = 0  # largest number of tasks in an array at the cluster; 0: the runner's limit
+    checkpoint_s: int = 0  # interval between checkpoints; 0: none, or the JDL gives the interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

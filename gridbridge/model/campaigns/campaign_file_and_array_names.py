@@ -11,6 +11,7 @@ PREFIX = "gc"
 RELEASED = "campaign"
 ADDS_TO = "adds_to"  # JSON key in a campaign file: number of the campaign to which the file adds tasks
 UNIQUE = "token"  # JSON key in a campaign file: a random word that makes each file unique
+USUAL_CHECKPOINT_S = 900  # seconds between two checkpoints while nothing has been measured
 SPECIAL = frozenset("'\"\\")  # quoting characters of sh
 # Patterns of lines with quoting characters, as shlex.split reads such lines; shlex itself takes 3 to 10 times as long.
 # Module re, which few campaigns need, is slow to import; re keeps the compiled patterns.

@@ -7,6 +7,7 @@ from enum import StrEnum
 from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorFailureAction
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
+AUTOMATIC = 0  # checkpoint_s: from the time of a checkpoint and the time between losses of tasks
 OUTLINED = ":"  # placeholder for shell lines that were removed
 
 
@@ -56,6 +57,9 @@ class Jdl:
     outputs_to: str = ""  # absolute path of the folder to which the outputs are brought; empty: not brought
     inputs: tuple[str, ...] = ()  # patterns of input files; the path in a task's folder follows `/./`
     datasets: Mapping[str, JdlDataset] = field(default_factory=dict)
+    checkpoint_files: tuple[str, ...] = ()  # patterns of the files of a checkpoint in a task's folder; empty: none
+    checkpoint_signal: str = "USR2"
+    checkpoint_s: int = AUTOMATIC  # seconds between two checkpoints
     may_move: bool = True
     max_parallel: int = 0  # largest number of tasks at all clusters together; 0: no limit
     after: tuple[CampaignPredecessor, ...] = ()

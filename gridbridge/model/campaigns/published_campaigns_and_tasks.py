@@ -129,6 +129,14 @@ class RebalancedTaskAttempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCheckpoint:
+    """A newer checkpoint that a lost or preempted attempt left at its cluster."""
+
+    attempt: int
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCampaignTask:
     number: int
     attempt: int = 0  # number of the last attempt; 0: never sent
@@ -143,6 +151,7 @@ class PublishedCampaignTask:
     copies: tuple[PublishedCompetingAttempt, ...] = ()  # attempts that ran beside the last attempt
     made_way: tuple[TaskPreemption, ...] = ()
     moved: tuple[RebalancedTaskAttempt, ...] = ()
+    checkpoints: tuple[TaskCheckpoint, ...] = ()
     is_suspect: bool = False  # whether the task succeeded at a cluster that looks like a black hole
 
     @property

@@ -183,6 +183,7 @@ def _campaign_arrays() -> None:
         *columns.time_columns("intended_at"),
         *columns.flag_columns("is_repeated"),
         *columns.integer_columns("copies_beyond_s", nullable=True),
+        *columns.integer_columns("checkpoint_s", default="0"),
     )
     op.create_index("campaign_arrays_state", "campaign_arrays", ["state"])
     op.create_index("campaign_arrays_copies", "campaign_arrays", ["campaign", "copies_beyond_s"])
@@ -193,7 +194,7 @@ def _campaign_arrays() -> None:
         *columns.integer_columns("array", "place"),
         *columns.text_columns("outcome"),
         *columns.integer_columns("exit_status", "wallclock_s", nullable=True),
-        *columns.flag_columns("is_past", "is_overrun"),
+        *columns.flag_columns("is_past", "is_overrun", "has_progressed"),
         sqlite_with_rowid=False,
     )
     op.create_index("campaign_attempts_array", "campaign_attempts", ["campaign", "array"])
@@ -299,6 +300,20 @@ def _carries_and_file_servers() -> None:
         *columns.integer_columns("tasks"),
         sa.Column("load", sa.Float),
         *columns.time_columns("load_at", nullable=True),
+    )
+    op.create_table(
+        "campaign_checkpoint_times",
+        *columns.integer_key_columns("campaign"),
+        *columns.integer_columns("timed"),
+        *columns.float_columns("total_s"),
+    )
+    op.create_table(
+        "campaign_loss_rates",
+        *columns.integer_key_columns("uid"),
+        *columns.text_key_columns("cluster"),
+        sa.Column("is_besteffort", sa.Boolean, primary_key=True),
+        *columns.time_columns("at"),
+        *columns.float_columns("run_s", "losses"),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
 from gridbridge.campaigns.submission import jdl_reader, jdl_writer_and_task_files, site_admission_rules
-from gridbridge.campaigns.submission.jdl_value_parsers import KEYS
+from gridbridge.campaigns.submission.jdl_value_parsers import KEYS, NO_DMTCP
 from gridbridge.campaigns.submission.jdl_writer_and_task_files import campaign_to_jdl_table
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign_predecessors import (
@@ -31,7 +31,8 @@ from tests.campaigns.submission.jdl_builder import jdl_text, mistakes_of_jdl, re
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("checkpointing_type", "blcr", 'n:1: checkpointing_type = "blcr": not supported yet'),
+        ("checkpointing_type", "blcr", 'n:1: checkpointing_type = "blcr": not supported'),
+        ("checkpointing_type", "dmtcp", f'n:1: checkpointing_type = "dmtcp": {NO_DMTCP}'),
         ("data_to_transfer", ["in"], 'n:1: data_to_transfer = ["in"]: not supported yet'),
         ("dependencies", [3], "n:1: dependencies = [3]: not supported yet"),
         ("masters", ["a", "b"], 'n:1: masters = ["a", "b"]: not supported yet'),
@@ -61,7 +62,7 @@ def test_an_unknown_key_is_reported_with_the_nearest_known_key() -> None:
     (far,) = mistakes_of_jdl(jdl_text(zzz=1))
 
     assert near == "n:1: b.waltime: unknown key; walltime is the nearest"
-    assert far.startswith("n:1: zzz: unknown key; the keys are after, clusters, ")
+    assert far.startswith("n:1: zzz: unknown key; the keys are after, checkpoint_files, ")
 
 
 def test_cigris_keys_without_effect_cause_warnings() -> None:
@@ -198,6 +199,7 @@ AFTER = (
     CampaignPredecessor(number=12, condition=PredecessorCondition.SAME),
     CampaignPredecessor(name="a:ended", condition=PredecessorCondition.OK),
 )
+PLAIN = JdlSettingsAtCluster(exec_file="y")
 MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
 
 
@@ -209,10 +211,27 @@ MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
         Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y")}, may_move=False, max_parallel=7),
         Jdl(name="x", clusters={"b": ALL, "c": JdlSettingsAtCluster(exec_file="y")}, is_idempotent=True),
         Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y", slots=8, nodes=0)}),
+        Jdl(
+            name="x",
+            clusters={"b": PLAIN},
+            checkpoint_files=("s/{1}",),
+            checkpoint_signal="USR1",
+            checkpoint_s=60,
+            may_move=False,
+        ),
         Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y", properties=MANY)}),
         Jdl(name="x", clusters={"b": ALL}, after=AFTER, on_failure=PredecessorFailureAction.CANCEL),
     ],
-    ids=["plain", "every key", "not to be moved", "two clusters", "any nodes", "many conditions", "predecessors"],
+    ids=[
+        "plain",
+        "every key",
+        "not to be moved",
+        "two clusters",
+        "any nodes",
+        "checkpoints",
+        "many conditions",
+        "predecessors",
+    ],
 )
 def test_a_written_jdl_is_parsed_as_the_same_campaign(campaign: Jdl) -> None:
     parameters = ("north 1", "north#2 2", "it's")

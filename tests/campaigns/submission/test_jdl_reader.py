@@ -291,6 +291,10 @@ def test_the_keys_idempotent_and_rebalance_are_booleans(value: bool) -> None:
     assert (usual.is_idempotent, usual.may_move) == (False, True)
 
 
+SAVES: dict[str, object] = {"checkpointing_type": "signal"}
+STATE: dict[str, object] = {"checkpoint_files": ["state"]}
+
+
 @pytest.mark.parametrize(
     ("keys", "problem"),
     [
@@ -311,6 +315,19 @@ def test_the_keys_idempotent_and_rebalance_are_booleans(value: bool) -> None:
         ({"after": [12], "on_failure": "go on"}, 'on_failure = "go on": unknown word; expected wait or cancel'),
         ({"on_failure": "cancel"}, 'on_failure = "cancel": no key after; expected after, the campaigns to wait for'),
         ({"outputs_to": "/x"}, 'outputs_to = "/x": no key outputs; expected outputs, the files to bring'),
+        (SAVES, 'checkpointing_type = "signal": no key checkpoint_files; expected checkpoint_files, such as ["state"]'),
+        (SAVES | {"checkpoint_files": ["/x"]}, 'checkpoint_files = ["/x"]: wrong form; expected ["FILE"'),
+        (
+            SAVES | STATE | {"checkpoint_signal": "KILL"},
+            'checkpoint_signal = "KILL": not such a signal; expected USR2 or',
+        ),
+        (SAVES | STATE | {"checkpoint_s": 0}, 'checkpoint_s = 0: out of range; expected "auto" or seconds, from 1'),
+        (SAVES | STATE | {"checkpoint_s": "often"}, 'checkpoint_s = "often": not a number; expected "auto" or seconds'),
+        (STATE, 'checkpoint_files = ["state"]: no key checkpointing_type; expected checkpointing_type = "signal"'),
+        (
+            {"clusters": {"beta": STATE}},
+            "beta.checkpoint_files: set for one cluster; expected for the whole campaign, outside of clusters",
+        ),
         (
             {"outputs": ["a"], "idempotent": False},
             "idempotent = false: contradicts the key outputs; expected true, or no outputs",
@@ -321,6 +338,24 @@ def test_an_invalid_declaration_is_refused_in_one_line(keys: dict[str, object], 
     (mistake,) = mistakes_of_jdl(jdl_text(**keys))
 
     assert problem in mistake
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, ((), "USR2", 0, True)),
+        ({"checkpointing_type": "none"}, ((), "USR2", 0, True)),
+        (SAVES | STATE, (("state",), "USR2", 0, False)),
+        (SAVES | STATE | {"checkpoint_signal": "SIGUSR1", "checkpoint_s": "60"}, (("state",), "USR1", 60, False)),
+        (SAVES | STATE | {"checkpoint_s": "auto", "rebalance": True}, (("state",), "USR2", 0, False)),
+    ],
+    ids=["no checkpoints", "none", "defaults", "every key", "by itself"],
+)
+def test_a_jdl_says_how_tasks_make_checkpoints(keys: dict[str, object], expected: tuple[object, ...]) -> None:
+    """A task that begins anew elsewhere would lose its checkpoint, so rebalancing moves none."""
+    jdl = read_jdl(**keys).jdl
+
+    assert expected == (jdl.checkpoint_files, jdl.checkpoint_signal, jdl.checkpoint_s, jdl.may_move)
 
 
 def test_a_campaign_with_declared_outputs_may_get_speculative_attempts() -> None:
@@ -411,7 +446,7 @@ def test_blank_lines_after_a_command_are_removed(command: str, read: str) -> Non
 @pytest.mark.parametrize("command", ["echo\n", "\necho \n\n", "echo \\\n", "echo\\\\\n"])
 def test_parameters_are_never_executed_as_a_separate_command(command: str) -> None:
     with open(BODY, encoding="ascii") as body:
-        assert 'exec sh -c "$gb_exec \\"\\$@\\"" sh "$@"' in body.read()
+        assert 'exec sh -c "$gb_trap$gb_exec \\"\\$@\\"" sh "$@"' in body.read()
     words = ("echo", "run by itself")
     argv = ("/bin/sh", "-c", f'{settings_at_beta(exec_file=command).exec_file} "$@"', "sh", *words)
 

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.task_retries_and_copies import (
     choose_clusters_retry_avoids,
@@ -22,8 +24,12 @@ POLICY = CampaignFailuresSection(asked=2, preempted=3, site_fault=2, walltime=2,
 BETA: dict[str, Any] = {"campaign": 1, "task": 7, "attempt": 1, "cluster": "beta"}
 
 
-def tried(attempt: int, outcome: TaskAttemptOutcome, cluster: str = "beta") -> AttemptOutcomeAtCluster:
-    return AttemptOutcomeAtCluster(campaign=1, task=7, attempt=attempt, cluster=cluster, outcome=outcome)
+def tried(
+    attempt: int, outcome: TaskAttemptOutcome, cluster: str = "beta", *, saved: bool = False
+) -> AttemptOutcomeAtCluster:
+    return AttemptOutcomeAtCluster(
+        campaign=1, task=7, attempt=attempt, cluster=cluster, outcome=outcome, has_progressed=saved
+    )
 
 
 def runs(outcome: TaskAttemptOutcome, times: int, clusters: set[str] = BOTH, at: str = "beta") -> bool:
@@ -104,6 +110,55 @@ def test_a_retry_avoids_clusters_where_the_task_failed(
 ) -> None:
     """If all clusters failed, only the last cluster is avoided; a preemption is no fault of the cluster."""
     assert choose_clusters_retry_avoids(now, earlier, clusters) == expected
+
+
+LOST, PREEMPTED, WIPED = TaskAttemptOutcome.SITE_FAULT, TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.WIPED
+
+
+@pytest.mark.parametrize(
+    ("attempts", "avoid", "has_checkpoint"),
+    [
+        ([tried(1, PREEMPTED, saved=True)], ("gamma",), True),
+        ([tried(1, LOST, saved=True)], ("gamma",), True),
+        ([tried(1, PREEMPTED, saved=True), tried(2, PREEMPTED)], ("gamma",), True),
+        ([tried(1, PREEMPTED, saved=True), tried(2, WIPED)], ("gamma",), True),
+        ([tried(1, LOST, saved=True), tried(2, LOST, "gamma", saved=True)], ("beta",), True),
+        ([tried(1, LOST, saved=True), tried(2, LOST)], ("gamma",), True),
+        ([tried(1, PREEMPTED, saved=True), tried(2, LOST), tried(3, LOST)], ("beta",), False),
+        ([tried(1, LOST)], ("beta",), False),
+        ([tried(1, LOST, "delta", saved=True)], (), False),
+    ],
+    ids=[
+        "preempted",
+        "lost",
+        "preempted before the next checkpoint",
+        "deleted before its start",
+        "a later checkpoint elsewhere",
+        "lost once there without progress",
+        "lost twice there without progress",
+        "no checkpoint",
+        "a cluster that the campaign has no more",
+    ],
+)
+def test_a_task_with_a_checkpoint_runs_again_at_the_same_cluster(
+    attempts: list[AttemptOutcomeAtCluster], avoid: tuple[str, ...], has_checkpoint: bool
+) -> None:
+    """Other clusters get the task only if no other cluster is open, or after two failures at the checkpoint."""
+    (retry,) = plan_task_retries(attempts[-1:], attempts[:-1], {1: BOTH}, POLICY)
+
+    assert (avoid, has_checkpoint) == (retry.avoid, retry.has_checkpoint)
+
+
+@given(st.lists(st.booleans(), max_size=12), st.sampled_from([LOST, PREEMPTED]))
+def test_only_retries_without_progress_count_and_a_task_without_progress_ends(
+    saved: list[bool], outcome: TaskAttemptOutcome
+) -> None:
+    attempts = [tried(number, outcome, saved=each) for number, each in enumerate(saved, start=1)]
+    budget = POLICY.site_fault if outcome is LOST else POLICY.preempted
+
+    for now, earlier in ((attempts[end], attempts[:end]) for end in range(len(attempts))):
+        without = sum(not attempt.has_progressed for attempt in (*earlier, now))
+        assert may_retry_task(now, earlier, BOTH, POLICY) == (now.has_progressed or without <= budget)
 
 
 def test_a_task_never_returns_to_a_cluster_where_the_task_overran_its_walltime() -> None:

@@ -1,0 +1,123 @@
+"""Reads which checkpoints lost and preempted attempts have left, before the runner records the attempts' ends."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from gridbridge.campaigns.runner import array_commands_as_owner
+from gridbridge.decisions.campaigns.checkpoint_intervals import LOSSES
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster, TaskAttempt
+from gridbridge.model.campaigns.checkpoint_statistics import AttemptCheckpoints
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
+
+LONGEST_WAIT_S = 120.0  # then an attempt's end is recorded as if the attempt had left no checkpoint
+MOST_AT_ONCE = 1000  # attempts in one call
+MOST_PROGRAMS = 50
+Key = tuple[int, int, int]  # campaign, task, attempt
+OwnerAndCluster = tuple[int, str]
+_log = logging.getLogger(__name__)
+
+
+class CheckpointCommands(Protocol):
+    """The commands of module `array_commands_as_owner` that read checkpoints."""
+
+    def start_checkpoint_reading(
+        self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]], /
+    ) -> BackgroundProgram:
+        """Start to read which checkpoints (task, attempt) pairs have left at a cluster."""
+
+    def checkpoints_of_attempts(self, answer: CompletedProgram, /) -> dict[tuple[int, int], AttemptCheckpoints]:
+        """Return the checkpoints by (task, attempt)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningCheckpointReading:
+    program: BackgroundProgram
+    campaign_and_cluster: CampaignCluster
+    keys: tuple[Key, ...]
+
+
+class CheckpointsOfLostAttempts:
+    """Holds the ends of lost attempts back until their checkpoints have been read; one program for each owner there.
+
+    Nothing is stored: after a kill the ends are found again, and the checkpoints are read again.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        running: dict[OwnerAndCluster, RunningCheckpointReading],
+        acts: CheckpointCommands = array_commands_as_owner,
+    ) -> None:
+        self._clock = clock
+        self._running = running
+        self._acts = acts
+        self._checkpoints: dict[Key, AttemptCheckpoints] = {}
+        self._since_s: dict[Key, float] = {}  # when the end of an attempt was first held back
+
+    def has_new_reading_end(self) -> bool:
+        """Take the answers of ended programs; say whether there are any, so that a cycle may start early."""
+        ended = {pair: answer for pair, run in self._running.items() if (answer := run.program.result_if_ended())}
+        for pair, answer in ended.items():
+            self._take_answer(self._running.pop(pair), answer)
+        return bool(ended)
+
+    def ends_with_checkpoints(
+        self, ended: Mapping[CampaignArray, Sequence[TaskAttempt]], campaigns: Iterable[Campaign]
+    ) -> dict[CampaignArray, tuple[TaskAttempt, ...]]:
+        """Return the ends that may be recorded now, lost attempts with their checkpoints."""
+        self.has_new_reading_end()
+        owners = {campaign.number: campaign.uid for campaign in campaigns if campaign.jdl.checkpoint_files}
+        unread = defaultdict[CampaignCluster, list[Key]](list)
+        ready: dict[CampaignArray, tuple[TaskAttempt, ...]] = {}
+        for array, attempts in ended.items():
+            for attempt in attempts if array.campaign in owners else ():
+                if attempt.outcome in LOSSES and not self._may_record(_key_of_attempt(attempt)):
+                    unread[array.campaign, array.cluster].append(_key_of_attempt(attempt))
+            waiting = set(unread.get((array.campaign, array.cluster), ()))
+            ready[array] = tuple(
+                self._with_checkpoints(attempt) for attempt in attempts if _key_of_attempt(attempt) not in waiting
+            )
+        for pair, keys in unread.items():
+            self._start_reading(owners[pair[0]], pair, tuple(keys[:MOST_AT_ONCE]))
+        return ready
+
+    def _may_record(self, key: Key) -> bool:
+        now_s = self._clock.steady_s()
+        is_late = now_s - self._since_s.setdefault(key, now_s) >= LONGEST_WAIT_S
+        return is_late or key in self._checkpoints
+
+    def _with_checkpoints(self, attempt: TaskAttempt) -> TaskAttempt:
+        key = _key_of_attempt(attempt)
+        self._since_s.pop(key, None)
+        if (found := self._checkpoints.pop(key, None)) is None or attempt.outcome not in LOSSES:
+            return attempt
+        return replace(attempt, has_progressed=found.completed > 0, checkpoint_times=found.times)
+
+    def _start_reading(self, uid: int, pair: CampaignCluster, keys: tuple[Key, ...]) -> None:
+        owner = uid, pair[1]
+        if owner in self._running or len(self._running) >= MOST_PROGRAMS:
+            return
+        try:
+            program = self._acts.start_checkpoint_reading(*pair, [key[1:] for key in keys])
+        except GridbridgeError as error:
+            _log.warning("event=checkpoints_unread campaign=%d at=%s why=%r", *pair, str(error))
+            return
+        self._running[owner] = RunningCheckpointReading(program=program, campaign_and_cluster=pair, keys=keys)
+
+    def _take_answer(self, reading: RunningCheckpointReading, answer: CompletedProgram) -> None:
+        try:
+            found = self._acts.checkpoints_of_attempts(answer)
+        except GridbridgeError as error:
+            _log.warning("event=checkpoints_unread campaign=%d at=%s why=%r", *reading.campaign_and_cluster, str(error))
+            return
+        for key in reading.keys:
+            self._checkpoints[key] = found.get(key[1:], AttemptCheckpoints())
+
+
+def _key_of_attempt(attempt: TaskAttempt) -> Key:
+    return attempt.campaign, attempt.task, attempt.attempt

@@ -1,0 +1,70 @@
+"""Decide how often tasks are told to save a checkpoint (J. T. Daly, doi:10.1016/j.future.2004.11.016, after Young).
+
+A checkpoint that takes C seconds, where M seconds pass between two losses of a task, loses least work when the
+interval between checkpoints is about sqrt(2 C M).
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.model.campaigns.campaign import Campaign, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation
+from gridbridge.model.campaigns.campaign_file_and_array_names import USUAL_CHECKPOINT_S
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointTimes, TaskLossRate
+from gridbridge.model.campaigns.jdl import AUTOMATIC
+
+LEAST_INTERVAL_S, MOST_INTERVAL_S = 30, 86_400
+USUAL_COST_S = 10.0  # until a checkpoint of the campaign has been timed
+USUAL_LOSS_S = 43_200.0  # between losses, until a task of the owner has been lost at the cluster
+FEWEST_LOSSES = 0.5  # below this the decayed number of losses counts as none
+HALF_LIFE_S = 7 * 86_400.0
+LOSSES = frozenset({TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.SITE_FAULT})
+
+
+def best_checkpoint_interval_s(cost_s: float, between_losses_s: float) -> float:
+    """Return the seconds of work between two checkpoints that lose least work, without bounds."""
+    if cost_s >= 2 * between_losses_s:
+        return between_losses_s
+    root = math.sqrt(cost_s / (2 * between_losses_s))
+    return math.sqrt(2 * cost_s * between_losses_s) * (1 + root / 3 + root**2 / 9) - cost_s
+
+
+def seconds_between_losses(rate: TaskLossRate | None) -> float:
+    if rate is None or rate.losses < FEWEST_LOSSES:
+        return max(USUAL_LOSS_S, rate.run_s if rate else 0.0)
+    return rate.run_s / rate.losses
+
+
+def choose_checkpoint_interval_s(times: CheckpointTimes, rate: TaskLossRate | None) -> int:
+    """Return the interval for a campaign at a cluster, within bounds; USUAL_CHECKPOINT_S if nothing is measured."""
+    cost_s = times.mean_s
+    if cost_s is None and (rate is None or rate.losses < FEWEST_LOSSES):
+        return USUAL_CHECKPOINT_S
+    interval_s = best_checkpoint_interval_s(
+        USUAL_COST_S if cost_s is None else cost_s, max(1.0, seconds_between_losses(rate))
+    )
+    return round(min(MOST_INTERVAL_S, max(LEAST_INTERVAL_S, interval_s)))
+
+
+def checkpoint_interval_at_cluster(campaign: Campaign, cluster: str, situation: CampaignCycleSituation) -> int:
+    """Return the seconds between checkpoints; 0 if the campaign has none, or its JDL gives the interval."""
+    if not campaign.jdl.checkpoint_files or campaign.jdl.checkpoint_s != AUTOMATIC:
+        return 0
+    key = campaign.uid, cluster, campaign.jdl.clusters[cluster].is_besteffort
+    rates = {(rate.uid, rate.cluster, rate.is_besteffort): rate for rate in situation.loss_rates}
+    times = {row.campaign: row.times for row in situation.checkpoint_times}
+    return choose_checkpoint_interval_s(times.get(campaign.number, CheckpointTimes()), rates.get(key))
+
+
+def add_ended_attempts_to_rate(rate: TaskLossRate, ended: Iterable[TaskAttempt], now: datetime) -> TaskLossRate:
+    """Let a rate decay until `now`, and add the run times and losses of ended attempts."""
+    attempts = [*ended]
+    share = math.pow(0.5, max(0.0, (now - rate.at).total_seconds()) / HALF_LIFE_S)
+    return replace(
+        rate,
+        at=max(now, rate.at),
+        run_s=rate.run_s * share + sum(attempt.wallclock_s or 0 for attempt in attempts),
+        losses=rate.losses * share + sum(attempt.outcome in LOSSES for attempt in attempts),
+    )

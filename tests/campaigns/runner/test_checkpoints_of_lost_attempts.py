@@ -1,0 +1,206 @@
+"""The end of a lost attempt is recorded with the checkpoints that the attempt left, or late without them."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.campaigns.runner import array_commands_as_owner
+from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
+from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import (
+    LONGEST_WAIT_S,
+    CheckpointsOfLostAttempts,
+    RunningCheckpointReading,
+)
+from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointStatisticsRows
+from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
+from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointTimes
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.program_runs import CompletedProgram
+from tests.builders.campaigns import NOON, made_campaign, made_policy, made_situation, site_fixture
+from tests.campaigns.runner.fake_clusters import GridSite, StartedProgram
+
+PREEMPTED, LOST, FAILED = (
+    TaskAttemptOutcome.PREEMPTED,
+    TaskAttemptOutcome.SITE_FAULT,
+    TaskAttemptOutcome.PROGRAM_ERROR,
+)
+TWO = CheckpointTimes(timed=2, total_s=3.5)
+
+
+class Reading:
+    """Programs that read checkpoints, each started as `checkpoints 1 beta [(task, attempt), ...]`."""
+
+    checkpoints_of_attempts = staticmethod(array_commands_as_owner.checkpoints_of_attempts)
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.programs: list[StartedProgram] = []
+        self.trouble: GridbridgeError | None = None
+
+    def start_checkpoint_reading(
+        self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]
+    ) -> StartedProgram:
+        self.told.append(f"{campaign} {cluster} {list(attempts)}")
+        if self.trouble:
+            raise self.trouble
+        self.programs.append(StartedProgram())
+        return self.programs[-1]
+
+    def end(self, stdout: bytes, status: int = 0) -> None:
+        self.programs[-1].result = CompletedProgram((), status, stdout, b"no route")
+
+
+class SavingSite(GridSite):
+    """A campaign of two tasks at beta that make checkpoints."""
+
+    def __init__(self, folder: Path) -> None:
+        self.passed_s = 0.0
+        campaign = made_campaign("beta", "gamma", tasks=2)
+        self.clock = Clock(lambda: NOON.timestamp() + self.passed_s, lambda: self.passed_s)
+        saving = replace(campaign.jdl, checkpoint_files=("state",), may_move=False)
+        super().__init__(folder, replace(campaign, jdl=saving), clock=self.clock)
+        self.statistics_of_checkpoints = CheckpointStatisticsRows(self.database)
+        self.reading = Reading()
+        self.running: dict[tuple[int, str], RunningCheckpointReading] = {}
+        self.restart()
+        self.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
+
+    def restart(self) -> None:
+        self.checkpoints = CheckpointsOfLostAttempts(self.clock, self.running, self.reading)
+
+    def ends(self, *outcomes: TaskAttemptOutcome) -> list[TaskAttempt]:
+        """Return the ends that may be recorded, if the cluster reports these outcomes."""
+        pairs = zip(self.attempts(), outcomes, strict=False)
+        ended = {self.array: [replace(attempt, outcome=outcome, wallclock_s=60) for attempt, outcome in pairs]}
+        return [*self.checkpoints.ends_with_checkpoints(ended, [self.campaign])[self.array]]
+
+
+_site = site_fixture(SavingSite)
+
+
+def test_a_lost_attempt_waits_for_its_checkpoints_and_a_failed_attempt_does_not(site: SavingSite) -> None:
+    assert [1] == [attempt.task for attempt in site.ends(PREEMPTED, FAILED)]
+
+    site.reading.end(b'{"checkpoints": [[0, 1, 3, 2, 3.5]]}')
+    assert site.checkpoints.has_new_reading_end()
+    saved, failed = site.ends(PREEMPTED, FAILED)
+
+    assert ["1 beta [(0, 1)]"] == site.reading.told
+    assert (True, TWO) == (saved.has_progressed, saved.checkpoint_times)
+    assert (False, None) == (failed.has_progressed, failed.checkpoint_times)
+
+
+@pytest.mark.parametrize(
+    ("stdout", "status"),
+    [
+        (b"", 2),
+        (b"[]", 0),
+        (b'{"checkpoints": [[0]]}', 0),
+        (b'{"checkpoints": [[0, 1, 1, 2, 3]]}', 0),
+        (b'{"checkpoints": [[0, 1, 2, 2, NaN]]}', 0),
+        (b'{"checkpoints": [[0, 1, -1, 0, 0]]}', 0),
+    ],
+)
+def test_checkpoints_that_can_not_be_read_are_read_again_for_two_minutes(
+    site: SavingSite, stdout: bytes, status: int
+) -> None:
+    """Then the attempt counts as one without progress."""
+    assert [] == site.ends(LOST)
+    site.reading.end(stdout, status)
+    assert [] == site.ends(LOST)
+
+    site.passed_s = LONGEST_WAIT_S
+    (attempt,) = site.ends(LOST)
+
+    assert 2 == len(site.reading.told)
+    assert not attempt.has_progressed
+
+
+def test_a_program_that_can_not_start_delays_an_end_only(site: SavingSite) -> None:
+    site.reading.trouble = ParseError("no helper")
+
+    assert [] == site.ends(LOST)
+    site.passed_s = LONGEST_WAIT_S
+    assert 1 == len(site.ends(LOST))
+
+
+def test_one_program_reads_for_an_owner_at_a_cluster_and_outlives_a_failed_cycle(site: SavingSite) -> None:
+    site.ends(LOST)
+    site.restart()
+
+    site.ends(LOST, PREEMPTED)
+    site.reading.end(b'{"checkpoints": []}')
+    assert [0] == [attempt.task for attempt in site.ends(LOST, PREEMPTED)]
+
+    assert ["1 beta [(0, 1)]", "1 beta [(1, 1)]"] == site.reading.told
+
+
+def test_a_campaign_without_checkpoints_waits_for_nothing(tmp_path: Path) -> None:
+    site = GridSite(tmp_path, made_campaign())
+    array = site.send(1, 7)
+    ended = {array: [replace(attempt, outcome=LOST) for attempt in site.attempts(array)]}
+    checkpoints = CheckpointsOfLostAttempts(Clock(), {}, Reading())
+
+    assert {array: tuple(ended[array])} == checkpoints.ends_with_checkpoints(ended, [site.campaign])
+
+
+def test_a_task_with_a_checkpoint_runs_again_first_there_and_its_costs_are_stored(site: SavingSite) -> None:
+    site.insert(replace(site.campaign, number=2))
+    site.ends(PREEMPTED, PREEMPTED)
+    site.reading.end(b'{"checkpoints": [[1, 1, 3, 2, 3.5]]}')
+    ended = tuple(site.ends(PREEMPTED, PREEMPTED))
+
+    situation = made_situation(campaigns=(site.campaign,), arrays=(site.array,), ended=ended, over=(site.array,))
+    site.do(plan_campaign_cycle(situation))
+
+    first, second = site.campaigns.list_unsent_tasks(1)
+    assert (1, 20, ("gamma",)) == (first.first, first.priority, first.avoid)
+    assert (0, 10, ()) == (second.first, second.priority, second.avoid)
+    assert [TWO] == [row.times for row in site.statistics_of_checkpoints.checkpoint_times([1])]
+    (rate,) = site.statistics_of_checkpoints.loss_rates()
+    assert (1000, "beta", 120.0, 2.0) == (rate.uid, rate.cluster, rate.run_s, rate.losses)
+    (task,) = site.tasks.submitted_tasks(1, 1, 1)
+    assert [(1, "beta")] == [(left.attempt, left.cluster) for left in task.checkpoints]
+    assert [True, False] == [
+        row.has_progressed
+        for row in site.tries.earlier_outcomes([replace(ended[1], attempt=2), replace(ended[0], attempt=2)])
+    ][::-1]
+
+
+def test_the_chosen_interval_goes_with_an_array(site: SavingSite) -> None:
+    send = PlannedCampaignTaskSend(campaign=2, cluster="beta", tasks=1, checkpoint_s=77)
+    site.insert(replace(site.campaign, number=2))
+
+    site.do(CampaignCyclePlan(sends=(send,)))
+
+    assert [0, 77] == [array.checkpoint_s for array in site.campaigns.query_open_arrays()]
+
+
+def test_a_situation_has_the_measured_costs_and_losses(site: SavingSite) -> None:
+    attempts = [replace(attempt, outcome=LOST, checkpoint_times=TWO) for attempt in site.attempts()]
+    for _ in range(2):
+        site.statistics_of_checkpoints.add_ended_attempts(
+            [(attempt, "beta") for attempt in attempts], [site.campaign], NOON
+        )
+    gatherer = CampaignSituationGatherer(
+        made_policy(), site.database, site.clock, ledger_arrays=lambda _: (), ran=str(site.folder / "ran")
+    )
+
+    situation = gatherer.gather_situation()
+
+    assert [8] == [row.times.timed for row in situation.checkpoint_times]
+    assert [4.0] == [rate.losses for rate in situation.loss_rates]
+
+
+def test_purged_campaigns_leave_no_times_of_checkpoints(site: SavingSite) -> None:
+    attempts = [(replace(attempt, outcome=LOST, checkpoint_times=TWO), "beta") for attempt in site.attempts()]
+    site.statistics_of_checkpoints.add_ended_attempts(attempts, [site.campaign], NOON)
+
+    site.tasks.purge_campaign(1)
+
+    assert () == site.statistics_of_checkpoints.checkpoint_times([1])
