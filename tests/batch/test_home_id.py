@@ -25,10 +25,7 @@ def site(tmp_path: Path) -> Site:
 def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]:
     path = f"{site.tmpdir.parent}/bin:/usr/bin:/bin"
     environment = (("JOB_ID", str(HOME)), ("PATH", path), ("SGE_TASK_ID", task))
-    job = {
-        "script": f"{line}\n".encode(),
-        "own": remote_job_script_writer.home_job_id_shell_lines(HOME, task),
-    } | values
+    job = {"script": f"{line}\n".encode(), "own": remote_job_script_writer.home_job_id_shell_lines(HOME, task)} | values
     assert site.run(environment=environment, **job) == 0, site.out.read_text()
     return site.out.read_text().splitlines()
 

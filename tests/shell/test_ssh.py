@@ -151,8 +151,7 @@ def test_a_program_without_a_login_runs_locally() -> None:
 
 
 EACH_CARRIER = pytest.mark.parametrize(
-    "carrier",
-    [ssh.OpenSshClient, SshSessionsOfProgram, IdleSshSessions, KeptSshConnections, LazyKeptSshConnections],
+    "carrier", [ssh.OpenSshClient, SshSessionsOfProgram, IdleSshSessions, KeptSshConnections, LazyKeptSshConnections]
 )
 
 

@@ -222,9 +222,7 @@ def test_a_preemptible_task_holds_its_requested_amounts(crowded: preemptions.Cel
     assert [(one.host, one.amounts["mem"]) for one in others] == [("beta-n2", 2 * G)]
 
 
-def test_only_local_queue_instances_are_listed_with_free_amounts(
-    crowded: preemptions.CellRequestsAndResources,
-) -> None:
+def test_only_local_queue_instances_are_listed_with_free_amounts(crowded: preemptions.CellRequestsAndResources) -> None:
     places = {one.name: one for one in crowded.places}
 
     assert {"all.q@beta-n1", "all.q@beta-n2"} == {*places}

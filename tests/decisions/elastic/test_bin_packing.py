@@ -164,8 +164,7 @@ def test_the_environment_decides_whether_a_task_uses_several_hosts() -> None:
 
 
 @pytest.mark.parametrize(
-    "queues",
-    [("all.q",), ("none.q", "all.*"), ("all.q@n1", "all.q@@big"), ("*@@allh*",), ("all.q@@allhosts",)],
+    "queues", [("all.q",), ("none.q", "all.*"), ("all.q@n1", "all.q@@big"), ("*@@allh*",), ("all.q@@allhosts",)]
 )
 def test_a_queue_request_may_list_several_queues_and_host_groups(queues: tuple[str, ...]) -> None:
     seen = cell(instance("n1"), instance("n2"), wait=[waiting(1, tasks=5, queues=queues)])
@@ -173,15 +172,7 @@ def test_a_queue_request_may_list_several_queues_and_host_groups(queues: tuple[s
     assert plan(seen).verdict is Reason.ALL_FIT
 
 
-@pytest.mark.parametrize(
-    ("asked", "added", "fit"),
-    [
-        ("n1", 0, 0),
-        ("n2", 0, 1),
-        ("!n2", 1, 0),
-        ("(n1|n2)&!n1", 0, 1),
-    ],
-)
+@pytest.mark.parametrize(("asked", "added", "fit"), [("n1", 0, 0), ("n2", 0, 1), ("!n2", 1, 0), ("(n1|n2)&!n1", 0, 1)])
 def test_a_job_that_requests_hosts_by_name_fits_only_on_these_hosts(asked: str, added: int, fit: int) -> None:
     """A new node has none of the requested names, because the name of a new node is not known yet."""
     seen = cell(*full("n1"), instance("n2"), wait=[waiting(1, hostname=asked)])

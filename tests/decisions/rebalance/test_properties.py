@@ -152,9 +152,7 @@ def test_a_copy_is_moved_only_to_a_host_of_the_same_kind(seen: PlacementSnapshot
 
 
 @given(snapshots)
-def test_a_copy_is_moved_only_to_a_host_without_a_recent_task_and_within_disk_share(
-    seen: PlacementSnapshot,
-) -> None:
+def test_a_copy_is_moved_only_to_a_host_without_a_recent_task_and_within_disk_share(seen: PlacementSnapshot) -> None:
     """Right after a new replica, only half of the host's free bytes count."""
     tasks = {task.job_and_task_number: task for task in seen.tasks}
     for advice in plans(seen):

@@ -179,11 +179,7 @@ def test_transfer_queues_are_ranked_by_the_configured_order(
     [
         ((busy(BETA, 7), DELTA, GAMMA), QueueOrder.WAIT, {"beta": 300, "delta": 100, "gamma": 200}),
         ((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT, {}),
-        (
-            tuple(replace(queue, seq_no=100) for queue in EVERY),
-            QueueOrder.COST,
-            {"gamma": 101, "beta": 102},
-        ),
+        (tuple(replace(queue, seq_no=100) for queue in EVERY), QueueOrder.COST, {"gamma": 101, "beta": 102}),
         ((BETA, DELTA, replace(GAMMA, seq_no=None, cost=0)), QueueOrder.COST, {"delta": 100, "beta": 200}),
         (EVERY, QueueOrder.SEQ_NO, {}),
     ],

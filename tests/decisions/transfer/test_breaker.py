@@ -139,10 +139,7 @@ def test_every_cluster_fault_has_its_own_description_that_names_the_cluster(caus
         (8, "alice", "Eqw", "", (), False),
         (7, "alice", "Eqw", "", (range(1, 3),), False),
     ],
-    ids=[
-        *("its own", "held back", "put back", "in error"),
-        *("another job", "an array, of which it names no task"),
-    ],
+    ids=[*("its own", "held back", "put back", "in error"), *("another job", "an array, of which it names no task")],
 )
 def test_the_home_job_list_must_show_the_task_with_its_owner_in_its_transfer_queue(
     job: int, owner: str, letters: str, queue: str, tasks: tuple[range, ...], is_proved: bool

@@ -154,11 +154,7 @@ MIXED = {"all.q": "TRUE", "short.q": "FALSE"}
         ("", {}, "no"),
     ],
     ids=[
-        *(
-            "any queue",
-            "and a transfer queue",
-            "on one host",
-        ),
+        *("any queue", "and a transfer queue", "on one host"),
         *("two that differ", "a pattern may mean any", "any queue of some hosts", "a transfer queue alone"),
         *("all say yes", "some hosts say no", "there is none"),
     ],

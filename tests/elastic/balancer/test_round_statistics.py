@@ -230,10 +230,7 @@ def test_all_users_may_read_the_statistics_and_only_the_owner_may_write(cell: Ro
 
 @pytest.mark.parametrize(
     ("older", "invalid"),
-    [
-        ("2026-03-01,3,1\n2026-03-01 11:59:30,3,1,2,8,60,5,0.5,extra\n", (1, 2)),
-        ("2026-03-01T11:59:30+00:00,3,1", (1,)),
-    ],
+    [("2026-03-01,3,1\n2026-03-01 11:59:30,3,1,2,8,60,5,0.5,extra\n", (1, 2)), ("2026-03-01T11:59:30+00:00,3,1", (1,))],
     ids=["other columns", "an incomplete row"],
 )
 def test_invalid_rows_are_kept_in_the_file_and_skipped(cell: Round, older: str, invalid: tuple[int, ...]) -> None:

@@ -106,10 +106,7 @@ def test_as_many_nodes_are_added_as_the_waiting_tasks_need(full: Grid, requests:
         (f"-q {OTHER}", f"no new node would be in a queue that the job may use ({OTHER})"),
         (f"-q {LISTED}", "no queue of a new node admits user alice"),
         (f"-q {PROJECT}", "no queue of a new node admits jobs without a project"),
-        (
-            f"-q all.q -ckpt {CHECKPOINT}",
-            f"no queue of a new node admits checkpointing environment {CHECKPOINT}",
-        ),
+        (f"-q all.q -ckpt {CHECKPOINT}", f"no queue of a new node admits checkpointing environment {CHECKPOINT}"),
     ],
     ids=["slots", "memory", "licence", "queue", "users", "project", "checkpoint"],
 )

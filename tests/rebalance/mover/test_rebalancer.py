@@ -211,10 +211,7 @@ def test_planned_moves_are_dropped_if_the_state_file_forbids_them_before_they_ar
 
 @pytest.mark.parametrize(
     ("asked", "dropped"),
-    [
-        (target("host", "beta"), ["the owner wants the job to stay"]),
-        (target("job", "gb.alpha.7"), []),
-    ],
+    [(target("host", "beta"), ["the owner wants the job to stay"]), (target("job", "gb.alpha.7"), [])],
     ids=["host", "job"],
 )
 def test_a_jobs_context_that_forbids_moves_is_read_again_before_the_move(

@@ -245,10 +245,7 @@ def test_a_read_only_area_gets_no_replica(site: Site, small: Path) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "max_bytes", "reason"),
-    [
-        (0o755, 5, "9 B are more than the 3 B that one copy may take (disk_share)"),
-        (0o777, 0, "not sticky"),
-    ],
+    [(0o755, 5, "9 B are more than the 3 B that one copy may take (disk_share)"), (0o777, 0, "not sticky")],
     ids=["limit of the account's bytes", "others can replace the account's folder"],
 )
 def test_an_area_without_room_or_protection_is_refused(site: Site, mode: int, max_bytes: int, reason: str) -> None:

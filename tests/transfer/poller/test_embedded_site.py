@@ -33,10 +33,7 @@ def test_a_transferred_job_ends_with_the_same_exit_status_in_both_accountings(si
 @pytest.mark.twin
 @pytest.mark.parametrize(
     ("script", "slots", "output"),
-    [
-        ("echo $NSLOTS", 2, "2\n"),
-        ("echo run; [ -e /mnt/once ] || { touch /mnt/once; exit 99; }", 1, "run\nrun\n"),
-    ],
+    [("echo $NSLOTS", 2, "2\n"), ("echo run; [ -e /mnt/once ] || { touch /mnt/once; exit 99; }", 1, "run\nrun\n")],
     ids=["two slots", "exit status 99"],
 )
 def test_a_job_gets_its_slots_and_runs_again_after_exit_status_99(

@@ -129,10 +129,7 @@ def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(waited: M
 
 @pytest.mark.parametrize(
     ("program", "decided"),
-    [
-        ("poller recall", "recall gb.alpha."),
-        ("poller refusal", "refuse gb.alpha.999999.0.1: "),
-    ],
+    [("poller recall", "recall gb.alpha."), ("poller refusal", "refuse gb.alpha.999999.0.1: ")],
     ids=["recall", "refusal"],
 )
 def test_a_recall_is_replayed_from_the_state_file_with_the_same_result(
