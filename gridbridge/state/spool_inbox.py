@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 class StarterMessageInbox:
     """The inbox of starters' messages; removes invalid and surplus files from the spool."""
 
-    def __init__(self, folder: str, limit_per_uid: int, clock: Clock) -> None:
+    def __init__(self, folder: str, limit_per_uid: int, clock: Clock, fifos_a_scan: int = spool_reader.MOST) -> None:
         self._folder = folder
         self.limit_per_uid = limit_per_uid
         self._clock = clock
@@ -39,7 +39,7 @@ class StarterMessageInbox:
         self._reader = SpoolMessageReader(folder, clock.now_s)
         self._names = ResumableFolderScan(NAMES_A_SCAN)
         self._kept: Counter[int] = Counter()  # number of accepted files of each uid in the present pass over the folder
-        self._waking = ResumableFolderScan()
+        self._waking = ResumableFolderScan(fifos_a_scan)
         self._full: frozenset[str] = frozenset()  # users' folders that can't be removed, because they have files
         self._full_met: frozenset[str] = frozenset()  # those of `_full` that the present pass over the folder has found
 

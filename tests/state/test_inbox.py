@@ -22,7 +22,6 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.spool_inbox import StarterMessageInbox
-from gridbridge.state.spool_reader import ResumableFolderScan
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
@@ -43,8 +42,8 @@ def inbox(folder: Path) -> StarterMessageInbox:
     return inbox_later(folder, 0)
 
 
-def inbox_later(folder: Path, seconds: int, limit: int = 10) -> StarterMessageInbox:
-    return StarterMessageInbox(str(folder), limit, Clock(lambda: time.time() + seconds))
+def inbox_later(folder: Path, seconds: int, limit: int = 10, **more: int) -> StarterMessageInbox:
+    return StarterMessageInbox(str(folder), limit, Clock(lambda: time.time() + seconds), **more)
 
 
 def send(folder: Path, **values: str) -> str:
@@ -316,11 +315,10 @@ def test_fifos_that_belong_to_no_transfer_are_removed_after_a_day(folder: Path, 
     assert os.listdir(folder / "wake") == [known]
 
 
-def test_a_sweep_examines_a_limited_number_of_fifos(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_examines_a_limited_number_of_fifos(folder: Path) -> None:
     for _ in range(7):
         spool.create_starter_wake_fifo(str(folder))
-    inbox = inbox_later(folder, DAY_S + 1)
-    monkeypatch.setattr(inbox, "_waking", ResumableFolderScan(3))
+    inbox = inbox_later(folder, DAY_S + 1, fifos_a_scan=3)
 
     for removed, is_amid in ((3, True), (3, True), (1, False)):
         assert [inbox.remove_old_fifos(frozenset()), inbox.is_fifo_sweep_unfinished] == [removed, is_amid]

@@ -20,6 +20,12 @@ EVENTS = ("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_ST
 RESUBMITTED = ("CPUSET_ERROR", "RESUBMIT_JOB_AUTOMATICALLY")
 
 
+def say(monkeypatch: pytest.MonkeyPatch, output: bytes, error: bytes = b"") -> None:
+    """Let OAR's programs print this."""
+    done = CompletedProgram(argv=("oarstat",), status=0, stdout=output, stderr=error)
+    monkeypatch.setattr(status, "run_client", lambda *_, **__: done)
+
+
 def shown(*events: str, **values: object) -> dict[str, object]:
     listed = [
         {"event_id": number, "type": kind, "description": f"about {kind}\n", "date": 1795205656}
@@ -141,7 +147,7 @@ def test_only_usage_recorded_by_the_jobs_owner_counts(
     monkeypatch: pytest.MonkeyPatch, told: bytes, expected: tuple[float | None, float | None]
 ) -> None:
     ended = shown(state="Terminated", exit_code=0, owner="al_gamma")
-    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: answer(ended) + BREAK + told)
+    say(monkeypatch, answer(ended) + BREAK + told)
     server = OarServerAccess(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
     end = status.query_job_end(server, 13, str(ended["name"]))
 
@@ -221,7 +227,7 @@ def test_a_preempted_job_ends_unseen_unless_it_has_an_exit_status(code: int, exp
 
 
 def snapshot(monkeypatch: pytest.MonkeyPatch, answer: bytes, *wanted: int) -> ClusterSnapshot:
-    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: answer)
+    say(monkeypatch, answer)
     return status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", {*wanted})[0]
 
 
@@ -292,7 +298,7 @@ def test_free_slots_and_offered_name_of_a_node_follow_its_state(
 ) -> None:
     """A halted node is free, because OAR wakes the node for a job."""
     told = nodes(resource(1, "n1", **values), resource(2, "n2", type="licence"))
-    monkeypatch.setattr(status, "_run_oar_query_for_output", lambda *_: told)
+    say(monkeypatch, told)
 
     assert queues_of(told) == [("n1", letters, 0, 1, free)]
     assert status.query_requestable_names(OarServerAccess(timeout_s=5)).node == ({"n1"} if is_offered else set())
@@ -337,8 +343,7 @@ def test_a_line_feed_in_a_job_name_forges_no_job() -> None:
 def test_a_failed_database_query_is_a_parse_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program oarstat then exits with 0 and prints the driver's message to stderr."""
     said = b"DBD::Pg::st execute failed: ERROR:  relation does not exist"
-    done = CompletedProgram(argv=("oarstat",), status=0, stdout=status_of([resource(1, "n1")]), stderr=said)
-    monkeypatch.setattr(status, "run_client", lambda *_, **__: done)
+    say(monkeypatch, status_of([resource(1, "n1")]), said)
 
     with pytest.raises(ParseError, match="execute failed"):
         status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", ())

@@ -466,12 +466,11 @@ def test_a_single_silent_host_of_many_is_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_a_node_is_paid_from_its_first_round(world: World, monkeypatch: pytest.MonkeyPatch, is_told: bool) -> None:
+def test_a_node_is_paid_from_its_first_round(world: World, is_told: bool) -> None:
     """Each second is a billing unit here; the provider may or may not report the time of creation."""
-    now = world.cloud._now
     world.price = 3600.0
     world.cell.waits = [HOUR]
-    monkeypatch.setattr(world.cloud, "_now", lambda one: now(one if is_told else replace(one, created=None)))
+    world.cloud.tells_age = is_told
     world.minutes(6)
 
     assert 301.0 == world.rows.month_cost(world.now)

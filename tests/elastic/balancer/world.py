@@ -92,6 +92,7 @@ class Cloud:
     made: dict[str, ProviderMachine] = field(default_factory=dict)
     boots: dict[str, datetime] = field(default_factory=dict)
     stopped: set[str] = field(default_factory=set)  # machines that stopped by themselves
+    tells_age: bool = True  # when each machine was made
     asked: int = 0
     most: int = 0
 
@@ -141,6 +142,7 @@ class Cloud:
 
     def _now(self, machine: ProviderMachine) -> ProviderMachine:
         machine = replace(machine, tags={}) if self.untags else machine
+        machine = machine if self.tells_age else replace(machine, created=None)
         if machine.id in self.stopped:
             return replace(machine, state=ProviderMachineState.STOPPED)
         if self.world.now < self.boots[machine.id]:

@@ -243,7 +243,7 @@ def situation(node_folder: Path, monkeypatch: pytest.MonkeyPatch) -> BalanceSitu
     situation = balance_situation_sources.load_saved_balance_situation(str(node_folder))
     policy = made_policy()
     monkeypatch.setattr(balance_preview.configuration_in_force, "load_config_with_home_cluster", lambda _: policy)
-    monkeypatch.setattr(balance_preview, "_load_or_observe_situation", lambda *_: situation)
+    monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: situation)
     return situation
 
 
