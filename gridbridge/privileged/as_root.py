@@ -30,7 +30,7 @@ from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.privileged import hosts_file_block
-from gridbridge.privileged.hosts_file_block import HOSTS, AsRootRequestRefusal
+from gridbridge.privileged.hosts_file_block import AsRootRequestRefusal, HostsFile
 from gridbridge.shell import program_startup, safe_files
 from gridbridge.shell.program_runs import run_program
 
@@ -38,6 +38,7 @@ HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]*[A-Za-
 LIMIT_S = 50.0
 USAGE = "usage: gridbridge-as-root name HOST ADDRESS | unname|export|unexport HOST | node VERB HOST [TAGS]"
 ENV = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+HOSTS_FILE = HostsFile()
 NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)  # errors for a name that does not exist (getaddrinfo(3))
 
 
@@ -60,7 +61,7 @@ def main() -> None:
         sys.exit(2 if isinstance(error, AsRootRequestRefusal | ConfigError) else 1)
 
 
-def perform_as_root_request(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
+def perform_as_root_request(words: tuple[str, ...], hosts: HostsFile = HOSTS_FILE, path: str = CONFIG) -> None:
     """Check all words of a request to gridbridge-as-root, then carry out the request."""
     match words:
         case ("name", name, text):

@@ -3,6 +3,7 @@
 import fcntl
 import os
 from collections.abc import Callable
+from typing import NamedTuple
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.shell import safe_files
@@ -42,25 +43,30 @@ def _split_hosts_file_at_block(text: str) -> tuple[list[str], list[str], list[st
     return lines[:first], lines[first + 1 : last], lines[last + 1 :]
 
 
-def replace_hosts_block_locked(path: str, edit: Callable[[list[str], list[str]], list[str]], lock: str = LOCK) -> None:
+class HostsFile(NamedTuple):
+    path: str = HOSTS
+    lock: str = LOCK
+
+
+def replace_hosts_block_locked(file: HostsFile, edit: Callable[[list[str], list[str]], list[str]]) -> None:
     """Replace gridbridge's block by `edit(other lines, lines of the block)`, under a lock.
 
     Only root may open the lock file, because any reader could lock it.
     """
-    with open(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb") as held:
+    with open(os.open(file.lock, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb") as held:
         os.fchmod(held.fileno(), 0o600)
         fcntl.flock(held, fcntl.LOCK_EX)
-        with open(path, "rb") as file:
-            text = file.read().decode("utf-8", "surrogateescape")
+        with open(file.path, "rb") as old:
+            text = old.read().decode("utf-8", "surrogateescape")
         before, block, after = _split_hosts_file_at_block(text)
         if block := edit(before + after, block):
             block = [BEGIN, *block, END]
         new_text = "".join(f"{line}\n" for line in (*before, *block, *after))
         if new_text != text:
-            beside = f"{path}.gridbridge"
+            beside = f"{file.path}.gridbridge"
             safe_files.remove_file(beside)
             with open(beside, "xb") as new:  # mode x sets O_EXCL, which follows no symlink
                 new.write(new_text.encode("utf-8", "surrogateescape"))
                 new.flush()
                 os.fsync(new.fileno())
-            os.replace(beside, path)
+            os.replace(beside, file.path)

@@ -12,9 +12,10 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.errors import FileWritableByOthers
+from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.privileged import as_root, hosts_file_block
 from gridbridge.privileged.as_root import AsRootRequestRefusal, NameLookupFailure
-from gridbridge.privileged.hosts_file_block import BEGIN, END
+from gridbridge.privileged.hosts_file_block import BEGIN, END, HostsFile
 
 CONF = Path(__file__).parents[2] / "conf"
 OTHERS = "127.0.0.1 localhost\n10.0.0.1 master m # not alpha-n7\n"
@@ -22,11 +23,14 @@ ONE = f"{OTHERS}{BEGIN}\n10.0.0.7 alpha-n7\n{END}\n"
 
 
 @pytest.fixture
-def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(hosts_file_block.replace_hosts_block_locked, "__defaults__", (str(tmp_path / "lock"),))
+def hosts(tmp_path: Path) -> Path:
     path = tmp_path / "hosts"
     path.write_text(OTHERS)
     return path
+
+
+def ask(hosts: Path, *words: str, path: Path = Path(CONFIG)) -> None:
+    as_root.perform_as_root_request(words, HostsFile(str(hosts), f"{hosts.parent}/lock"), str(path))
 
 
 def test_name_and_unname_change_only_our_block_of_the_hosts_file(hosts: Path) -> None:
@@ -37,7 +41,7 @@ def test_name_and_unname_change_only_our_block_of_the_hosts_file(hosts: Path) ->
         ("unname", "alpha-n7"),
         ("unname", "alpha-n7"),
     ):
-        as_root.perform_as_root_request(words, str(hosts))
+        ask(hosts, *words)
         told.append(hosts.read_text())
 
     assert [ONE, ONE, OTHERS, OTHERS] == told
@@ -49,9 +53,9 @@ def test_name_and_unname_change_only_our_block_of_the_hosts_file(hosts: Path) ->
 def test_other_lines_of_the_hosts_file_stay_unchanged(hosts: Path, others: str) -> None:
     hosts.write_bytes(others.encode())
 
-    as_root.perform_as_root_request(("name", "alpha-n7", "10.0.0.7"), str(hosts))
+    ask(hosts, "name", "alpha-n7", "10.0.0.7")
     assert hosts.read_bytes().startswith(others.encode())
-    as_root.perform_as_root_request(("unname", "alpha-n7"), str(hosts))
+    ask(hosts, "unname", "alpha-n7")
     assert hosts.read_bytes() == others.encode()
 
 
@@ -60,7 +64,7 @@ def test_a_name_or_address_has_only_one_line(hosts: Path, new: tuple[str, str]) 
     """A qmaster admits no host whose address resolves to another name."""
     hosts.write_text(ONE)
 
-    as_root.perform_as_root_request(("name", *new), str(hosts))
+    ask(hosts, "name", *new)
     assert hosts.read_text() == f"{OTHERS}{BEGIN}\n{new[1]} {new[0]}\n{END}\n"
 
 
@@ -95,7 +99,7 @@ def test_a_name_or_address_has_only_one_line(hosts: Path, new: tuple[str, str]) 
 )
 def test_wrong_arguments_of_as_root_change_nothing(hosts: Path, words: tuple[str, ...]) -> None:
     with pytest.raises(AsRootRequestRefusal):
-        as_root.perform_as_root_request(words, str(hosts))
+        ask(hosts, *words)
 
     assert hosts.read_text() == OTHERS
 
@@ -115,11 +119,11 @@ def test_no_name_of_another_machine_is_reassigned(
     """A stolen account could otherwise let the master mount a folder from its own machine."""
     settings = hosts.parent / "gridbridge.toml"
     settings.write_text('[site]\ncluster = "alpha"\n')
-    monkeypatch.setattr(as_root, "_look_up_host_addresses", lambda _: frozenset({leads}))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [(0, 0, 0, "", (leads, 0))])
 
     refusal = nullcontext() if is_named else pytest.raises(AsRootRequestRefusal)
     with refusal:
-        as_root.perform_as_root_request(("name", host, "10.0.0.7"), str(hosts), str(settings))
+        ask(hosts, "name", host, "10.0.0.7", path=settings)
 
     assert (f"10.0.0.7 {host}\n" in hosts.read_text()) == is_named
 
@@ -144,7 +148,7 @@ def test_no_name_is_assigned_while_the_name_service_is_silent(
 
     monkeypatch.setattr(as_root.socket, "getaddrinfo", lookup)
     with pytest.raises(NameLookupFailure, match=f"big: no name service says .*{error.strerror}"):
-        as_root.perform_as_root_request(("name", "big", "10.0.0.7"), str(hosts))
+        ask(hosts, "name", "big", "10.0.0.7")
 
     assert hosts.read_text() == OTHERS
 
@@ -155,7 +159,7 @@ def test_a_name_unknown_to_the_name_service_is_assigned(
 ) -> None:
     unknown = socket.gaierror(errno, "Name or service not known")
     monkeypatch.setattr(as_root.socket, "getaddrinfo", Mock(side_effect=unknown))
-    as_root.perform_as_root_request(("name", "big", "10.0.0.7"), str(hosts))
+    ask(hosts, "name", "big", "10.0.0.7")
 
     assert "10.0.0.7 big\n" in hosts.read_text()
 
@@ -266,10 +270,10 @@ def test_a_real_resolver_tells_an_unknown_name_from_a_failure(
 
 
 def test_a_name_in_our_block_may_get_another_address(hosts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(as_root, "_look_up_host_addresses", lambda _: frozenset({"10.0.0.7"}))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [(0, 0, 0, "", ("10.0.0.7", 0))])
     hosts.write_text(ONE.replace("7 alpha-n7", "7 big"))
 
-    as_root.perform_as_root_request(("name", "big", "10.0.0.8"), str(hosts))
+    ask(hosts, "name", "big", "10.0.0.8")
     assert "10.0.0.8 big\n" in hosts.read_text()
 
 
@@ -277,7 +281,7 @@ def test_the_lock_of_the_hosts_file_is_private(hosts: Path, tmp_path: Path) -> N
     lock = tmp_path / "lock"
     lock.touch(0o644)
 
-    hosts_file_block.replace_hosts_block_locked(str(hosts), lambda _, block: block, str(lock))
+    hosts_file_block.replace_hosts_block_locked(HostsFile(str(hosts), str(lock)), lambda _, block: block)
 
     assert lock.stat().st_mode & 0o777 == 0o600
 
@@ -287,7 +291,7 @@ def test_an_incomplete_block_is_refused(hosts: Path, half: str) -> None:
     hosts.write_text(OTHERS + half)
 
     with pytest.raises(AsRootRequestRefusal, match=r"block|before"):
-        as_root.perform_as_root_request(("unname", "alpha-n7"), str(hosts))
+        ask(hosts, "unname", "alpha-n7")
     assert hosts.read_text() == OTHERS + half
 
 
@@ -298,11 +302,11 @@ def test_the_export_program_gets_only_the_host_name(hosts: Path, tmp_path: Path)
     settings.write_text(f'[site]\ncluster = "a"\n[bootstrap]\nexport = "{program}"\n')
 
     for verb in ("export", "unexport"):
-        as_root.perform_as_root_request((verb, "alpha-n7"), str(hosts), str(settings))
+        ask(hosts, verb, "alpha-n7", path=settings)
     assert (tmp_path / "told").read_text() == "1 alpha-n7\n"
     program.chmod(0o777)
     with pytest.raises(FileWritableByOthers):
-        as_root.perform_as_root_request(("export", "alpha-n7"), str(hosts), str(settings))
+        ask(hosts, "export", "alpha-n7", path=settings)
 
 
 def test_sudoers_allows_only_these_verbs_to_the_balancer_account() -> None:
