@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from gridbridge.config import section_parsing
 from gridbridge.config.rebalance import clusters_of_storage_area
 from gridbridge.model.campaigns import campaign_configuration_sections
+from gridbridge.model.campaigns.campaign_configuration_sections import TIME_ZONE
 from gridbridge.model.config_key_descriptions import CLUSTER_NAME
+from gridbridge.shell.clock import is_time_zone
 
 GROUPS: tuple[section_parsing.SectionGroupOfOneName, ...] = (
     section_parsing.UnnamedSection(name="runner", kind=campaign_configuration_sections.CampaignRunnerSection),
@@ -30,6 +32,16 @@ def find_config_problems(sections: section_parsing.Table) -> Iterator[str]:
             names = ", ".join(clusters) or "none is defined"
             yield f"[campaigns.{section_parsing.format_toml_key(name)}]: undefined; expected a cluster ({names})"
     yield from _unknown_input_storages(sections)
+    yield from _unknown_time_zones(sections)
+
+
+def _unknown_time_zones(sections: section_parsing.Table) -> Iterator[str]:
+    campaigns = section_parsing.subtable_or_empty(sections, "campaigns")
+    for cluster in campaigns:
+        name = section_parsing.subtable_or_empty(campaigns, cluster).get("time_zone")
+        if name and isinstance(name, str) and TIME_ZONE.holds(name) and not is_time_zone(name):
+            problem = section_parsing.ConfigKeyProblem(name, "unknown on this host", TIME_ZONE.right)
+            yield f"[campaigns.{section_parsing.format_toml_key(cluster)}] time_zone{problem}"
 
 
 def _unknown_input_storages(sections: section_parsing.Table) -> Iterator[str]:

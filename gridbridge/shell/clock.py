@@ -4,7 +4,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, TypeVar
 
 from gridbridge.model.host_clocks import HostClockReadings
@@ -86,3 +86,28 @@ class Clock:
                 for key, value in values.items():
                     values[key] = values.moved(value, step)
         return step
+
+
+LOCAL_TIME_ZONE = "/etc/localtime"
+
+
+def is_time_zone(name: str) -> bool:
+    """Say whether this host's database (tzdata) has a time zone."""
+    from zoneinfo import ZoneInfo  # imported here, because few programs need time zones
+
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
+def time_zone_named(name: str) -> tzinfo:
+    """Return a time zone; the empty name is this host's zone, or UTC if the host has none."""
+    from zoneinfo import ZoneInfo
+
+    if name and is_time_zone(name):
+        return ZoneInfo(name)
+    with suppress(OSError, ValueError), open(LOCAL_TIME_ZONE, "rb") as file:
+        return ZoneInfo.from_file(file)
+    return UTC

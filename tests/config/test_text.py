@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.config import configuration_file
-from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
+from gridbridge.model.campaigns.campaign_configuration_sections import NIGHTS, TIME_ZONE, ClusterCampaignsSection
 from gridbridge.model.config_key_descriptions import (
     ABSOLUTE_PATH,
     ACCOUNT,
@@ -52,6 +52,8 @@ TEXTS = {
     transfer_config_sections.REMOTE_QUEUE_FORMAT.right: st.just("") | st.from_regex(NAME, fullmatch=True),
     transfer_config_sections.REMOTE_RESOURCE_NAME_FORMAT.right: st.just("") | st.from_regex(NAME, fullmatch=True),
     transfer_config_sections.REMOTE_NAME_FORMAT.right: st.just("") | st.from_regex(NAME, fullmatch=True),
+    NIGHTS.right: st.sampled_from(["20:00-06:00", "1:00-24:00, Sat-Sun 0:00-1:00"]),
+    TIME_ZONE.right: st.sampled_from(["", "Europe/Paris"]),
     ABSOLUTE_PATH.right: st.from_regex(r"/[ -~]{0,20}", fullmatch=True),
     ACCOUNT.right: st.sampled_from(["gridbridge", "_grid", "g-1"]),
     CLUSTER_NAME.right: st.sampled_from(["alpha", "beta"]),

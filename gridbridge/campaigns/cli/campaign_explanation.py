@@ -32,6 +32,7 @@ SENTENCES = {
     TaskSentOrUnsentCause.PREPARING: ("the campaign's prologue or epilogue must end there before tasks are sent"),
     TaskSentOrUnsentCause.DRAINED: ("the cluster is drained, so no task is sent there (gridbridge status says why)"),
     TaskSentOrUnsentCause.STRESSED: ("{stressed}; tasks are sent there while the number is below {stress_limit:g}"),
+    TaskSentOrUnsentCause.NIGHT: "{night}",
     TaskSentOrUnsentCause.TRIED: "the test campaign has sent its one task to this cluster",
     TaskSentOrUnsentCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; a task there must end first",
     TaskSentOrUnsentCause.MAX_PARALLEL: (
@@ -208,6 +209,7 @@ def _format_fields_of_send_reason(reason: TaskSendExplanation, events: tuple[Cam
     server = _describe_limit_of_file_server(reason)
     texts = {
         "load_of_server": server,
+        "night": _describe_wait_for_night(reason),
         "since": since,
         "what": closing_event,
         "stressed": stressed,
@@ -215,6 +217,24 @@ def _format_fields_of_send_reason(reason: TaskSendExplanation, events: tuple[Cam
         "cure": cure,
     }
     return numbers | texts | _format_reason_counts(reason) | {"others": _describe_campaigns_served_first(reason)}
+
+
+def waits_for_night(campaign: int, folder: str) -> list[str]:
+    """Return a line for each cluster at which a campaign's nightly tasks wait for the next night."""
+    last = published_campaign_files.read_published_campaign_value(PublishedTaskSendExplanations, folder)
+    reasons = (reason for reason in (last.reasons if last else ()) if reason.campaign == campaign)
+    return [
+        f"{reason.cluster}: {_describe_wait_for_night(reason)}"
+        for reason in reasons
+        if reason.cause is TaskSentOrUnsentCause.NIGHT
+    ]
+
+
+def _describe_wait_for_night(reason: TaskSendExplanation) -> str:
+    if not (reason.starts_from and reason.starts_until):
+        return "no night of the cluster is as long as the walltime of the nightly tasks; request less"
+    until = f"{reason.starts_until:%Y-%m-%d %H:%M} UTC, to end in the night"
+    return f"nightly tasks start from {reason.starts_from:%Y-%m-%d %H:%M} until {until}"
 
 
 def _describe_limit_of_file_server(reason: TaskSendExplanation) -> str:

@@ -9,7 +9,13 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, campaign_table, command_relay_and_runner_wait, gridevents
+from gridbridge.campaigns.cli import (
+    REFUSED,
+    campaign_explanation,
+    campaign_table,
+    command_relay_and_runner_wait,
+    gridevents,
+)
 from gridbridge.campaigns.cli.campaign_table import HEAD, SUMMARY_HEAD, campaign_summary_row, cigri_campaign_line
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
@@ -63,6 +69,8 @@ def _print_campaign_with_clusters(campaign: PublishedCampaign, view: GridstatOut
         output_and_errors.print_table(head, campaign_table.cluster_progress_rows(campaign), numbers=head[1:])
         for predecessor in campaign.unmet:
             output_and_errors.print_line(describe_unmet_predecessor(predecessor))
+        for line in campaign_explanation.waits_for_night(campaign.number, view.folder):
+            output_and_errors.print_line(line)
 
 
 def _campaign_as_json(campaign: PublishedCampaign) -> dict[str, object]:

@@ -33,7 +33,7 @@ from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.fixed_paths import FixedPaths
 
 TYPES = [campaign_type.value for campaign_type in CampaignType]
-KINDS = ["best-effort", "normal"]
+KINDS = ["best-effort", "normal", "nightly"]
 
 
 def _require_campaign_type(_: click.Context, __: click.Parameter, word: str | None) -> str | None:
@@ -126,7 +126,7 @@ def _may_qsub_option_cause_usage_error(error: click.UsageError) -> bool:
     "kind",
     type=click.Choice(KINDS),
     default=KINDS[0],
-    help="Without a JDL: best-effort tasks may be preempted; normal tasks are ordinary jobs.",
+    help="Without a JDL: best-effort tasks may be preempted; normal tasks may not; nightly tasks run at night.",
 )
 @click.option(
     "--input",
@@ -217,7 +217,7 @@ def gridsub(
         name=name,
         type_=CampaignType(type_ or CampaignType.DEFAULT),
         is_idempotent=is_idempotent,
-        is_normal=kind == "normal",
+        kind="" if kind == KINDS[0] else kind,
         inputs=inputs,
         outputs=outputs,
         after=after,

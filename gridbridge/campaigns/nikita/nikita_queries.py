@@ -14,7 +14,7 @@ from gridbridge.campaigns.store.campaign_task_rows import DeletionMarksByArray, 
 from gridbridge.decisions.campaigns import preemption_for_local_jobs
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
-from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster, CampaignState
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
@@ -41,10 +41,12 @@ def campaign_tasks_in_snapshots(
     marks: DeletionMarksByArray,
     leaps: Iterable[ClockJump] = (),
     steps: Container[tuple[int, int]] = (),
+    by_day: Container[CampaignCluster] = (),
 ) -> Iterator[deletions.ArrayTasksWithSameStateAndAge]:
     """Yield the campaign tasks that wait or run at clusters that answered.
 
-    Tasks being deleted are left out, and so are unmarked waiting prologues and epilogues (`steps`).
+    Tasks being deleted are left out, and so are unmarked waiting prologues and epilogues (`steps`). `by_day` has the
+    campaigns and clusters of nightly tasks that may not start now.
     """
     jumps = tuple(leaps)
     for array in arrays:
@@ -56,7 +58,9 @@ def campaign_tasks_in_snapshots(
             is_kept = row.state.is_waiting and array.campaign_and_array_number in steps
             if not is_kept and (since := _time_since_tasks_wait_or_run(array, row, campaign)):
                 since = shift_past_time_by_clock_jumps(since, jumps)
-                yield from _split_job_list_row_by_deletion_mark(array, campaign, row, since, of_array)
+                may_start = (array.campaign, array.cluster) not in by_day
+                for part in _split_job_list_row_by_deletion_mark(array, campaign, row, since, of_array):
+                    yield replace(part, may_start=may_start)
             elif of_array and (is_kept or row.state.is_put_back or (row.state.is_waiting and row.state.is_held)):
                 split = _split_job_list_row_by_deletion_mark(array, campaign, row, array.intended_at, of_array)
                 yield from (part for part in split if part.marked in TO_GO)

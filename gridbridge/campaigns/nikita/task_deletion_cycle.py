@@ -24,12 +24,17 @@ from gridbridge.campaigns.runner.array_submitter import (
     OwnerCallPostponement,
     OwnerCallTimeBudget,
 )
-from gridbridge.campaigns.runner.cluster_queries_and_capacities import ClusterSnapshotFetcher, count_usable_slots
+from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
+    ClusterSnapshotFetcher,
+    count_usable_slots,
+    next_nights_by_cluster,
+)
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.host_clock_jumps import HostClockJumpDetector
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns import nikita_deletion_planning
+from gridbridge.decisions.campaigns.nightly_task_starts import pairs_waiting_for_night
 from gridbridge.decisions.campaigns.preemption_for_local_jobs import (
     is_preemption_of_request,
     preemption_deletions_by_array,
@@ -130,11 +135,15 @@ class NikitaDeletionCycle:
             and array.campaign_and_array_number not in epilogues
         }
         kept_steps = {(step.campaign, step.array) for step in steps if step.campaign not in killed}
-        parts = campaign_tasks_in_snapshots(self._arrays.values(), answers, campaigns, marks, leaps, kept_steps)
+        now = self._clock.now()
+        by_day = pairs_waiting_for_night(
+            campaigns.values(), next_nights_by_cluster(campaigns.values(), self._policy.campaigns, now), now
+        )
+        parts = campaign_tasks_in_snapshots(self._arrays.values(), answers, campaigns, marks, leaps, kept_steps, by_day)
         flood_rates = {name: self._policy.campaigns.get(name, USUAL).flood_rate for name in slots}
         limits = self._policy.nikita
         return NikitaSituation(
-            now=self._clock.now(),
+            now=now,
             # at a cluster without usable slots all tasks wait, so only cancelled and moved tasks are listed
             parts=tuple(part for part in parts if slots[part.cluster] or part.is_cancelled or part.marked in TO_GO),
             allowed={name: max_waiting_tasks(count, flood_rates[name]) for name, count in slots.items() if count},

@@ -203,6 +203,7 @@ class CampaignSituationGatherer:
             situation,
             room=self._query_cluster_capacities(open_clusters),
             servers=self._query_file_servers(open_clusters),
+            nights=queries.next_nights_by_cluster(campaigns, self._policy.campaigns, now),
             there=queries.count_listed_tasks_by_cluster(of_tasks, self.answers, now, self._policy.campaigns),
             ended=ended,
             over=(*over, *lost),

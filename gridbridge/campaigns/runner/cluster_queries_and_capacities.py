@@ -12,6 +12,7 @@ from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, clust
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.batch.optional_adapter_protocols import CampaignArrayEndReader
 from gridbridge.campaigns.runner.array_commands_as_owner import array_job_name, snapshot_without_foreign_jobs
+from gridbridge.decisions.campaigns.nightly_task_starts import list_next_nights
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import SLOT_KEPT_S
 from gridbridge.decisions.campaigns.task_attempt_outcomes import ReportedEnds
 from gridbridge.errors import GridbridgeError, describe_error
@@ -23,6 +24,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     ClusterCapacityForCampaigns,
 )
 from gridbridge.model.campaigns.file_server_load import FileServerRule
+from gridbridge.model.campaigns.nights import Night, parse_weekly_nights
 from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
@@ -34,7 +36,7 @@ from gridbridge.program.cluster_observer import (
     identify_cluster_query,
     query_result_to_share,
 )
-from gridbridge.shell.clock import Clock
+from gridbridge.shell.clock import Clock, time_zone_named
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.cluster_query_tables import LastClusterQueryResult
 from gridbridge.state.state_file import StateFile
@@ -249,6 +251,18 @@ def campaign_capacity_by_cluster(
             is_drained=name in drained,
         )
         for name, snapshot in answers.items()
+    }
+
+
+def next_nights_by_cluster(
+    campaigns: Iterable[Campaign], sections: Mapping[str, ClusterCampaignsSection], now: datetime
+) -> dict[str, tuple[Night, ...]]:
+    """Return the next nights of the clusters of nightly tasks."""
+    names = {name for one in campaigns for name, request in one.jdl.clusters.items() if request.is_nightly}
+    used = {name: sections.get(name, USUAL) for name in sorted(names)}
+    return {
+        name: list_next_nights(parse_weekly_nights(section.nights), time_zone_named(section.time_zone), now)
+        for name, section in used.items()
     }
 
 

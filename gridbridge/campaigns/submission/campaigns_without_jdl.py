@@ -46,7 +46,7 @@ class CampaignWithoutJdlOptions:
     name: str = ""
     type_: CampaignType = CampaignType.DEFAULT
     is_idempotent: bool = False
-    is_normal: bool = False
+    kind: str = ""  # value of the JDL key `type`; empty: best-effort
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -175,7 +175,7 @@ def _make_campaign_from_options(
     request = request or qsub_directive_parser.JobScriptRequest()
     table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
     table |= {"idempotent": True} if typed.is_idempotent else {}
-    table |= {"type": "normal"} if typed.is_normal else {}
+    table |= {"type": typed.kind} if typed.kind else {}
     table |= {"inputs": list(typed.inputs)} if typed.inputs else {}
     table |= {"outputs": list(typed.outputs), "outputs_to": "."} if typed.outputs else {}
     table |= {"after": list(typed.after)} if typed.after else {}

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from gridbridge.campaigns.submission import jdl_value_parsers, jdl_writer_and_task_files, task_file_listing
-from gridbridge.campaigns.submission.jdl_value_parsers import KEYS, TOGETHER, JdlClusterKey
+from gridbridge.campaigns.submission.jdl_value_parsers import KEYS, JdlClusterKey
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.published_status_and_reports import replace_control_characters
@@ -237,21 +237,23 @@ class JdlReader:
         return JdlSettingsAtCluster(**{"exec_file": "", **values})
 
     def _read_cluster_keys(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
-        values = {
-            key.field: self._read_value_of_jdl_key(table, name, self._parser_of_jdl_key(key), key.right, None, within)
+        read = {
+            name: self._read_value_of_jdl_key(table, name, self._parser_of_jdl_key(key), key.right, None, within)
             for name, key in KEYS.items()
             if _is_jdl_key_given(table, name)
         }
-        together = values.pop(TOGETHER, None) or {}
-        walltime_s = values.get("walltime_s")
-        if walltime_s and walltime_s != together.get("walltime_s", walltime_s):
+        walltime_s, of_resources = read.get("walltime"), read.get("resources") or {}
+        if walltime_s and walltime_s != of_resources.get("walltime_s", walltime_s):
             wrong, right = "resources have a different walltime", "expected one walltime"
             self._report_key_mistake("walltime", table["walltime"], wrong, right, within)
-        return {name: value for name, value in values.items() if value is not None} | together
+        values = dict[str, Any]()
+        for name, value in read.items():
+            values |= value if isinstance(value, dict) else {KEYS[name].fields[0]: value}
+        return {name: value for name, value in values.items() if value is not None}
 
     def _parser_of_jdl_key(self, key: JdlClusterKey) -> Callable[[Any], Any]:
         """Return the parser of a key; the parsers of a JDL's commands expand CiGri's macros."""
-        is_plain = self.is_typed or key.field not in jdl_value_parsers.COMMANDS
+        is_plain = self.is_typed or jdl_value_parsers.COMMANDS.isdisjoint(key.fields)
         return key.read if is_plain else lambda value: jdl_value_parsers.translate_cigri_macros(key.read(value))
 
     def _read_task_parameters(self, table: Mapping[str, Any]) -> tuple[str, ...]:
@@ -347,7 +349,6 @@ def _is_jdl_key_given(table: Mapping[str, Any], key: str) -> bool:
 
 def _defaults_of_empty_keys(own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the default values of fields whose keys a cluster sets to an empty value."""
-    names = [key.field for name, key in KEYS.items() if name in own and not _is_jdl_key_given(own, name)]
+    names = [name for key in KEYS if key in own and not _is_jdl_key_given(own, key) for name in KEYS[key].fields]
     settings = asdict(JdlSettingsAtCluster(exec_file=""))
-    is_of = {"slots": TOGETHER, "nodes": TOGETHER}
-    return {name: value for name, value in settings.items() if is_of.get(name, name) in names}
+    return {name: settings[name] for name in names}

@@ -61,7 +61,7 @@ NOT_SAID: tuple[object, ...] = ("", None, [])  # a key with one of these values 
 NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
 TIMED = re.compile(r"(?P<levels>.*?)\s*,\s*walltime\s*=\s*(?P<time>.*)", re.DOTALL)
 WORD_ENDS = " \t\n;&|()"  # word separators of sh: a # after a separator begins a comment
-COMMANDS = ("exec_file", "prologue", "epilogue")
+COMMANDS = frozenset(("exec_file", "prologue", "epilogue"))
 MACROS = {  # {CiGri's macro (scheduler 3.2, JDL): sh variable}
     "{HOME}": "${HOME}",
     "{CAMPAIGN_ID}": "${CIGRI_CAMPAIGN_ID}",
@@ -71,14 +71,14 @@ MACRO = re.compile("(?<![$])({})".format("|".join(map(re.escape, MACROS))))
 JOBS_TYPES = "normal"  # the only supported jobs_type of CiGri
 TASKS = f"expected a number from 1 to {MOST_TASKS}"
 BEST_EFFORT = ("best-effort", "besteffort")
-TOGETHER = ""  # field name of a key that sets several fields
-TYPES = (*BEST_EFFORT, "normal")
-LATER_TYPES = ("semi-best-effort", "nightly")  # types that CiGri documents and never implemented
+NIGHTLY = "nightly"
+TYPES = (*BEST_EFFORT, "normal", NIGHTLY)
+LATER_TYPES = ("semi-best-effort",)  # types that CiGri documents and never implemented
 
 
 class JdlClusterKey(NamedTuple):
-    field: str
-    read: Callable[[Any], Any]  # raises ValueError for a wrong value
+    fields: tuple[str, ...]  # fields of JdlSettingsAtCluster
+    read: Callable[[Any], Any]  # returns the value of the field, or the values by field; ValueError for a wrong value
     right: str
 
 
@@ -209,10 +209,10 @@ def _whole_number_parser(low: int, high: int) -> Callable[[object], int]:
     return read
 
 
-def _parse_task_type(value: object) -> bool:
+def _parse_task_type(value: object) -> dict[str, bool]:
     if value not in TYPES:
         raise ValueError("not supported yet" if value in LATER_TYPES else "unknown word")
-    return value in BEST_EFFORT
+    return {"is_besteffort": value in BEST_EFFORT, "is_nightly": value == NIGHTLY}
 
 
 def _parse_jdl_boolean(value: object) -> bool:
@@ -334,20 +334,22 @@ def join_choices_with_or(words: Iterable[str]) -> str:
 
 
 KEYS: Mapping[str, JdlClusterKey] = {
-    "exec_file": JdlClusterKey("exec_file", parse_task_command, "expected a command line"),
-    "exec_directory": JdlClusterKey("exec_directory", _parse_working_directory, "expected a folder, $HOME/... or /..."),
-    "resources": JdlClusterKey(TOGETHER, parse_oar_resource_request, LAYOUT),
-    "walltime": JdlClusterKey("walltime_s", parse_walltime_s, TIME),
-    "type": JdlClusterKey("is_besteffort", _parse_task_type, f"expected {join_choices_with_or(TYPES)}"),
-    "project": JdlClusterKey("project", _regex_text_parser(WORD), "expected a project's name"),
-    "queue": JdlClusterKey("queue", _regex_text_parser(WORD), "expected a queue's name"),
-    "pe": JdlClusterKey("environment", _regex_text_parser(WORD), "expected a parallel environment of Grid Engine"),
-    "properties": JdlClusterKey("properties", parse_host_conditions, PROPERTIES),
-    "prologue": JdlClusterKey("prologue", _parse_shell_lines, LINES),
-    "prologue_walltime": JdlClusterKey("prologue_walltime_s", parse_walltime_s, TIME),
-    "epilogue": JdlClusterKey("epilogue", _parse_shell_lines, LINES),
-    "epilogue_walltime": JdlClusterKey("epilogue_walltime_s", parse_walltime_s, TIME),
-    "max_jobs": JdlClusterKey("max_jobs", _whole_number_parser(1, MOST_TASKS), TASKS),
+    "exec_file": JdlClusterKey(("exec_file",), parse_task_command, "expected a command line"),
+    "exec_directory": JdlClusterKey(
+        ("exec_directory",), _parse_working_directory, "expected a folder, $HOME/... or /..."
+    ),
+    "resources": JdlClusterKey(("slots", "nodes"), parse_oar_resource_request, LAYOUT),
+    "walltime": JdlClusterKey(("walltime_s",), parse_walltime_s, TIME),
+    "type": JdlClusterKey(("is_besteffort", "is_nightly"), _parse_task_type, f"expected {join_choices_with_or(TYPES)}"),
+    "project": JdlClusterKey(("project",), _regex_text_parser(WORD), "expected a project's name"),
+    "queue": JdlClusterKey(("queue",), _regex_text_parser(WORD), "expected a queue's name"),
+    "pe": JdlClusterKey(("environment",), _regex_text_parser(WORD), "expected a parallel environment of Grid Engine"),
+    "properties": JdlClusterKey(("properties",), parse_host_conditions, PROPERTIES),
+    "prologue": JdlClusterKey(("prologue",), _parse_shell_lines, LINES),
+    "prologue_walltime": JdlClusterKey(("prologue_walltime_s",), parse_walltime_s, TIME),
+    "epilogue": JdlClusterKey(("epilogue",), _parse_shell_lines, LINES),
+    "epilogue_walltime": JdlClusterKey(("epilogue_walltime_s",), parse_walltime_s, TIME),
+    "max_jobs": JdlClusterKey(("max_jobs",), _whole_number_parser(1, MOST_TASKS), TASKS),
 }
 # {key of the whole campaign: (parser, expected value, default)}; the key is required if the default is ""
 CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {

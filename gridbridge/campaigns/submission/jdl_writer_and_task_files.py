@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import count as counting
 from typing import BinaryIO
 
-from gridbridge.campaigns.submission.jdl_value_parsers import BEST_EFFORT, BY_SIGNAL, NUL, PARAMETERS, UTF_8
+from gridbridge.campaigns.submission.jdl_value_parsers import BEST_EFFORT, BY_SIGNAL, NIGHTLY, NUL, PARAMETERS, UTF_8
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign_file_and_array_names import first_task_parameter, has_closed_quotes
 from gridbridge.model.campaigns.host_property_request_parser import (
@@ -67,7 +67,7 @@ def _jdl_keys_of_cluster(cluster: JdlSettingsAtCluster) -> Iterator[tuple[str, o
     yield "exec_file", cluster.exec_file
     yield "resources", f"/nodes={nodes}/core={slots // nodes}" if nodes else f"/core={slots}"
     yield "walltime", _format_walltime(cluster.walltime_s)
-    yield "type", BEST_EFFORT[0] if cluster.is_besteffort else "normal"
+    yield "type", NIGHTLY if cluster.is_nightly else BEST_EFFORT[0] if cluster.is_besteffort else "normal"
     texts = {
         "exec_directory": cluster.exec_directory,
         "project": cluster.project,

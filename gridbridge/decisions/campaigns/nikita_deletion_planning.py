@@ -32,13 +32,14 @@ REASON_WORDS = {
 def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
     """Plan from job lists and stored deletion marks which tasks of campaigns nikita deletes now.
 
-    Tasks of test campaigns are never deleted for waiting. Of a flood, the newest tasks go after a grace period.
+    Tasks of test campaigns are never deleted for waiting, and nightly tasks do not wait by day. Of a flood, the
+    newest tasks go after a grace period.
     """
     going = [part for part in listing.parts if not part.is_cancelled]
     new = [part for part in going if part.marked is None]
     waiting = [part for part in new if part.is_waiting and not part.is_test]
-    late = [part for part in waiting if _age_of_array_tasks_s(part, listing) > listing.patience.waiting_s]
-    in_time = [part for part in waiting if _age_of_array_tasks_s(part, listing) <= listing.patience.waiting_s]
+    late = [part for part in waiting if _have_tasks_waited_too_long(part, listing)]
+    in_time = [part for part in waiting if not _have_tasks_waited_too_long(part, listing)]
     marked = [part for part in going if part.marked not in (None, NikitaDeletionReason.UNWANTED)]
     moved = [part for part in marked if part.marked in REASONS_OF_MOVES and part.is_waiting]
     followed = [part for part in marked if part.marked not in REASONS_OF_MOVES or not part.is_waiting]
@@ -102,6 +103,10 @@ def _have_tasks_overrun_walltime(part: ArrayTasksWithSameStateAndAge, listing: N
         not part.is_waiting
         and _age_of_array_tasks_s(part, listing) > part.walltime_s + listing.patience.over_walltime_s
     )
+
+
+def _have_tasks_waited_too_long(part: ArrayTasksWithSameStateAndAge, listing: NikitaSituation) -> bool:
+    return not part.may_start or _age_of_array_tasks_s(part, listing) > listing.patience.waiting_s
 
 
 def _age_of_array_tasks_s(part: ArrayTasksWithSameStateAndAge, listing: NikitaSituation) -> float:

@@ -12,6 +12,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
 )
 from gridbridge.decisions.campaigns.file_server_task_limits import limits_without_room_by_cluster
 from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
+from gridbridge.decisions.campaigns.nightly_task_starts import next_night_for_task, pairs_waiting_for_night
 from gridbridge.decisions.campaigns.predecessor_conditions import apply_predecessor_conditions
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
@@ -47,6 +48,7 @@ class _TaskSendExplainer:
         self._predicted = predict_job_ratios(situation)
         self._matching = SchedulerTaskCounter(situation, self._predicted)
         self._carries = InputCarryLimits(situation)
+        self._by_day = pairs_waiting_for_night(situation.campaigns, situation.nights, situation.at)
         self._servers = limits_without_room_by_cluster(plan.server_limits, situation.servers.rules)
         self._views = {view.campaign_and_cluster: view for view in situation.there}
         self._waiting = Counter[str]()
@@ -101,6 +103,8 @@ class _TaskSendExplainer:
     ) -> TaskSendExplanation:
         pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
         view, predicted = self._views.get(pair, NO_TASKS), self._predicted.get(pair)
+        nights = self._situation.nights.get(cluster, ()) if pair in self._by_day else ()
+        start = next_night_for_task(nights, request.walltime_s, self._situation.at)
         return TaskSendExplanation(
             campaign=campaign.number,
             cluster=cluster,
@@ -114,6 +118,8 @@ class _TaskSendExplainer:
             max_jobs=request.max_jobs,
             max_parallel=campaign.jdl.max_parallel,
             job_ratio=predicted.ratio if predicted else None,
+            starts_from=start.begins_at if start else None,
+            starts_until=start.ends_at if start else None,
             carry_s=self._carries.carry_s(*pair),
             waiting_there=self._waiting[cluster],
             may_wait=max(0, self._matching.left.may_wait.get(cluster, 0)),
@@ -127,6 +133,7 @@ class _TaskSendExplainer:
         worth = self._carries.max_tasks_worth_carrying(campaign, cluster, unsent)
         is_tried = cluster in self._situation.tried.get(campaign.number, ())
         causes = (
+            ((campaign.number, cluster) in self._by_day, cause.NIGHT),
             (campaign.jdl.type is CampaignType.TEST and is_tried, cause.TRIED),
             (0 < reason.max_jobs <= reason.listed, cause.MAX_JOBS),
             (cluster in self._servers, cause.FILE_SERVER),

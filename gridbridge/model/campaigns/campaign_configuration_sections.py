@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gridbridge.model.campaigns.nights import are_weekly_nights
 from gridbridge.model.config_key_descriptions import OBJECT_NAME, PROGRAM_OR_NONE, ConfigTextFormat, setting
 
 
@@ -26,6 +27,13 @@ class JobRatioRule(StrEnum):
 
 
 NAME = "@?[A-Za-z_][A-Za-z0-9_.-]*"
+NIGHTS = ConfigTextFormat(
+    holds=are_weekly_nights,
+    right='[DAY[-DAY] ]H:MM-H:MM, with ", " between, such as "20:00-06:00, Sat-Sun 06:00-20:00"',
+)
+TIME_ZONE = ConfigTextFormat(
+    holds=re.compile("([A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*)?").fullmatch, right="a time zone such as Europe/Paris"
+)
 STORAGE_OR_NONE = ConfigTextFormat(
     holds=lambda text: not text or OBJECT_NAME.holds(text), right="the name of a section [storage.NAME], or empty"
 )
@@ -68,6 +76,8 @@ class ClusterCampaignsSection:
     )
     stress_limit: float = setting(0.8, "the stress at and above which the cluster gets no tasks", "", 0, 1000000)
     affinity: str = setting("", "users and groups whose campaigns run first at the cluster", form=PEOPLE)
+    nights: str = setting("20:00-06:00", "when tasks of type nightly run, in local time", form=NIGHTS)
+    time_zone: str = setting("", "the time zone of nights", form=TIME_ZONE, inherits="the runner's host's time zone")
     inputs_storage: str = setting(
         "",
         "the storage area for input files of tasks, which all nodes see; empty: the owner's home",

@@ -24,6 +24,7 @@ from gridbridge.model.campaigns.campaign_predecessors import PredecessorProgress
 from gridbridge.model.campaigns.checkpoint_statistics import CampaignCheckpointTimes, TaskLossRate
 from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerSituation
 from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.nights import Night
 from gridbridge.model.campaigns.speculative_attempts import (
     CompetingAttempt,
     SpeculativeAttemptsAtCluster,
@@ -264,6 +265,8 @@ class CampaignCycleSituation:
     awaiting: Mapping[int, int] = field(default_factory=dict)
     loss_rates: tuple[TaskLossRate, ...] = ()
     checkpoint_times: tuple[CampaignCheckpointTimes, ...] = ()
+    # the night that goes on and the next nights, by cluster with nightly tasks
+    nights: Mapping[str, tuple[Night, ...]] = field(default_factory=dict)
 
     @property
     def test_campaigns(self) -> frozenset[int]:

@@ -27,6 +27,7 @@ class JdlSettingsAtCluster:
     environment: str = ""  # Grid Engine: parallel environment of multi-slot tasks
     walltime_s: int = HOUR_S
     is_besteffort: bool = True
+    is_nightly: bool = False  # a task runs only within the cluster's nights
     project: str = ""
     queue: str = ""
     properties: str = ""  # requested host properties, such as "mem>=2000,gpu=YES"

@@ -16,6 +16,7 @@ class TaskSentOrUnsentCause(StrEnum):
     PREPARING = "preparing"  # a prologue or epilogue waits or runs at the cluster
     DRAINED = "drained"
     STRESSED = "stressed"
+    NIGHT = "night"  # the tasks are nightly, and their walltime does not end in the present night
     TRIED = "tried"  # the test campaign has sent one task to the cluster already
     MAX_JOBS = "max_jobs"
     MAX_PARALLEL = "max_parallel"  # the campaign has as many tasks at clusters as its JDL allows
@@ -67,6 +68,8 @@ class TaskSendExplanation:
     until: datetime | None = None  # time of the next probe; None: the owner must close the event
     stress: float | None = None
     stress_limit: float = 0.0
+    starts_from: datetime | None = None  # when nightly tasks may start next; None: no night is long enough
+    starts_until: datetime | None = None
     carry_s: float = 0.0  # seconds in which the input files of one task are carried to the cluster
     before: tuple[int, ...] = ()  # numbers of the campaigns that got the free slots
     order: CampaignPrecedenceReason | None = None  # why the campaigns in `before` came first

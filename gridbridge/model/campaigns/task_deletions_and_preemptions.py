@@ -159,6 +159,7 @@ class ArrayTasksWithSameStateAndAge:
     slots: int = 1
     marked: NikitaDeletionReason | None = None  # reason of a stored deletion mark
     is_cancelled: bool = False  # whether the owner cancelled the whole campaign
+    may_start: bool = True  # False: nightly tasks by day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from gridbridge.campaigns.cli.gridnotify import gridnotify
 from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.gridsub import gridsub
 from gridbridge.campaigns.store import campaign_client
+from gridbridge.campaigns.store.published_campaign_files import publish_campaign_value
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -32,6 +34,11 @@ from gridbridge.model.campaigns.campaign_predecessors import (
 )
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedForecastErrors
+from gridbridge.model.campaigns.send_reasons import (
+    PublishedTaskSendExplanations,
+    TaskSendExplanation,
+    TaskSentOrUnsentCause,
+)
 from gridbridge.model.fixed_paths import FixedPaths
 from tests.builders.campaigns import NOON
 from tests.builders.command_lines import exit_status
@@ -118,6 +125,26 @@ def test_gridstat_shows_the_accuracy_of_earlier_forecasts(tmp_path: Path) -> Non
 
     assert told in stat(str(tmp_path), "1", "-f").output.splitlines()
     assert "earlier forecasts" not in stat(str(tmp_path), "2", "-f").output
+
+
+def test_gridstat_shows_when_nightly_tasks_start_next(tmp_path: Path) -> None:
+    publish_campaigns(tmp_path, shown(1, 3, CampaignState.IN_TREATMENT))
+    reason = TaskSendExplanation(
+        campaign=1,
+        cluster="beta",
+        cause=TaskSentOrUnsentCause.NIGHT,
+        starts_from=NOON,
+        starts_until=NOON + timedelta(hours=9),
+    )
+    cycle = PublishedTaskSendExplanations(at=NOON, reasons=(reason, replace(reason, campaign=2)))
+    publish_campaign_value(cycle, str(tmp_path))
+
+    lines = stat(str(tmp_path), "1").output.splitlines()
+
+    assert [line for line in lines if "nightly" in line] == [
+        f"beta: nightly tasks start from {NOON:%Y-%m-%d %H:%M} until"
+        f" {NOON + timedelta(hours=9):%Y-%m-%d %H:%M} UTC, to end in the night"
+    ]
 
 
 def test_gridstat_shows_one_campaign_or_the_campaigns_of_one_user(published: str) -> None:

@@ -85,9 +85,10 @@ def test_twenty_thousand_late_tasks_are_deleted_within_seconds() -> None:
         (part(901), 9, LATE),
         (part(899), 9, ()),
         (part(9000, is_test=True), 0, ()),
+        (part(1, may_start=False), 9, LATE),
         (part(0, since=(NOON - timedelta(seconds=901)).astimezone(timezone(timedelta(hours=-11)))), 5, LATE),
     ],
-    ids=["grace period", "too long", "nearly too long", "test campaign", "another time zone"],
+    ids=["grace period", "too long", "nearly too long", "test campaign", "nightly by day", "another time zone"],
 )
 def test_waiting_tasks_are_deleted_only_after_the_grace_period_or_the_waiting_limit(
     waiting: ArrayTasksWithSameStateAndAge, allowed: int, wipes: tuple[ArrayTaskDeletion, ...]

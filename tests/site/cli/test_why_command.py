@@ -238,6 +238,7 @@ SILENT = replace(
 )
 
 
+NIGHTLY = {"cause": TaskSentOrUnsentCause.NIGHT, "starts_from": NOON, "starts_until": NOON + timedelta(hours=1)}
 FULL_SERVER = {"cause": TaskSentOrUnsentCause.FILE_SERVER, "storage": "home", "server_tasks": 42, "server_limit": 40}
 LIMIT = "the limit at its clusters is 40 tasks, and 42 tasks of campaigns are there; a task there must end first"
 
@@ -278,6 +279,8 @@ LIMIT = "the limit at its clusters is 40 tasks, and 42 tasks of campaigns are th
             {"cause": TaskSentOrUnsentCause.TOO_LARGE, "slots": 9, "all_slots": 4},
             "a task needs 9 slots, and the whole cluster has 4; request fewer slots",
         ),
+        (NIGHTLY, "nightly tasks start from 2026-01-01 12:00 until 2026-01-01 13:00 UTC, to end in the night"),
+        ({"cause": TaskSentOrUnsentCause.NIGHT}, "no night of the cluster is as long as the walltime"),
         ({"cause": TaskSentOrUnsentCause.MAX_PARALLEL, "max_parallel": 5}, "max_parallel is 5, and so many tasks"),
         (FULL_SERVER | {"load": 12.5, "load_target": 10.0}, f"home is 12.5, the target is 10, so {LIMIT}"),
         (FULL_SERVER | {"load_at": NOON, "load_target": 10.0}, f"no load since 2026-01-01 12:00:00 UTC, so {LIMIT}"),
@@ -285,7 +288,15 @@ LIMIT = "the limit at its clusters is 40 tasks, and 42 tasks of campaigns are th
     ],
     ids=[
         *("silent", "blacklist", "probed", "stressed", "no stress", "ratio", "priority", "older", "others"),
-        *("too large", "max_parallel", "load", "no load", "max_jobs of a storage area"),
+        *(
+            "too large",
+            "nightly",
+            "too long for a night",
+            "max_parallel",
+            "load",
+            "no load",
+            "max_jobs of a storage area",
+        ),
     ],
 )
 def test_why_names_the_cause_of_waiting_and_its_remedy(published: Path, reason: dict[str, object], told: str) -> None:
