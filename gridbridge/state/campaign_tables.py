@@ -137,7 +137,7 @@ OUTPUTS = sa.Table(
     column_types.METADATA,
     *column_types.integer_key_columns("campaign", "task", "attempt"),
     *column_types.text_columns("cluster"),
-    sa.Index("campaign_outputs_cluster", "campaign", "cluster"),
+    sa.Index("campaign_outputs_cluster", "campaign", "cluster", "task"),
 )
 
 

@@ -6,7 +6,6 @@ import os
 import sys
 import tomllib
 from codecs import BOM_UTF8
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import click
@@ -36,6 +35,10 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site_configuration import ClusterKind
 from gridbridge.program import configuration_in_force
 from gridbridge.program.model_values_as_json import model_value_from_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gridbridge.campaigns.submission.task_file_listing import CampaignInputFiles
 
 
 def read_jdl(path: str, text: str, type_: str, config: str) -> ParsedJdl:
@@ -79,23 +82,23 @@ def campaign_with_added_tasks(
     return ParsedJdl(jdl=model_value_from_json(header, Jdl), parameters=earlier + new, warnings=warnings), new
 
 
-def task_lines_with_inputs(
-    jdl: Jdl, parameters: tuple[str, ...], tell: Callable[[str], None] = lambda _: None
-) -> tuple[str, ...]:
-    """Return the lines of tasks for the campaign file; `tell` gets a summary of the input files, if any.
+def task_lines_with_inputs(jdl: Jdl, parameters: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the lines of tasks for the campaign file; raises the errors of `check_task_files`."""
+    files = check_task_files(jdl, parameters)
+    return tuple(files.lines) if files else parameters
+
+
+def check_task_files(jdl: Jdl, parameters: tuple[str, ...]) -> "CampaignInputFiles | None":
+    """Return the input files of the tasks, if any.
 
     Raises ConfigError with the tasks that lack an input file or have an output with an invalid name.
     """
     if not (jdl.inputs or jdl.outputs or jdl.checkpoint_files):
-        return parameters
+        return None
     from gridbridge.campaigns.submission import task_file_listing  # few campaigns declare files
 
     task_file_listing.require_valid_outputs_of_tasks(jdl, parameters)
-    if not jdl.inputs:
-        return parameters
-    files = task_file_listing.list_inputs_of_tasks(jdl, parameters)
-    tell(files.summary)
-    return tuple(files.lines)
+    return task_file_listing.list_inputs_of_tasks(jdl, parameters) if jdl.inputs else None
 
 
 def make_folder_of_outputs(jdl: Jdl) -> None:

@@ -9,6 +9,7 @@ from gridbridge.campaigns.runner.cluster_queries_and_capacities import campaign_
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
+from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
@@ -190,6 +191,7 @@ class EventAndCapacityPublisher:
         self._policy = policy
         self._folder = folder
         self._events = EventAndSuccessRecordRows(database)
+        self._carries = InputCarryRows(database)
         self._clock = clock
 
     def publish_events(self) -> tuple[CampaignEvent, ...]:
@@ -232,4 +234,5 @@ class EventAndCapacityPublisher:
                 waiting=waiting,
                 running=sum(view.listed for view in views) - waiting,
                 used_by_campaigns=round(sum(used)),
+                carry_rates=self._carries.carry_rates(name),
             )

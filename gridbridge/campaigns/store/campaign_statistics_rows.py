@@ -141,6 +141,10 @@ class InputCarryRows:
             for size in (of_pair.get((campaign.number, cluster)),)
         )
 
+    def carry_rates(self, cluster: str) -> dict[int, float]:
+        """Return {uid: bytes per second} of the timed carries to a cluster."""
+        return {uid: rate for (uid, at), rate in self._rates().items() if at == cluster}
+
     def _rates(self) -> dict[tuple[int, str], float]:
         rows = self._database.rows(select(CARRY_RATES))
         return {(row["uid"], row["cluster"]): row["bytes_per_s"] for row in rows}

@@ -158,6 +158,13 @@ _OUTPUT_OF_ATTEMPT = (
 )
 
 
+_NEXT_CLUSTER = select(func.min(OUTPUTS.c.cluster).label("next")).where(
+    OUTPUTS.c.campaign == bindparam("campaign"), OUTPUTS.c.cluster > bindparam("after")
+)
+_NEXT_CAMPAIGN = select(func.min(OUTPUTS.c.campaign).label("next")).where(OUTPUTS.c.campaign > bindparam("after"))
+_UIDS = select(CAMPAIGNS.c.number, CAMPAIGNS.c.uid).where(CAMPAIGNS.c.number.in_(bindparam("numbers", expanding=True)))
+
+
 class UnbroughtOutputRows:
     """Successful tasks whose outputs are still to be brought home from their clusters."""
 
@@ -170,10 +177,15 @@ class UnbroughtOutputRows:
         self._database.execute_for_each_row(of_attempt, rows)
 
     def campaigns_and_clusters_with_outputs(self) -> dict[CampaignCluster, int]:
-        """Return {(campaign, cluster): uid of the campaign's owner}."""
-        query = select(OUTPUTS.c.campaign, OUTPUTS.c.cluster, CAMPAIGNS.c.uid).distinct()
-        rows = self._database.rows(query.join(CAMPAIGNS, CAMPAIGNS.c.number == OUTPUTS.c.campaign))
-        return {(row["campaign"], row["cluster"]): row["uid"] for row in rows}
+        """Return {(campaign, cluster): uid of the campaign's owner}, by the first row of each pair."""
+        pairs, campaign = list[CampaignCluster](), 0
+        while campaign := self._database.rows(_NEXT_CAMPAIGN, after=campaign)[0]["next"]:
+            cluster = ""
+            while cluster := self._database.rows(_NEXT_CLUSTER, campaign=campaign, after=cluster)[0]["next"]:
+                pairs.append((campaign, cluster))
+        rows = self._database.rows(_UIDS, numbers=list({number for number, _ in pairs}))
+        uids = {row["number"]: row["uid"] for row in rows}
+        return {pair: uids[pair[0]] for pair in pairs if pair[0] in uids}
 
     def unbrought_outputs(self, campaign: int, cluster: str, after: int = -1) -> tuple[tuple[int, int], ...]:
         """Return the first (task, attempt) pairs above a task number whose outputs are at a cluster."""

@@ -127,11 +127,15 @@ class CampaignInputFiles:
     _folders: "SortedFolderListings" = field(default_factory=lambda: SortedFolderListings())
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """The bytes of each different file, by checksum."""
+        return dict(self._read.values())
+
+    @property
     def summary(self) -> str:
         """The number and bytes of different files, in a line for gridsub --check."""
-        sizes = dict(self._read.values())
-        files, tasks = number_with_noun(len(sizes), "different file"), number_with_noun(len(self.lines), "task")
-        return f"inputs: {files} with {sum(sizes.values())} bytes for {tasks}"
+        files, tasks = number_with_noun(len(self.sizes), "different file"), number_with_noun(len(self.lines), "task")
+        return f"inputs: {files} with {sum(self.sizes.values())} bytes for {tasks}"
 
     def list_inputs_of_task(self, patterns: tuple[str, ...], number: int, line: str) -> None:
         inputs: dict[str, TaskInputFile] = {}

@@ -1,7 +1,7 @@
 """Campaigns, clusters and tasks as published for all users, and counts of ended tasks."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome, is_task_cancelled_by_owner
@@ -94,6 +94,7 @@ class PublishedClusterSlots:
     waiting: int = 0
     running: int = 0
     used_by_campaigns: int = 0
+    carry_rates: Mapping[int, float] = field(default_factory=dict)  # bytes of input files per second, by owner's uid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

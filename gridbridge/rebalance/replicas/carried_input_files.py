@@ -31,11 +31,15 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 
 FILES_A_CALL = 1000  # checksums in one remote command, whose length is limited
-STORE = f"""umask 077
+FIND_STORE = f"""umask 077
 home=$(getent passwd "$(id -u)" | cut -d : -f 6)
 store=$home/.gridbridge/carried
 if [ -n "$1" ]; then
     {OWN}
+    store=$own/.inputs
+fi
+"""
+MAKE_PARENT = f"""if [ -n "$1" ]; then
     history=new
     {MAKE_OWN}
     store=$own/.inputs
@@ -44,7 +48,7 @@ else
 fi
 """
 # The last access of a file is its modification time: a task touches its inputs, and many filesystems note no reading.
-OPEN = f"""{STORE}
+OPEN = f"""{FIND_STORE}{MAKE_PARENT}
 for folder in "$store" "$store.part"; do
     [ -e "$folder" ] || [ -L "$folder" ] || mkdir -- "$folder" || exit
     [ -d "$folder" ] && [ -O "$folder" ] && [ ! -L "$folder" ] || exit {remote_stage_folder.TAKEN}
@@ -54,13 +58,14 @@ mkdir -p -- "${{link%/*}}" && ln -sfT -- "$store" "$link" || exit
 find "$store.part" -type f -mtime +1 -delete
 stat -f -c '%a %S' -- "$store" && printf '%s\n' "$store"
 """
-LIST = f"""{STORE}
+LIST = f"""{FIND_STORE}
 shift 3
+[ -d "$store" ] || exit 0
 cd -- "$store" || exit
 print() {{ find "$@" -maxdepth 1 -type f -printf '%T@ %s %f\\n'; }}
 if [ $# -gt 0 ]; then print "$@" 2>/dev/null || :; else print .; fi
 """
-INSTALL = f"""{STORE}
+INSTALL = f"""{FIND_STORE}
 shift 3
 cd -- "$store.part" || exit
 right=$(sha256sum -- "$@" 2>/dev/null | awk '$1 == $2 {{ print $2 }}')
@@ -70,13 +75,13 @@ if [ -n "$right" ]; then
 fi
 rm -f -- "$@"
 """
-REMOVE = f"""{STORE}
+REMOVE = f"""{FIND_STORE}
 shift 3
 cd -- "$store" || exit
 rm -f -- "$@"
 """
 # gridbridge-as-user's lock keeps other carries of the owner away.
-CLOSE = f"""{STORE}
+CLOSE = f"""{FIND_STORE}
 if rmdir -- "$store" 2>/dev/null; then rm -rf -- "$store.part" "$home/{CARRIED_INPUTS}"; fi
 """
 
@@ -111,7 +116,7 @@ class CarriedInputFolder:
             self.free_bytes = storage_area_shell_scripts.measure_area_for_account(self.area).free_bytes
 
     def list_files(self, digests: Iterable[str] | None = None) -> tuple[CarriedInputFile, ...]:
-        """Return the files in the open folder, or those of some checksums; raise StorageAreaUnusable."""
+        """Return the files in the folder, or those of some checksums; raise StorageAreaUnusable."""
         files = list[CarriedInputFile]()
         for names in ((),) if digests is None else _groups([*digests]):
             for line in self._run(LIST, names, REMOVAL_S).splitlines():

@@ -206,7 +206,7 @@ def _campaign_arrays() -> None:
         *columns.integer_key_columns("campaign", "task", "attempt"),
         *columns.text_columns("cluster"),
     )
-    op.create_index("campaign_outputs_cluster", "campaign_outputs", ["campaign", "cluster"])
+    op.create_index("campaign_outputs_cluster", "campaign_outputs", ["campaign", "cluster", "task"])
 
 
 def _campaign_marks() -> None:

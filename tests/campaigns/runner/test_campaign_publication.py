@@ -14,6 +14,7 @@ from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, 
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import published_campaign_files as files
+from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.model.campaigns import campaign_cycle_plan
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, WaitingTaskRange
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
@@ -196,6 +197,19 @@ def test_slots_of_running_tasks_are_published_by_cluster(site: PublishingSite) -
     shown = files.read_published_campaign_value(PublishedClusterSlotsList, site.folder)
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
+
+
+def test_the_measured_rate_of_each_owner_is_published_by_cluster(site: PublishingSite) -> None:
+    """Gridsub --check tells by it how long the copy of input files takes."""
+    (one,) = site.campaigns.all_campaigns()
+    carry = campaign_cycle_plan.TimedInputCarry(copied_bytes=4 << 20, took_s=2.0, next_task_bytes=0.0)
+    InputCarryRows(site.database).record_carry(one, "beta", carry)
+
+    publisher = EventAndCapacityPublisher(made_policy("beta", "gamma"), site.database, Clock(), site.folder)
+    publisher.publish_cluster_slots(made_situation())
+
+    shown = files.read_published_campaign_value(PublishedClusterSlotsList, site.folder)
+    assert [{one.uid: float(2 << 20)}, {}] == [cluster.carry_rates for cluster in shown.clusters]
 
 
 def test_slots_of_a_cluster_without_campaigns_come_from_other_programs(site: PublishingSite) -> None:

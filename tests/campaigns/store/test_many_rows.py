@@ -16,7 +16,11 @@ from sqlalchemy import Connection, CursorResult, Executable
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
+from gridbridge.campaigns.store.campaign_task_rows import (
+    TaskDeletionMarkRows,
+    TaskMissingAtClusterRows,
+    UnbroughtOutputRows,
+)
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
 from gridbridge.model.campaigns.campaign import (
@@ -65,6 +69,7 @@ class LargeSite(CampaignSite):
         self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
         self.predecessors = PredecessorRows(self.database, self.campaigns)
         self.missing = TaskMissingAtClusterRows(self.database)
+        self.outputs = UnbroughtOutputRows(self.database)
         self.updator = CampaignSituationGatherer(made_policy(), self.database, Clock(), ran=f"{folder}/ran")
 
     def send_arrays(self, tasks: int) -> list[CampaignArray]:
@@ -72,7 +77,9 @@ class LargeSite(CampaignSite):
 
     def end_arrays(self, arrays: Iterable[CampaignArray]) -> None:
         for array in arrays:
-            self.end(self.attempts(array), TaskAttemptOutcome.SUCCESS, exit_status=0, wallclock_s=60)
+            attempts = self.attempts(array)
+            self.end(attempts, TaskAttemptOutcome.SUCCESS, exit_status=0, wallclock_s=60)
+            self.outputs.add_outputs_of_attempts(attempts)
             self.campaigns.set_array_state(array, ArraySubmissionState.OVER)
 
     def settle(self) -> None:
@@ -134,6 +141,8 @@ READ: dict[str, Callable[[LargeSite], object]] = {
     "missing tasks": lambda site: site.missing.missing_tasks(),
     "missing tasks that ended": lambda site: site.missing.store_missing_tasks([]),
     "ends of the last hour": lambda site: site.statistics.count_tasks_ended_since(1, NOON),
+    "outputs to bring": lambda site: site.outputs.campaigns_and_clusters_with_outputs(),
+    "outputs at another cluster": lambda site: site.outputs.unbrought_outputs(1, "gamma"),
     "a page of tasks": lambda site: site.tasks.submitted_tasks(1, 20, 39),
     "campaigns with tasks": lambda site: site.tasks.campaigns_with_submitted_tasks(),
 }

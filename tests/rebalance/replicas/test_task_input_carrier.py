@@ -16,12 +16,14 @@ from gridbridge.model.campaigns.task_input_files import TaskInputFile
 from gridbridge.model.config_key_descriptions import ClusterPaths
 from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
-from gridbridge.rebalance.replicas import storage_area_shell_scripts, task_input_carrier
+from gridbridge.model.site_configuration import ClusterSection
+from gridbridge.rebalance.replicas import carried_input_preview, storage_area_shell_scripts, task_input_carrier
 from gridbridge.rebalance.replicas.carried_input_files import (
     CarriedInputFile,
     CarriedInputFolder,
     choose_files_to_remove,
 )
+from gridbridge.rebalance.replicas.carried_input_preview import describe_inputs_at_clusters
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import copy_files_by_rsync
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.rebalance.replicas.task_input_carrier import CampaignEndWatch, carry_missing_inputs, mean_lacking_bytes
@@ -282,6 +284,32 @@ def test_after_a_used_up_quota_the_files_that_nobody_needs_make_room(
     with pytest.raises(StorageAreaUnusable, match="exit status 11"):
         cluster.carry(cluster.file("c", "c"))
     assert {*needed} == cluster.contents()
+
+
+def test_a_check_tells_what_lies_at_each_cluster_and_how_long_the_copy_takes(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is made or copied at a cluster."""
+    clusters = {name: ClusterSection(ssh="" if name == "near" else name) for name in ("near", "far", "slow", "away")}
+    policy = made_policy(clusters=clusters)
+    stores = {"far": cluster.store.area, "slow": replace(cluster.store.area, account="bob")}
+    monkeypatch.setattr(carried_input_preview, "storage_area_of_inputs", lambda _, name: stores[name])
+    stores["away"] = replace(cluster.store.area, path=f"{cluster.folder}/none")
+    files = [cluster.file(name, name * 1000) for name in "ab"]
+    sizes = {file.digest: file.size_bytes for file in files}
+    cluster.carry(files[0])
+
+    rates = {"far": {os.getuid(): 100.0}, "slow": {os.getuid() + 1: 1.0}}
+    told = describe_inputs_at_clusters(sizes, ["near", "slow", "far", "away", "gone"], policy, rates)
+
+    assert [
+        f"inputs at away: unknown, because of: {cluster.folder}/none: no such folder",
+        "inputs at far: 1 of 2 files is there, 1000 bytes are copied in about 10 s",
+        "inputs at near: the cluster sees the files, so none is copied",
+        "inputs at slow: 0 of 2 files are there, 2000 bytes are copied; the time is unknown, because no copy has been"
+        " timed",
+    ] == [*told]
+    assert ["alice"] == os.listdir(cluster.area)
 
 
 PRESENT = [
