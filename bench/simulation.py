@@ -12,6 +12,8 @@
   its slots look free (nikita would wipe what is beyond the flood rate);
 * the largest deviation of a file server's load from its target after settling, of several servers;
   beside it a stress script, which closes and opens the cluster;
+* the work that tasks of an hour lose under a preemption each 20 minutes, as times of the least that
+  the formula of Young and Daly allows; beside it an interval of 15 minutes, and no checkpoints;
 * for how many of many campaigns the P90 of a forecast holds that is made at a random moment.
 
 Usage: .venv/bin/python -m bench.simulation [--quick] [--json FILE]
@@ -28,6 +30,7 @@ from random import Random
 from statistics import mean, median
 
 from bench.brief import sized
+from bench.checkpoints import FIXED_S, GAPS, NEVER_S, least_lost_s, lost_s
 from bench.file_server import RULE, deviations_of_servers
 from bench.rows import Row, show
 from bench.simulated import Cigri, Cluster, Ours, bound, copied, progress, run
@@ -50,6 +53,7 @@ CAMPAIGNS = sized(300, 40)
 MOST_TIMES = 1.15  # of the lower bound
 LARGE_SEEDS, SMALL_SEEDS = range(1, sized(4, 2)), range(1, sized(6, 2))
 TOLD = dict(zip(KINDS, (1.11, 1.17, 1.40, 1.56, 1.29), strict=True))  # docs/reference/figures.md, of FEW
+PREEMPTED, MOST_LOST = sized(1_000, 200), 1.3  # tasks; times of the formula's optimum
 MOST_TIMES_UNLUCKY = 2.0  # of the bound of a campaign without unlucky attempts
 SEEDS = range(1, sized(8, 3))
 FILLED_S = 45.0
@@ -104,6 +108,16 @@ def _end(tasks: int, seed: int) -> tuple[float, float, float]:
     least = bound(UNEQUAL, work)
     copied, plain = (Straggling(UNEQUAL, work, seed, copies) for copies in (2, 0))
     return copied.run() / least, plain.run() / least, copied.used_s / plain.used_s
+
+
+def lost_work() -> Iterator[Row]:
+    """Compare the work that preempted tasks lose with the optimum; without checkpoints some gaps let none end."""
+    least_s = least_lost_s()
+    for kind, gap in GAPS.items():
+        learnt, fixed = (lost_s(gap, PREEMPTED, fixed_s) / least_s for fixed_s in (0.0, FIXED_S))
+        yield Row(what=f"lost work, {kind}", measured=learnt, unit="x", baseline=fixed, limit=MOST_LOST)
+    never = lost_s(GAPS["exponential"], PREEMPTED, NEVER_S) / least_s
+    yield Row(what="  without checkpoints", measured=never, unit="x")
 
 
 def filled_s(how: Ours | Cigri) -> float:
@@ -168,6 +182,7 @@ def measure(*, is_quick: bool) -> list[Row]:
         *large(),
         *small(),
         *ends(FEW, MOST_TIMES_UNLUCKY),
+        *lost_work(),
         Row(
             what="100 tasks on 100 free slots",
             measured=filled_s(Ours(HUNDRED)),
