@@ -44,7 +44,7 @@ from tests.rebalance.mover.areas import Site, dataset_row
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    monkeypatch.setattr(delegated_datasets.owner_datasets, "open_owner_datasets", lambda _: site.datasets)
+    monkeypatch.setattr(delegated_datasets.owner_datasets, "open_owner_datasets", lambda *_: site.datasets)
     for module in (delegated_datasets, dataset_report, dataset_owner_program):
         monkeypatch.setattr(module.configuration_in_force, "load_config_or_one_in_force", lambda _: (None, ""))
     return site
@@ -116,7 +116,6 @@ def test_a_delegation_beyond_the_limit_is_refused_and_no_dataset_is_added(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delegated_datasets, "MOST", 2)
-    monkeypatch.setattr(data_command, "_open_own_datasets", lambda *_: site.datasets)
     told = [delegate_dataset_or_why_not(name, folder) for name in ("one", "two", "one", "three")]
     words = ["add", "three", site.tree(), "--later"]
     result = CliRunner().invoke(data_command.data, words, obj=FixedPaths(campaigns=folder))
@@ -191,7 +190,7 @@ def test_a_delegation_can_be_revoked_although_another_user_owns_the_persons_fold
     taken = Path(folder, "u.0")
     taken.mkdir()
     os.chown(taken, 65534, -1)
-    monkeypatch.setattr(campaign_inbox, "_own_home_directory", lambda: str(tmp_path))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: Mock(pw_dir=str(tmp_path)))
     for name in ("reads", "genome", "reads"):
         campaign_inbox._random_inbox_token.cache_clear()
         assert delegate_dataset_or_why_not(name, folder) == ""

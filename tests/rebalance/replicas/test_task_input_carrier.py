@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -204,7 +205,8 @@ def test_an_ended_campaigns_files_are_removed_unless_another_campaign_needs_them
     cluster.carry(*files.values())
     inputs: dict[int, Any] = {7: [files["a"], files["b"]], 8: [files[name] for name in others]}
     monkeypatch.setattr(task_input_carrier, "read_inputs_of_own_tasks", lambda number: {0: tuple(inputs[number])})
-    monkeypatch.setattr(task_input_carrier, "_unfinished_campaigns_besides", lambda number: {7, 8} - {number})
+    alive = [Mock(number=number) for number in (7, 8)]
+    monkeypatch.setattr(task_input_carrier.campaign_client, "published_campaigns", lambda _: alive)
 
     task_input_carrier.remove_unneeded_inputs(cluster.store, 7)
 

@@ -266,7 +266,7 @@ def test_a_failed_construction_of_the_poller_releases_all_resources(
     clusters = {name: replace(cluster, push=JobEndPushKind.QEVENT) for name, cluster in running.policy.clusters.items()}
     site = replace(running.policy.site, state=f"sqlite:///{running.folder}/state.db")
     policy = replace(running.policy, clusters=clusters, site=site)
-    monkeypatch.setattr(poller_daemon, "_make_job_end_receiver", push)
+    monkeypatch.setattr(poller_daemon, "QeventJobEndReceiver", push)
     monkeypatch.setattr(StateFile, "close", lambda self: closed.append(self))
     configuration = Mock(policy=policy)
     with pytest.raises(StateError, match="no FIFO"):
