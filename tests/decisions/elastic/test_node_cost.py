@@ -34,6 +34,8 @@ def owned(up_minutes: float, pool: str = "usual", machine: str = "m-1") -> Balan
         pytest.param(60, 1, HOUR_S, 2.0, id="its second hour begins now"),
         pytest.param(61, 1, HOUR_S, 0.0, id="it began with the last round"),
         pytest.param(130, 90, HOUR_S, 4.0, id="two hours in a long pause"),
+        pytest.param(60 * 24 * 20, 60 * 24 * 9, HOUR_S, 13 * 2.0, id="a pause of nine days: the hours of this month"),
+        pytest.param(0.9, 1, HOUR_S, 0.0, id="made after the last round's list of machines"),
         pytest.param(190, 185, 4 * HOUR_S, 0.0, id="a longer unit"),
         pytest.param(239, 5, 60.0, 5 * 2.0 / 60, id="by the minute"),
     ],
@@ -56,25 +58,11 @@ def test_a_new_machine_counts_at_once(up: float) -> None:
     assert found == 2.0
 
 
-def test_a_machine_that_a_provider_lists_late_counts_once() -> None:
-    """The machine was created seconds after the requesting round had read the list."""
-    node = owned(0.9)
-
-    assert node_costs_since_last_round(ago(1), NOON, [node], [node], POOLS, HOUR_S, NOON) == 0.0
-
-
 def test_a_machine_without_a_node_counts_only_for_this_month() -> None:
     """Noon is on the first day of a month, in which 13 hours have begun."""
     found = node_costs_since_last_round(ago(1), NOON, [], [owned(60 * 24 * 9)], POOLS, HOUR_S, NOON)
 
     assert found == 13 * 2.0
-
-
-def test_after_a_long_pause_only_the_hours_of_this_month_count() -> None:
-    """No round ran for nine days; the hours of the previous month do not count."""
-    node = owned(60 * 24 * 20)
-
-    assert node_costs_since_last_round(ago(60 * 24 * 9), NOON, [node], [node], POOLS, HOUR_S, NOON) == 13 * 2.0
 
 
 def test_the_price_is_that_of_the_hour_and_a_node_of_an_unknown_pool_costs_nothing() -> None:
