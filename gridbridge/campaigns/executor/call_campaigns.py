@@ -1,31 +1,22 @@
 """Runs an Executor's calls as tasks of a campaign, and finds the tasks that ended without an outcome of their call."""
 
-import json
-import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any
 
-from gridbridge.campaigns.executor.call_files import PROGRAM, note_standard_error
-from gridbridge.campaigns.executor.call_program import CALLS, RESULTS, TAIL_BYTES, TAIL_LINES
+from gridbridge.campaigns.executor.call_files import note_standard_error
+from gridbridge.campaigns.executor.call_program import TAIL_BYTES, TAIL_LINES
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_client import CampaignSubmissionRefusal
-from gridbridge.campaigns.submission import jdl_reader, site_admission_rules, task_file_listing
+from gridbridge.campaigns.submission import site_admission_rules, task_file_listing
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
-from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedCampaignTask
 from gridbridge.model.fixed_paths import FixedPaths
-from gridbridge.model.site_configuration import Policy
-from gridbridge.program import configuration_in_force
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.program_runs import quote_for_sh
 
-OWN_KEYS = ("clusters", "exec_file", "inputs", "nb_jobs", "outputs", "outputs_to", "param_file", "params")
 LATE_FILES_S = 60.0  # a shared filesystem shows a new file within this time
 LATE_OUTPUTS_S = 7200.0  # a broken link home is tried again within this time ([failures] probe_max_s)
 PUBLISHED_S = 60.0  # a new campaign is published within this time
@@ -35,58 +26,20 @@ class CallFailed(GridbridgeError):
     """A call has no outcome: its task was killed, cancelled, or ended otherwise before the call did."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallClusters:
-    """The clusters at which calls run, and whether they share the caller's filesystem."""
-
-    names: tuple[str, ...]
-    are_sharing_files: bool
-
-
-def choose_call_clusters(names: Sequence[str], are_sharing_files: bool | None, configuration: str) -> CallClusters:
-    """Return the named clusters, or else all; clusters that are reached by ssh have a filesystem of their own.
-
-    Raises ConfigError for an unknown cluster.
-    """
-    policy, _ = configuration_in_force.load_config_or_one_in_force(configuration)
-    if unknown := ", ".join(name for name in names if name not in policy.clusters):
-        raise ConfigError((f"no cluster {unknown} here; the clusters are {', '.join(sorted(policy.clusters))}",))
-    chosen = tuple(names) or _clusters_of_campaigns(policy)
-    if are_sharing_files is None:
-        are_sharing_files = not any(policy.clusters[name].ssh for name in chosen)
-    return CallClusters(names=chosen, are_sharing_files=are_sharing_files)
-
-
-def _clusters_of_campaigns(policy: Policy) -> tuple[str, ...]:
-    from gridbridge.batch.batch_adapter_table import ADAPTERS  # slow to load
-
-    return tuple(name for name, cluster in policy.clusters.items() if ADAPTERS[cluster.kind].array_ends)
-
-
-def parse_jdl_of_calls(clusters: CallClusters, folder: str, python: str, keys: Mapping[str, Any]) -> ParsedJdl:
-    """Return the campaign of calls in a folder, as yet without tasks; raise ConfigError for wrong JDL keys."""
-    if wrong := ", ".join(sorted(set(OWN_KEYS).intersection(keys))):
-        raise ConfigError((f"{wrong}: set by Executor itself; expected other keys of a JDL",))
-    program = os.path.basename(sys.argv[0]) or "python"
-    table = {"name": f"Executor of {program}", **keys, "clusters": {name: {} for name in clusters.names}}
-    if clusters.are_sharing_files:
-        # the folder is removed with the last outcome: tasks of cancelled calls then end at once
-        run = f"[ ! -e {quote_for_sh(folder)} ] || exec {quote_for_sh(python)} {quote_for_sh(folder)}/{PROGRAM}"
-        table |= {"exec_file": f"{run} {quote_for_sh(folder)}"}
-    else:
-        table |= {"exec_file": f"exec {quote_for_sh(python)} {PROGRAM} .", "outputs_to": folder}
-        table |= {"inputs": [f"{folder}/./{PROGRAM}", f"{folder}/./{CALLS}/{{}}"], "outputs": [f"{RESULTS}/{{}}"]}
-    return jdl_reader.parse_jdl("Executor", json.dumps({**table, "nb_jobs": 1}), type_=CampaignType.DEFAULT)
-
-
 @dataclass(slots=True)
 class _CallsOfCampaign:
     """The calls that one campaign runs."""
 
     tasks: int = 0
     open: set[int] = field(default_factory=set)  # calls without an outcome
-    ended_s: dict[int, float] = field(default_factory=dict)  # when the task of an open call was first seen ended
+    ended_s: dict[int, float] = field(default_factory=dict)  # when a task of an open call was first read as ended
+    failures_read: int = 0  # number of failed and cancelled tasks when tasks were last read
     is_published: bool = False
+
+    def may_have_failed(self, shown: PublishedCampaign) -> bool:
+        """Say whether a task of an open call may have ended; only then are the tasks read, of which many may be."""
+        has_failures = shown.failed + shown.cancelled != self.failures_read
+        return bool(has_failures or self.ended_s or shown.ended > self.tasks - len(self.open))
 
 
 class CallCampaigns:
@@ -99,7 +52,7 @@ class CallCampaigns:
         self._calls: dict[int, _CallsOfCampaign] = {}  # in the order of submission
         self._campaign_of: dict[int, int] = {}
         self._closed_early: set[int] = set()  # calls with an outcome, whose campaign's number is not known yet
-        self._additions = 0
+        self._additions, self._added_s = 0, float("-inf")
         self._lock = Lock()  # one thread sends calls, while another closes them
 
     @property
@@ -108,8 +61,8 @@ class CallCampaigns:
 
     @property
     def pause_s(self) -> float:
-        """The least time between two additions of tasks, because a site limits each person's campaign files."""
-        return min(60.0, 0.05 * self._additions)
+        """How long to wait before tasks are added again, because a site limits each person's campaign files."""
+        return max(0.0, self._added_s + min(60.0, 0.05 * self._additions) - self._clock.steady_s())
 
     def send_calls(self, calls: Sequence[int]) -> None:
         """Send calls as tasks; raise a GridbridgeError if they are refused, or if no runner answers."""
@@ -137,12 +90,13 @@ class CallCampaigns:
             campaign_client.add_tasks_to_campaign(number, lines, self._paths)
         except CampaignSubmissionRefusal:
             return 0
-        self._additions += 1
+        self._additions, self._added_s = self._additions + 1, self._clock.steady_s()
         return number
 
     def _submit_campaign(self, lines: tuple[str, ...]) -> int:
         parsed = replace(self._parsed, parameters=lines)
         admitted = site_admission_rules.admit_campaign_by_site_rules(parsed, self._paths)
+        self._additions = 0
         return campaign_client.submit_campaign(admitted, self._paths)
 
     def close_call(self, call: int) -> None:
@@ -150,6 +104,7 @@ class CallCampaigns:
         with self._lock:
             if number := self._campaign_of.pop(call, 0):
                 self._calls[number].open.discard(call)
+                self._calls[number].ended_s.pop(call, None)
             else:
                 self._closed_early.add(call)
 
@@ -181,8 +136,9 @@ class CallCampaigns:
             return {call: None for call in campaign.open if self._has_waited(campaign, call, limit_s)}
         campaign.is_published = True
         is_over = not shown.state.is_alive and not shown.ending_at
-        if not is_over and shown.ended <= campaign.tasks - len(campaign.open):
+        if not (is_over or campaign.may_have_failed(shown)):
             return {}
+        campaign.failures_read = shown.failed + shown.cancelled
         late_s = LATE_OUTPUTS_S if self._parsed.jdl.outputs_to else LATE_FILES_S
         return {
             call: task

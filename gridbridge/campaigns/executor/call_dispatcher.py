@@ -13,7 +13,7 @@ from gridbridge.shell.clock import Clock
 
 GATHER_S, MOST_GATHERED = 0.05, 20  # calls are sent if none has come for 0.05 s, or after 1 s
 FIRST_LOOK_S, LAST_LOOK_S = 0.05, 0.5  # pauses between two looks for outcomes
-FAILURE_LOOK_S = 2.0  # pause between two looks at the published tasks
+FAILURE_LOOK_S = 5.0  # pause between two looks at the published tasks
 
 T = TypeVar("T")
 
@@ -55,8 +55,8 @@ class CallDispatcher:
             self.require_open()
             for run in (self._send_calls, self._collect_outcomes):
                 if run not in self._threads:
-                    thread = Thread(target=run, name=f"gridbridge.Executor{run.__name__}")
-                    thread.start()  # not a daemon: the interpreter's exit waits for the calls
+                    thread = Thread(target=run, name=f"gridbridge.Executor{run.__name__}", daemon=False)
+                    thread.start()  # the interpreter's exit waits for it, and so for the calls
                     self._threads[run] = thread
             self._unsent[future.number] = future
             self._changed.notify_all()
@@ -140,8 +140,10 @@ class CallDispatcher:
                 if self._clock.steady_s() - looked_s >= FAILURE_LOOK_S:
                     self._end_failed_calls()
                     looked_s = self._clock.steady_s()
-            except Exception as error:  # such as a folder that somebody has removed
+            except FileNotFoundError as error:  # somebody has removed the folder
                 self._end_all_calls(error)
+            except OSError:
+                continue  # a network filesystem may work again
         self._remove_folder_if_idle()
 
     def _has_calls_after(self, pause_s: float) -> bool:

@@ -9,9 +9,10 @@ from itertools import count
 from typing import Any, ParamSpec, TypeVar
 
 from gridbridge.campaigns.executor import call_files
-from gridbridge.campaigns.executor.call_campaigns import CallCampaigns, choose_call_clusters, parse_jdl_of_calls
+from gridbridge.campaigns.executor.call_campaigns import CallCampaigns
 from gridbridge.campaigns.executor.call_dispatcher import CallDispatcher, CallFuture
 from gridbridge.campaigns.executor.call_files import CallFolder
+from gridbridge.campaigns.executor.jdl_of_calls import choose_call_clusters, parse_jdl_of_calls
 from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.shell.clock import Clock
 
@@ -73,8 +74,10 @@ class Executor(futures.Executor):
         self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
     ) -> Iterator[T]:
         """Return results in the order of the arguments; all calls are sent together, and `chunksize` has no effect."""
+        columns = zip(*zip(*iterables, strict=False), strict=True)  # read now: an iterable may wait for other calls
+        arguments = tuple(columns)
         with self._dispatcher.hold_calls():
-            return super().map(fn, *iterables, timeout=timeout, chunksize=chunksize)
+            return super().map(fn, *arguments, timeout=timeout, chunksize=chunksize)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Refuse further calls; cancel those that no task has started, if asked; wait for the others, unless not."""

@@ -16,6 +16,13 @@ class UnreadableError(Exception):
         super().__init__(f"{first} {second}")
 
 
+class EmptyError(Exception):
+    """An exception that counts as false."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
 def square(number: int) -> int:
     return number * number
 
@@ -45,6 +52,10 @@ def make_lock() -> object:
 
 def raise_unreadable() -> None:
     raise UnreadableError("odd", "arguments")
+
+
+def raise_empty() -> None:
+    raise EmptyError("no entry")
 
 
 def present_folder() -> str:

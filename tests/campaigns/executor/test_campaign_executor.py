@@ -44,6 +44,15 @@ def test_map_sends_all_calls_as_one_array_and_returns_results_in_order(
     assert (site.arrays, executor.campaigns, site.call_folders()) == ([(1, 12)], (1,), [])
 
 
+def test_an_argument_of_map_may_be_the_result_of_another_call(site: SimulatedCallSite) -> None:
+    with site.executor() as executor:
+        results = list(
+            executor.map(calls.square, (executor.submit(calls.square, number).result() for number in (2, 3)))
+        )
+
+    assert results == [16, 81]
+
+
 @BOTH_WAYS
 def test_an_exception_comes_with_traceback_and_last_lines_of_standard_error(
     site: SimulatedCallSite, shares_files: bool
@@ -62,6 +71,7 @@ FAILURES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[BaseExceptio
     "process ended": (calls.end_process, (0,), gridbridge.CallFailed, "no result: success, exit status 0"),
     "exit status": (calls.end_process, (3,), gridbridge.CallFailed, "no result: program_error, exit status 3"),
     "sys.exit": (calls.leave, (4,), SystemExit, "4"),
+    "exception that is false": (calls.raise_empty, (), calls.EmptyError, "no entry"),
     "unpicklable result": (calls.make_lock, (), TypeError, "cannot pickle"),
     "unreadable exception": (calls.raise_unreadable, (), RuntimeError, "UnreadableError: odd arguments"),
 }
