@@ -1,8 +1,8 @@
 """Kill the runner, nikita, root's helper or carriers at each line of their code; check that a new run continues.
 
 usage: python -m tests.injection.campaigns SCENARIO [EACH [FIRST]]
-EACH is 1 for every kill, 9 for each ninth, from number FIRST on. Prints a line for each wrong end,
-and the number of kills; exit status 1 for a wrong end.
+EACH is 1 for every kill, 9 for each ninth, from number FIRST on; 0 for A_DAY kills, which FIRST, a day, selects.
+Prints a line for each wrong end, and the number of kills; exit status 1 for a wrong end.
 """
 
 import hashlib
@@ -199,7 +199,7 @@ def become_carrier(person: str, program: tuple[str, ...], words: tuple[str, ...]
     os.environ.clear()
     os.environ.update(as_user_refusals_and_user_switch.environment_of_person(person, str(ALICES)))
     sys.argv = ["carrier", *words]
-    is_bringing = program[-1] == carry_task_files.OUTPUTS
+    is_bringing = program[-1] != carry_task_files.INPUTS
     status = (task_output_carrier.run_task_output_carrier if is_bringing else run_task_input_carrier)()
     sys.stdout.flush()
     os._exit(status)
@@ -618,8 +618,10 @@ def places(one: Scenario) -> list[Place]:
 
 
 def kills(one: Scenario, each: int, first: int) -> Iterator[str]:
-    """Kill the program at each EACHth of its lines; yield the place of each kill."""
-    for path, number in places(one)[first::each]:
+    """Kill the program at each EACHth of its lines, or at A_DAY lines; yield the place of each kill."""
+    lines = places(one)
+    each = each or max(1, len(lines) // A_DAY)
+    for path, number in lines[first % each :: each]:
         reset()
         one.prepare()
         KILLER.aim(one.files, (path, number))
@@ -756,6 +758,7 @@ def full(each: int) -> Iterator[str]:
 
 OTHERS = {"clients": client_kills, "late": late, "restored": restored, "torn": torn, "full": full, "started": started}
 SCENARIOS = (*KILLED, *OTHERS)
+A_DAY = 150  # kills of a scenario in a long run; consecutive days kill at different lines
 
 
 SAMPLE = {
@@ -770,7 +773,7 @@ SAMPLE = {
 
 
 def main(name: str, each: int = 1, first: int = 0) -> int:
-    """Do each EACHth kill of a scenario, or with `sample` some kills of each scenario."""
+    """Do each EACHth kill of a scenario (0: A_DAY kills), or with `sample` some kills of each scenario."""
     sandbox.mount()
     with Path("/etc/passwd").open("a") as file:
         file.write(f"gbalice:x:{ALICE}:{ALICE}::{ALICES}:/bin/sh\n")
