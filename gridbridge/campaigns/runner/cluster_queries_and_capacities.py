@@ -249,6 +249,7 @@ def campaign_capacity_by_cluster(
             affinity=used[name].affinity,
             limits=limits.get(name, NO_LIMITS),
             is_drained=name in drained,
+            inputs_ahead_bytes=used[name].inputs_ahead_mb * 1e6,
         )
         for name, snapshot in answers.items()
     }

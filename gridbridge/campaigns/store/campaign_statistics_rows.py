@@ -135,6 +135,7 @@ class InputCarryRows:
             InputCarryCost(
                 campaign=campaign.number,
                 cluster=cluster,
+                task_bytes=size or 0.0,
                 task_s=None if size is None else size / rates.get((campaign.uid, cluster), USUAL_RATE),
             )
             for campaign, cluster in pairs

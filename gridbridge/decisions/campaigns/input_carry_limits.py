@@ -1,6 +1,7 @@
 """Decides how many tasks are worth the time that carrying their input files to a cluster takes."""
 
 from collections import Counter
+from math import inf
 
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignCluster
 from gridbridge.model.campaigns.campaign_cycle_plan import NO_TASKS, CampaignCycleSituation
@@ -16,6 +17,7 @@ class InputCarryLimits:
     def __init__(self, situation: CampaignCycleSituation) -> None:
         self._room = situation.room
         self._task_s = {(cost.campaign, cost.cluster): cost.task_s for cost in situation.carry_costs}
+        self._task_bytes = {(cost.campaign, cost.cluster): cost.task_bytes for cost in situation.carry_costs}
         self._mean_s = situation.sharing.mean_s
         self._views = {view.campaign_and_cluster: view for view in situation.there}
         self._travelling = Counter[CampaignCluster]()
@@ -26,6 +28,17 @@ class InputCarryLimits:
     def carry_s(self, campaign: int, cluster: str) -> float:
         """Return the seconds in which the input files of one task are carried to a cluster, 0 if unknown."""
         return self._task_s.get((campaign, cluster)) or 0.0
+
+    def max_tasks_ahead(self, campaign: int, cluster: str) -> float:
+        """Return how many more tasks without a free slot may get their input files, by the bytes of the files.
+
+        Tasks that wait at the cluster count, and tasks whose files travel.
+        """
+        pair = campaign, cluster
+        if not (task_bytes := self._task_bytes.get(pair, 0.0)):
+            return inf
+        ahead = self._views.get(pair, NO_TASKS).waiting + self._travelling[pair]
+        return max(0, self._room[cluster].inputs_ahead_bytes // task_bytes - ahead)
 
     def is_first_carry_awaited(self, campaign: Campaign, cluster: str) -> bool:
         """Say whether the time of carries to a cluster is unknown, although another cluster may take the tasks."""

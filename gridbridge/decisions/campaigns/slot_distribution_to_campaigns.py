@@ -95,6 +95,7 @@ class TaskAllotmentToClusters:
             for cluster in self._sort_clusters_best_first(campaign, clusters):
                 allotted = self.given[campaign.number, cluster]
                 tasks = self._matching.count_additional_waiting_tasks(campaign, cluster, allotted)
+                tasks = int(min(tasks, self._carries.max_tasks_ahead(campaign.number, cluster)))
                 self._matching.record_tasks_sent_to_wait(
                     campaign, cluster, self._allot_tasks_within_limits(campaign, cluster, tasks)
                 )

@@ -83,6 +83,9 @@ class ClusterCampaignsSection:
         "the storage area for input files of tasks, which all nodes see; empty: the owner's home",
         form=STORAGE_OR_NONE,
     )
+    inputs_ahead_mb: int = setting(
+        10_000, "the most input files that are carried to the cluster for tasks without a free slot", "MB", 0, 10**9
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import inf
 
 from gridbridge.model.campaigns.campaign import (
     AttemptOutcomeAtCluster,
@@ -108,6 +109,7 @@ class ClusterCapacityForCampaigns:
     used: int = 0
     limits: ClusterArrayLimits = NO_LIMITS
     is_drained: bool = False
+    inputs_ahead_bytes: float = inf  # most bytes of input files for tasks without a free slot
 
     @property
     def free_besteffort_slots(self) -> int:
@@ -218,6 +220,7 @@ class InputCarryCost:
     campaign: int
     cluster: str
     task_s: float | None  # seconds for each task; None: no carry has been timed
+    task_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,34 @@ def test_it_is_told_why_a_cluster_gets_no_task(task_s: float | None, travelling:
     assert (cause, task_s or 0.0) == (by_cluster["gamma"].cause, by_cluster["gamma"].carry_s)
 
 
+@pytest.mark.parametrize(
+    ("task_bytes", "ahead_bytes", "free", "waiting", "travelling", "expected"),
+    [
+        (0.0, 0.0, 2, 0, 0, 12),
+        (10.0, 1000.0, 2, 0, 0, 12),
+        (10.0, 59.0, 2, 0, 0, 7),
+        (10.0, 59.0, 2, 2, 0, 3),
+        (10.0, 59.0, 2, 0, 3, 2),
+        (10.0, 0.0, 2, 0, 0, 2),
+    ],
+    ids=["no files", "few bytes", "the limit", "tasks that wait", "files that travel", "none ahead"],
+)
+def test_files_are_carried_ahead_of_free_slots_up_to_a_number_of_bytes(
+    task_bytes: float, ahead_bytes: float, free: int, waiting: int, travelling: int, expected: int
+) -> None:
+    """By its flood rate gamma would get ten tasks without a free slot."""
+    seen = situation(0.0, 50, 0, {"gamma": free}, travelling)
+    capacity = replace(seen.room["gamma"], max_slots=100, flood_rate=0.1, inputs_ahead_bytes=ahead_bytes)
+    seen = replace(
+        seen,
+        room={"gamma": capacity},
+        there=(CampaignTaskCountsAtCluster(campaign=1, cluster="gamma", waiting=waiting, listed=waiting),),
+        carry_costs=(InputCarryCost(campaign=1, cluster="gamma", task_s=0.0, task_bytes=task_bytes),),
+    )
+
+    assert expected == sent_tasks(seen)[1, "gamma"]
+
+
 @given(st.floats(0.01, 1000), st.integers(0, 1000), st.integers(0, 50), st.integers(0, 9), st.integers(0, 9))
 def test_the_last_task_that_goes_starts_sooner_and_one_more_would_not(
     task_s: float, unsent: int, running: int, travelling: int, given_now: int
