@@ -1,6 +1,6 @@
 """Runs an Executor's calls as tasks of a campaign, and finds the tasks that ended without an outcome of their call."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
@@ -10,16 +10,12 @@ from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_client import CampaignSubmissionRefusal
 from gridbridge.campaigns.submission import site_admission_rules, task_file_listing
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
+from gridbridge.decisions.campaigns import failed_call_rules
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedCampaignTask
 from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.shell.clock import Clock
-
-LATE_FILES_S = 60.0  # a shared filesystem shows a new file within this time
-LATE_OUTPUTS_S = 7200.0  # a broken link home is tried again within this time ([failures] probe_max_s)
-PUBLISHED_S = 60.0  # a new campaign is published within this time
 
 
 class CallFailed(GridbridgeError):
@@ -32,14 +28,9 @@ class _CallsOfCampaign:
 
     tasks: int = 0
     open: set[int] = field(default_factory=set)  # calls without an outcome
-    ended_s: dict[int, float] = field(default_factory=dict)  # when a task of an open call was first read as ended
+    ended_s: dict[int, float] = field(default_factory=dict)  # when the task of an open call was first found ended
     failures_read: int = 0  # number of failed and cancelled tasks when tasks were last read
     is_published: bool = False
-
-    def may_have_failed(self, shown: PublishedCampaign) -> bool:
-        """Say whether a task of an open call may have ended; only then are the tasks read, of which many may be."""
-        has_failures = shown.failed + shown.cancelled != self.failures_read
-        return bool(has_failures or self.ended_s or shown.ended > self.tasks - len(self.open))
 
 
 class CallCampaigns:
@@ -129,37 +120,33 @@ class CallCampaigns:
     def _failed_tasks_of_campaign(
         self, number: int, campaign: _CallsOfCampaign
     ) -> dict[int, PublishedCampaignTask | None]:
-        """Return the tasks of open calls that have failed, by call; None for tasks of a campaign that is gone."""
+        """Return the tasks of calls that have failed, by call; None for tasks of a campaign that is gone."""
         shown = campaign_client.find_published_campaign(number, self._paths.published)
         if shown is None:
-            limit_s = 0.0 if campaign.is_published else PUBLISHED_S
-            return {call: None for call in campaign.open if self._has_waited(campaign, call, limit_s)}
+            limit_s = 0.0 if campaign.is_published else failed_call_rules.LATE_CAMPAIGN_S
+            return {call: None for call in campaign.open if self._ended_for_s(campaign, call) > limit_s}
         campaign.is_published = True
-        is_over = not shown.state.is_alive and not shown.ending_at
-        if not (is_over or campaign.may_have_failed(shown)):
+        counts = campaign.tasks, len(campaign.open), campaign.failures_read
+        if not (campaign.ended_s or failed_call_rules.may_calls_have_failed(shown, *counts)):
             return {}
         campaign.failures_read = shown.failed + shown.cancelled
-        late_s = LATE_OUTPUTS_S if self._parsed.jdl.outputs_to else LATE_FILES_S
+        tasks = failed_call_rules.calls_with_ended_tasks(shown, self._tasks_by_call(shown), campaign.open)
+        is_carried = bool(self._parsed.jdl.outputs_to)
         return {
             call: task
-            for call, task in self._ended_tasks_of_open_calls(shown, campaign, is_over=is_over)
-            if self._has_waited(campaign, call, late_s if task.outcome is TaskAttemptOutcome.SUCCESS else 0.0)
+            for call, task in tasks.items()
+            if failed_call_rules.has_call_failed(task, self._ended_for_s(campaign, call), is_carried=is_carried)
         }
 
-    def _ended_tasks_of_open_calls(
-        self, shown: PublishedCampaign, campaign: _CallsOfCampaign, *, is_over: bool
-    ) -> Iterator[tuple[int, PublishedCampaignTask]]:
+    def _tasks_by_call(self, shown: PublishedCampaign) -> dict[int, PublishedCampaignTask]:
         lines = campaign_client.own_task_parameters(shown.number, self._paths.campaigns)
-        for task in campaign_client.list_published_tasks(shown, 0, self._paths.published):
-            line = lines[task.number] if task.number < len(lines) else ""
-            if (is_over or task.has_ended) and line.isdecimal() and int(line) in campaign.open:
-                yield int(line), task
+        tasks = campaign_client.list_published_tasks(shown, 0, self._paths.published)
+        return {int(line): task for line, task in zip(lines, tasks, strict=False) if line.isdecimal()}
 
-    def _has_waited(self, campaign: _CallsOfCampaign, call: int, limit_s: float) -> bool:
-        """Say whether a call was found without an outcome before, at least `limit_s` ago."""
+    def _ended_for_s(self, campaign: _CallsOfCampaign, call: int) -> float:
+        """Return for how long the task of an open call has been known to be ended; 0 at the first sight."""
         now_s = self._clock.steady_s()
-        since_s = campaign.ended_s.setdefault(call, now_s)
-        return now_s > since_s and now_s - since_s >= limit_s
+        return now_s - campaign.ended_s.setdefault(call, now_s)
 
     def _failure_of_task(self, number: int, task: PublishedCampaignTask | None) -> CallFailed:
         if task is None:

@@ -76,7 +76,7 @@ def _outcome_of_exception(error: BaseException) -> "dict[str, Any]":
     return {"error": error, "traceback": text, "stderr": tail}
 
 
-def _last_lines_of_standard_error() -> list[str]:
+def _last_lines_of_standard_error() -> "list[str]":
     sys.stderr.flush()
     try:
         with open("/proc/self/fd/2", "rb") as file:

@@ -1,6 +1,7 @@
 """An Executor behaves as concurrent.futures documents, and its calls run as tasks of campaigns."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 
 import gridbridge
-from gridbridge.campaigns.executor import call_campaigns, call_dispatcher, call_files
+from gridbridge.campaigns.executor import call_dispatcher, call_files
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest
+from gridbridge.decisions.campaigns import failed_call_rules
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from tests.campaigns.executor import called_functions as calls
@@ -27,8 +29,7 @@ BOTH_WAYS = pytest.mark.parametrize("shares_files", [True, False], ids=["shared 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCallSite]:
     monkeypatch.setattr(call_dispatcher, "FAILURE_LOOK_S", 0.1)
-    monkeypatch.setattr(call_campaigns, "LATE_FILES_S", 0.3)
-    monkeypatch.setattr(call_campaigns, "LATE_OUTPUTS_S", 0.3)
+    monkeypatch.setattr(failed_call_rules, "LATE_FILES_S", 0.3)
     with SimulatedCallSite(tmp_path, slots=3) as made:
         yield made
 
@@ -288,6 +289,19 @@ def test_the_exit_of_the_interpreter_waits_for_calls_and_a_forked_process_distur
     output, _ = ran.communicate(timeout=60)
 
     assert (output.replace(str(ran.pid), "..."), ran.returncode, site.call_folders()) == (printed, 0, [])
+
+
+def test_an_interrupted_program_waits_for_its_calls(site: SimulatedCallSite) -> None:
+    go = site.folder / "go"
+    ran = _run_program(site, f"executor.submit(calls.wait_for_file, {str(go)!r}).result()")
+    site.until(Path(f"{go}.begun").exists)
+    ran.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        ran.wait(1)
+    go.touch()
+    ran.communicate(timeout=60)
+
+    assert (ran.returncode, site.call_folders()) == (-signal.SIGINT, [])
 
 
 def test_the_calls_of_a_killed_program_go_on_in_their_campaign(site: SimulatedCallSite) -> None:
