@@ -88,6 +88,7 @@ class _Site:
             file="c.1",
             section={},
             is_of_copies=False,
+            is_ordinary=False,
             checkpoint_s=0,
         )
         return VerifiedCampaignTasks(cast("AsUserArrayArguments", order), brought, ledger)

@@ -11,9 +11,9 @@ from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequest
 
 SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
 DELETE_WAITING = "delete-waiting"
-CHECKPOINT = "checkpoint="
+CHECKPOINT, ORDINARY = "checkpoint=", "ordinary"
 USAGE = {
-    SEND: "[checkpoint=SECONDS] ARRAY TASKS [ARRAY TASKS ...]",
+    SEND: "[ordinary] [checkpoint=SECONDS] ARRAY TASKS [ARRAY TASKS ...]",
     SEND_COPIES: "[checkpoint=SECONDS] ARRAY TASKS",
     RELEASE: "ARRAY",
     DELETE: "ARRAY [PLACES]",
@@ -29,6 +29,8 @@ class AsUserArrayArguments:
         self.section = self.config.get("cluster", {}).get(cluster)
         site = str(self.config.get("site", {}).get("cluster", ""))
         campaign = file.removeprefix("c.")
+        self.is_ordinary = self.verb == SEND and words[:1] == [ORDINARY]  # of type semi-best-effort
+        words = words[1:] if self.is_ordinary else words
         self.checkpoint_s = USUAL_CHECKPOINT_S  # if the JDL leaves the interval to the service
         key, is_given, seconds = words[0].partition(CHECKPOINT) if words else ("", "", "")
         if is_given and not key and is_short_ascii_number(seconds) and self.verb in (SEND, SEND_COPIES):

@@ -105,7 +105,7 @@ class VerifiedCampaignTasks:
         request = JobRequest(
             hard=(("h_rt", str(amounts["walltime_s"])), *parse_required_host_properties(hosts)),
             either=parse_alternative_host_properties(hosts),
-            types=("besteffort",) if header.get("is_besteffort") else (),
+            types=("besteffort",) if _is_besteffort(header, is_ordinary=self._order.is_ordinary) else (),
             project=text["project"],
             targets=text["queue"],
             groups=_requested_nodes_and_slots(header, amounts["slots"]),
@@ -141,6 +141,10 @@ class VerifiedCampaignTasks:
             **self._checkpoint_settings,
             "carried": f"/{CARRIED_INPUTS}" if is_remote else "",
         }
+
+
+def _is_besteffort(header: Header, *, is_ordinary: bool) -> bool:
+    return bool(header.get("is_besteffort") or (header.get("is_semi_besteffort") and not is_ordinary))
 
 
 def _read_task_lines(

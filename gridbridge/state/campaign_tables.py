@@ -106,7 +106,7 @@ ARRAYS = sa.Table(
     sa.Column("state", column_types.EnumWordColumn(ArraySubmissionState), nullable=False),
     *column_types.integer_columns("size", "job_id"),
     *column_types.time_columns("intended_at"),
-    *column_types.flag_columns("is_repeated"),
+    *column_types.flag_columns("is_repeated", "is_ordinary"),
     *column_types.integer_columns("copies_beyond_s", nullable=True),  # NULL for arrays of ordinary attempts
     *column_types.integer_columns("checkpoint_s", default="0"),
     sa.Index("campaign_arrays_state", "state"),

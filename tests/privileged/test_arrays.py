@@ -68,6 +68,20 @@ def test_the_service_may_give_the_interval_between_checkpoints(asked: Asked, wor
     assert (interval_s, ["3"]) == (request.checkpoint_s, [str(array.array) for array in request.arrays])
 
 
+@pytest.mark.parametrize(
+    ("words", "is_ordinary"),
+    [
+        ("send-arrays c.12 beta ordinary 3 0:1", True),
+        ("send-arrays c.12 beta ordinary checkpoint=7 3 0:1", True),
+        ("send-arrays c.12 beta 3 0:1", False),
+    ],
+)
+def test_the_service_may_ask_for_ordinary_jobs(asked: Asked, words: str, is_ordinary: bool) -> None:
+    request = asked(words)
+
+    assert (is_ordinary, ["3"]) == (request.is_ordinary, [str(array.array) for array in request.arrays])
+
+
 def test_an_array_may_be_deleted_completely_or_by_indices(asked: Asked) -> None:
     assert asked("delete-array c.12 beta 3").indices == ""
     assert asked("delete-array c.12 beta 3 1-5,9").indices == "1-5,9"
@@ -88,6 +102,8 @@ def test_every_array_verb_is_accepted_by_the_program() -> None:
         "send-arrays c.12 beta 3 0:1 3 1:1",
         "send-arrays c.12 beta checkpoint=x 3 0:1",
         "release-array c.12 beta checkpoint=7 3",
+        "send-arrays c.12 beta ordinary",
+        "send-copies c.12 beta ordinary 3 0:2",
         "send-arrays c.12 beta x 0:1",
         "send-arrays 12 beta 3 0:1",
         "send-arrays ../c.12 beta 3 0:1",

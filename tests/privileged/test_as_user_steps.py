@@ -30,7 +30,13 @@ HEADER: dict[str, Any] = {"name": "n", "token": "1", "is_idempotent": True}
 
 
 def read(
-    folder: Path, *tasks: str, is_of_copies: bool = False, line: str = "a 1", header: Any = HEADER, **asked: object
+    folder: Path,
+    *tasks: str,
+    is_of_copies: bool = False,
+    is_ordinary: bool = False,
+    line: str = "a 1",
+    header: Any = HEADER,
+    **asked: object,
 ) -> tuple[JobSpec, ...]:
     header = HEADER | header | {"clusters": {"gamma": AT, "beta": BETA | asked}}
     (folder / "c.12").write_text(f"{json.dumps(header)}\n{line}\n")
@@ -43,6 +49,7 @@ def read(
         file="c.12",
         section={},
         is_of_copies=is_of_copies,
+        is_ordinary=is_ordinary,
         checkpoint_s=77,
     )
     with RootLedgerOfSubmittedTasks(12, str(folder / "ledger")) as ledger:
@@ -130,12 +137,26 @@ def test_grid_engine_gets_all_slots_and_alternative_values(tmp_path: Path) -> No
     assert words[-6:] == ("-hard", "-l", "arch=lx-amd64", "-hard", "-l", "os=deb12|deb13")
 
 
+YIELDS = ("besteffort",)
+
+
 @pytest.mark.parametrize(
-    ("type_", "types"), [("normal", ()), ("best-effort", ("besteffort",))], ids=["normal", "yields"]
+    ("type_", "is_ordinary", "types"),
+    [
+        ("normal", False, ()),
+        ("nightly", False, ()),
+        ("best-effort", False, YIELDS),
+        ("best-effort", True, YIELDS),
+        ("semi-best-effort", False, YIELDS),
+        ("semi-best-effort", True, ()),
+    ],
 )
-def test_requests_of_a_jdl_reach_the_cluster(tmp_path: Path, type_: str, types: tuple[str, ...]) -> None:
+def test_requests_of_a_jdl_reach_the_cluster(
+    tmp_path: Path, type_: str, is_ordinary: bool, types: tuple[str, ...]
+) -> None:
+    """The service can't make ordinary jobs of best-effort tasks."""
     asked = {"project": "physics", "queue": "long.q", "walltime": "0:10", "type": type_}
-    (spec,) = read(tmp_path, "0:1", **jdl_of(asked))
+    (spec,) = read(tmp_path, "0:1", is_ordinary=is_ordinary, **jdl_of(asked))
 
     wish = spec.request
     assert (wish.project, wish.targets, wish.types) == ("physics", "long.q", types)

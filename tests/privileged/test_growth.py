@@ -72,6 +72,7 @@ class Site:
             file="c.12",
             section={},
             is_of_copies=False,
+            is_ordinary=False,
             checkpoint_s=0,
         )
         brought = RootVerifiedCampaignFiles(12, str(self._folder))

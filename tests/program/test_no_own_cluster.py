@@ -213,6 +213,23 @@ def test_the_limit_of_a_file_server_goes_on_after_a_restart(tmp_path: Path) -> N
     assert [(limit.tasks, limit.load) for limit in cycles] == [(2, 0.0)] * 4 + [(2, None)] * 2
 
 
+def test_semi_best_effort_tasks_are_ordinary_arrays_up_to_the_share_of_their_cluster(tmp_path: Path) -> None:
+    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
+    shares = "[campaigns.beta]\nsemi_share = 0.5\n[campaigns.gamma]\nsemi_share = 0\n"
+    site = Site(database, str(tmp_path / "runner.ran"), shares)
+    site.bring(2 * SLOTS, wish=replace(WISH, is_semi_besteffort=True))
+
+    site.run_cycles()
+    arrays = site.campaigns.arrays_of_campaign(1)
+    database.close()
+
+    assert [(array.cluster, array.size, array.is_ordinary) for array in arrays] == [
+        ("beta", SLOTS // 2, True),
+        ("beta", SLOTS // 2, False),
+        ("gamma", SLOTS, False),
+    ]
+
+
 def test_each_cluster_runs_the_prologue_first_and_the_epilogue_last(site: Site) -> None:
     """Neither prologue nor epilogue counts as a task."""
     site.bring(2 * SLOTS, wish=replace(WISH, prologue="make", epilogue="clean"))

@@ -34,7 +34,7 @@ from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.fixed_paths import FixedPaths
 
 TYPES = [campaign_type.value for campaign_type in CampaignType]
-KINDS = ["best-effort", "normal", "nightly"]
+KINDS = ["best-effort", "normal", "nightly", "semi-best-effort"]
 
 
 def _require_campaign_type(_: click.Context, __: click.Parameter, word: str | None) -> str | None:

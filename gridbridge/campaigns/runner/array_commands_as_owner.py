@@ -68,7 +68,8 @@ def submit_arrays(
     """
     first = arrays[0][0]
     interval_s = max(array.checkpoint_s for array, _ in arrays)
-    words = [f"checkpoint={interval_s}"] if interval_s else []
+    words = ["ordinary"] if first.is_ordinary else []
+    words += [f"checkpoint={interval_s}"] if interval_s else []
     for array, attempts in arrays:
         tasks = format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
         words += [str(array.number), tasks]

@@ -164,13 +164,14 @@ class CampaignArraySubmitter:
     begun: list[TaskAttempt] = field(default_factory=list)
 
     def submit_planned_tasks(self, send: PlannedCampaignTaskSend) -> None:
-        """Split tasks into arrays, record the arrays, and submit all arrays in one call."""
-        most, now = min(self._most, send.array_tasks or self._most), self._clock.now()
-        parts = _split_planned_tasks_into_arrays(send, most)
-        create = self._campaigns.create_array
-        self.submit_new_arrays(
-            [create(one.campaign, one.cluster, one.tasks, now, one.kept_off, one.checkpoint_s) for one in parts]
-        )
+        """Split tasks into arrays, record the arrays, and submit all arrays of a kind in one call."""
+        most, arrays = min(self._most, send.array_tasks or self._most), list[CampaignArray | None]()
+        for part in _split_planned_tasks_into_arrays(send, most):
+            place, now, settings = (part.campaign, part.cluster), self._clock.now(), (part.kept_off, part.checkpoint_s)
+            array = self._campaigns.create_array(*place, part.tasks, now, *settings, is_ordinary=part.ordinary > 0)
+            arrays.append(array)
+        for is_ordinary in (True, False):
+            self.submit_new_arrays(array for array in arrays if array and array.is_ordinary is is_ordinary)
 
     def submit_new_arrays(self, arrays: Iterable[CampaignArray | None]) -> None:
         """Submit new arrays; None stands for an array that was not created."""
@@ -181,7 +182,7 @@ class CampaignArraySubmitter:
 
     def resume_interrupted_arrays(self, arrays: Iterable[CampaignArray]) -> None:
         """Submit or release arrays whose submission was interrupted; skip arrays without unfinished attempts."""
-        begun: dict[tuple[int, str, bool], list[ArrayAndAttempts]] = {}
+        begun: dict[tuple[int, str, bool, bool], list[ArrayAndAttempts]] = {}
         for array in arrays:
             if array.state is ArraySubmissionState.INTENDED:
                 attempts = self._campaigns.unfinished_attempts(array)
@@ -191,7 +192,7 @@ class CampaignArraySubmitter:
                 if not attempts:
                     self._campaigns.set_array_state(array, ArraySubmissionState.RELEASED)
                     continue
-                key = array.campaign, array.cluster, array.is_of_copies
+                key = array.campaign, array.cluster, array.is_of_copies, array.is_ordinary
                 begun.setdefault(key, []).append((array, attempts))
             else:
                 error = None
@@ -229,9 +230,12 @@ class CampaignArraySubmitter:
 
 
 def _split_planned_tasks_into_arrays(send: PlannedCampaignTaskSend, most: int) -> Iterator[PlannedCampaignTaskSend]:
-    for begin in range(0, send.tasks, most):
-        end = min(begin + most, send.tasks)
-        yield replace(send, tasks=end - begin, kept_off=tuple(_exclusions_of_task_range(send.kept_off, begin, end)))
+    for first, last in ((0, send.ordinary), (send.ordinary, send.tasks)):
+        for begin in range(first, last, most):
+            end = min(begin + most, last)
+            kept_off = tuple(_exclusions_of_task_range(send.kept_off, begin, end))
+            ordinary = end - begin if end <= send.ordinary else 0
+            yield replace(send, tasks=end - begin, ordinary=ordinary, kept_off=kept_off)
 
 
 def _exclusions_of_task_range(

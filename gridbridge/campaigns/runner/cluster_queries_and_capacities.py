@@ -13,7 +13,7 @@ from gridbridge.batch.configured_cluster_addresses import configured_cluster_add
 from gridbridge.batch.optional_adapter_protocols import CampaignArrayEndReader
 from gridbridge.campaigns.runner.array_commands_as_owner import array_job_name, snapshot_without_foreign_jobs
 from gridbridge.decisions.campaigns.nightly_task_starts import list_next_nights
-from gridbridge.decisions.campaigns.remaining_cluster_capacity import SLOT_KEPT_S
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import SLOT_KEPT_S, round_down
 from gridbridge.decisions.campaigns.task_attempt_outcomes import ReportedEnds
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
@@ -250,6 +250,7 @@ def campaign_capacity_by_cluster(
             limits=limits.get(name, NO_LIMITS),
             is_drained=name in drained,
             inputs_ahead_bytes=used[name].inputs_ahead_mb * 1e6,
+            semi_slots=round_down(count_usable_slots(snapshot) * used[name].semi_share),
         )
         for name, snapshot in answers.items()
     }
@@ -351,6 +352,7 @@ def _count_tasks_of_arrays(
         held=_sum_listed_task_counts(row for _, row in waiting if not row.state.can_start),
         old=_sum_listed_task_counts(row for age_s, row in able if age_s > SLOT_KEPT_S),
         slots=sum(row.slots for row in running) / len(running) if running else 0.0,
+        ordinary=_sum_listed_task_counts(row for array, row in rows if array.is_ordinary),
     )
 
 

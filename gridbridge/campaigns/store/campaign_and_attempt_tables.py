@@ -121,6 +121,8 @@ class CampaignRows:
         at: datetime,
         kept_off: Sequence[TaskCountByExclusions] = (),
         checkpoint_s: int = 0,
+        *,
+        is_ordinary: bool = False,
     ) -> CampaignArray | None:
         """Move unsent tasks into a new array; return None if no task was moved."""
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
@@ -128,7 +130,11 @@ class CampaignRows:
             taken = (self._take_unsent_tasks(campaign, kind) for kind in (unrestricted, *kept_off))
             entries = sorted(entry for of_kind in taken for entry in of_kind)
             attempts = [(task, attempt) for _, task, attempt in entries]
-            return self.insert_array(campaign, cluster, attempts, at, checkpoint_s=checkpoint_s) if attempts else None
+            if not attempts:
+                return None
+            return self.insert_array(
+                campaign, cluster, attempts, at, checkpoint_s=checkpoint_s, is_ordinary=is_ordinary
+            )
 
     def insert_array(
         self,
@@ -138,6 +144,8 @@ class CampaignRows:
         at: datetime,
         copies_beyond_s: int | None = None,
         checkpoint_s: int = 0,
+        *,
+        is_ordinary: bool = False,
     ) -> CampaignArray:
         """Insert a new array of (task, attempt) pairs in the caller's transaction."""
         last = select(func.max(ARRAYS.c.number).label("number")).where(ARRAYS.c.campaign == campaign)
@@ -149,6 +157,7 @@ class CampaignRows:
             size=len(attempts),
             intended_at=at,
             copies_beyond_s=copies_beyond_s,
+            is_ordinary=is_ordinary,
             checkpoint_s=checkpoint_s,
         )
         self.database.execute(insert(ARRAYS), asdict(array))

@@ -71,9 +71,8 @@ MACRO = re.compile("(?<![$])({})".format("|".join(map(re.escape, MACROS))))
 JOBS_TYPES = "normal"  # the only supported jobs_type of CiGri
 TASKS = f"expected a number from 1 to {MOST_TASKS}"
 BEST_EFFORT = ("best-effort", "besteffort")
-NIGHTLY = "nightly"
-TYPES = (*BEST_EFFORT, "normal", NIGHTLY)
-LATER_TYPES = ("semi-best-effort",)  # types that CiGri documents and never implemented
+NIGHTLY, SEMI = "nightly", "semi-best-effort"  # types that CiGri documents and never implemented
+TYPES = (*BEST_EFFORT, "normal", NIGHTLY, SEMI)
 
 
 class JdlClusterKey(NamedTuple):
@@ -211,8 +210,12 @@ def _whole_number_parser(low: int, high: int) -> Callable[[object], int]:
 
 def _parse_task_type(value: object) -> dict[str, bool]:
     if value not in TYPES:
-        raise ValueError("not supported yet" if value in LATER_TYPES else "unknown word")
-    return {"is_besteffort": value in BEST_EFFORT, "is_nightly": value == NIGHTLY}
+        raise ValueError("unknown word")
+    return {
+        "is_besteffort": value in BEST_EFFORT,
+        "is_semi_besteffort": value == SEMI,
+        "is_nightly": value == NIGHTLY,
+    }
 
 
 def _parse_jdl_boolean(value: object) -> bool:
@@ -340,7 +343,11 @@ KEYS: Mapping[str, JdlClusterKey] = {
     ),
     "resources": JdlClusterKey(("slots", "nodes"), parse_oar_resource_request, LAYOUT),
     "walltime": JdlClusterKey(("walltime_s",), parse_walltime_s, TIME),
-    "type": JdlClusterKey(("is_besteffort", "is_nightly"), _parse_task_type, f"expected {join_choices_with_or(TYPES)}"),
+    "type": JdlClusterKey(
+        ("is_besteffort", "is_semi_besteffort", "is_nightly"),
+        _parse_task_type,
+        f"expected {join_choices_with_or(TYPES)}",
+    ),
     "project": JdlClusterKey(("project",), _regex_text_parser(WORD), "expected a project's name"),
     "queue": JdlClusterKey(("queue",), _regex_text_parser(WORD), "expected a queue's name"),
     "pe": JdlClusterKey(("environment",), _regex_text_parser(WORD), "expected a parallel environment of Grid Engine"),

@@ -11,7 +11,15 @@ from dataclasses import asdict, dataclass, field
 from itertools import count as counting
 from typing import BinaryIO
 
-from gridbridge.campaigns.submission.jdl_value_parsers import BEST_EFFORT, BY_SIGNAL, NIGHTLY, NUL, PARAMETERS, UTF_8
+from gridbridge.campaigns.submission.jdl_value_parsers import (
+    BEST_EFFORT,
+    BY_SIGNAL,
+    NIGHTLY,
+    NUL,
+    PARAMETERS,
+    SEMI,
+    UTF_8,
+)
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign_file_and_array_names import first_task_parameter, has_closed_quotes
 from gridbridge.model.campaigns.host_property_request_parser import (
@@ -62,12 +70,19 @@ def _jdl_keys_of_checkpoints(jdl: Jdl) -> dict[str, object]:
     }
 
 
+def _type_of_tasks(cluster: JdlSettingsAtCluster) -> str:
+    if cluster.is_nightly:
+        return NIGHTLY
+    ordinary = SEMI if cluster.is_semi_besteffort else "normal"
+    return BEST_EFFORT[0] if cluster.is_besteffort else ordinary
+
+
 def _jdl_keys_of_cluster(cluster: JdlSettingsAtCluster) -> Iterator[tuple[str, object]]:
     slots, nodes = cluster.slots, cluster.nodes
     yield "exec_file", cluster.exec_file
     yield "resources", f"/nodes={nodes}/core={slots // nodes}" if nodes else f"/core={slots}"
     yield "walltime", _format_walltime(cluster.walltime_s)
-    yield "type", NIGHTLY if cluster.is_nightly else BEST_EFFORT[0] if cluster.is_besteffort else "normal"
+    yield "type", _type_of_tasks(cluster)
     texts = {
         "exec_directory": cluster.exec_directory,
         "project": cluster.project,

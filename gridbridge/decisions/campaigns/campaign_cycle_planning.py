@@ -253,7 +253,9 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
         copies=tuple(copies for copies in plan.copies if copies.campaign not in plan.behind),
     )
     sent = ", ".join(
-        f"{number_with_noun(send.tasks, 'task')} of campaign {send.campaign} to {send.cluster}" for send in plan.sends
+        f"{number_with_noun(send.tasks, 'task')} of campaign {send.campaign} to {send.cluster}"
+        + (f" ({send.ordinary} as ordinary jobs)" if send.ordinary else "")
+        for send in plan.sends
     )
     lines = [
         f"campaign {number}: arrays in root's ledger are missing in the state file and are restored"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import floor
 
 from gridbridge.decisions.campaigns.file_server_task_limits import RemainingTasksByLimit
-from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     NO_LIMITS,
     CampaignCycleSituation,
@@ -17,22 +17,32 @@ from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
 UNLIMITED = 1_000_000  # number of arrays; more than any cluster accepts
 
 
+NO_SEMI_SLOTS: Mapping[str, int] = {}
+
+
 class FreeClusterSlots:
     """The free ordinary slots and best-effort slots of each cluster.
 
     Each task takes a slot of both kinds, so that no ordinary task preempts a best-effort one of the same cycle.
     """
 
-    def __init__(self, room: Mapping[str, ClusterCapacityForCampaigns]) -> None:
+    def __init__(
+        self, room: Mapping[str, ClusterCapacityForCampaigns], semi_slots: Mapping[str, int] = NO_SEMI_SLOTS
+    ) -> None:
+        """`semi_slots`: how many more slots ordinary tasks of type semi-best-effort may use, by cluster."""
+        self._semi = dict(semi_slots)
         self._ordinary = {name: cluster_room.free_slots for name, cluster_room in room.items()}
         self._besteffort = {name: cluster_room.free_besteffort_slots for name, cluster_room in room.items()}
 
     def free_slots_for_request(self, cluster: str, request: JdlSettingsAtCluster) -> int:
         """Return a cluster's free slots for a request; 0 without an answer, below 0 if too many were taken."""
-        return (self._besteffort if request.is_besteffort else self._ordinary).get(cluster, 0)
+        ordinary, besteffort = self._ordinary.get(cluster, 0), self._besteffort.get(cluster, 0)
+        if request.is_partly_ordinary:
+            return max(besteffort, min(ordinary, self._semi.get(cluster, 0)))
+        return besteffort if request.is_besteffort else ordinary
 
     def take_slots(self, cluster: str, request: JdlSettingsAtCluster, tasks: int) -> None:
-        for free in (self._ordinary, self._besteffort):
+        for free in (self._ordinary, self._besteffort, *([self._semi] if request.is_partly_ordinary else [])):
             free[cluster] = free.get(cluster, 0) - tasks * request.slots
 
 
@@ -66,9 +76,13 @@ class RemainingArraysByCluster:
 ROUNDING = 1e-9  # added to a floating-point product before rounding down, because 0.29 * 100 is below 29
 
 
+def round_down(product: float) -> int:
+    return floor(product + ROUNDING)
+
+
 def max_waiting_tasks(max_slots: int, flood_rate: float) -> int:
     """Return how many tasks of campaigns may wait at a cluster (CiGri: FLOOD_RATE of the resources)."""
-    return floor(max_slots * flood_rate + ROUNDING)
+    return round_down(max_slots * flood_rate)
 
 
 def may_multislot_task_wait(max_slots: int, flood_rate: float, slots: int) -> bool:
@@ -91,6 +105,24 @@ class RemainingClusterCapacity:
     unkept: Mapping[CampaignCluster, int]  # slots of waiting tasks for which no free slots are kept
 
 
+def semi_besteffort_slots_left(situation: CampaignCycleSituation, campaigns: Sequence[Campaign] = ()) -> dict[str, int]:
+    """Return how many more slots of each cluster ordinary tasks of type semi-best-effort may use."""
+    slots = {
+        (campaign.number, name): request.slots
+        for campaign in campaigns or situation.campaigns
+        for name, request in campaign.jdl.clusters.items()
+        if request.is_partly_ordinary
+    }
+    left = {name: room.semi_slots for name, room in situation.room.items()} if slots else {}
+    for view in situation.there if left else ():
+        left[view.cluster] = left.get(view.cluster, 0) - view.ordinary * slots.get(view.campaign_and_cluster, 1)
+    for array in situation.unfinished_arrays if left else ():
+        if array.is_ordinary and array.state is not ArraySubmissionState.RELEASED:
+            used = array.size * slots.get((array.campaign, array.cluster), 1)
+            left[array.cluster] = left.get(array.cluster, 0) - used
+    return {name: max(0, tasks) for name, tasks in left.items()}
+
+
 def remaining_capacity_of_clusters(
     situation: CampaignCycleSituation, campaigns: Sequence[Campaign] = (), begun: Sequence[CampaignArray] = ()
 ) -> RemainingClusterCapacity:
@@ -99,7 +131,10 @@ def remaining_capacity_of_clusters(
     Slots are kept only for `SLOT_KEPT_S`, because tasks that fit no host would block a cluster. The JDLs in
     `campaigns` still name the closed clusters.
     """
-    free = FreeClusterSlots({name: room for name, room in situation.room.items() if not room.is_closed})
+    free = FreeClusterSlots(
+        {name: room for name, room in situation.room.items() if not room.is_closed},
+        semi_besteffort_slots_left(situation, campaigns),
+    )
     may_wait = {
         name: 0 if room.is_closed else max_waiting_tasks(room.max_slots, room.flood_rate)
         for name, room in situation.room.items()

@@ -18,6 +18,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     count_starved_tasks_by_cluster,
 )
 from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import semi_besteffort_slots_left
 from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounter
 from gridbridge.decisions.campaigns.unsent_task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
@@ -52,6 +53,7 @@ def distribute_slots_to_campaigns(
     for turn in offered:
         distribution.send_tasks_to_wait(turn)
     by_number = {campaign.number: campaign for campaign in situation.campaigns}
+    ordinary = _count_ordinary_tasks(distribution.given, by_number, semi_besteffort_slots_left(situation, campaigns))
     return tuple(
         PlannedCampaignTaskSend(
             campaign=campaign,
@@ -59,10 +61,24 @@ def distribute_slots_to_campaigns(
             tasks=tasks,
             kept_off=unsent.taken_tasks_by_exclusions(campaign, cluster),
             array_tasks=situation.room[cluster].limits.tasks,
+            ordinary=ordinary[campaign, cluster],
             checkpoint_s=checkpoint_interval_at_cluster(by_number[campaign], cluster, situation),
         )
         for (campaign, cluster), tasks in distribution.given.items()
     )
+
+
+def _count_ordinary_tasks(
+    given: Mapping[CampaignCluster, int], campaigns: Mapping[int, Campaign], semi_slots: dict[str, int]
+) -> Counter[CampaignCluster]:
+    """Return how many of the tasks of type semi-best-effort are ordinary jobs; `semi_slots` are still unused."""
+    ordinary = Counter[CampaignCluster]()
+    for (number, cluster), tasks in given.items():
+        request = campaigns[number].jdl.clusters[cluster]
+        if request.is_partly_ordinary:
+            ordinary[number, cluster] = min(tasks, semi_slots.get(cluster, 0) // request.slots)
+            semi_slots[cluster] = semi_slots.get(cluster, 0) - ordinary[number, cluster] * request.slots
+    return ordinary
 
 
 class TaskAllotmentToClusters:

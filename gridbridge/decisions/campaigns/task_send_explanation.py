@@ -15,7 +15,7 @@ from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
 from gridbridge.decisions.campaigns.nightly_task_starts import next_night_for_task, pairs_waiting_for_night
 from gridbridge.decisions.campaigns.predecessor_conditions import apply_predecessor_conditions
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
-from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots, semi_besteffort_slots_left
 from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounter
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
 from gridbridge.decisions.campaigns.unsent_task_backlog import UnsentTaskBacklog
@@ -44,7 +44,7 @@ def explain_campaign_task_sends(
 class _TaskSendExplainer:
     def __init__(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         self._situation = situation
-        self._free = FreeClusterSlots(situation.room)
+        self._free = FreeClusterSlots(situation.room, semi_besteffort_slots_left(situation))
         self._predicted = predict_job_ratios(situation)
         self._matching = SchedulerTaskCounter(situation, self._predicted)
         self._carries = InputCarryLimits(situation)

@@ -14,6 +14,7 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     FreeClusterSlots,
     max_waiting_tasks,
     may_multislot_task_wait,
+    semi_besteffort_slots_left,
 )
 from gridbridge.model.campaigns.campaign import CampaignCluster, CampaignState, pair_attempts_with_clusters
 from gridbridge.model.campaigns.campaign_configuration_sections import JobRatioRule
@@ -149,7 +150,7 @@ def describe_job_ratio_changes(predicted: Iterable[JobRatioUpdate]) -> list[str]
 class _JobRatioPredictor:
     def __init__(self, situation: CampaignCycleSituation) -> None:
         self._situation = situation
-        self._free = FreeClusterSlots(situation.room)
+        self._free = FreeClusterSlots(situation.room, semi_besteffort_slots_left(situation))
         self._ratios = {(ratio.campaign, ratio.cluster): ratio for ratio in situation.ratios}
         self._views = {view.campaign_and_cluster: view for view in situation.there}
         self._settled: Counter[str] = Counter()

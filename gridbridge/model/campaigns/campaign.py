@@ -107,6 +107,7 @@ class CampaignArray:
     intended_at: datetime
     is_repeated: bool = False  # the array was submitted a second time, because the cluster's answer was lost
     copies_beyond_s: int | None = None  # run time after which tasks got speculative attempts; None: ordinary attempts
+    is_ordinary: bool = False  # ordinary jobs, although the campaign's other tasks there are best-effort
     checkpoint_s: int = 0  # interval between checkpoints; 0: none, or the JDL gives the interval
 
     @property

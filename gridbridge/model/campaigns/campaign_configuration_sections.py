@@ -76,6 +76,9 @@ class ClusterCampaignsSection:
     )
     stress_limit: float = setting(0.8, "the stress at and above which the cluster gets no tasks", "", 0, 1000000)
     affinity: str = setting("", "users and groups whose campaigns run first at the cluster", form=PEOPLE)
+    semi_share: float = setting(
+        0.2, "the share of the cluster's slots for tasks of type semi-best-effort that are ordinary jobs", "", 0, 1
+    )
     nights: str = setting("20:00-06:00", "when tasks of type nightly run, in local time", form=NIGHTS)
     time_zone: str = setting("", "the time zone of nights", form=TIME_ZONE, inherits="the runner's host's time zone")
     inputs_storage: str = setting(

@@ -110,6 +110,7 @@ class ClusterCapacityForCampaigns:
     limits: ClusterArrayLimits = NO_LIMITS
     is_drained: bool = False
     inputs_ahead_bytes: float = inf  # most bytes of input files for tasks without a free slot
+    semi_slots: int = 0  # slots that ordinary tasks of type semi-best-effort may use
 
     @property
     def free_besteffort_slots(self) -> int:
@@ -138,6 +139,7 @@ class CampaignTaskCountsAtCluster:
     held: int = 0  # number of waiting tasks that are held, in error or being deleted
     old: int = 0  # startable tasks for which free slots are no longer kept, after a long wait
     slots: float = 0.0  # mean number of slots of a running task; 0: unknown
+    ordinary: int = 0  # number of tasks of type semi-best-effort that are ordinary jobs
 
     @property
     def campaign_and_cluster(self) -> CampaignCluster:
@@ -295,6 +297,7 @@ class PlannedCampaignTaskSend:
     tasks: int
     kept_off: tuple[TaskCountByExclusions, ...] = ()
     array_tasks: int = 0  # largest number of tasks in an array at the cluster; 0: the runner's limit
+    ordinary: int = 0  # of tasks of type semi-best-effort, the number that are ordinary jobs
     checkpoint_s: int = 0  # interval between checkpoints; 0: none, or the JDL gives the interval
 
 

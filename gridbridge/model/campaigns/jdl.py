@@ -27,6 +27,7 @@ class JdlSettingsAtCluster:
     environment: str = ""  # Grid Engine: parallel environment of multi-slot tasks
     walltime_s: int = HOUR_S
     is_besteffort: bool = True
+    is_semi_besteffort: bool = False  # ordinary jobs up to a share of the cluster; ignored with `is_besteffort`
     is_nightly: bool = False  # a task runs only within the cluster's nights
     project: str = ""
     queue: str = ""
@@ -36,6 +37,11 @@ class JdlSettingsAtCluster:
     epilogue: str = ""  # shell lines that run once after the last task
     epilogue_walltime_s: int = HOUR_S
     max_jobs: int = 0  # largest number of tasks at the cluster at once; 0: no limit
+
+    @property
+    def is_partly_ordinary(self) -> bool:
+        """Whether tasks are ordinary jobs up to a share of the cluster, and best-effort jobs above it."""
+        return self.is_semi_besteffort and not self.is_besteffort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

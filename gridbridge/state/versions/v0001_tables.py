@@ -181,7 +181,7 @@ def _campaign_arrays() -> None:
         *columns.text_columns("cluster", "state"),
         *columns.integer_columns("size", "job_id"),
         *columns.time_columns("intended_at"),
-        *columns.flag_columns("is_repeated"),
+        *columns.flag_columns("is_repeated", "is_ordinary"),
         *columns.integer_columns("copies_beyond_s", nullable=True),
         *columns.integer_columns("checkpoint_s", default="0"),
     )

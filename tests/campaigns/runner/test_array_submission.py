@@ -63,6 +63,14 @@ def test_one_call_submits_several_arrays(helper: Helper) -> None:
     ]
 
 
+def test_ordinary_jobs_of_semi_best_effort_campaigns_are_submitted_as_such(helper: Helper) -> None:
+    helper.says = (0, "0 71 \n", "")
+    one, attempts = array(1)
+
+    assert array_commands_as_owner.submit_arrays(((replace(one, is_ordinary=True), attempts),))[0].job_id == 71
+    assert helper.asked == "send-arrays c.12 beta ordinary 1 2-3:1"
+
+
 def test_speculative_attempts_are_submitted_by_send_copies(helper: Helper) -> None:
     helper.says = (0, "0 71 \n", "")
 

@@ -1,7 +1,7 @@
 """Each key of CiGri's JDL has an effect, a warning or a refusal; a stored campaign can be written as a JDL."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +37,6 @@ from tests.campaigns.submission.jdl_builder import jdl_text, mistakes_of_jdl, re
         ("dependencies", [3], "n:1: dependencies = [3]: not supported yet"),
         ("masters", ["a", "b"], 'n:1: masters = ["a", "b"]: not supported yet'),
         ("checkpointing_period", 600, "n:1: checkpointing_period = 600: not supported yet"),
-        ("type", "semi-best-effort", 'n:1: type = "semi-best-effort": not supported yet'),
         ("test_mode", "true", 'n:1: test_mode = "true": not a key of a JDL'),
         ("jobs_type", "desktop_computing", 'n:1: jobs_type = "desktop_computing": not supported'),
         ("exec_directory", "{HOME}/{CAMPAIGN_ID}", 'n:1: exec_directory = "{HOME}/{CAMPAIGN_ID}": {CAMPAIGN_ID} is not expanded in a folder\'s path'),  # noqa: E501
@@ -209,6 +208,7 @@ MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
         Jdl(name="é", clusters={"beta": ALL}, outputs=("a", "b/c"), outputs_to="/x y"),
         Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y")}, may_move=False, max_parallel=7),
         Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y", is_besteffort=False, is_nightly=True)}),
+        Jdl(name="x", clusters={"b": replace(ALL, is_semi_besteffort=True)}),
         Jdl(name="x", clusters={"b": ALL, "c": JdlSettingsAtCluster(exec_file="y")}, is_idempotent=True),
         Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y", slots=8, nodes=0)}),
         Jdl(
@@ -223,7 +223,16 @@ MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
         Jdl(name="x", clusters={"b": ALL}, after=AFTER, on_failure=PredecessorFailureAction.CANCEL),
     ],
     ids=[
-        *("plain", "every key", "not to be moved", "nightly", "two clusters", "any nodes", "checkpoints"),
+        *(
+            "plain",
+            "every key",
+            "not to be moved",
+            "nightly",
+            "semi-best-effort",
+            "two clusters",
+            "any nodes",
+            "checkpoints",
+        ),
         "many conditions",
         "predecessors",
     ],

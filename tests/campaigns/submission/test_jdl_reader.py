@@ -370,7 +370,7 @@ def test_each_field_of_a_clusters_settings_has_limits() -> None:
     """A campaign file of another program must obey the limits of a JDL."""
     kinds = {one.name for one in fields(JdlSettingsAtCluster)}
 
-    assert kinds - {"is_besteffort", "is_nightly"} == {*site_admission_rules.FIELDS}
+    assert kinds - {"is_besteffort", "is_semi_besteffort", "is_nightly"} == {*site_admission_rules.FIELDS}
     plain = Jdl(name="n", clusters={"beta": JdlSettingsAtCluster(exec_file="run")})
     assert site_admission_rules.jdl_limit_violation(plain) == ""
 

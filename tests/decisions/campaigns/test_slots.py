@@ -12,7 +12,14 @@ from gridbridge.decisions.campaigns.nikita_deletion_planning import plan_nikita_
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
 from gridbridge.decisions.campaigns.slot_distribution_to_campaigns import distribute_slots_to_campaigns
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    Campaign,
+    CampaignArray,
+    CampaignState,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
@@ -444,3 +451,53 @@ def test_a_cluster_that_does_not_answer_has_no_free_slots() -> None:
 
     assert free.free_slots_for_request("gamma", ORDINARY) == 0
     assert free.free_slots_for_request("beta", YIELDING) < 0
+
+
+def counts(**numbers: int) -> CampaignTaskCountsAtCluster:
+    return CampaignTaskCountsAtCluster(campaign=1, cluster="beta", waiting=0, **numbers)
+
+
+def begun_array(size: int) -> CampaignArray:
+    return replace(released_array(size=size), state=ArraySubmissionState.INTENDED, is_ordinary=True)
+
+
+SEMI = JdlSettingsAtCluster(exec_file="run", slots=2, is_besteffort=False, is_semi_besteffort=True)
+
+
+@pytest.mark.parametrize(
+    ("request_", "there", "arrays", "sent", "ordinary"),
+    [
+        (SEMI, (), (), 5, 3),
+        (SEMI, (counts(listed=3, ordinary=2),), (), 5, 1),
+        (SEMI, (counts(listed=4, ordinary=4),), (), 5, 0),
+        (SEMI, (), (begun_array(size=2),), 3, 1),
+        (replace(SEMI, is_besteffort=True), (), (), 5, 0),
+        (replace(SEMI, is_semi_besteffort=False), (), (), 5, 0),
+    ],
+    ids=["none runs", "two ordinary", "the share is used", "an array on its way", "best-effort", "normal"],
+)
+def test_semi_best_effort_tasks_are_ordinary_jobs_up_to_a_share_of_the_cluster(
+    request_: JdlSettingsAtCluster,
+    there: tuple[CampaignTaskCountsAtCluster, ...],
+    arrays: tuple[CampaignArray, ...],
+    sent: int,
+    ordinary: int,
+) -> None:
+    """Seven of the cluster's slots may be used by ordinary jobs, and a task has two slots."""
+    room = ClusterCapacityForCampaigns(free_slots=10, max_slots=20, semi_slots=7)
+    seen = make_cycle_situation(
+        campaigns=(campaign(1, {"beta": request_}),), waiting={1: 9}, room={"beta": room}, there=there, arrays=arrays
+    )
+
+    (send,) = plan_campaign_cycle(seen).sends
+
+    assert (send.tasks, send.ordinary) == (sent, ordinary)
+
+
+def test_a_semi_best_effort_task_starts_as_ordinary_job_where_no_best_effort_slot_is_free() -> None:
+    room = ClusterCapacityForCampaigns(free_slots=10, besteffort_slots=2, max_slots=20, semi_slots=7)
+    seen = make_cycle_situation(campaigns=(campaign(1, {"beta": SEMI}),), waiting={1: 9}, room={"beta": room})
+
+    (send,) = plan_campaign_cycle(seen).sends
+
+    assert (send.tasks, send.ordinary) == (3, 3)
