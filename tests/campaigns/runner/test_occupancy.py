@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,8 @@ def test_capacity_uses_each_clusters_settings_and_limits() -> None:
     stress, limits = {"beta": 0.8, "gamma": 1.9}, {"gamma": ClusterArrayLimits(tasks=9)}
     found = campaign_capacity_by_cluster(policy, answers, stress, limits, drained={"gamma"})
 
-    size = {"free_slots": 5, "besteffort_slots": 7, "max_slots": 8, "slots": 8, "used": 3, "semi_slots": 1}
+    size: dict[str, Any] = {"free_slots": 5, "besteffort_slots": 7, "max_slots": 8, "slots": 8, "used": 3}
+    size |= {"semi_slots": 1, "inputs_ahead_bytes": 1e10}
     assert found["beta"] == ClusterCapacityForCampaigns(
         law=JobRatioRule.MEASURED, flood_rate=usual.flood_rate, is_stressed=True, stress=0.8, stress_limit=0.8, **size
     )
