@@ -14,6 +14,7 @@ from typing import Any
 
 from gridbridge.campaigns.executor import call_program
 from gridbridge.campaigns.executor.call_program import CALLS, PROTOCOL, RESULTS, STARTED
+from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.shell import safe_files
 
 PROGRAM = "call.py"
@@ -102,12 +103,8 @@ def _outcome_of_content(content: Mapping[str, Any]) -> CallOutcome:
 def note_standard_error(error: BaseException, task: str, cluster: str, lines: list[str]) -> None:
     """Add the last lines of a task's standard error to an exception."""
     if lines:
-        shown = "".join(f"\n  {_replace_unprintable_characters(line)}" for line in lines)
+        shown = "".join(f"\n  {replace_control_characters(line.expandtabs())}" for line in lines)
         error.add_note(f"Standard error of task {task} at {cluster} ends with:{shown}")
-
-
-def _replace_unprintable_characters(line: str) -> str:
-    return "".join(letter if letter.isprintable() or letter == "\t" else "?" for letter in line)
 
 
 def pickle_call(
