@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from threading import Condition, Thread
+from threading import Condition, RLock, Thread
 from typing import Any, TypeVar
 
 from gridbridge.campaigns.executor.call_campaigns import CallCampaigns
@@ -38,6 +38,7 @@ class CallDispatcher:
         self._folder = folder
         self._campaigns = campaigns
         self._clock = clock
+        self._removal = RLock()  # the garbage collector may call `close` at any line
         self._changed = Condition()  # guards all below
         self._unsent: dict[int, CallFuture[Any]] = {}
         self._sent: dict[int, CallFuture[Any]] = {}
@@ -102,6 +103,7 @@ class CallDispatcher:
             threads = [*self._threads.values()]
         for thread in threads:
             thread.join()
+        self._remove_folder_if_idle()  # waits for a thread that is about to end
 
     def _send_calls(self) -> None:
         while calls := self._next_calls():
@@ -140,10 +142,10 @@ class CallDispatcher:
                 if self._clock.steady_s() - looked_s >= FAILURE_LOOK_S:
                     self._end_failed_calls()
                     looked_s = self._clock.steady_s()
-            except FileNotFoundError as error:  # somebody has removed the folder
-                self._end_all_calls(error)
-            except OSError:
-                continue  # a network filesystem may work again
+            except Exception as error:  # the thread must not end before the calls do
+                is_passing = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
+                if not is_passing:  # as of a network filesystem; a missing folder was removed by somebody
+                    self._end_all_calls(error)
         self._remove_folder_if_idle()
 
     def _has_calls_after(self, pause_s: float) -> bool:
@@ -196,11 +198,12 @@ class CallDispatcher:
             future.set_result(outcome.value)
 
     def _remove_folder_if_idle(self) -> None:
-        with self._changed:
-            if not self._is_closed or self._has_calls or self._is_removed:
-                return
-            self._is_removed = True
-        self._folder.remove()
-        if self._has_cancelled_tasks:
-            with suppress(GridbridgeError):  # without the folder these tasks end at once
-                self._campaigns.cancel_unfinished()
+        with self._removal:
+            with self._changed:
+                if not self._is_closed or self._has_calls or self._is_removed:
+                    return
+                self._is_removed = True
+            self._folder.remove()
+            if self._has_cancelled_tasks:
+                with suppress(GridbridgeError):  # without the folder these tasks end at once
+                    self._campaigns.cancel_unfinished()
