@@ -35,6 +35,9 @@ SENTENCES = {
     TaskSentOrUnsentCause.NIGHT: "{night}",
     TaskSentOrUnsentCause.TRIED: "the test campaign has sent its one task to this cluster",
     TaskSentOrUnsentCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; a task there must end first",
+    TaskSentOrUnsentCause.FIRST_TASKS: (
+        "{succeeded} of the first tasks have succeeded; the remaining tasks are sent after {first_tasks} (first_tasks)"
+    ),
     TaskSentOrUnsentCause.MAX_PARALLEL: (
         "max_parallel is {max_parallel}, and so many tasks of the campaign are at clusters; a task must end first"
     ),

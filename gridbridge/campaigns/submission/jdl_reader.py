@@ -32,6 +32,7 @@ WHOLE = (
     *CHECKPOINT_KEYS,
     "rebalance",
     "max_parallel",
+    "first_tasks",
     "after",
     "on_failure",
 )  # gridbridge's own keys, for the whole campaign
@@ -92,7 +93,8 @@ class JdlReader:
         outputs_to = value("outputs_to")
         if outputs_to and not files:
             self._report_key_mistake("outputs_to", outputs_to, "no key outputs", "expected outputs, the files to bring")
-        data, may_move, max_parallel, _ = map(value, ("datasets", "rebalance", "max_parallel", "jobs_type"))
+        data, may_move, _ = map(value, ("datasets", "rebalance", "jobs_type"))
+        max_parallel, first_tasks = map(value, ("max_parallel", "first_tasks"))
         after, on_failure = map(value, ("after", "on_failure"))
         if _is_jdl_key_given(table, "on_failure") and not after:
             self._report_key_mistake(
@@ -114,6 +116,7 @@ class JdlReader:
             inputs=inputs,
             datasets={key: replace(dataset, path=self._absolute_path(dataset.path)) for key, dataset in data.items()},
             max_parallel=max_parallel,
+            first_tasks=first_tasks,
             after=after,
             on_failure=on_failure,
             may_move=may_move and not checkpoint,  # a moved task would begin anew

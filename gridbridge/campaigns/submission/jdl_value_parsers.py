@@ -371,7 +371,7 @@ CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {
     "checkpoint_signal": (_parse_checkpoint_signal, f"expected {join_choices_with_or(CHECKPOINT_SIGNALS)}", None),
     "checkpoint_s": (_parse_checkpoint_interval_s, f'expected "auto" or seconds, from 1 to {YEAR_S}', None),
     "rebalance": (_parse_jdl_boolean, TRUTHS, True),
-    "max_parallel": (_whole_number_parser(1, MOST_TASKS), TASKS, 0),
+    **dict.fromkeys(("max_parallel", "first_tasks"), (_whole_number_parser(1, MOST_TASKS), TASKS, 0)),
     "after": (parse_predecessors, AFTER, ()),
     "on_failure": (_parse_predecessor_failure_action, ON_FAILURE, PredecessorFailureAction.WAIT),
     "jobs_type": (_require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None),

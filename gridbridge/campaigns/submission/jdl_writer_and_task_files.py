@@ -52,6 +52,7 @@ def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, obje
         "after": [predecessor.jdl_text for predecessor in jdl.after],
         "on_failure": jdl.on_failure if jdl.after else "",
         "max_parallel": jdl.max_parallel,
+        "first_tasks": jdl.first_tasks,
     }
     table = {"name": jdl.name} | {key: value for key, value in keys.items() if value}
     table |= _jdl_keys_of_checkpoints(jdl) if jdl.checkpoint_files else {}

@@ -221,7 +221,9 @@ def campaign_file_jdl_mismatch(header: Any, jdl: Jdl) -> str:
 
 def _find_invalid_task_limit(jdl: Jdl) -> str:
     may_be = _make_range_check(0, jdl_value_parsers.MOST_TASKS)
-    return "" if may_be(jdl.max_parallel) else f"max_parallel = {jdl.max_parallel!a:.80}: {jdl_value_parsers.TASKS}"
+    values = {"max_parallel": jdl.max_parallel, "first_tasks": jdl.first_tasks}
+    wrong = (f"{key} = {value!a:.80}: {jdl_value_parsers.TASKS}" for key, value in values.items() if not may_be(value))
+    return next(wrong, "")
 
 
 def _find_invalid_predecessor(jdl: Jdl) -> str:

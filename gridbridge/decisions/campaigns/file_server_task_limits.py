@@ -6,12 +6,12 @@ number of tasks.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from math import floor
 
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignCluster
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignCluster, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation
 from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerRule
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -122,9 +122,22 @@ def describe_file_server_limits(limits: Iterable[FileServerLimit]) -> list[str]:
     ]
 
 
-def _tasks_left_by_max_parallel(situation: CampaignCycleSituation) -> dict[int, int]:
-    """Return how many additional tasks max_parallel allows, by campaign with this key."""
-    left = {campaign.number: campaign.jdl.max_parallel for campaign in situation.campaigns if campaign.jdl.max_parallel}
+def count_succeeded_tasks(situation: CampaignCycleSituation) -> Counter[int]:
+    """Count the succeeded tasks of campaigns with the key first_tasks, with those whose end this cycle has found."""
+    succeeded = Counter({one.number: one.succeeded for one in situation.campaigns if one.jdl.first_tasks})
+    for attempt in situation.ended if succeeded else ():
+        if attempt.outcome is TaskAttemptOutcome.SUCCESS and attempt.campaign in succeeded:
+            succeeded[attempt.campaign] += 1
+    return succeeded
+
+
+def _tasks_left_by_campaign(situation: CampaignCycleSituation, succeeded: Mapping[int, int]) -> dict[int, int]:
+    """Return how many additional tasks max_parallel and first_tasks allow, by campaign with one of these limits."""
+    left = dict[int, int]()
+    for campaign in situation.campaigns:
+        first = campaign.jdl.first_tasks - succeeded.get(campaign.number, 0)
+        if limits := [most for most in (campaign.jdl.max_parallel, first) if most > 0]:
+            left[campaign.number] = min(limits)
     for (number, _), tasks in count_tasks_by_campaign_and_cluster(situation).items() if left else ():
         if number in left:
             left[number] = max(0, left[number] - tasks)
@@ -132,13 +145,13 @@ def _tasks_left_by_max_parallel(situation: CampaignCycleSituation) -> dict[int, 
 
 
 class RemainingTasksByLimit:
-    """The number of additional tasks that file servers, and campaigns' own limits `max_parallel`, allow."""
+    """The number of additional tasks that file servers, and campaigns' keys max_parallel and first_tasks, allow."""
 
     def __init__(self, situation: CampaignCycleSituation) -> None:
         limits = decide_file_server_limits(situation)
         self._servers = {limit.storage: max(0, floor(limit.limit) - limit.tasks) for limit in limits}
         self._storages = {rule.storage: rule.clusters for rule in situation.servers.rules}
-        self._campaigns = _tasks_left_by_max_parallel(situation)
+        self._campaigns = _tasks_left_by_campaign(situation, count_succeeded_tasks(situation))
 
     def remaining_tasks(self, campaign: Campaign, cluster: str) -> int:
         of_campaign = self._campaigns.get(campaign.number, UNLIMITED_TASKS)
@@ -149,7 +162,7 @@ class RemainingTasksByLimit:
         left = (tasks for storage, tasks in self._servers.items() if cluster in self._storages[storage])
         return min(left, default=UNLIMITED_TASKS)
 
-    def has_max_parallel_tasks(self, campaign: int) -> bool:
+    def has_all_allowed_tasks(self, campaign: int) -> bool:
         return self._campaigns.get(campaign, UNLIMITED_TASKS) <= 0
 
     def take_tasks(self, campaign: int, cluster: str, tasks: int) -> None:

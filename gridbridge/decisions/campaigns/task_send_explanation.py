@@ -10,7 +10,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     derive_cluster_blacklist,
 )
-from gridbridge.decisions.campaigns.file_server_task_limits import limits_without_room_by_cluster
+from gridbridge.decisions.campaigns.file_server_task_limits import count_succeeded_tasks, limits_without_room_by_cluster
 from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
 from gridbridge.decisions.campaigns.nightly_task_starts import next_night_for_task, pairs_waiting_for_night
 from gridbridge.decisions.campaigns.predecessor_conditions import apply_predecessor_conditions
@@ -48,6 +48,7 @@ class _TaskSendExplainer:
         self._predicted = predict_job_ratios(situation)
         self._matching = SchedulerTaskCounter(situation, self._predicted)
         self._carries = InputCarryLimits(situation)
+        self._succeeded = count_succeeded_tasks(situation)
         self._by_day = pairs_waiting_for_night(situation.campaigns, situation.nights, situation.at)
         self._servers = limits_without_room_by_cluster(plan.server_limits, situation.servers.rules)
         self._views = {view.campaign_and_cluster: view for view in situation.there}
@@ -117,6 +118,8 @@ class _TaskSendExplainer:
             waiting=view.waiting,
             max_jobs=request.max_jobs,
             max_parallel=campaign.jdl.max_parallel,
+            first_tasks=campaign.jdl.first_tasks,
+            succeeded=self._succeeded[campaign.number],
             job_ratio=predicted.ratio if predicted else None,
             starts_from=start.begins_at if start else None,
             starts_until=start.ends_at if start else None,
@@ -131,13 +134,15 @@ class _TaskSendExplainer:
         cluster, cause, matching = reason.cluster, TaskSentOrUnsentCause, self._matching
         unsent = self._to_send[campaign.number]
         worth = self._carries.max_tasks_worth_carrying(campaign, cluster, unsent)
+        is_at_limit = matching.left.tasks.has_all_allowed_tasks(campaign.number)
         is_tried = cluster in self._situation.tried.get(campaign.number, ())
         causes = (
             ((campaign.number, cluster) in self._by_day, cause.NIGHT),
             (campaign.jdl.type is CampaignType.TEST and is_tried, cause.TRIED),
             (0 < reason.max_jobs <= reason.listed, cause.MAX_JOBS),
             (cluster in self._servers, cause.FILE_SERVER),
-            (matching.left.tasks.has_max_parallel_tasks(campaign.number), cause.MAX_PARALLEL),
+            (is_at_limit and reason.succeeded < reason.first_tasks, cause.FIRST_TASKS),
+            (is_at_limit, cause.MAX_PARALLEL),
             (not matching.max_arrays_for_cluster(campaign, cluster), cause.MAX_ARRAYS),
             (0 < reason.all_slots < reason.slots, cause.TOO_LARGE),
             (not self._unsent.count_tasks_for_cluster(campaign.number, cluster), cause.KEPT_OFF),

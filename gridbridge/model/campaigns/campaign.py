@@ -82,6 +82,11 @@ class Campaign:
     ended_at: datetime | None = None
 
     @property
+    def succeeded(self) -> int:
+        """The number of tasks that have succeeded."""
+        return self.ended - self.failed - self.cancelled
+
+    @property
     def awaits_epilogues_after_cancel(self) -> bool:
         return self.state is CampaignState.CANCELLED and self.ended_at is None
 

@@ -69,6 +69,7 @@ class Jdl:
     checkpoint_s: int = AUTOMATIC  # seconds between two checkpoints
     may_move: bool = True
     max_parallel: int = 0  # largest number of tasks at all clusters together; 0: no limit
+    first_tasks: int = 0  # so many tasks must succeed before more tasks run at once; 0: no limit
     after: tuple[CampaignPredecessor, ...] = ()
     on_failure: PredecessorFailureAction = PredecessorFailureAction.WAIT
 

@@ -19,6 +19,7 @@ class TaskSentOrUnsentCause(StrEnum):
     NIGHT = "night"  # the tasks are nightly, and their walltime does not end in the present night
     TRIED = "tried"  # the test campaign has sent one task to the cluster already
     MAX_JOBS = "max_jobs"
+    FIRST_TASKS = "first_tasks"  # too few of the campaign's first tasks have succeeded
     MAX_PARALLEL = "max_parallel"  # the campaign has as many tasks at clusters as its JDL allows
     FILE_SERVER = "file_server"  # the load, or a limit, of a file server allows no more tasks
     MAX_ARRAYS = "max_arrays"  # the cluster accepts no more arrays
@@ -55,6 +56,8 @@ class TaskSendExplanation:
     waiting: int = 0  # number of the campaign's waiting tasks in the cluster's job list
     max_jobs: int = 0
     max_parallel: int = 0
+    first_tasks: int = 0
+    succeeded: int = 0  # number of the campaign's tasks that have succeeded
     storage: str = ""  # storage area whose file server allows no more tasks
     load: float | None = None  # last load of the file server
     load_at: datetime | None = None  # time of the last load; None: no load was reported

@@ -206,7 +206,9 @@ MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
     [
         Jdl(name="a b", clusters={"beta": JdlSettingsAtCluster(exec_file="x")}),
         Jdl(name="é", clusters={"beta": ALL}, outputs=("a", "b/c"), outputs_to="/x y"),
-        Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y")}, may_move=False, max_parallel=7),
+        Jdl(
+            name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y")}, may_move=False, max_parallel=7, first_tasks=3
+        ),
         Jdl(name="x", clusters={"b": JdlSettingsAtCluster(exec_file="y", is_besteffort=False, is_nightly=True)}),
         Jdl(name="x", clusters={"b": replace(ALL, is_semi_besteffort=True)}),
         Jdl(name="x", clusters={"b": ALL, "c": JdlSettingsAtCluster(exec_file="y")}, is_idempotent=True),

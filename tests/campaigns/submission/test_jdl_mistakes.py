@@ -35,6 +35,7 @@ def told_of(said: object, known: tuple[str, ...] = ()) -> list[str]:
         ("walltime", "1h", f"not a time; {YEAR}"),
         ("walltime", "8761", f"out of range; {YEAR}"),
         ("max_jobs", 0, "out of range; expected a number from 1 to 10000000"),
+        ("first_tasks", 0, "out of range; expected a number from 1 to 10000000"),
         ("max_parallel", 0, "out of range; expected a number from 1 to 10000000"),
         ("resources", "/core=0", f"out of range; {LAYOUT}"),
         ("resources", "/nodes=1", f"the number of slots is unknown without /core=M at the end; {LAYOUT}"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench.file_server import RULE, SERVERS, FileServer, largest_deviation, loads_by_second
 from gridbridge.decisions.campaigns.campaign_cycle_planning import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.file_server_task_limits import next_file_server_limit
-from gridbridge.model.campaigns.campaign import ArraySubmissionState
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerRule, FileServerSituation
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from tests.builders.campaigns import NOON, released_array
-from tests.decisions.campaigns.campaign_builder import make_campaign, make_cycle_situation, sent_tasks
+from tests.decisions.campaigns.campaign_builder import make_attempt, make_campaign, make_cycle_situation, sent_tasks
 
 CYCLE = timedelta(seconds=15)
 
@@ -141,6 +141,7 @@ def situation(*rules: FileServerRule, **values: Any) -> CampaignCycleSituation:
     return make_cycle_situation(**{"servers": FileServerSituation(rules=rules)} | usual | values)
 
 
+SUCCESS = make_attempt(outcome=TaskAttemptOutcome.SUCCESS)
 FAIR = FairShareInputs(by=FairShareUnit.USER)
 TWO = (at_both(1), replace(at_both(2), owner="bob"))
 
@@ -159,6 +160,11 @@ TWO = (at_both(1), replace(at_both(2), owner="bob"))
         (situation(HOME, campaigns=TWO, sharing=FAIR), {1: 2, 2: 5}),
         (situation(campaigns=(at_both(max_parallel=5),)), {1: 2}),
         (situation(HOME, campaigns=(at_both(max_parallel=5), TWO[1])), {1: 2, 2: 5}),
+        (situation(campaigns=(at_both(first_tasks=5),)), {1: 2}),
+        (situation(campaigns=(replace(at_both(first_tasks=5), ended=1),)), {1: 1}),
+        (situation(campaigns=(replace(at_both(first_tasks=5), ended=2, failed=1),)), {1: 1}),
+        (situation(campaigns=(replace(at_both(first_tasks=5), ended=5),)), {1: 15}),
+        (situation(campaigns=(replace(at_both(first_tasks=5), ended=4),), ended=(SUCCESS,)), {1: 15}),
     ],
     ids=[
         "no limit",
@@ -172,6 +178,11 @@ TWO = (at_both(1), replace(at_both(2), owner="bob"))
         "fair shares",
         "max_parallel",
         "max_parallel and the next campaign",
+        "the first tasks run",
+        "some first tasks have succeeded",
+        "failed first tasks are replaced",
+        "the first tasks have succeeded",
+        "the last first task has just succeeded",
     ],
 )
 def test_clusters_and_campaigns_share_a_limit(seen: CampaignCycleSituation, expected: dict[int, int]) -> None:

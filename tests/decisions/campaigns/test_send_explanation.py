@@ -77,6 +77,7 @@ HOUR = NOON + timedelta(hours=1)
 RATIO = JobRatio(campaign=1, cluster="beta", ratio=0.25, free=4, submitted=0)
 ONE = JdlSettingsAtCluster(exec_file="run")
 PARALLEL = replace(WANTED, jdl=replace(WANTED.jdl, max_parallel=2))
+FIRST = replace(WANTED, jdl=replace(WANTED.jdl, first_tasks=2))
 LIMITED = {"room": beta(limits=ClusterArrayLimits(of_person=1)), "arrays": (released_array(size=1),)}
 BY_RATIO = {"room": beta(max_slots=8), "ratios": (RATIO,), **listed(1, 1, 1, fresh=1)}
 UNKNOWN = {"free_slots": 0, "job_ratio": None}
@@ -105,6 +106,7 @@ BLACKLIST, PAUSE = bar(Code.BLACKLIST, None), bar(Code.SUBMIT_JOB, HOUR)
         (seen(WANTED, room=beta(is_drained=True)), Cause.DRAINED, {}),
         (seen(WANTED, kept_off=EXCLUDED), Cause.KEPT_OFF, {}),
         (seen(PARALLEL, **listed(1, 0, 2)), Cause.MAX_PARALLEL, {"listed": 2, "max_parallel": 2}),
+        (seen(FIRST, **listed(1, 0, 2)), Cause.FIRST_TASKS, {"listed": 2, "first_tasks": 2}),
         (full_server(), Cause.FILE_SERVER, {"storage": "home", "server_tasks": 2, "server_limit": 2, "listed": 2}),
     ],
 )

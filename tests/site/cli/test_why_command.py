@@ -281,6 +281,10 @@ LIMIT = "the limit at its clusters is 40 tasks, and 42 tasks of campaigns are th
         ),
         (NIGHTLY, "nightly tasks start from 2026-01-01 12:00 until 2026-01-01 13:00 UTC, to end in the night"),
         ({"cause": TaskSentOrUnsentCause.NIGHT}, "no night of the cluster is as long as the walltime"),
+        (
+            {"cause": TaskSentOrUnsentCause.FIRST_TASKS, "first_tasks": 5, "succeeded": 2},
+            "2 of the first tasks have succeeded; the remaining tasks are sent after 5 (first_tasks)",
+        ),
         ({"cause": TaskSentOrUnsentCause.MAX_PARALLEL, "max_parallel": 5}, "max_parallel is 5, and so many tasks"),
         (FULL_SERVER | {"load": 12.5, "load_target": 10.0}, f"home is 12.5, the target is 10, so {LIMIT}"),
         (FULL_SERVER | {"load_at": NOON, "load_target": 10.0}, f"no load since 2026-01-01 12:00:00 UTC, so {LIMIT}"),
@@ -292,6 +296,7 @@ LIMIT = "the limit at its clusters is 40 tasks, and 42 tasks of campaigns are th
             "too large",
             "nightly",
             "too long for a night",
+            "first tasks",
             "max_parallel",
             "load",
             "no load",
