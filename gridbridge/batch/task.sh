@@ -33,8 +33,10 @@ link_inputs() { # links each input file into the attempt's folder; $gb_carried: 
     while [ "$gb_left" -gt 0 ]; do
         gb_file=$3
         [ -z "$gb_carried" ] || gb_file=$HOME$gb_carried/$2
-        [ "$(stat -L -c %s -- "$gb_file" 2>/dev/null)" = "$1" ] || {
-            echo "gridbridge: input $4: $gb_file: missing or changed; expected a file of $1 bytes" >>"$gb_output.err"
+        gb_size=$(stat -L -c %s -- "$gb_file" 2>/dev/null) gb_right=" of $1 bytes"
+        case $1 in -1) gb_right="" gb_size=${gb_size:+-1} ;; esac # a predecessor makes the file, of any size
+        [ "$gb_size" = "$1" ] || {
+            echo "gridbridge: input $4: $gb_file: missing or changed; expected a file$gb_right" >>"$gb_output.err"
             return 1
         }
         case $4 in */*) mkdir -p -- "$gb_own/${4%/*}" || return 1 ;; esac

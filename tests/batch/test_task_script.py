@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
 from gridbridge.decisions.wrapper_end_interpretation import MISSING_INPUT_SIGNAL
-from gridbridge.model.campaigns.task_input_files import TaskInputFile
+from gridbridge.model.campaigns.task_input_files import MADE_LATER, TaskInputFile
 from tests.builders.programs import write_program
 from tests.contract.waiting import until
 
@@ -375,6 +375,22 @@ def test_input_files_are_linked_into_the_tasks_own_folder(tmp_path: Path, *, car
 
     assert (0, "ACGTACGT\nword\n") == (status, output(tmp_path, "3.1.out"))
     assert (tmp_path / "data/campaign.12/3/ref").is_symlink()
+
+
+@pytest.mark.parametrize("content", [None, "ACG"], ids=["missing", "of any size"])
+def test_a_task_starts_once_a_predecessor_has_made_its_input_file(tmp_path: Path, content: str | None) -> None:
+    task, path = CampaignArrayScriptTask(3, 1, ("word",)), tmp_path / "original"
+    task.inputs = (TaskInputFile("a", str(path), MADE_LATER, "d" * 64),)
+    if content:
+        path.write_text(content)
+
+    status = run(tmp_path, "cat a; echo", task, settings={"carried": ""})
+
+    assert (0 if content else -MISSING_INPUT_SIGNAL) == status
+    if content:
+        assert "ACGword\n" == output(tmp_path, "3.1.out")
+    else:
+        assert f"gridbridge: input a: {path}: missing or changed; expected a file\n" == output(tmp_path, "3.1.err")
 
 
 @pytest.mark.parametrize("content", [None, "ACG"], ids=["missing", "changed"])

@@ -35,6 +35,7 @@ from gridbridge.config import configuration_file
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorCondition
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_index_and_attempt_texts import STEPS
 from gridbridge.model.campaigns.task_input_files import TaskInputFile, task_line_with_inputs
@@ -66,7 +67,7 @@ STATE = f"sqlite:///{HOME}/state.db"
 RAN = sandbox.CELLS / "ran"
 HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
-RUNNERS = ("campaigns/runner/", "campaigns/store/camp")
+RUNNERS = ("campaigns/runner/", "campaigns/store/camp", "campaigns/store/predecessor_rows")
 NIKITAS = (
     *("campaigns/nikita/", "campaigns/runner/owner_requests", "campaigns/runner/array_commands_as_owner"),
     *("campaigns/store/campaign_task_rows", "campaigns/store/campaign_files_of_owners"),
@@ -118,6 +119,14 @@ OF_TASK = f"""#!/bin/sh
 # checks that a task's whole inputs are at the cell, and writes its output
 cd "$2/disk/gbalice/.inputs" && sha256sum --quiet -c "{sandbox.CELLS}/needs/$1" >&2 || exit
 mkdir -p {ALICES}/campaign.1/"$1" && echo "output of $1" >{ALICES}/campaign.1/"$1"/out
+"""
+OF_WORKFLOW = f"""#!/bin/sh
+# succeeds in campaign 1 at the second attempt; in campaign 2 only after the same task of campaign 1
+case $3.$4 in
+gc.alpha.1.*.1) exit 66 ;;
+gc.alpha.1.*) : >"{sandbox.CELLS}/succeeded.$1" ;;
+*) [ -e "{sandbox.CELLS}/succeeded.$1" ] || exit 9 ;;
+esac
 """
 COPY = """#!/bin/sh
 # stands for rsync, which copies the listed links of a local folder
@@ -295,6 +304,16 @@ def with_files() -> None:
     bring(asdict(replace(jdl, outputs_to=str(RESULTS))) | {UNIQUE: "1"}, lines)
 
 
+def workflow() -> None:
+    """Submit a campaign of which each task waits for the same task of another campaign."""
+    write_program(sandbox.CELLS / "task", OF_WORKFLOW)
+    brought()
+    runner().process_inbox()
+    after = (CampaignPredecessor(name="sweep", condition=PredecessorCondition.SAME),)
+    clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in CELLS}
+    bring(asdict(Jdl(name="next", clusters=clusters, after=after)) | {UNIQUE: "1"}, range(TASKS))
+
+
 def is_all_home(campaigns: CampaignRows) -> bool:
     """Say whether the campaign has ended, all outputs are home, and no copy of an input is left."""
     database = campaigns.database
@@ -463,6 +482,21 @@ def carried_once() -> list[str]:
     ]
 
 
+def followed_once() -> list[str]:
+    """Run to the end; check that each task of both campaigns succeeded once, and none was sent before the same task."""
+    status, rows = _run_on(WORKFLOW)
+    return [
+        *check("the runner's end", status, 0),
+        *check(
+            "successes",
+            Counter(task for task, _, _, code in rows if code == "0"),
+            dict.fromkeys(map(str, range(TASKS)), 2),
+        ),
+        *check("early tasks", [row for row in rows if row[3] == "9"], []),
+        *_is_clean(CampaignState.TERMINATED, (TASKS, 0), ["c.1", "c.2"]),
+    ]
+
+
 def whole_once() -> list[str]:
     """Run to the end; check that each used cell ran one prologue first and one epilogue last."""
     status, rows = _run_on(WHOLE)
@@ -562,7 +596,8 @@ def _let_start() -> None:
 
 def _is_clean(state: CampaignState, counts: tuple[int, int], files: Sequence[str] = ("c.1",)) -> list[str]:
     with closing(StateFile.open(STATE)) as database:
-        found = [(one.state, (one.ended, one.failed)) for one in CampaignRows(database).all_campaigns()]
+        campaigns = CampaignRows(database).all_campaigns()
+    found = [*dict.fromkeys((one.state, (one.ended, one.failed)) for one in campaigns)]
     there = (path.name for path in Path(CAMPAIGNS).rglob("[!.]*") if path.is_file())
     left = sorted(name for name in there if name != campaign_file_verification.NAME)
     return [
@@ -583,6 +618,7 @@ class Scenario(NamedTuple):
 WHOLE = cycles(is_over)
 GONE = cycles(is_wound_up)
 CANCELLED = cycles(is_wound_up, forgotten_s=0.0)  # what was deleted before it began has no record
+WORKFLOW = cycles(is_over, most=3 * CYCLES)
 FILES = cycles(is_all_home, most=3 * CYCLES)
 KILLED = {
     "runner": Scenario(brought, WHOLE, ran_once, RUNNERS),
@@ -599,6 +635,7 @@ KILLED = {
     "rebalance": Scenario(full_there, moving, moved_once, MOVERS),
     "runner-moved": Scenario(full_there, moving, moved_once, MOVED_BY),
     "as-user-moved": Scenario(full_there, moving, moved_once, OWNERS),
+    "runner-workflow": Scenario(workflow, WORKFLOW, followed_once, RUNNERS),
     "runner-files": Scenario(with_files, FILES, carried_once, RUNNERS),
     "carriers": Scenario(with_files, FILES, carried_once, CARRIERS),
     "runner-cancel": Scenario(cancelled, CANCELLED, is_gone, RUNNERS),

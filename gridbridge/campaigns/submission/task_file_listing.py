@@ -3,8 +3,10 @@
 An input pattern such as `/home/ann/./reads/{1}_*.fq` names files; the part after `/./` is the path in a task's folder.
 """
 
+import hashlib
 import os
 import re
+import secrets
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,6 +23,7 @@ from gridbridge.model.campaigns.task_file_patterns import (
     targets_of_outputs,
 )
 from gridbridge.model.campaigns.task_input_files import (
+    MADE_LATER,
     MOST_INPUTS,
     TaskInputFile,
     is_inside_name,
@@ -31,6 +34,7 @@ from gridbridge.shell import safe_files
 
 BEFORE_NAME = "/./"  # in a pattern: the path in a task's folder begins after this
 LITERAL = re.compile(r"[^*?[]*")  # the part of a pattern before its first wildcard
+AS_TYPED = ("utf-8", "surrogateescape")
 LAST_LETTER = "\U0010ffff"
 MOST_REPORTED = 20  # at most this many tasks with a missing input or a wrong output are reported
 
@@ -108,7 +112,7 @@ def _require_own_target(target: str, number: int, files: dict[str, int], folders
 
 def list_inputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...]) -> "CampaignInputFiles":
     """Find and read the input files of all tasks; raise ConfigError with the tasks that lack a file."""
-    files = CampaignInputFiles()
+    files = CampaignInputFiles(secrets.token_hex() if jdl.after else "")
     for number, line in enumerate(parameters):
         if len(files.problems) < MOST_REPORTED:
             files.list_inputs_of_task(jdl.inputs, number, line)
@@ -119,11 +123,16 @@ def list_inputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...]) -> "CampaignInpu
 
 @dataclass(slots=True)
 class CampaignInputFiles:
-    """The input files of a campaign; a file of several tasks is read once."""
+    """The input files of a campaign; a file of several tasks is read once.
 
+    With `later_names` files without wildcards are not read, because predecessors of the campaign may make them.
+    """
+
+    later_names: str = ""  # random text from which such files get names in place of checksums
     lines: list[str] = field(default_factory=list)  # of the tasks, for the campaign file
     problems: list[str] = field(default_factory=list)
     _read: dict[str, tuple[str, int]] = field(default_factory=dict)  # {path: (checksum, bytes)}
+    _made_later: set[str] = field(default_factory=set)
     _folders: "SortedFolderListings" = field(default_factory=lambda: SortedFolderListings())
 
     @property
@@ -135,7 +144,8 @@ class CampaignInputFiles:
     def summary(self) -> str:
         """The number and bytes of different files, in a line for gridsub --check."""
         files, tasks = number_with_noun(len(self.sizes), "different file"), number_with_noun(len(self.lines), "task")
-        return f"inputs: {files} with {sum(self.sizes.values())} bytes for {tasks}"
+        later = f", and {number_with_noun(len(self._made_later), 'file')} that predecessors may make"
+        return f"inputs: {files} with {sum(self.sizes.values())} bytes for {tasks}{later if self._made_later else ''}"
 
     def list_inputs_of_task(self, patterns: tuple[str, ...], number: int, line: str) -> None:
         inputs: dict[str, TaskInputFile] = {}
@@ -153,6 +163,8 @@ class CampaignInputFiles:
         self.lines.append(task_line_with_inputs(line, inputs.values()))
 
     def _checksum_and_size(self, path: str) -> tuple[str, int]:
+        if path in self._made_later:
+            return hashlib.sha256(f"{self.later_names}{path}".encode(*AS_TYPED)).hexdigest(), MADE_LATER
         if path not in self._read:
             read = safe_files.checksum_regular_file(path)
             if read is None:
@@ -170,6 +182,7 @@ class CampaignInputFiles:
                 raise ValueError(f"{folder}/{tail}: no file has such a name")
         else:
             names = [fill_placeholders(tail, line)]
+            self._made_later.update(f"{folder}/{name}" for name in names if self.later_names)
         for name in names:
             if not is_inside_name(name):
                 raise ValueError(f"{name:.80}: expected a path below a folder")

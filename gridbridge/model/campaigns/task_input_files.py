@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 END_OF_PARAMETERS = "\0"
+MADE_LATER = -1  # the size of a file that a predecessor of the campaign makes; the checksum is a random name then
 MOST_INPUTS = 10_000  # largest number of input files of one task
 CARRIED_INPUTS = ".gridbridge/inputs"  # in the owner's home at a cluster: a link to the folder of carried files
 
@@ -23,6 +24,10 @@ class TaskInputFile:
         self.path = path  # absolute path on the host of gridsub
         self.size_bytes = size_bytes
         self.digest = digest  # SHA-256 of the content, in hexadecimal digits
+
+    @property
+    def is_made_later(self) -> bool:
+        return self.size_bytes == MADE_LATER
 
 
 def task_line_with_inputs(parameters: str, inputs: "Iterable[TaskInputFile]") -> str:
@@ -51,7 +56,7 @@ def _is_input_row(row: object) -> bool:
         return False
     name, path, size_bytes, digest = row
     is_digest = len(digest) == 64 and all(digit in "0123456789abcdef" for digit in digest)
-    return is_inside_name(name) and path[:1] == "/" and "\0" not in path and size_bytes >= 0 and is_digest
+    return is_inside_name(name) and path[:1] == "/" and "\0" not in path and size_bytes >= MADE_LATER and is_digest
 
 
 def is_inside_name(name: str) -> bool:

@@ -5,7 +5,7 @@ the folder. A copy grows in a folder beside, and moves into the folder once its 
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -75,6 +75,11 @@ if [ -n "$right" ]; then
 fi
 rm -f -- "$@"
 """
+RENAME = f"""{FIND_STORE}
+shift 3
+cd -- "$store" || exit
+while [ $# -gt 1 ]; do ln -f -- "$1" "$2" || exit; shift 2; done
+"""
 REMOVE = f"""{FIND_STORE}
 shift 3
 cd -- "$store" || exit
@@ -128,6 +133,13 @@ class CarriedInputFolder:
     def remove_files(self, digests: Iterable[str]) -> None:
         for names in _groups([*digests]):
             self._run(REMOVE, names, REMOVAL_S)
+
+    def rename_files(self, digests: Mapping[str, str], kept: Set[str]) -> None:
+        """Give copies other names than their checksums, from {name: checksum}; keep the copies `kept` as well."""
+        renamed = {name: digest for name, digest in digests.items() if name != digest}
+        for names in _groups([*renamed]):
+            self._run(RENAME, tuple(word for name in names for word in (renamed[name], name)), REMOVAL_S)
+        self.remove_files({*renamed.values()} - digests.keys() - kept)
 
     def remove_empty_folder(self) -> None:
         """Remove the folder, its parts and its link, unless the folder has files."""

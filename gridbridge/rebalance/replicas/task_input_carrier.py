@@ -8,7 +8,7 @@ the campaign's files that no other campaign of the owner needs. It prints one li
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.store import campaign_client
@@ -105,40 +105,73 @@ def storage_area_of_inputs(policy: Policy, cluster: str) -> StorageAreaForAccoun
 def carry_missing_inputs(store: CarriedInputFolder, inputs: dict[int, tuple[TaskInputFile, ...]]) -> dict[int, str]:
     """Carry the files that the cluster lacks; return for each task without a file the reason."""
     files = {file.digest: file for of_task in inputs.values() for file in of_task}
-    whole = {file.digest for file in store.list_files(files) if file.size_bytes == files[file.digest].size_bytes}
+    whole = {
+        there.digest
+        for there in store.list_files(files)
+        if (file := files[there.digest]).is_made_later or there.size_bytes == file.size_bytes
+    }
     wrong = {digest: why for digest in files.keys() - whole if (why := _why_file_not_readable(files[digest]))}
-    absent = [file for digest, file in files.items() if digest not in whole and digest not in wrong]
+    absent = {
+        name: _file_as_made(file) if file.is_made_later else file
+        for name, file in files.items()
+        if name not in whole and name not in wrong
+    }
     if absent:
-        make_room(store, frozenset(files), sum(file.size_bytes for file in absent) - store.free_bytes)
-        try:
-            changed = store.copy_files(absent)
-        except StorageAreaUnreachable:
-            raise
-        except StorageAreaUnusable:
-            remove_spare_files(store, frozenset(files))  # a disk quota, which nobody can measure, may be used up
-            raise
-        wrong |= {digest: f"{files[digest].path}: the content has changed since gridsub read it" for digest in changed}
+        wrong |= _carry_files(store, files.keys(), absent)
     return {task: wrong[file.digest] for task, of_task in inputs.items() for file in of_task if file.digest in wrong}
 
 
-def make_room(store: CarriedInputFolder, needed: frozenset[str], lacking_bytes: int) -> None:
+def _carry_files(store: CarriedInputFolder, needed: Set[str], absent: dict[str, TaskInputFile]) -> dict[str, str]:
+    """Copy files into the open folder under their names there; return the reason for each file that has changed."""
+    copied = {file.digest: file for file in absent.values()}
+    of_others = {file.digest for file in store.list_files(copied)} - absent.keys()
+    lacking_bytes = sum(file.size_bytes for digest, file in copied.items() if digest not in of_others)
+    make_room(store, needed | copied.keys(), lacking_bytes - store.free_bytes)
+    try:
+        changed = store.copy_files(file for digest, file in copied.items() if digest not in of_others)
+    except StorageAreaUnreachable:
+        raise
+    except StorageAreaUnusable:
+        # a disk quota, which nobody can measure, may be used up
+        remove_spare_files(store, needed | copied.keys())
+        raise
+    store.rename_files({name: file.digest for name, file in absent.items() if file.digest not in changed}, of_others)
+    why = "the content has changed since gridsub read it"
+    return {name: f"{file.path}: {why}" for name, file in absent.items() if file.digest in changed}
+
+
+def _file_as_made(file: TaskInputFile) -> TaskInputFile:
+    """Return a file that a predecessor has made, with its size and checksum; raise OSError."""
+    digest, size_bytes = safe_files.checksum_regular_file(file.path) or ("", 0)
+    return TaskInputFile(file.name, file.path, size_bytes, digest)
+
+
+def make_room(store: CarriedInputFolder, needed: Set[str], lacking_bytes: int) -> None:
     """Remove files until `lacking_bytes` are free; raise StorageAreaUnusable if this is impossible."""
     if lacking_bytes > 0:
         of_sent, of_waiting = _files_of_unfinished_tasks()
-        store.remove_files(choose_files_to_remove(store.list_files(), of_sent | needed, of_waiting, lacking_bytes))
+        store.remove_files(choose_files_to_remove(store.list_files(), of_sent.union(needed), of_waiting, lacking_bytes))
 
 
-def remove_spare_files(store: CarriedInputFolder, needed: frozenset[str]) -> None:
+def remove_spare_files(store: CarriedInputFolder, needed: Set[str]) -> None:
     """Remove the files that no unfinished task of the account needs."""
-    needed = needed.union(*_files_of_unfinished_tasks())
+    needed = frozenset(needed).union(*_files_of_unfinished_tasks())
     store.remove_files(file.digest for file in store.list_files() if file.digest not in needed)
 
 
 def mean_lacking_bytes(store: CarriedInputFolder, inputs: Sequence[Iterable[TaskInputFile]]) -> float:
     """Return the mean bytes for each task of different files that are not at the cluster; 0 without tasks."""
-    sizes = {file.digest: file.size_bytes for of_task in inputs for file in of_task}
+    sizes = {file.digest: _size_now_bytes(file) for of_task in inputs for file in of_task}
     there = sum(sizes[file.digest] for file in store.list_files(sizes))
     return (sum(sizes.values()) - there) / max(1, len(inputs))
+
+
+def _size_now_bytes(file: TaskInputFile) -> int:
+    """Return the size of a file; 0 if a predecessor of the campaign has not made the file yet."""
+    try:
+        return os.stat(file.path).st_size if file.is_made_later else file.size_bytes
+    except OSError:
+        return 0
 
 
 def remove_unneeded_inputs(store: CarriedInputFolder, campaign: int) -> None:
@@ -156,7 +189,7 @@ def _why_file_not_readable(file: TaskInputFile) -> str:
         os.close(opened)
     except OSError as error:
         return f"{file.path}: {error.strerror}"
-    is_same = size_bytes == file.size_bytes
+    is_same = file.is_made_later or size_bytes == file.size_bytes
     return "" if is_same else f"{file.path}: {size_bytes} bytes; expected {file.size_bytes}, as gridsub found"
 
 

@@ -72,6 +72,25 @@ def test_a_pattern_names_the_files_of_each_task(folder: Path, patterns: list[str
     assert expected == names(folder, *(pattern.replace("{folder}", str(folder)) for pattern in patterns))
 
 
+def test_files_of_a_campaign_with_predecessors_may_be_made_later(folder: Path) -> None:
+    """A file of several tasks has one name at a cluster, which no other campaign uses."""
+    table = {"name": "sum", "exec_file": "run", "clusters": {"beta": {}}, "params": ["a", "b"], "after": ["reads"]}
+    inputs = {"inputs": ["made/{}.txt", "ref.fa", "reads/{}.f*"]}
+    campaign = parse_jdl("sum.json", json.dumps(table | inputs), folder=str(folder))
+
+    first, again = (
+        [parse_inputs_of_task_line(line) for line in list_inputs_of_tasks(campaign.jdl, campaign.parameters).lines]
+        for _ in range(2)
+    )
+
+    assert [["made/a.txt", "ref.fa", "reads/a.fq"], ["made/b.txt", "ref.fa", "reads/b.fq"]] == [
+        [file.name for file in of_task] for of_task in first
+    ]
+    assert [True, True, False] == [file.is_made_later for file in first[0]]
+    assert first[0][1].digest == first[1][1].digest != again[0][1].digest
+    assert 5 == len({file.digest for of_task in first for file in of_task})
+
+
 def test_empty_braces_stand_for_all_parameters(folder: Path) -> None:
     (folder / "a 1").write_text("")
 
@@ -286,7 +305,7 @@ GOOD = ["a", "/a", 1, DIGEST]
         [["../a", *GOOD[1:]]],
         [["/a", *GOOD[1:]]],
         [["a", "b", *GOOD[2:]]],
-        [["a", "/a", -1, DIGEST]],
+        [["a", "/a", -2, DIGEST]],
         [["a", "/a", True, DIGEST]],
         [["a", "/a", 1, "$(id)"]],
         [GOOD] * 10_001,

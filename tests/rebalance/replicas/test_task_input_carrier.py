@@ -13,7 +13,7 @@ import pytest
 from gridbridge.errors import CopyNoLongerWanted, StorageAreaUnusable
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
-from gridbridge.model.campaigns.task_input_files import TaskInputFile
+from gridbridge.model.campaigns.task_input_files import MADE_LATER, TaskInputFile
 from gridbridge.model.config_key_descriptions import ClusterPaths
 from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
@@ -87,6 +87,25 @@ def test_a_file_of_several_tasks_is_carried_once(cluster: Cluster) -> None:
     assert [own.digest, shared.digest] == sorted(cluster.carrier.carried, key=[own.digest, shared.digest].index)
     link = cluster.folder / "home/.gridbridge/inputs"
     assert os.readlink(link) == str(cluster.carried)
+
+
+@pytest.mark.parametrize("is_of_another", [False, True])
+def test_a_file_that_a_predecessor_made_is_carried_as_it_is_then(cluster: Cluster, *, is_of_another: bool) -> None:
+    """Its copy has the name of the task's line, and shares the content of another campaign's copy."""
+    made = cluster.file("a", "read")
+    first, second = (TaskInputFile("a", made.path, MADE_LATER, name * 64) for name in "ab")
+    other = TaskInputFile("c", str(cluster.folder / "c"), MADE_LATER, "c" * 64)
+    if is_of_another:
+        cluster.carry(made)
+
+    assert {2: f"{other.path}: No such file or directory"} == cluster.carry(first, second, other)
+    Path(made.path).write_text("changed")
+    assert {} == cluster.carry(first)
+
+    names = {path.name: path.read_text() for path in cluster.carried.iterdir()}
+    kept = [made.digest] if is_of_another else []
+    assert dict.fromkeys([first.digest, second.digest, *kept], "read") == names
+    assert 1 == len(cluster.carrier.carried)
 
 
 def test_clusters_that_share_an_area_share_the_carried_files(cluster: Cluster) -> None:
@@ -246,6 +265,8 @@ def test_what_the_next_tasks_lack_is_counted_once_for_each_file(cluster: Cluster
 
     assert 4.0 == mean_lacking_bytes(cluster.store, [(shared, here), (shared,), (there,)])
     assert 0.0 == mean_lacking_bytes(cluster.store, [])
+    made, unmade = (TaskInputFile("x", path, MADE_LATER, "e" * 64) for path in (there.path, f"{there.path}.later"))
+    assert (3.0, 0.0) == (mean_lacking_bytes(cluster.store, [(made,)]), mean_lacking_bytes(cluster.store, [(unmade,)]))
     assert 5 == cluster.store.copied_bytes
 
 
