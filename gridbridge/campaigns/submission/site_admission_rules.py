@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.host_property_request_parser import (
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
-from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.jdl import AUTOMATIC, Jdl
 from gridbridge.model.campaigns.task_file_patterns import is_output_pattern
 from gridbridge.model.fixed_paths import ADMISSION, FixedPaths
 from gridbridge.model.job_request import JobRequest
@@ -187,12 +187,28 @@ FIELDS: Mapping[str, May] = {  # {field of a campaign's settings at a cluster: c
 }
 
 
+def _make_list_check(most: int, may_be: May) -> May:
+    return lambda values: len(values) <= most and all(map(may_be, values))
+
+
+CAMPAIGN_FIELDS: Mapping[str, May] = {  # {field of the whole campaign: check of a value}
+    "name": _make_pattern_check(jdl_value_parsers.NAME),
+    "inputs": _make_list_check(jdl_value_parsers.MOST_INPUT_PATTERNS, _make_pattern_check(jdl_value_parsers.PATH)),
+    "outputs_to": _make_pattern_check(jdl_value_parsers.PATH),
+    **dict.fromkeys(("max_parallel", "first_tasks"), _make_range_check(0, jdl_value_parsers.MOST_TASKS)),
+    "checkpoint_signal": lambda value: value in jdl_value_parsers.CHECKPOINT_SIGNALS,
+    "checkpoint_s": _make_range_check(AUTOMATIC, jdl_value_parsers.YEAR_S),
+    **dict.fromkeys(
+        ("outputs", "checkpoint_files"), _make_list_check(jdl_value_parsers.MOST_OUTPUTS, is_output_pattern)
+    ),
+}
+
+
 def jdl_limit_violation(jdl: Jdl) -> str:
-    if not _make_pattern_check(jdl_value_parsers.NAME)(jdl.name):
-        return f"name = {jdl.name!a:.80}: expected 1 to 255 printable characters"
-    if len(jdl.outputs) > jdl_value_parsers.MOST_OUTPUTS or not all(map(is_output_pattern, jdl.outputs)):
-        return f"outputs = {jdl.outputs!a:.80}: {jdl_value_parsers.OUTPUTS}"
-    if wrong := _find_invalid_task_limit(jdl) or _find_invalid_dataset(jdl) or _find_invalid_predecessor(jdl):
+    for field, may_be in CAMPAIGN_FIELDS.items():
+        if not may_be(value := getattr(jdl, field)):
+            return f"{field} = {value!a:.80}: {jdl_value_parsers.CAMPAIGN_KEYS[field][1]}"
+    if wrong := _find_invalid_dataset(jdl) or _find_invalid_predecessor(jdl):
         return wrong
     for cluster, request in jdl.clusters.items():
         for field, may_be in FIELDS.items():
@@ -217,13 +233,6 @@ def campaign_file_jdl_mismatch(header: Any, jdl: Jdl) -> str:
             if (type(table[key]), table[key]) != (type(value := getattr(request, key)), value):
                 return f"{cluster}.{key} = {table[key]!a:.80}: expected {value!a:.80}"
     return ""
-
-
-def _find_invalid_task_limit(jdl: Jdl) -> str:
-    may_be = _make_range_check(0, jdl_value_parsers.MOST_TASKS)
-    values = {"max_parallel": jdl.max_parallel, "first_tasks": jdl.first_tasks}
-    wrong = (f"{key} = {value!a:.80}: {jdl_value_parsers.TASKS}" for key, value in values.items() if not may_be(value))
-    return next(wrong, "")
 
 
 def _find_invalid_predecessor(jdl: Jdl) -> str:

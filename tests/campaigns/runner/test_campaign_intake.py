@@ -352,6 +352,14 @@ def header_with_changed_beta(without: str = "", **values: object) -> dict[str, o
         (asdict(SWEEP) | {"name": "a\u2028b"}, "name = "),
         (asdict(SWEEP) | {"name": "a\u202egnp"}, "name = "),
         (asdict(SWEEP) | {"outputs": ["../x"]}, "outputs = "),
+        (asdict(SWEEP) | {"inputs": ["/x"] * 101}, "inputs = "),
+        (asdict(SWEEP) | {"inputs": ["/x\n"]}, "inputs = "),
+        (asdict(SWEEP) | {"outputs_to": "/x" * 3000}, "outputs_to = "),
+        (asdict(SWEEP) | {"checkpoint_files": [f"x{number}" for number in range(101)]}, "checkpoint_files = "),
+        (asdict(SWEEP) | {"checkpoint_files": ["\x1b[31m"]}, "checkpoint_files = "),
+        (asdict(SWEEP) | {"checkpoint_signal": "KILL"}, "checkpoint_signal = "),
+        (asdict(SWEEP) | {"checkpoint_s": 10**30}, "checkpoint_s = 1"),
+        (asdict(SWEEP) | {"max_parallel": 10**30}, "max_parallel = 1"),
         (header_with_beta(slots=10**30), "beta.slots = 1000000"),
         (header_with_beta(slots=0), "beta.slots = 0: out of range"),
         (header_with_beta(slots=-5), "beta.slots = -5: out of range"),
@@ -374,7 +382,7 @@ def header_with_changed_beta(without: str = "", **values: object) -> dict[str, o
         (header_with_changed_beta(slots="1"), "beta.slots = '1': expected 1"),
         (header_with_changed_beta(properties=[]), "beta.properties = []: expected '[]'"),
     ],
-    ids=range(32),
+    ids=range(40),
 )
 def test_an_invalid_campaign_header_is_refused_with_its_reason(site: IntakeSite, header: object, why: str) -> None:
     token = site.bring(header, "a")
