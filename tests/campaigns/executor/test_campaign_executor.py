@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -304,11 +305,22 @@ def test_an_interrupted_program_waits_for_its_calls(site: SimulatedCallSite) -> 
     assert (ran.returncode, site.call_folders()) == (-signal.SIGINT, [])
 
 
-def test_the_calls_of_a_killed_program_go_on_in_their_campaign(site: SimulatedCallSite) -> None:
+def _interrupt_until_end(ran: "subprocess.Popen[str]") -> None:
+    """Send SIGINT again and again; the second or third ends the wait at the exit of the interpreter."""
+    while ran.poll() is None:
+        ran.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            ran.wait(0.3)
+
+
+@pytest.mark.parametrize("end", [subprocess.Popen.kill, _interrupt_until_end], ids=["killed", "interrupted"])
+def test_the_calls_of_a_killed_program_go_on_in_their_campaign(
+    site: SimulatedCallSite, end: Callable[["subprocess.Popen[str]"], None]
+) -> None:
     go = site.folder / "go"
     ran = _run_program(site, f"executor.submit(calls.wait_for_file, {str(go)!r}).result()")
     site.until(Path(f"{go}.begun").exists)
-    ran.kill()
+    end(ran)
     ran.communicate()
     go.touch()
     site.until(lambda: not campaign_client.published_campaigns(site.paths.published)[0].state.is_alive)
