@@ -212,7 +212,7 @@ def _format_fields_of_send_reason(reason: TaskSendExplanation, events: tuple[Cam
     server = _describe_limit_of_file_server(reason)
     texts = {
         "load_of_server": server,
-        "night": _describe_wait_for_night(reason),
+        "night": describe_wait_for_night(reason),
         "since": since,
         "what": closing_event,
         "stressed": stressed,
@@ -227,13 +227,13 @@ def waits_for_night(campaign: int, folder: str) -> list[str]:
     last = published_campaign_files.read_published_campaign_value(PublishedTaskSendExplanations, folder)
     reasons = (reason for reason in (last.reasons if last else ()) if reason.campaign == campaign)
     return [
-        f"{reason.cluster}: {_describe_wait_for_night(reason)}"
+        f"{reason.cluster}: {describe_wait_for_night(reason)}"
         for reason in reasons
         if reason.cause is TaskSentOrUnsentCause.NIGHT
     ]
 
 
-def _describe_wait_for_night(reason: TaskSendExplanation) -> str:
+def describe_wait_for_night(reason: TaskSendExplanation) -> str:
     if not (reason.starts_from and reason.starts_until):
         return "no night of the cluster is as long as the walltime of the nightly tasks; request less"
     until = f"{reason.starts_until:%Y-%m-%d %H:%M} UTC, to end in the night"

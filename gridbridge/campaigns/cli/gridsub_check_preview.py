@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from gridbridge.campaigns.cli import REFUSED
+from gridbridge.campaigns.cli import REFUSED, campaign_explanation
 from gridbridge.campaigns.store import campaign_client, published_campaign_files
 from gridbridge.campaigns.submission import site_admission_rules
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.config.site import OF_KIND
-from gridbridge.decisions.campaigns import campaign_cycle_planning
+from gridbridge.decisions.campaigns import campaign_cycle_planning, task_send_explanation
 from gridbridge.decisions.campaigns.predecessor_conditions import explain_unusable_predecessor
 from gridbridge.decisions.transfer.request_mapping import list_names_not_offered
 from gridbridge.errors import ConfigError
@@ -26,7 +26,7 @@ from gridbridge.model.campaigns.campaign_predecessors import (
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign
-from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
+from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations, TaskSentOrUnsentCause
 from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.published_status_and_reports import (
     PublishedClusterAnswer,
@@ -57,6 +57,7 @@ class CampaignPreviewAtCluster:
     unknown: tuple[str, ...] = ()  # requested objects that the cluster lacks, such as "queue long"
     is_drained: bool = False
     is_stressed: bool = False
+    wait_for_night: str = ""  # sentence about nightly tasks that would not start now
     has_prologue: bool = False
     may_be_spread: bool = False  # whether a task may get slots on more hosts than requested
 
@@ -92,11 +93,13 @@ def preview_tasks_by_cluster(
         for name, slots in free.items()
         if slots is not None and name not in lacks and not unknown[name]
     }
-    sent = {
-        send.cluster: send.tasks
-        for send in campaign_cycle_planning.plan_campaign_cycle(
-            _situation_of_previewed_campaign(admission.jdl, tasks, room)
-        ).sends
+    situation = _situation_of_previewed_campaign(admission.jdl, tasks, room, policy)
+    plan = campaign_cycle_planning.plan_campaign_cycle(situation)
+    sent = {send.cluster: send.tasks for send in plan.sends}
+    by_day = {
+        reason.cluster: campaign_explanation.describe_wait_for_night(reason)
+        for reason in task_send_explanation.explain_campaign_task_sends(situation, plan)
+        if reason.cause is TaskSentOrUnsentCause.NIGHT
     }
     return SubmissionPreview(
         unmet=unmet_predecessors_of_new_campaign(admission.jdl, tasks, folder),
@@ -111,6 +114,7 @@ def preview_tasks_by_cluster(
                 unknown=unknown[name],
                 is_drained=name in drained,
                 is_stressed=name in stressed,
+                wait_for_night=by_day.get(name, ""),
                 has_prologue=bool(admission.jdl.clusters[name].prologue),
                 may_be_spread=_may_slots_of_task_be_spread(admission.jdl.clusters[name], name, policy, folder),
             )
@@ -143,13 +147,23 @@ def _may_slots_of_task_be_spread(request: JdlSettingsAtCluster, cluster: str, po
 
 
 def _situation_of_previewed_campaign(
-    jdl: Jdl, tasks: int, room: dict[str, ClusterCapacityForCampaigns]
+    jdl: Jdl, tasks: int, room: dict[str, ClusterCapacityForCampaigns], policy: Policy
 ) -> CampaignCycleSituation:
+    from gridbridge.campaigns.runner.cluster_queries_and_capacities import next_nights_by_cluster  # a slow import
+
     jdl = replace(jdl, clusters={name: replace(request, prologue="") for name, request in jdl.clusters.items()})
     state, uid = CampaignState.IN_TREATMENT, os.getuid()
     campaign = Campaign(number=0, uid=uid, owner="", state=state, submitted_at=NEVER, tasks=tasks, digest="", jdl=jdl)
-    waiting = {0: tasks}
-    return CampaignCycleSituation(campaigns=(campaign,), waiting=waiting, arrays=(), room=room, max_tasks=tasks)
+    now = datetime.now(UTC)
+    return CampaignCycleSituation(
+        campaigns=(campaign,),
+        waiting={0: tasks},
+        arrays=(),
+        room=room,
+        max_tasks=tasks,
+        at=now,
+        nights=next_nights_by_cluster((campaign,), policy.campaigns, now),
+    )
 
 
 def _published_free_slots(
@@ -245,6 +259,8 @@ def _describe_cluster_preview(cluster: CampaignPreviewAtCluster) -> str:
     if cluster.is_drained or cluster.is_stressed:
         state = "drained" if cluster.is_drained else "under stress"
         return f"{cluster.cluster}: no task goes there while the cluster is {state}"
+    if cluster.wait_for_night:
+        return f"{cluster.cluster}: {cluster.wait_for_night}"
     if cluster.free_slots is None:
         return f"{cluster.cluster}: the free slots are not known yet"
     free, tasks = (number_with_noun(cluster.free_slots, "free slot"), number_with_noun(cluster.tasks, "task"))

@@ -226,6 +226,23 @@ def test_gridsub_check_sends_nothing_to_a_drained_or_stressed_cluster(site: Path
     assert lines[2:4] == [f"beta: {words}", "9 would wait for free slots"]
 
 
+@pytest.mark.parametrize(
+    ("nights", "words"),
+    [
+        ("00:00-24:00", "3 free slots, 2 tasks would go there now"),
+        ("00:00-00:30", "no night of the cluster is as long as the walltime of the nightly tasks; request less"),
+    ],
+)
+def test_gridsub_check_says_when_nightly_tasks_start(site: Path, nights: str, words: str) -> None:
+    publish(PublishedTaskSendExplanations(at=NOON, free_slots={"beta": 3}), site / "published")
+    toml = site / "gridbridge.toml"
+    toml.write_text(f'{toml.read_text()}\n[campaigns.beta]\nnights = "{nights}"\n')
+
+    _, lines = sub("--check", "--type", "nightly", "--array", "1-9", "--clusters", "beta", "--", "run")
+
+    assert f"beta: {words}" in lines
+
+
 @pytest.mark.usefixtures("site")
 @pytest.mark.parametrize("check", [["--check"], []])
 def test_properties_that_grid_engine_cannot_request_are_refused(check: list[str]) -> None:
