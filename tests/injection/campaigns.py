@@ -33,7 +33,7 @@ from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows, UnbroughtOutputRows
 from gridbridge.config import configuration_file
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, UNIQUE
+from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, INPUT_GROUPS, UNIQUE
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorCondition
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
@@ -301,7 +301,8 @@ def with_files() -> None:
         lines.append(task_line_with_inputs(str(task), inputs))
     wish = JdlSettingsAtCluster(exec_file="run")
     jdl = Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish), inputs=(f"{files}/./*",), outputs=("out",))
-    bring(asdict(replace(jdl, outputs_to=str(RESULTS))) | {UNIQUE: "1"}, lines)
+    groups = [[task, task + 1, task // 2] for task in range(0, TASKS, 2)]
+    bring(asdict(replace(jdl, outputs_to=str(RESULTS))) | {UNIQUE: "1", INPUT_GROUPS: groups}, lines)
 
 
 def workflow() -> None:

@@ -290,8 +290,8 @@ def _send_campaign_to_runner(admitted: ParsedJdl, paths: FixedPaths) -> int:
             raise NoRunnerForRequest(str(error)) from error
         except GridbridgeError as error:
             raise CampaignSubmissionRefusal(str(error)) from error
-    lines = gridsub_campaign_source.task_lines_with_inputs(admitted.jdl, admitted.parameters)
-    admitted = replace(admitted, parameters=lines)
+    if files := gridsub_campaign_source.check_task_files(admitted.jdl, admitted.parameters):
+        admitted = replace(admitted, parameters=tuple(files.lines), input_groups=files.groups)
     gridsub_campaign_source.make_folder_of_outputs(admitted.jdl)
     with command_relay_and_runner_wait.report_late_runner_answer("gridsub"):
         return campaign_client.submit_campaign(admitted, paths)

@@ -82,12 +82,6 @@ def campaign_with_added_tasks(
     return ParsedJdl(jdl=model_value_from_json(header, Jdl), parameters=earlier + new, warnings=warnings), new
 
 
-def task_lines_with_inputs(jdl: Jdl, parameters: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the lines of tasks for the campaign file; raises the errors of `check_task_files`."""
-    files = check_task_files(jdl, parameters)
-    return tuple(files.lines) if files else parameters
-
-
 def check_task_files(jdl: Jdl, parameters: tuple[str, ...]) -> "CampaignInputFiles | None":
     """Return the input files of the tasks, if any.
 
@@ -290,7 +284,8 @@ def add_campaign_tasks(
     for warning in parsed.warnings:
         output_and_errors.print_error(f"gridsub: {warning}")
     site_admission_rules.require_unchanged_by_site_rules(parsed, paths)
-    lines = task_lines_with_inputs(parsed.jdl, new)
+    files = check_task_files(parsed.jdl, new)
+    lines = tuple(files.lines) if files else new
     if is_check:
         output_and_errors.print_line(f"campaign {number}: {number_with_noun(len(new), 'task')} to add, none stored")
         return 0

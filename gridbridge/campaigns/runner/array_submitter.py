@@ -1,7 +1,7 @@
 """Submits, releases and deletes arrays of campaign tasks, in limited time for each owner and cluster."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
@@ -161,15 +161,16 @@ class CampaignArraySubmitter:
     _most: int  # an array has at most this many tasks
     _turns: OwnerCallTimeBudget
     _require_inputs: Callable[[CampaignArray, tuple[TaskAttempt, ...]], None]
+    _remote_clusters: Container[str]  # clusters that don't see the files of this host
     begun: list[TaskAttempt] = field(default_factory=list)
 
     def submit_planned_tasks(self, send: PlannedCampaignTaskSend) -> None:
         """Split tasks into arrays, record the arrays, and submit all arrays of a kind in one call."""
         most, arrays = min(self._most, send.array_tasks or self._most), list[CampaignArray | None]()
+        create = partial(self._campaigns.create_array, needs_carry=send.cluster in self._remote_clusters)
         for part in _split_planned_tasks_into_arrays(send, most):
             place, now, settings = (part.campaign, part.cluster), self._clock.now(), (part.kept_off, part.checkpoint_s)
-            array = self._campaigns.create_array(*place, part.tasks, now, *settings, is_ordinary=part.ordinary > 0)
-            arrays.append(array)
+            arrays.append(create(*place, part.tasks, now, *settings, is_ordinary=part.ordinary > 0))
         for is_ordinary in (True, False):
             self.submit_new_arrays(array for array in arrays if array and array.is_ordinary is is_ordinary)
 

@@ -16,17 +16,20 @@ from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAdd
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.host_clock_jumps import HostClockJumpDetector
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
+from gridbridge.campaigns.store.shared_input_rows import SharedInputRows
 from gridbridge.campaigns.submission import site_admission_rules
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.campaigns.submission.site_admission_rules import campaign_file_jdl_mismatch, jdl_limit_violation
 from gridbridge.decisions.campaigns import admission_rule_application
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.decisions.campaigns.predecessor_conditions import explain_unusable_predecessor
+from gridbridge.decisions.campaigns.tasks_sharing_inputs import parse_group_runs
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule, CampaignForAdmission
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection, NotificationsSection
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEventCode, CampaignEventSubject
+from gridbridge.model.campaigns.campaign_file_and_array_names import INPUT_GROUPS
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
@@ -72,6 +75,7 @@ class CampaignAndRequestIntake:
         self._database = database
         self._campaigns = CampaignRows(database)
         self._predecessors = PredecessorRows(database, self._campaigns)
+        self._shared_inputs = SharedInputRows(database)
         self._kept_parts = AddedTaskRows(database, self._campaigns)
         self._events = EventAndSuccessRecordRows(database)
         self._given = CampaignFileRegister(folder)
@@ -163,7 +167,7 @@ class CampaignAndRequestIntake:
         _log.warning("event=campaign_forgotten campaign=%s", number)
         campaign = replace(campaign, state=CampaignState.PAUSED)
         # a random token, because the token of the campaign's file is unknown
-        self._predecessors.insert_campaign(campaign, safe_files.random_file_name())
+        self._insert_campaign(campaign, safe_files.random_file_name(), new_file.header)
         self._open_restored_event(number, is_paused=True)
 
     def _open_restored_event(self, campaign: int, why: str = "", *, is_paused: bool = False) -> None:
@@ -213,7 +217,7 @@ class CampaignAndRequestIntake:
             return False
         if not existing:
             campaign = replace(campaign, number=self._unused_campaign_number())
-            self._predecessors.insert_campaign(campaign, token)
+            self._insert_campaign(campaign, token, new_file.header)
         self._given.register_campaign_file(campaign.number, campaign.uid, campaign.digest)
         campaign_files_of_owners.publish_answer_to_sender(token, {"campaign": campaign.number}, self._published)
         campaign_files_of_owners.rename_file_to_campaign_number(token, campaign.number, self._folder)
@@ -230,6 +234,11 @@ class CampaignAndRequestIntake:
         token, number = new_file.token, part.number
         campaign_files_of_owners.rename_file_to_campaign_number(token, part.campaign, self._folder, number)
         return True
+
+    def _insert_campaign(self, campaign: Campaign, token: str, header: dict[str, object]) -> None:
+        with self._database.transaction():
+            self._predecessors.insert_campaign(campaign, token)
+            self._shared_inputs.store_groups(campaign.number, parse_group_runs(header.get(INPUT_GROUPS)))
 
     def _unused_campaign_number(self) -> int:
         """Return a number that no campaign ever had, even if the state file was restored from a backup."""

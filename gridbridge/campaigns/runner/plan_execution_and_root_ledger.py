@@ -155,8 +155,9 @@ class CampaignPlanExecutor:
         self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
         record = answers.record_submission_result
         self.inputs = inputs = BackgroundInputCarries(campaigns, owners, acts, clock, remote_clusters, programs.inputs)
-        require = inputs.require_inputs_at_cluster
-        self._submissions = CampaignArraySubmitter(campaigns, acts, clock, record, most, turns, require)
+        self._submissions = CampaignArraySubmitter(
+            campaigns, acts, clock, record, most, turns, inputs.require_inputs_at_cluster, remote_clusters
+        )
         self.outputs = BackgroundOutputCarries(database, acts, clock, failures, programs.outputs)
         self._ends = RootLedgerCampaignCloser(campaigns, acts)
         self._marks = TaskDeletionMarkRows(database)

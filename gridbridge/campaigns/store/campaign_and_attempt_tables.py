@@ -1,13 +1,15 @@
 """Tables of campaigns and of their arrays, attempts, unsent tasks and added tasks in the state file."""
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence, Set
 from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Select, and_, bindparam, delete, func, insert, or_, select, update
 
 from gridbridge.campaigns.store.campaign_statistics_rows import FORECASTS
+from gridbridge.campaigns.store.shared_input_rows import SharedInputRows, ranges_without_tasks
+from gridbridge.decisions.campaigns.tasks_sharing_inputs import MOST_OVERTAKING
 from gridbridge.model.campaigns.campaign import (
     AdditionalCampaignTasks,
     ArraySubmissionState,
@@ -31,6 +33,7 @@ _PART = select(*(PARTS.c[field.name] for field in fields(AdditionalCampaignTasks
 class CampaignRows:
     def __init__(self, database: StateFile) -> None:
         self.database = database
+        self._shared = SharedInputRows(database)
 
     def insert_campaign(self, campaign: Campaign, token: str) -> int:
         number = campaign.number or self.last_campaign_number() + 1
@@ -123,12 +126,21 @@ class CampaignRows:
         checkpoint_s: int = 0,
         *,
         is_ordinary: bool = False,
+        needs_carry: bool = False,
     ) -> CampaignArray | None:
-        """Move unsent tasks into a new array; return None if no task was moved."""
+        """Move unsent tasks into a new array; return None if no task was moved.
+
+        If input files need a carry to the cluster, tasks that share a file go together.
+        """
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         with self.database.transaction():
-            taken = (self._take_unsent_tasks(campaign, kind) for kind in (unrestricted, *kept_off))
-            entries = sorted(entry for of_kind in taken for entry in of_kind)
+            entries: list[tuple[int, int, int]] = []
+            for kind in (unrestricted, *kept_off):
+                if needs_carry and self._shared.has_groups(campaign):
+                    entries += self._take_tasks_sharing_inputs(campaign, kind, cluster)
+                else:
+                    entries += self._take_unsent_tasks(campaign, kind)
+            entries.sort()
             attempts = [(task, attempt) for _, task, attempt in entries]
             if not attempts:
                 return None
@@ -240,10 +252,32 @@ class CampaignRows:
         of = (ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
         self.database.execute(update(ARRAYS).where(*of).values(**values))
 
+    def _take_tasks_sharing_inputs(
+        self, campaign: int, kind: TaskCountByExclusions, cluster: str
+    ) -> list[tuple[int, int, int]]:
+        attempts: list[tuple[int, int, int]] = []
+        query = _next_tasks_of_kind(kind).limit(MOST_OVERTAKING)
+        while missing := kind.tasks - len(attempts):
+            waiting = [waiting_range_of_row(dict(row)) for row in self.database.rows(query, campaign=campaign)]
+            tasks = self._shared.choose_tasks(campaign, cluster, waiting, missing)
+            if not tasks:
+                break
+            attempts += self._take_chosen_tasks(campaign, waiting, tasks)
+        return attempts
+
+    def _take_chosen_tasks(
+        self, campaign: int, waiting: Iterable[WaitingTaskRange], tasks: Set[int]
+    ) -> list[tuple[int, int, int]]:
+        touched = [(part, [*ranges_without_tasks(part, tasks)]) for part in waiting]
+        touched = [(part, left) for part, left in touched if left != [part]]
+        self.remove_unsent_tasks(campaign, (part for part, _ in touched))
+        self.add_unsent_tasks(campaign, *(part for _, left in touched for part in left))
+        ranges = [(part, range(part.first, part.last + 1)) for part, _ in touched]
+        return [(-part.priority, task, part.attempt) for part, numbers in ranges for task in numbers if task in tasks]
+
     def _take_unsent_tasks(self, campaign: int, kind: TaskCountByExclusions) -> list[tuple[int, int, int]]:
         attempts: list[tuple[int, int, int]] = []
-        is_of = (WAITING.c.avoid == _join_words(kind.avoid), WAITING.c.never == _join_words(kind.never))
-        query = NEXT_WAITING.where(*is_of, WAITING.c.awaits == "").limit(kind.tasks)
+        query = _next_tasks_of_kind(kind).limit(kind.tasks)
         remainders: list[WaitingTaskRange] = []
         consumed: list[dict[str, int]] = []
         for row in self.database.rows(query, campaign=campaign):
@@ -259,6 +293,11 @@ class CampaignRows:
             self.database.execute(TAKEN, consumed)
         self.add_unsent_tasks(campaign, *remainders)
         return attempts
+
+
+def _next_tasks_of_kind(kind: TaskCountByExclusions) -> Select[Any]:
+    is_of = (WAITING.c.avoid == _join_words(kind.avoid), WAITING.c.never == _join_words(kind.never))
+    return NEXT_WAITING.where(*is_of, WAITING.c.awaits == "")
 
 
 def _join_words(words: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventSubject,
     PublishedCampaignEvents,
 )
-from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, UNIQUE
+from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, INPUT_GROUPS, UNIQUE
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.notification_subscriptions import IDENTITIES, NotificationChannel, NotificationSeverity
@@ -74,7 +74,8 @@ def submit_campaign(parsed: ParsedJdl, paths: FixedPaths) -> int:
 
     Raises CampaignSubmissionRefusal, NoRunnerForRequest or RunnerAnswerTimeout.
     """
-    return _send_campaign_file_to_runner(asdict(parsed.jdl), parsed.parameters, paths)
+    groups = {INPUT_GROUPS: parsed.input_groups} if parsed.input_groups else {}
+    return _send_campaign_file_to_runner(asdict(parsed.jdl) | groups, parsed.parameters, paths)
 
 
 def add_tasks_to_campaign(number: int, parameters: tuple[str, ...], paths: FixedPaths) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy import Column, Table, and_, bindparam, delete, func, insert, not
 
 from gridbridge.campaigns.store.campaign_statistics_rows import CARRIES, ENDS, RATIOS
 from gridbridge.campaigns.store.checkpoint_statistics_rows import TIMES
+from gridbridge.campaigns.store.shared_input_rows import GROUPS, SENT_INPUTS
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
 from gridbridge.model.campaigns.campaign import CampaignCluster, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl
@@ -202,6 +203,10 @@ class UnbroughtOutputRows:
         self._database.execute_for_each_row(delete(OUTPUTS).where(*of), rows)
 
 
+TABLES_OF_CAMPAIGN = (
+    *(WAITING, PREDECESSORS, PARTS, ARRAYS, ATTEMPTS, OUTPUTS, WAYS, RATIOS, ENDS, CARRIES, TIMES),
+    *(GROUPS, SENT_INPUTS),
+)
 PURGED_AT_ONCE = 50_000
 # for each task the attempt with the highest rank is published; other outcomes have rank 1
 RANKS = {TaskAttemptOutcome.SUCCESS: 3, TaskAttemptOutcome.PENDING: 2, TaskAttemptOutcome.COPY: 0}
@@ -286,7 +291,7 @@ class CampaignTaskRows:
     def purge_campaign(self, campaign: int) -> None:
         """Delete all rows of a campaign except its number, which root's ledger keeps for ever."""
         with self._database.transaction():
-            for table in (WAITING, PREDECESSORS, PARTS, ARRAYS, ATTEMPTS, OUTPUTS, WAYS, RATIOS, ENDS, CARRIES, TIMES):
+            for table in TABLES_OF_CAMPAIGN:
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
             values = {"state": CampaignState.PURGED, "jdl": Jdl(name=""), "digest": "", "name": ""}
             self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))

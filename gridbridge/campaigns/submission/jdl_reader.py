@@ -44,6 +44,7 @@ class ParsedJdl:
     parameters: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict)  # {cluster: file and line of its host properties}
+    input_groups: tuple[tuple[int, int, int], ...] = ()  # runs of tasks that share a large input file
 
 
 def parse_jdl(

@@ -14,6 +14,11 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from glob import escape, has_magic
 
+from gridbridge.decisions.campaigns.tasks_sharing_inputs import (
+    LEAST_SHARED_BYTES,
+    GroupRun,
+    group_tasks_by_shared_input,
+)
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task_file_patterns import (
@@ -133,7 +138,13 @@ class CampaignInputFiles:
     problems: list[str] = field(default_factory=list)
     _read: dict[str, tuple[str, int]] = field(default_factory=dict)  # {path: (checksum, bytes)}
     _made_later: set[str] = field(default_factory=set)
+    _files: list[list[tuple[int, str]]] = field(default_factory=list)  # bytes and checksums of tasks' large files
     _folders: "SortedFolderListings" = field(default_factory=lambda: SortedFolderListings())
+
+    @property
+    def groups(self) -> tuple[GroupRun, ...]:
+        """The runs of tasks that share a large file."""
+        return group_tasks_by_shared_input(self._files)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -161,6 +172,8 @@ class CampaignInputFiles:
             why = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
             self.problems.append(f"inputs of task {number}: {replace_control_characters(why)}")
         self.lines.append(task_line_with_inputs(line, inputs.values()))
+        large = (file for file in inputs.values() if file.size_bytes >= LEAST_SHARED_BYTES)
+        self._files.append([(file.size_bytes, file.digest) for file in large])
 
     def _checksum_and_size(self, path: str) -> tuple[str, int]:
         if path in self._made_later:

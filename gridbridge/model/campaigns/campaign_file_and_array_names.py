@@ -10,6 +10,7 @@ from gridbridge.model.transfer_name import is_valid_cluster_name
 PREFIX = "gc"
 RELEASED = "campaign"
 ADDS_TO = "adds_to"  # JSON key in a campaign file: number of the campaign to which the file adds tasks
+INPUT_GROUPS = "input_groups"  # JSON key in a campaign file: runs of tasks that share a large input file
 UNIQUE = "token"  # JSON key in a campaign file: a random word that makes each file unique
 USUAL_CHECKPOINT_S = 900  # seconds between two checkpoints while nothing has been measured
 SPECIAL = frozenset("'\"\\")  # quoting characters of sh

@@ -287,6 +287,17 @@ def _carries_and_file_servers() -> None:
         *columns.float_columns("task_bytes", nullable=True),
     )
     op.create_table(
+        "campaign_input_groups",
+        *columns.integer_key_columns("campaign", "first"),
+        *columns.integer_columns("last", "inputs"),
+    )
+    op.create_table(
+        "campaign_inputs_sent",
+        *columns.integer_key_columns("campaign"),
+        *columns.text_key_columns("cluster"),
+        *columns.integer_key_columns("inputs"),
+    )
+    op.create_table(
         "campaign_carry_rates",
         *columns.integer_key_columns("uid"),
         *columns.text_key_columns("cluster"),

@@ -8,8 +8,9 @@ import pytest
 
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
+from gridbridge.campaigns.store.shared_input_rows import SharedInputRows
 from gridbridge.errors import GridbridgeError, ParseError
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, TaskAttemptOutcome, WaitingTaskRange
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.fixed_paths import NOT_NOW
@@ -63,6 +64,30 @@ def test_one_carry_runs_for_a_campaign_and_cluster(site: CarryingSite) -> None:
     site.resume()
 
     assert ["carry 1 [0, 1]", "carry 2 [2, 3]", "submit 1 beta 0:1,1:1", "release 1 71"] == site.grid.told
+
+
+@pytest.mark.parametrize(("cluster", "expected"), [("beta", [0, 2, 4]), ("gamma", [0, 1, 2])])
+def test_tasks_that_share_a_file_go_together_where_files_are_carried(
+    site: CarryingSite, cluster: str, expected: list[int]
+) -> None:
+    """A retry goes before other tasks, and a purge forgets the files."""
+    shared = SharedInputRows(site.database)
+    shared.store_groups(1, [(task, task, task % 2) for task in range(8)])
+    site.plan(cluster, tasks=3)
+    assert expected == [attempt.task for attempt in site.attempts()]
+    if cluster == "gamma":
+        return
+
+    site.campaigns.add_unsent_tasks(1, WaitingTaskRange(first=4, last=4, attempt=2, priority=20))
+    site.plan("beta", tasks=4)
+
+    array = site.campaigns.query_open_arrays()[1]
+    taken = [(attempt.task, attempt.attempt) for attempt in site.campaigns.unfinished_attempts(array)]
+    assert [(4, 2), (1, 1), (3, 1), (6, 1)] == taken
+    left = [(part.first, part.last) for part in site.campaigns.list_unsent_tasks(1)]
+    assert [(5, 5), (7, 8)] == left
+    site.tasks.purge_campaign(1)
+    assert not shared.has_groups(1)
 
 
 def test_a_deleted_array_keeps_no_other_array_waiting(site: CarryingSite) -> None:

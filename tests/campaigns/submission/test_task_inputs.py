@@ -150,6 +150,18 @@ def test_a_file_of_many_tasks_is_read_once(folder: Path, monkeypatch: pytest.Mon
     assert "inputs: 1 different file with 18 bytes for 100 tasks" == files.summary
 
 
+def test_tasks_that_share_a_large_file_are_a_group(folder: Path) -> None:
+    """A file of all tasks, and small files, make no group."""
+    for name in ("large/a", "large/b", "ref.fa"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(name.encode() + b"\0" * (1 << 20))
+    campaign = parsed(folder, "large/{2}", "reads/{2}.fq", "ref.fa", params=("0 a", "1 a", "2 b", "3 a", "4 b"))
+
+    files = list_inputs_of_tasks(campaign.jdl, campaign.parameters)
+
+    assert ((0, 1, 0), (2, 2, 1), (3, 3, 0), (4, 4, 1)) == files.groups
+
+
 def test_a_folder_is_listed_once_for_many_tasks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else 1,000 tasks with 100 files each would read 100,000 names 1,000 times."""
     listed = list[str]()

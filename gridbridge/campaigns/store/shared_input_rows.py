@@ -1,0 +1,73 @@
+"""Tables of the tasks that share a large input file, and of the clusters to which such a file went."""
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import replace
+
+from sqlalchemy import Table, bindparam, insert, select
+
+from gridbridge.decisions.campaigns.tasks_sharing_inputs import MOST_OVERTAKING, GroupRun, choose_tasks_sharing_inputs
+from gridbridge.model.campaigns.campaign import WaitingTaskRange
+from gridbridge.state import column_types
+from gridbridge.state.state_file import StateFile
+
+GROUPS = Table(  # runs of tasks of a group
+    "campaign_input_groups",
+    column_types.METADATA,
+    *column_types.integer_key_columns("campaign", "first"),
+    *column_types.integer_columns("last", "inputs"),
+)
+SENT_INPUTS = Table(
+    "campaign_inputs_sent",
+    column_types.METADATA,
+    *column_types.integer_key_columns("campaign"),
+    *column_types.text_key_columns("cluster"),
+    *column_types.integer_key_columns("inputs"),
+)
+_GROUPS = select(GROUPS).where(
+    GROUPS.c.campaign == bindparam("of"), GROUPS.c.first < bindparam("end"), GROUPS.c.last >= bindparam("begin")
+)
+_ANY = select(GROUPS.c.first).where(GROUPS.c.campaign == bindparam("of")).limit(1)
+_SENT = select(SENT_INPUTS).where(SENT_INPUTS.c.campaign == bindparam("of"))
+
+
+class SharedInputRows:
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def store_groups(self, campaign: int, runs: Iterable[GroupRun]) -> None:
+        rows = [{"campaign": campaign, "first": first, "last": last, "inputs": group} for first, last, group in runs]
+        self._database.execute_for_each_row(insert(GROUPS), rows)
+
+    def has_groups(self, campaign: int) -> bool:
+        return bool(self._database.rows(_ANY, of=campaign))
+
+    def choose_tasks(self, campaign: int, cluster: str, waiting: list[WaitingTaskRange], count: int) -> Set[int]:
+        """Choose tasks that go to a cluster, and record that their shared files go there.
+
+        `waiting` has the next tasks in their order.
+        """
+        head = waiting[0] if waiting else WaitingTaskRange(first=0, last=-1)
+        end = head.first + MOST_OVERTAKING
+        runs = self._database.rows(_GROUPS, of=campaign, begin=head.first, end=end)
+        groups = {task: run["inputs"] for run in runs for task in range(run["first"], min(run["last"] + 1, end))}
+        near = (part for part in waiting if part.priority == head.priority and head.first <= part.first < end)
+        tasks = [task for part in near for task in range(part.first, min(part.last + 1, end))]
+        rows = [(row["cluster"], row["inputs"]) for row in self._database.rows(_SENT, of=campaign)]
+        here = {group for name, group in rows if name == cluster}
+        elsewhere = {group for name, group in rows if name != cluster}
+        chosen = choose_tasks_sharing_inputs(tasks, groups, here, elsewhere, count)
+        new = {groups[task] for task in chosen if task in groups} - here
+        sent = [{"campaign": campaign, "cluster": cluster, "inputs": group} for group in sorted(new)]
+        self._database.execute_for_each_row(insert(SENT_INPUTS), sent)
+        return frozenset(chosen)
+
+
+def ranges_without_tasks(part: WaitingTaskRange, tasks: Set[int]) -> Iterator[WaitingTaskRange]:
+    """Yield the ranges of the tasks in a range that are not in `tasks`."""
+    first = part.first
+    for task in sorted(task for task in tasks if part.first <= task <= part.last):
+        if first < task:
+            yield replace(part, first=first, last=task - 1)
+        first = task + 1
+    if first <= part.last:
+        yield replace(part, first=first)

@@ -1,0 +1,90 @@
+"""Tasks that share a large input file go to a cluster together, as far as the order of tasks allows."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.campaigns.tasks_sharing_inputs import (
+    MOST_RUNS,
+    choose_tasks_sharing_inputs,
+    group_tasks_by_shared_input,
+    parse_group_runs,
+)
+
+A, B, ALL, OWN = (9 << 20, "a"), (8 << 20, "b"), (99 << 20, "all"), (50 << 20, "own")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [
+        ([[A], [A], [B], [B]], [(0, 1, 0), (2, 3, 1)]),
+        ([[A], [B], [A], [B]], [(0, 0, 0), (1, 1, 1), (2, 2, 0), (3, 3, 1)]),
+        ([[A, B], [A], [B]], [(0, 1, 0), (2, 2, 1)]),
+        ([[A, ALL], [ALL, A], [ALL]], [(0, 1, 0)]),
+        ([[A, OWN], [], [A]], [(0, 0, 0), (2, 2, 0)]),
+        ([[A], [A]], []),
+        ([[A, A], []], []),
+    ],
+    ids=["runs", "in turn", "the largest", "a file of all", "a file of one task", "only one file", "twice in a task"],
+)
+def test_a_group_shares_its_largest_file(inputs: list[list[tuple[int, str]]], expected: object) -> None:
+    assert expected == [*group_tasks_by_shared_input(inputs)]
+
+
+def test_a_campaign_of_very_many_runs_has_no_groups() -> None:
+    assert () == group_tasks_by_shared_input([[A], [B]] * (MOST_RUNS // 2 + 1))
+    assert () == parse_group_runs([[task, task, 0] for task in range(MOST_RUNS + 1)])
+
+
+@pytest.mark.parametrize(
+    "value", [None, {}, [1], [[0, 1]], [[0, 1, "a"]], [[1, 0, 0]], [[0, 2, 0], [2, 3, 1]], [[0, 0, -1]], [[0, True, 1]]]
+)
+def test_groups_that_gridsub_does_not_write_are_ignored(value: object) -> None:
+    assert () == parse_group_runs(value)
+
+
+GROUPS = {1: 0, 2: 1, 3: 0, 4: 1, 5: 2}  # task 0 shares no file
+
+
+@pytest.mark.parametrize(
+    ("here", "elsewhere", "count", "expected"),
+    [
+        ((), (), 2, (0, 1)),
+        ((), (), 3, (0, 1, 3)),
+        ((), (0,), 3, (0, 2, 4)),
+        ((1,), (), 3, (0, 2, 4)),
+        ((0,), (1,), 4, (0, 1, 3, 5)),
+        ((0,), (0, 1, 2), 4, (0, 1, 2, 3)),
+        ((), (0, 1, 2), 6, (0, 1, 2, 3, 4, 5)),
+    ],
+    ids=[
+        *("one file", "the first group", "a group of another cluster is last", "a group that is here is first"),
+        *("then groups that are nowhere", "then groups of others", "all"),
+    ],
+)
+def test_groups_go_where_their_file_is(
+    here: tuple[int, ...], elsewhere: tuple[int, ...], count: int, expected: tuple[int, ...]
+) -> None:
+    chosen = choose_tasks_sharing_inputs(range(6), GROUPS, frozenset(here), frozenset(elsewhere), count)
+
+    assert expected == chosen
+
+
+@given(st.integers(2, 10), st.integers(1, 4), st.integers(1, 60))
+def test_a_file_travels_to_few_clusters(files: int, clusters: int, at_once: int) -> None:
+    """Tasks use the files in turn. In their order they would take each file to each cluster."""
+    waiting, groups = [*range(200)], {task: task % files for task in range(200)}
+    at: dict[int, set[int]] = {cluster: set() for cluster in range(clusters)}
+    sent = Counter[int]()
+    while waiting:
+        for cluster, here in at.items():
+            elsewhere = set().union(*(there for other, there in at.items() if other != cluster))
+            for task in choose_tasks_sharing_inputs(waiting, groups, here, elsewhere, at_once):
+                waiting.remove(task)
+                here.add(groups[task])
+                sent[task] += 1
+
+    assert Counter(range(200)) == sent
+    assert sum(map(len, at.values())) <= files + 2 * clusters
