@@ -5,7 +5,7 @@ import pickle
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -14,6 +14,7 @@ from typing import Any
 
 from gridbridge.campaigns.executor import call_program
 from gridbridge.campaigns.executor.call_program import CALLS, PROTOCOL, RESULTS, STARTED
+from gridbridge.errors import FileWritableByOthers
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.shell import safe_files
 
@@ -47,10 +48,19 @@ class CallFolder:
     def __init__(self, parent: str, *, is_shared: bool) -> None:
         os.makedirs(parent, 0o700, exist_ok=True)
         self.path = tempfile.mkdtemp(prefix="executor.", dir=parent)
+        self._require_trusted_path()
         self.is_shared = is_shared
         for name in (CALLS, RESULTS, *((STARTED,) if is_shared else ())):
             os.mkdir(f"{self.path}/{name}")
         shutil.copyfile(call_program.__file__, f"{self.path}/{PROGRAM}")
+
+    def _require_trusted_path(self) -> None:
+        """Raise FileWritableByOthers if others can exchange the folder, whose outcomes are unpickled."""
+        try:
+            safe_files.require_trusted_path(self.path, owner=os.geteuid())
+        except FileWritableByOthers:
+            os.rmdir(self.path)
+            raise
 
     def write_call(self, number: int, data: bytes) -> None:
         """Write a pickled call; raise StateError if the disk is full."""
@@ -74,13 +84,12 @@ class CallFolder:
         """Read a call's outcome, and remove the files of the call; an unreadable outcome is an exception."""
         path = f"{self.path}/{RESULTS}/{number}"
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=safe_files.open_regular_without_blocking) as file:
                 outcome = _outcome_of_content(pickle.load(file))  # noqa: S301 - the owner's folder
         except Exception as error:  # the methods of a value may raise any exception
             outcome = CallOutcome(error=error)
         for name in (RESULTS, CALLS, STARTED):
-            with suppress(FileNotFoundError):
-                os.unlink(f"{self.path}/{name}/{number}")
+            _remove_file_or_folder(f"{self.path}/{name}/{number}")
         return outcome
 
     def remove(self) -> None:
@@ -88,7 +97,15 @@ class CallFolder:
 
 
 def _list_numbers(folder: str) -> list[int]:
-    return [int(name) for name in os.listdir(folder) if name.isdigit()]
+    return [int(name) for name in os.listdir(folder) if name.isdecimal()]
+
+
+def _remove_file_or_folder(path: str) -> None:
+    with suppress(FileNotFoundError):
+        try:
+            os.unlink(path)
+        except IsADirectoryError:  # brought from a cluster whose account lies
+            shutil.rmtree(path)
 
 
 def _outcome_of_content(content: Mapping[str, Any]) -> CallOutcome:
@@ -115,8 +132,9 @@ def pickle_call(
     The call runs in `directory`, unless this is empty or its host has no such directory.
     """
     caller = {
-        "import_path": _import_path_of_caller(),
+        "import_path": (import_path := _import_path_of_caller()),
         "directory": directory,
+        "folders": _owners_and_inodes((*import_path, directory)) if directory else {},
         "has_cloudpickle": cloudpickle is not None,
     }
     call = (function, args, dict(kwargs))
@@ -128,6 +146,12 @@ def _import_path_of_caller() -> list[str]:
     """Return the folders of modules besides those of the interpreter, which a task's interpreter has itself."""
     own = tuple(f"{prefix}/lib" for prefix in {sys.prefix, sys.base_prefix})
     return [os.path.abspath(path) for path in sys.path if not path.startswith(own)]
+
+
+def _owners_and_inodes(paths: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Return owner and inode number of paths, by which a host that shares them knows them again."""
+    facts = {path: os.stat(path) for path in paths if os.path.exists(path)}
+    return {path: (fact.st_uid, fact.st_ino) for path, fact in facts.items()}
 
 
 class _ImportablePickler(pickle.Pickler):

@@ -1,8 +1,9 @@
 """Runs one call of an Executor, as a task, and writes the call's outcome beside it.
 
-Usage: python3 call.py FOLDER NUMBER. An Executor copies this file into the folder of its calls, because nothing of
-gridbridge is installed at clusters: it uses the standard library alone, and cloudpickle if the caller has it. Exit
-status 0 means that the outcome, a value or an exception, is written, or that the caller has cancelled the call.
+Usage: python3 call.py DIRECTORY NUMBER, in the folder of the calls; the call runs in DIRECTORY, or in that of the
+caller. An Executor copies this file into the folder of its calls, because nothing of gridbridge is installed at
+clusters: it uses the standard library alone, and cloudpickle if the caller has it. Exit status 0 means that the
+outcome, a value or an exception, is written, or that the caller has cancelled the call.
 """
 
 import os
@@ -20,14 +21,16 @@ PROTOCOL = 5  # of Python 3.8 and later
 TAIL_BYTES, TAIL_LINES = 4096, 10
 
 
-def run_call(folder: str, number: str) -> None:
+def run_call(directory: str, number: str) -> None:
     """Run a call, unless the caller has cancelled it; the outcome appears in one step."""
+    folder = os.getcwd()
     try:
-        path = claim_call(folder, number)
+        path = claim_call(number)
     except FileNotFoundError:
         return
     with open(path, "rb") as file:
         caller = pickle.load(file)  # noqa: S301 - the owner's folder
+        os.chdir(directory)
         _enter_context_of_caller(caller)
         outcome = _run_pickled_call(file)
     beside = f"{folder}/{RESULTS}/.{number}.{os.urandom(8).hex()}"
@@ -36,13 +39,14 @@ def run_call(folder: str, number: str) -> None:
     os.rename(beside, f"{folder}/{RESULTS}/{number}")
 
 
-def claim_call(folder: str, number: str) -> str:
-    """Return the path of a call; where caller and task share the folder, the first claim of either counts.
+def claim_call(number: str) -> str:
+    """Return the path of a call in the present folder, which nobody can exchange any more.
 
-    Raises FileNotFoundError if the caller has cancelled the call. A second attempt finds the claim of the first.
+    Where caller and task share the folder, the first claim of either counts. A second attempt finds the claim of the
+    first. Raises FileNotFoundError if the caller has cancelled the call.
     """
-    waiting, started = f"{folder}/{CALLS}/{number}", f"{folder}/{STARTED}/{number}"
-    if not os.path.isdir(f"{folder}/{STARTED}"):
+    waiting, started = f"{CALLS}/{number}", f"{STARTED}/{number}"
+    if not os.path.isdir(STARTED):
         return waiting  # a copy of the call was carried here
     try:
         os.rename(waiting, started)
@@ -52,10 +56,23 @@ def claim_call(folder: str, number: str) -> str:
 
 
 def _enter_context_of_caller(caller: "dict[str, Any]") -> None:
-    """Use the caller's import path and working directory, as far as this host has them."""
-    sys.path[:1] = [path for path in caller["import_path"] if os.path.exists(path)]
-    if os.path.isdir(caller["directory"]):
+    """Use the caller's import path and working directory, as far as this host has them.
+
+    Another user of this host may have made a folder of the same name, such as /tmp/work.
+    """
+    sys.path[:1] = [path for path in caller["import_path"] if _is_same_or_trusted(path, caller)]
+    if _is_same_or_trusted(caller["directory"], caller):
         os.chdir(caller["directory"])
+
+
+def _is_same_or_trusted(path: str, caller: "dict[str, Any]") -> bool:
+    """Say whether the caller has this folder too, or only its owner here, this account or root, can change it."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return False
+    is_roots = not facts.st_uid and not facts.st_mode & 0o022
+    return is_roots or facts.st_uid == os.geteuid() or caller["folders"].get(path) == (facts.st_uid, facts.st_ino)
 
 
 def _run_pickled_call(file: "BinaryIO") -> "dict[str, Any]":

@@ -55,8 +55,8 @@ def parse_jdl_of_calls(clusters: CallClusters, folder: str, python: str, keys: M
     table = {"name": f"Executor of {program}", **keys, "clusters": {name: {} for name in clusters.names}}
     if clusters.are_sharing_files:
         # the folder is removed with the last outcome: tasks of cancelled calls then end at once
-        run = f"[ ! -e {quote_for_sh(folder)} ] || exec {quote_for_sh(python)} {quote_for_sh(folder)}/{PROGRAM}"
-        table |= {"exec_file": f"{run} {quote_for_sh(folder)}"}
+        enter = f"[ -e {quote_for_sh(folder)} ] || exit 0; cd -P -- {quote_for_sh(folder)} && [ -O . ] || exit"
+        table |= {"exec_file": f'{enter}; exec {quote_for_sh(python)} {PROGRAM} "$OLDPWD"'}
     else:
         table |= {"exec_file": f"exec {quote_for_sh(python)} {PROGRAM} .", "outputs_to": folder}
         table |= {"inputs": [f"{folder}/./{PROGRAM}", f"{folder}/./{CALLS}/{{}}"], "outputs": [f"{RESULTS}/{{}}"]}

@@ -15,15 +15,17 @@ import pytest
 
 import gridbridge
 from gridbridge.campaigns.executor import call_dispatcher, call_files
+from gridbridge.campaigns.executor.call_files import CallFolder
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest
 from gridbridge.decisions.campaigns import failed_call_rules
-from gridbridge.errors import ConfigError
+from gridbridge.errors import ConfigError, FileWritableByOthers
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from tests.campaigns.executor import called_functions as calls
 from tests.campaigns.executor.simulated_call_site import SimulatedCallSite
 
 ROOT = Path(__file__).parents[3]
+BOB = 65534
 BOTH_WAYS = pytest.mark.parametrize("shares_files", [True, False], ids=["shared files", "carried files"])
 
 
@@ -113,6 +115,63 @@ def test_a_call_runs_in_the_present_folder_and_finds_modules_of_the_caller(
             7,
             str(site.folder),
         )
+
+
+@pytest.mark.root
+def test_a_call_imports_nothing_from_a_folder_that_another_user_made_at_its_host(
+    site: SimulatedCallSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller may use /tmp/work, and another user may make /tmp/work where the call runs."""
+    modules = site.folder / "work"
+    modules.mkdir()
+    (modules / "planted.py").write_text("def eight() -> int:\n    return 8\n")
+    monkeypatch.syspath_prepend(str(modules))
+    monkeypatch.chdir(modules)
+    import planted  # type: ignore[import-not-found]
+
+    site.slots = 0
+    with site.executor() as executor:
+        imports, directory = executor.submit(planted.eight), executor.submit(calls.present_folder)
+        modules.rename(site.folder / "of_caller")
+        modules.mkdir()
+        (modules / "planted.py").write_text("def eight() -> int:\n    return 9\n")
+        os.chown(modules, BOB, BOB)
+        site.slots = 3
+
+        assert isinstance(imports.exception(), ModuleNotFoundError)
+        assert not directory.result().startswith(str(modules))
+
+
+@pytest.mark.root
+def test_a_task_runs_no_call_from_a_folder_of_another_user(site: SimulatedCallSite) -> None:
+    site.slots = 0
+    with site.executor() as executor:
+        future = executor.submit(calls.square, 2)
+        (folder,) = (site.folder / "calls").iterdir()
+        os.chown(folder, BOB, BOB)
+        site.slots = 3
+
+        assert "no result: program_error, exit status 1" in str(future.exception())
+
+
+def test_a_folder_that_others_can_exchange_is_refused(tmp_path: Path) -> None:
+    """Otherwise they could plant outcomes, which are unpickled."""
+    site = SimulatedCallSite(tmp_path, slots=1)
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o770)
+
+    with pytest.raises(FileWritableByOthers, match="/shared has mode 0770"):
+        site.executor(folder=f"{tmp_path}/shared")
+    assert [] == [*(tmp_path / "shared").iterdir()]
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_an_outcome_that_is_no_file_is_an_exception_and_removed(tmp_path: Path, make: Callable[[str], None]) -> None:
+    folder = CallFolder(str(tmp_path), is_shared=False)
+    make(f"{folder.path}/results/0")
+
+    assert isinstance(folder.take_outcome(0).error, OSError)
+    assert [] == folder.list_outcomes()
 
 
 def test_a_preempted_call_runs_again_as_the_campaign_retries_it(site: SimulatedCallSite) -> None:
