@@ -103,6 +103,7 @@ def a_daemon(*requests: int, is_urgent: bool = False) -> CampaignRunnerDaemon:
     daemon.runner.is_urgent = is_urgent
     looks = {"process_inbox": iter(requests).__next__, "list_unprocessed_inbox_files": list}
     vars(daemon.runner).update(looks | {"has_new_carry_end": lambda: False})
+    vars(daemon).update(_is_dry=True, _clock=Clock(lambda: 0.0, lambda: 0.0))
     return daemon
 
 
@@ -111,10 +112,16 @@ def test_an_urgent_cycle_is_followed_at_once(is_urgent: bool) -> None:
     assert a_daemon(0, is_urgent=is_urgent).should_start_cycle_early() is is_urgent
 
 
-def test_a_user_request_begins_a_cycle_after_a_pause() -> None:
-    """Otherwise one request a second would make the runner query every cluster without a pause."""
+@pytest.mark.parametrize(
+    ("requests", "carry_ends"), [((1, 1, 0, 0), (False,) * 4), ((0,) * 4, (True, True, False, False))]
+)
+def test_a_request_or_program_of_a_user_begins_a_cycle_after_a_pause(
+    requests: tuple[int, ...], carry_ends: tuple[bool, ...]
+) -> None:
+    """Otherwise one request or failing program a second would make the runner query every cluster without a pause."""
     now_s = [100.0]
-    daemon = a_daemon(1, 1, 0, 0)
+    daemon = a_daemon(*requests)
+    vars(daemon.runner)["has_new_carry_end"] = iter(carry_ends).__next__
     vars(daemon).update(_is_dry=True, _clock=Clock(lambda: 0.0, lambda: now_s[0]))
 
     assert daemon.should_start_cycle_early()  # nothing was asked of clusters just now

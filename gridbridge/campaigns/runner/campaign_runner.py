@@ -196,7 +196,7 @@ def process_inbox_before_cycle(
 
 
 class CampaignRunnerDaemon:
-    _has_taken = False
+    _has_news = False
     _ended_s = float("-inf")
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
@@ -218,16 +218,17 @@ class CampaignRunnerDaemon:
         elif untaken := self.runner.list_unprocessed_inbox_files():
             message = f"a cycle would first process {len(untaken)} inbox files, which a dry run ignores"
             print(message)  # noqa: T201 - a dry run prints to the caller
-        self._has_taken = False
+        self._has_news = False
         yield self.runner
         self._ended_s = self._clock.steady_s()
 
     def should_start_cycle_early(self) -> bool:
         """Process the inbox; return whether the next cycle starts before the usual pause is over."""
-        self._has_taken |= self.runner.process_inbox() > 0
-        # a cycle queries clusters, so after a request the next cycle starts 5 s after the last cycle
-        is_due = self._has_taken and self._clock.steady_s() - self._ended_s >= 5.0
-        return self.runner.is_urgent or is_due or self.runner.has_new_carry_end()
+        self._has_news |= self.runner.process_inbox() > 0
+        self._has_news |= self.runner.has_new_carry_end()
+        # a cycle queries clusters, so after a person's request or program it starts 5 s after the last cycle
+        is_due = self._has_news and self._clock.steady_s() - self._ended_s >= 5.0
+        return self.runner.is_urgent or is_due
 
     def recover(self) -> None:
         """Open the state file again after a failed cycle."""

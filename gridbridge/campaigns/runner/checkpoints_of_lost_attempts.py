@@ -15,6 +15,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
 LONGEST_WAIT_S = 120.0  # then an attempt's end is recorded as if the attempt had left no checkpoint
+PAUSE_S = 30.0  # after a reading that failed: a person's programs may fail in each cycle
 MOST_AT_ONCE = 1000  # attempts in one call
 MOST_PROGRAMS = 50
 Key = tuple[int, int, int]  # campaign, task, attempt
@@ -58,12 +59,13 @@ class CheckpointsOfLostAttempts:
         self._acts = acts
         self._checkpoints: dict[Key, AttemptCheckpoints] = {}
         self._since_s: dict[Key, float] = {}  # when the end of an attempt was first held back
+        self._paused_until_s: dict[OwnerAndCluster, float] = {}
 
     def has_new_reading_end(self) -> bool:
         """Take the answers of ended programs; say whether there are any, so that a cycle may start early."""
         ended = {pair: answer for pair, run in self._running.items() if (answer := run.program.result_if_ended())}
         for pair, answer in ended.items():
-            self._take_answer(self._running.pop(pair), answer)
+            self._take_answer(pair, self._running.pop(pair), answer)
         return bool(ended)
 
     def ends_with_checkpoints(
@@ -100,23 +102,28 @@ class CheckpointsOfLostAttempts:
 
     def _start_reading(self, uid: int, pair: CampaignCluster, keys: tuple[Key, ...]) -> None:
         owner = uid, pair[1]
-        if owner in self._running or len(self._running) >= MOST_PROGRAMS:
+        is_paused = self._clock.steady_s() < self._paused_until_s.get(owner, 0.0)
+        if is_paused or owner in self._running or len(self._running) >= MOST_PROGRAMS:
             return
         try:
             program = self._acts.start_checkpoint_reading(*pair, [key[1:] for key in keys])
         except GridbridgeError as error:
-            _log.warning("event=checkpoints_unread campaign=%d at=%s why=%r", *pair, str(error))
+            self._pause_readings(owner, pair[0], error)
             return
         self._running[owner] = RunningCheckpointReading(program=program, campaign_and_cluster=pair, keys=keys)
 
-    def _take_answer(self, reading: RunningCheckpointReading, answer: CompletedProgram) -> None:
+    def _take_answer(self, owner: OwnerAndCluster, reading: RunningCheckpointReading, answer: CompletedProgram) -> None:
         try:
             found = self._acts.checkpoints_of_attempts(answer)
         except GridbridgeError as error:
-            _log.warning("event=checkpoints_unread campaign=%d at=%s why=%r", *reading.campaign_and_cluster, str(error))
+            self._pause_readings(owner, reading.campaign_and_cluster[0], error)
             return
         for key in reading.keys:
             self._checkpoints[key] = found.get(key[1:], AttemptCheckpoints())
+
+    def _pause_readings(self, owner: OwnerAndCluster, campaign: int, error: GridbridgeError) -> None:
+        self._paused_until_s[owner] = self._clock.steady_s() + PAUSE_S
+        _log.warning("event=checkpoints_unread campaign=%d at=%s why=%r", campaign, owner[1], str(error))
 
 
 def _key_of_attempt(attempt: TaskAttempt) -> Key:

@@ -5,7 +5,12 @@ from dataclasses import replace
 
 from sqlalchemy import Table, bindparam, insert, select
 
-from gridbridge.decisions.campaigns.tasks_sharing_inputs import MOST_OVERTAKING, GroupRun, choose_tasks_sharing_inputs
+from gridbridge.decisions.campaigns.tasks_sharing_inputs import (
+    MOST_OVERTAKING,
+    GroupRun,
+    choose_tasks_sharing_inputs,
+    groups_of_next_tasks,
+)
 from gridbridge.model.campaigns.campaign import WaitingTaskRange
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
@@ -48,13 +53,14 @@ class SharedInputRows:
         """
         head = waiting[0] if waiting else WaitingTaskRange(first=0, last=-1)
         end = head.first + MOST_OVERTAKING
-        runs = self._database.rows(_GROUPS, of=campaign, begin=head.first, end=end)
-        groups = {task: run["inputs"] for run in runs for task in range(run["first"], min(run["last"] + 1, end))}
+        rows = self._database.rows(_GROUPS, of=campaign, begin=head.first, end=end)
+        runs = ((row["first"], row["last"], row["inputs"]) for row in rows)
+        groups = groups_of_next_tasks(runs, range(head.first, end))
         near = (part for part in waiting if part.priority == head.priority and head.first <= part.first < end)
         tasks = [task for part in near for task in range(part.first, min(part.last + 1, end))]
-        rows = [(row["cluster"], row["inputs"]) for row in self._database.rows(_SENT, of=campaign)]
-        here = {group for name, group in rows if name == cluster}
-        elsewhere = {group for name, group in rows if name != cluster}
+        went = [(row["cluster"], row["inputs"]) for row in self._database.rows(_SENT, of=campaign)]
+        here = {group for name, group in went if name == cluster}
+        elsewhere = {group for name, group in went if name != cluster}
         chosen = choose_tasks_sharing_inputs(tasks, groups, here, elsewhere, count)
         new = {groups[task] for task in chosen if task in groups} - here
         sent = [{"campaign": campaign, "cluster": cluster, "inputs": group} for group in sorted(new)]

@@ -45,6 +45,13 @@ def parse_group_runs(value: object) -> tuple[GroupRun, ...]:
     return tuple(runs)
 
 
+def groups_of_next_tasks(runs: Iterable[GroupRun], tasks: range) -> dict[int, int]:
+    """Return the groups of tasks by task; a run may be much longer than `tasks`."""
+    return {
+        task: group for first, last, group in runs for task in range(max(first, tasks.start), min(last + 1, tasks.stop))
+    }
+
+
 def choose_tasks_sharing_inputs(
     tasks: Sequence[int], groups: Mapping[int, int], here: Set[int], elsewhere: Set[int], count: int
 ) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import (
     LONGEST_WAIT_S,
+    PAUSE_S,
     CheckpointsOfLostAttempts,
     RunningCheckpointReading,
 )
@@ -112,12 +113,14 @@ def test_checkpoints_that_can_not_be_read_are_read_again_for_two_minutes(
     """Then the attempt counts as one without progress."""
     assert [] == site.ends(LOST)
     site.reading.end(stdout, status)
-    assert [] == site.ends(LOST)
+    for passed_s in (0.0, PAUSE_S - 1, PAUSE_S):
+        site.passed_s = passed_s
+        assert [] == site.ends(LOST)
+        assert (2 if passed_s == PAUSE_S else 1) == len(site.reading.told)
 
     site.passed_s = LONGEST_WAIT_S
     (attempt,) = site.ends(LOST)
 
-    assert 2 == len(site.reading.told)
     assert not attempt.has_progressed
 
 

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.tasks_sharing_inputs import (
+    HIGHEST,
     MOST_RUNS,
     choose_tasks_sharing_inputs,
     group_tasks_by_shared_input,
+    groups_of_next_tasks,
     parse_group_runs,
 )
 
@@ -43,6 +45,13 @@ def test_a_campaign_of_very_many_runs_has_no_groups() -> None:
 )
 def test_groups_that_gridsub_does_not_write_are_ignored(value: object) -> None:
     assert () == parse_group_runs(value)
+
+
+def test_of_a_run_without_end_only_the_next_tasks_are_counted() -> None:
+    """An owner may write a run of a billion tasks."""
+    runs = parse_group_runs([[0, 7, 0], [8, HIGHEST, 1]])
+
+    assert {7: 0, 8: 1, 9: 1} == groups_of_next_tasks(runs, range(7, 10))
 
 
 GROUPS = {1: 0, 2: 1, 3: 0, 4: 1, 5: 2}  # task 0 shares no file
