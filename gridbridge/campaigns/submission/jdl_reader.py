@@ -12,7 +12,7 @@ from typing import Any
 from gridbridge.campaigns.submission import jdl_value_parsers, jdl_writer_and_task_files, task_file_listing
 from gridbridge.campaigns.submission.jdl_value_parsers import KEYS, JdlClusterKey
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlDataset, JdlSettingsAtCluster
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.transfer_name import is_valid_cluster_name
 
@@ -88,13 +88,14 @@ class JdlReader:
             return self._read_value_of_jdl_key(table, key, *jdl_value_parsers.CAMPAIGN_KEYS[key])
 
         name, is_idempotent, files = map(value, ("name", "idempotent", "outputs"))
-        inputs = self._absolute_input_patterns(value("inputs"))
+        data, may_move, _ = map(value, ("datasets", "rebalance", "jobs_type"))
+        datasets = {key: replace(dataset, path=self._absolute_path(dataset.path)) for key, dataset in data.items()}
+        inputs = self._absolute_input_patterns(value("inputs"), datasets)
         if files and _is_jdl_key_given(table, "idempotent") and not is_idempotent:
             self._report_key_mistake("idempotent", False, "contradicts the key outputs", "expected true, or no outputs")
         outputs_to = value("outputs_to")
         if outputs_to and not files:
             self._report_key_mistake("outputs_to", outputs_to, "no key outputs", "expected outputs, the files to bring")
-        data, may_move, _ = map(value, ("datasets", "rebalance", "jobs_type"))
         max_parallel, first_tasks = map(value, ("max_parallel", "first_tasks"))
         after, on_failure = map(value, ("after", "on_failure"))
         if _is_jdl_key_given(table, "on_failure") and not after:
@@ -115,7 +116,7 @@ class JdlReader:
             outputs=files,
             outputs_to=self._absolute_path(outputs_to) if outputs_to else "",
             inputs=inputs,
-            datasets={key: replace(dataset, path=self._absolute_path(dataset.path)) for key, dataset in data.items()},
+            datasets=datasets,
             max_parallel=max_parallel,
             first_tasks=first_tasks,
             after=after,
@@ -154,9 +155,12 @@ class JdlReader:
         line = self._line_numbers_of_jdl_keys().line_of_key(*((CLUSTERS, name) if is_own else ()), "properties")
         return f"{self.path}:{line}" if line else self.path
 
-    def _absolute_input_patterns(self, patterns: tuple[str, ...]) -> tuple[str, ...]:
+    def _absolute_input_patterns(
+        self, patterns: tuple[str, ...], datasets: Mapping[str, JdlDataset]
+    ) -> tuple[str, ...]:
+        paths = {name: dataset.path for name, dataset in datasets.items()}
         try:
-            return tuple(task_file_listing.absolute_input_pattern(pattern, self.folder) for pattern in patterns)
+            return tuple(task_file_listing.absolute_input_pattern(pattern, self.folder, paths) for pattern in patterns)
         except ValueError as error:
             self._report_key_mistake("inputs", list(patterns), str(error), jdl_value_parsers.INPUTS)
             return ()

@@ -8,11 +8,12 @@ import os
 import re
 import secrets
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from glob import escape, has_magic
+from types import MappingProxyType
 
 from gridbridge.decisions.campaigns.tasks_sharing_inputs import (
     LEAST_SHARED_BYTES,
@@ -37,6 +38,7 @@ from gridbridge.model.campaigns.task_input_files import (
 from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
 from gridbridge.shell import safe_files
 
+OF_DATASET = "dataset:"
 BEFORE_NAME = "/./"  # in a pattern: the path in a task's folder begins after this
 LITERAL = re.compile(r"[^*?[]*")  # the part of a pattern before its first wildcard
 AS_TYPED = ("utf-8", "surrogateescape")
@@ -44,14 +46,19 @@ LAST_LETTER = "\U0010ffff"
 MOST_REPORTED = 20  # at most this many tasks with a missing input or a wrong output are reported
 
 
-def absolute_input_pattern(pattern: str, folder: str) -> str:
+def absolute_input_pattern(pattern: str, folder: str, datasets: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return a JDL's pattern with its absolute folder; raise ValueError if a path in the task's folder has `..`.
 
-    Relative patterns begin at `folder`, and keep their whole path in a task's folder; absolute patterns keep the
-    file's name there, or what follows `/./`.
+    Patterns `dataset:NAME/FILE` begin at the path of a dataset, from {name: path}. Relative patterns begin at `folder`,
+    and keep their whole path in a task's folder; absolute patterns keep the file's name there, or what follows `/./`.
     """
     path = os.path.expanduser(pattern)
-    if not path.startswith("/"):
+    if pattern.startswith(OF_DATASET):
+        dataset, _, name = pattern.removeprefix(OF_DATASET).partition("/")
+        if dataset not in datasets:
+            raise ValueError(f"{pattern:.80}: no dataset {dataset} in the key datasets")
+        head = datasets[dataset]
+    elif not path.startswith("/"):
         head, name = os.path.abspath(folder), path.removeprefix("./")
     elif BEFORE_NAME in path:
         head, _, name = path.rpartition(BEFORE_NAME)

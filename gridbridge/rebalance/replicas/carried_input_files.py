@@ -30,6 +30,7 @@ from gridbridge.shell import remote_stage_folder, rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 
+LINKS_A_CALL = 20  # paths of up to 4096 bytes in one remote command
 FILES_A_CALL = 1000  # checksums in one remote command, whose length is limited
 FIND_STORE = f"""umask 077
 home=$(getent passwd "$(id -u)" | cut -d : -f 6)
@@ -47,7 +48,7 @@ else
     mkdir -p -- "$home/.gridbridge" || exit
 fi
 """
-# The last access of a file is its modification time: a task touches its inputs, and many filesystems note no reading.
+# The last use of a file is its modification time, because many filesystems note no reading.
 OPEN = f"""{FIND_STORE}{MAKE_PARENT}
 for folder in "$store" "$store.part"; do
     [ -e "$folder" ] || [ -L "$folder" ] || mkdir -- "$folder" || exit
@@ -63,7 +64,20 @@ shift 3
 [ -d "$store" ] || exit 0
 cd -- "$store" || exit
 print() {{ find "$@" -maxdepth 1 -type f -printf '%T@ %s %f\\n'; }}
-if [ $# -gt 0 ]; then print "$@" 2>/dev/null || :; else print .; fi
+if [ $# -gt 0 ]; then print -L "$@" 2>/dev/null || :; else print .; fi
+"""
+USE = f"""{FIND_STORE}
+shift 3
+cd -- "$store" || exit
+touch -ch -- "$@"
+"""
+LINK = f"""{FIND_STORE}
+shift 3
+cd -- "$store" || exit
+while [ $# -gt 1 ]; do
+    if [ "$(sha256sum <"$2" 2>/dev/null | cut -c 1-64)" = "$1" ]; then ln -sfT -- "$2" "$1" && echo "$1" || exit; fi
+    shift 2
+done
 """
 INSTALL = f"""{FIND_STORE}
 shift 3
@@ -121,7 +135,7 @@ class CarriedInputFolder:
             self.free_bytes = storage_area_shell_scripts.measure_area_for_account(self.area).free_bytes
 
     def list_files(self, digests: Iterable[str] | None = None) -> tuple[CarriedInputFile, ...]:
-        """Return the files in the folder, or those of some checksums; raise StorageAreaUnusable."""
+        """Return the files in the folder, or the files and links of some checksums; raise StorageAreaUnusable."""
         files = list[CarriedInputFile]()
         for names in ((),) if digests is None else _groups([*digests]):
             for line in self._run(LIST, names, REMOVAL_S).splitlines():
@@ -129,6 +143,20 @@ class CarriedInputFolder:
                     used, size, name = line.split(" ")
                     files.append(CarriedInputFile(digest=name, size_bytes=int(size), last_use_s=float(used)))
         return tuple(files)
+
+    def record_use(self, digests: Iterable[str]) -> None:
+        """Record that tasks use files now, so that other files are removed first."""
+        for names in _groups([*digests]):
+            self._run(USE, names, REMOVAL_S)
+
+    def link_replicas(self, paths: Mapping[str, str], size_bytes: int) -> set[str]:
+        """Make links to the replicas of files, by checksum; return the checksums of the replicas that are right."""
+        linked = set[str]()
+        hash_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(paths) * A_FILE_S)
+        for names in _groups([*paths], LINKS_A_CALL):
+            words = tuple(word for name in names for word in (name, paths[name]))
+            linked.update(self._run(LINK, words, hash_s).split())
+        return linked
 
     def remove_files(self, digests: Iterable[str]) -> None:
         for names in _groups([*digests]):
@@ -180,9 +208,9 @@ class CarriedInputFolder:
             os.symlink(file.path, f"{self.links}/{file.digest}")
 
 
-def _groups(digests: list[str]) -> Iterator[tuple[str, ...]]:
-    for first in range(0, len(digests), FILES_A_CALL):
-        yield tuple(digests[first : first + FILES_A_CALL])
+def _groups(digests: list[str], size: int = FILES_A_CALL) -> Iterator[tuple[str, ...]]:
+    for first in range(0, len(digests), size):
+        yield tuple(digests[first : first + size])
 
 
 def choose_files_to_remove(

@@ -8,7 +8,8 @@ the campaign's files that no other campaign of the owner needs. It prints one li
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from functools import partial
 
 from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
 from gridbridge.campaigns.store import campaign_client
@@ -27,6 +28,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.replicas import owner_datasets
 from gridbridge.rebalance.replicas.carried_input_files import CarriedInputFolder, choose_files_to_remove
+from gridbridge.rebalance.replicas.replicas_as_inputs import replica_paths_of_inputs
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
@@ -57,10 +59,11 @@ def run_task_input_carrier() -> int:
                 after = range(max(numbers) + 1, max(numbers) + 1 + NEXT_TASKS)
                 inputs = read_inputs_of_own_tasks(campaign, {*numbers, *after})
                 store.open_folder()
-                answer["missing"] = carry_missing_inputs(
-                    store, {task: inputs[task] for task in numbers & inputs.keys()}
-                )
-                answer["next_task_bytes"] = mean_lacking_bytes(store, [inputs[n] for n in after if n in inputs])
+                find_replicas = partial(replica_paths_of_inputs, policy, cluster)
+                now = {task: inputs[task] for task in numbers & inputs.keys()}
+                answer["missing"] = carry_missing_inputs(store, now, find_replicas)
+                later = [inputs[task] for task in after if task in inputs]
+                answer["next_task_bytes"] = mean_lacking_bytes(store, later, find_replicas)
                 answer |= {"copied_bytes": store.copied_bytes, "took_s": round(store.copying_s, 3)}
             else:
                 remove_unneeded_inputs(store, campaign)
@@ -102,14 +105,24 @@ def storage_area_of_inputs(policy: Policy, cluster: str) -> StorageAreaForAccoun
     )
 
 
-def carry_missing_inputs(store: CarriedInputFolder, inputs: dict[int, tuple[TaskInputFile, ...]]) -> dict[int, str]:
-    """Carry the files that the cluster lacks; return for each task without a file the reason."""
+ReplicaFinder = Callable[[Collection[TaskInputFile]], Mapping[str, str]]  # files -> {checksum: path at the cluster}
+
+
+def carry_missing_inputs(
+    store: CarriedInputFolder,
+    inputs: dict[int, tuple[TaskInputFile, ...]],
+    find_replicas: ReplicaFinder = lambda _: {},
+) -> dict[int, str]:
+    """Carry files that the cluster lacks, or link their replicas; return for each task without a file the reason."""
     files = {file.digest: file for of_task in inputs.values() for file in of_task}
     whole = {
         there.digest
         for there in store.list_files(files)
         if (file := files[there.digest]).is_made_later or there.size_bytes == file.size_bytes
     }
+    store.record_use(whole)
+    lacking = [file for digest, file in files.items() if digest not in whole and not file.is_made_later]
+    whole |= store.link_replicas(find_replicas(lacking), sum(file.size_bytes for file in lacking))
     wrong = {digest: why for digest in files.keys() - whole if (why := _why_file_not_readable(files[digest]))}
     absent = {
         name: _file_as_made(file) if file.is_made_later else file
@@ -159,11 +172,17 @@ def remove_spare_files(store: CarriedInputFolder, needed: Set[str]) -> None:
     store.remove_files(file.digest for file in store.list_files() if file.digest not in needed)
 
 
-def mean_lacking_bytes(store: CarriedInputFolder, inputs: Sequence[Iterable[TaskInputFile]]) -> float:
+def mean_lacking_bytes(
+    store: CarriedInputFolder,
+    inputs: Sequence[Iterable[TaskInputFile]],
+    find_replicas: ReplicaFinder = lambda _: {},
+) -> float:
     """Return the mean bytes for each task of different files that are not at the cluster; 0 without tasks."""
-    sizes = {file.digest: _size_now_bytes(file) for of_task in inputs for file in of_task}
-    there = sum(sizes[file.digest] for file in store.list_files(sizes))
-    return (sum(sizes.values()) - there) / max(1, len(inputs))
+    files = {file.digest: file for of_task in inputs for file in of_task}
+    present = {file.digest for file in store.list_files(files)}
+    present |= find_replicas([file for digest, file in files.items() if digest not in present]).keys()
+    lacking = (_size_now_bytes(file) for digest, file in files.items() if digest not in present)
+    return sum(lacking) / max(1, len(inputs))
 
 
 def _size_now_bytes(file: TaskInputFile) -> int:

@@ -91,6 +91,16 @@ def test_files_of_a_campaign_with_predecessors_may_be_made_later(folder: Path) -
     assert 5 == len({file.digest for of_task in first for file in of_task})
 
 
+def test_a_pattern_may_begin_with_the_name_of_a_dataset(folder: Path) -> None:
+    table = {"name": "sweep", "exec_file": "run", "clusters": {"beta": {}}, "params": ["a"]}
+    table |= {"datasets": {"seqs": {"path": "reads"}}, "inputs": ["dataset:seqs/{1}.fq"]}
+
+    assert (f"{folder}/reads/./{{1}}.fq",) == parse_jdl("s.json", json.dumps(table), folder=str(folder)).jdl.inputs
+    for pattern in ("dataset:other/x", "dataset:seqs", "dataset:seqs/../x"):
+        with pytest.raises(ConfigError, match=r"^s.json:1: inputs = "):
+            parse_jdl("s.json", json.dumps(table | {"inputs": [pattern]}), folder=str(folder))
+
+
 def test_empty_braces_stand_for_all_parameters(folder: Path) -> None:
     (folder / "a 1").write_text("")
 

@@ -3,10 +3,15 @@
 The clusters are Grid Engine and OAR, with a shared home and by ssh.
 """
 
+import json
+import re
+from collections import Counter
 from collections.abc import Iterator
+from operator import itemgetter
 
 import pytest
 
+from tests.lab import delta
 from tests.lab.campaigns import runner
 from tests.lab.gamma import ACCOUNT, FAR
 from tests.lab.grid import Grid
@@ -54,6 +59,37 @@ def test_each_task_has_its_input_files_at_every_cluster_and_its_output_comes_hom
     assert ["out"] == reads.sh(runner.HOST, "ls -A ~/results", user="alice").split()
     read = "cd ~/results/out && for n in 0 1 2 3 4 5; do cat $n.txt; done"
     assert "".join(f"genome\nread {n}\n" for n in range(6)) == reads.sh(runner.HOST, read, user="alice")
+
+
+@pytest.mark.long
+def test_links_and_rights_of_outputs_come_alike_from_every_cluster(reads: Grid) -> None:
+    """An output that is a link becomes a file, a link in an output folder stays, and nothing is setuid at home."""
+    folder = "mkdir d$0 && echo x >d$0/file && chmod 6755 d$0/file && ln -s file d$0/link && ln -s d$0/file l$0"
+    table = jdl("beta", "gamma", "delta", tasks=6) | {"exec_file": f"sh -c 'sleep 3; {folder}'"}
+    number = runner.submit(reads, table | {"inputs": [], "outputs": ["d{}", "l{}"]})
+
+    assert 6 == runner.until_state(reads, number, "terminated")["ended"]
+    assert {"beta", "gamma", "delta"} == runner.clusters_of(reads, number)
+    home = reads.sh(runner.HOST, "cd ~/results && stat -c '%A %N' d* d*/* l*", user="alice").replace("'", "")
+    rows = Counter(re.sub("[0-5]", "N", line) for line in home.splitlines())
+    kinds = ("drwxr-xr-x dN", "-rwxr-xr-x dN/file", "lrwxrwxrwx dN/link -> file", "-rwxr-xr-x lN")
+    assert dict.fromkeys(kinds, 6) == rows
+
+
+@pytest.mark.long
+def test_a_carry_whose_connection_is_lost_goes_on(reads: Grid) -> None:
+    """The copy continues the file that has come in part; `gridsub --check` tells what is there."""
+    reads.sh(runner.HOST, "head -c 500M /dev/urandom >~/inputs/big", user="alice")
+    table = jdl("delta", tasks=2) | {"inputs": ["/home/alice/inputs/./big"], "exec_file": "sh -c 'cp big out/$0.txt'"}
+    part = "cat ~/.gridbridge/carried.part/* 2>/dev/null | head -c 1; :"
+    number = runner.submit(reads, table)
+    reads.until(lambda: bool(reads.sh(delta.FAR, part, user=delta.ACCOUNT)), "a part of the file at delta")
+    reads.sh(runner.HOST, "pkill -u alice -x rsync")
+
+    assert (2, 0) == itemgetter("ended", "failed")(runner.until_state(reads, number, "terminated"))
+    reads.sh(runner.HOST, "cd ~/results/out && for n in 0 1; do cmp $n.txt ~/inputs/big || exit; done", user="alice")
+    checked = reads.on(runner.HOST, "gridsub", "--check", "-j", json.dumps(table), user="alice")
+    assert re.search("inputs at delta: [01] of 1 file", checked.out), checked
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import pwd
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCa
 from gridbridge.model.campaigns.task_input_files import MADE_LATER, TaskInputFile
 from gridbridge.model.config_key_descriptions import ClusterPaths
 from gridbridge.model.fixed_paths import NOT_NOW
+from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, format_as_sha256sum_output
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site_configuration import ClusterSection
 from gridbridge.rebalance.replicas import carried_input_preview, storage_area_shell_scripts, task_input_carrier
@@ -25,13 +27,15 @@ from gridbridge.rebalance.replicas.carried_input_files import (
     choose_files_to_remove,
 )
 from gridbridge.rebalance.replicas.carried_input_preview import describe_inputs_at_clusters
+from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import copy_files_by_rsync
+from gridbridge.rebalance.replicas.replicas_as_inputs import replica_paths_of_inputs
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.rebalance.replicas.task_input_carrier import CampaignEndWatch, carry_missing_inputs, mean_lacking_bytes
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
-from tests.builders.campaigns import made_policy
+from tests.builders.campaigns import NOON, made_policy
 from tests.builders.programs import write_program
 from tests.campaigns.cli.published_builder import make_shown_campaign, publish_campaigns
 from tests.rebalance.mover.areas import Carrier
@@ -333,6 +337,58 @@ def test_a_check_tells_what_lies_at_each_cluster_and_how_long_the_copy_takes(
         " timed",
     ] == [*told]
     assert ["alice"] == os.listdir(cluster.area)
+
+
+def test_a_whole_replica_of_a_dataset_is_used_without_a_copy(cluster: Cluster) -> None:
+    """A file that is no longer in the replica, or has changed there, is copied."""
+    files = {name: cluster.file(name, name * 9) for name in ("same", "changed", "gone")}
+    replica = cluster.folder / "replica"
+    replica.mkdir()
+    (replica / "same").write_text("same" * 9)
+    (replica / "changed").write_text("CHANGED" * 9)
+    paths = {file.digest: f"{replica}/{name}" for name, file in files.items()}
+    tasks = dict(enumerate((file,) for file in files.values()))
+    cluster.store.open_folder()
+    assert 0.0 == mean_lacking_bytes(cluster.store, [*tasks.values()], lambda _: paths)
+
+    for _ in range(2):
+        assert {} == carry_missing_inputs(
+            cluster.store, tasks, lambda wanted: {f.digest: paths[f.digest] for f in wanted}
+        )
+
+    assert {files["changed"].digest, files["gone"].digest} == {*cluster.carrier.carried}
+    assert f"{replica}/same" == os.readlink(cluster.carried / files["same"].digest)
+    assert {"same" * 9, "changed" * 9, "gone" * 9} == cluster.contents()
+    cluster.store.remove_files(paths)
+    assert (replica / "same").exists()
+
+
+@pytest.mark.parametrize(("is_whole", "storage"), [(True, "d-gamma"), (False, "d-gamma"), (True, "d-beta")])
+def test_only_a_whole_replica_at_the_cluster_counts(tmp_path: Path, is_whole: bool, storage: str) -> None:
+    folders = {name: tmp_path / name for name in ("reads", "d-gamma", "d-beta")}
+    for folder in folders.values():
+        folder.mkdir()
+    account = pwd.getpwuid(os.geteuid()).pw_name
+    policy = made_policy(
+        *("alpha", "beta", "gamma"),
+        storage={
+            name: StorageAreaSection(clusters=ClusterPaths({name.removeprefix("d-"): str(folders[name])}))
+            for name in ("d-gamma", "d-beta")
+        },
+    )
+    records = OwnerDatasetRecords(str(tmp_path / ".gridbridge/data"))
+    (tmp_path / ".gridbridge/data").mkdir(parents=True)
+    held = DatasetReplica(storage=storage, size_bytes=1, is_whole=is_whole, checked_at=NOON)
+    sums = {"a": "0" * 64, "b": "1" * 64}
+    digest = hashlib.sha256(format_as_sha256sum_output(sums)).hexdigest()
+    reads = {"name": "reads", "path": str(folders["reads"]), "is_tree": True, "files": 2, "size_bytes": 2}
+    records.save_dataset(Dataset(**reads, sha256=digest, wished=1, replicas=(held,)), sums)
+    files = [TaskInputFile(name, f"{tmp_path}/{name}", 1, "0" * 64) for name in ("reads/a", "reads/b", "a")]
+
+    found = replica_paths_of_inputs(policy, "gamma", files, str(tmp_path))
+
+    expected = {"0" * 64: f"{tmp_path}/d-gamma/{account}/reads/a"}
+    assert (expected if is_whole and storage == "d-gamma" else {}) == found
 
 
 PRESENT = [

@@ -1,0 +1,52 @@
+"""Finds replicas of the calling account's datasets at a cluster, which hold input files of tasks.
+
+A task reads the replica of such a file, so that the file is not copied to the cluster.
+"""
+
+import os
+from collections.abc import Collection, Iterator
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.task_input_files import TaskInputFile
+from gridbridge.model.rebalance.datasets import Dataset
+from gridbridge.model.site_configuration import Policy
+from gridbridge.rebalance.replicas import owner_datasets, storage_area_shell_scripts
+from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords, dataset_top_folder
+
+
+def replica_paths_of_inputs(
+    policy: Policy, cluster: str, files: Collection[TaskInputFile], home: str = "~"
+) -> dict[str, str]:
+    """Return {checksum: path at the cluster} of the files of which a replica is recorded as whole.
+
+    A dataset with an unreadable record, or an area that does not answer, counts as one without replicas.
+    """
+    records = OwnerDatasetRecords(os.path.expanduser(f"{home}/{owner_datasets.RECORDS}"))
+    paths: dict[str, str] = {}
+    for name in records.dataset_names() if files else ():
+        try:
+            paths |= _paths_in_replica(policy, cluster, records, records.load_dataset(name), files)
+        except (GridbridgeError, OSError):
+            continue
+    return paths
+
+
+def _paths_in_replica(
+    policy: Policy, cluster: str, records: OwnerDatasetRecords, dataset: Dataset, files: Collection[TaskInputFile]
+) -> Iterator[tuple[str, str]]:
+    top = f"{dataset_top_folder(dataset.path, is_tree=dataset.is_tree)}/"
+    inside = [file for file in files if file.path.startswith(top)]
+    storage = next((name for name in dataset.areas_with_whole_replica if _is_at(policy, name, cluster)), None)
+    if not inside or storage is None:
+        return
+    sums = records.load_checksums(dataset)
+    area = owner_datasets.storage_area_at_cluster(policy, storage, cluster)
+    folder = storage_area_shell_scripts.storage_area_with_account_folder(area).account_folder_path
+    for file in inside:
+        name = file.path.removeprefix(top)
+        if sums.get(name) == file.digest:
+            yield file.digest, f"{folder}/{dataset.name}/{name}"
+
+
+def _is_at(policy: Policy, storage: str, cluster: str) -> bool:
+    return storage in policy.storage and cluster in policy.storage[storage].paths_by_cluster
