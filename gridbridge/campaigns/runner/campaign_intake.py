@@ -54,6 +54,7 @@ NOBODY = -1  # uid in place of the unknown sender of an unreadable file
 NO_WISHES = NotificationsSection()
 USUAL = CampaignRunnerSection()
 MB = 1_000_000
+MOST_PREDECESSORS = 10_000  # of a person's unfinished campaigns together, because each cycle looks at all of them
 
 _log = logging.getLogger(__name__)
 
@@ -298,6 +299,10 @@ class CampaignAndRequestIntake:
         state file was accepted before, and is not refused because of what its predecessors have become.
         """
         jdl, after = campaign.jdl, dict[int, CampaignPredecessor]()
+        count = len(jdl.after) + self._predecessors.count_predecessors_of_person(campaign.uid) if jdl.after else 0
+        if is_new and count > MOST_PREDECESSORS:
+            would = f"your unfinished campaigns would name {count} predecessors"
+            return f"after: {would}; expected at most {MOST_PREDECESSORS}"
         for predecessor in jdl.after:
             found = self._find_predecessor(predecessor, campaign)
             if isinstance(found, str):

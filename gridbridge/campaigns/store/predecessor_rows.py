@@ -89,6 +89,13 @@ class PredecessorRows:
         going = select(CAMPAIGNS.c.number).where(IS_GOING)
         return self._progress_of(select(PREDECESSORS.c.predecessor).where(PREDECESSORS.c.campaign.in_(going)))
 
+    def count_predecessors_of_person(self, uid: int) -> int:
+        """Return how many predecessors a person's unfinished campaigns name together."""
+        query = select(func.count(PREDECESSORS.c.predecessor).label("count"))
+        query = query.join(CAMPAIGNS, CAMPAIGNS.c.number == PREDECESSORS.c.campaign)
+        (row,) = self._database.rows(query.where(CAMPAIGNS.c.uid == uid, IS_GOING))
+        return int(row["count"])
+
     def progress_of_campaign(self, number: int) -> PredecessorProgress:
         return self._progress_of(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number))[number]
 

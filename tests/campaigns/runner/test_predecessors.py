@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gridbridge.campaigns.runner import campaign_intake
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
@@ -103,6 +104,22 @@ def test_predecessors_that_can_not_be_awaited_are_refused(site: IntakeSite, head
 
     assert told["refused"].startswith(why)
     assert 3 == len(site.campaigns.all_campaigns())
+
+
+def test_predecessors_of_a_persons_unfinished_campaigns_are_limited(
+    site: IntakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise ten thousand campaigns with a hundred predecessors each would make every cycle slow."""
+    monkeypatch.setattr(campaign_intake, "MOST_PREDECESSORS", 3)
+    for _ in range(2):
+        site.taken("a")
+    site.accept(after(1, 2), "a")
+
+    refused = site.answer(site.accept(after(1, 2), "a"))
+    site.end_campaign(3, 1, CampaignState.TERMINATED)
+
+    why = "after: your unfinished campaigns would name 4 predecessors; expected at most 3"
+    assert ({"refused": why}, {"campaign": 4}) == (refused, site.answer(site.accept(after(1, 2), "a")))
 
 
 def test_a_restored_campaign_waits_for_the_same_campaigns(site: IntakeSite) -> None:
