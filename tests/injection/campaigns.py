@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import gridbridge
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.campaigns.cli import task_output_carrier
+from gridbridge.campaigns.cli import task_checkpoint_reader, task_output_carrier
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDaemon
 from gridbridge.campaigns.runner import background_input_carries
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle
@@ -31,6 +31,7 @@ from gridbridge.campaigns.store import campaign_file_verification, campaign_file
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows, UnbroughtOutputRows
+from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointStatisticsRows
 from gridbridge.config import configuration_file
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, INPUT_GROUPS, UNIQUE
@@ -67,7 +68,7 @@ STATE = f"sqlite:///{HOME}/state.db"
 RAN = sandbox.CELLS / "ran"
 HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
-RUNNERS = ("campaigns/runner/", "campaigns/store/camp", "campaigns/store/predecessor_rows")
+RUNNERS = ("campaigns/runner/", *(f"campaigns/store/{name}" for name in ("camp", "predecessor_rows", "checkpoint")))
 NIKITAS = (
     *("campaigns/nikita/", "campaigns/runner/owner_requests", "campaigns/runner/array_commands_as_owner"),
     *("campaigns/store/campaign_task_rows", "campaigns/store/campaign_files_of_owners"),
@@ -81,7 +82,7 @@ MOVED_BY = ("campaigns/runner/", "campaigns/store/camp")
 ARRAYS = ("as_user_array", "campaign_", "earlier_attempts", "send_arrays", "as_user_refusals_and_user_switch")
 CARRIERS = (
     *("privileged/carry_task_files", "rebalance/replicas/task_input_carrier", "rebalance/replicas/carried_input_files"),
-    "campaigns/cli/task_output",
+    *("campaigns/cli/task_output", "campaigns/cli/task_checkpoint_reader"),
 )
 OWNERS = (*(f"privileged/{name}" for name in ARRAYS), "campaigns/store/root_ledger", "gridengine/submit")
 CONFIGURATION = f"""
@@ -127,6 +128,12 @@ gc.alpha.1.*.1) exit 66 ;;
 gc.alpha.1.*) : >"{sandbox.CELLS}/succeeded.$1" ;;
 *) [ -e "{sandbox.CELLS}/succeeded.$1" ] || exit 9 ;;
 esac
+"""
+SAVED, LAST = 4, 3  # tasks with checkpoints, and the attempt that succeeds; the attempts before are preempted
+OF_SAVING_TASK = f"""#!/bin/sh
+# notes a checkpoint that took half a second, as checkpoint.sh does, and is preempted
+[ "$1" -lt {SAVED} ] && [ "$4" -lt {LAST} ] || exit 0
+mkdir -p {ALICES}/campaign.1 && echo 50 >{ALICES}/campaign.1/"$1.$4.checkpoints" && exit 55
 """
 COPY = """#!/bin/sh
 # stands for rsync, which copies the listed links of a local folder
@@ -208,8 +215,11 @@ def become_carrier(person: str, program: tuple[str, ...], words: tuple[str, ...]
     os.environ.clear()
     os.environ.update(as_user_refusals_and_user_switch.environment_of_person(person, str(ALICES)))
     sys.argv = ["carrier", *words]
-    is_bringing = program[-1] != carry_task_files.INPUTS
-    status = (task_output_carrier.run_task_output_carrier if is_bringing else run_task_input_carrier)()
+    programs = {
+        carry_task_files.MODULES["bring-outputs"]: task_output_carrier.run_task_output_carrier,
+        carry_task_files.MODULES["read-checkpoints"]: task_checkpoint_reader.run_task_checkpoint_reader,
+    }
+    status = programs.get(program[-1], run_task_input_carrier)()
     sys.stdout.flush()
     os._exit(status)
 
@@ -313,6 +323,15 @@ def workflow() -> None:
     after = (CampaignPredecessor(name="sweep", condition=PredecessorCondition.SAME),)
     clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in CELLS}
     bring(asdict(Jdl(name="next", clusters=clusters, after=after)) | {UNIQUE: "1"}, range(TASKS))
+
+
+def saving() -> None:
+    """Submit a campaign of which some tasks are preempted, with a checkpoint; no other preempted task is retried."""
+    write_program(sandbox.CELLS / "task", OF_SAVING_TASK)
+    Path(CONFIG).write_text(f"{CONFIGURATION}preempted = 0\n")
+    wish = JdlSettingsAtCluster(exec_file="run")
+    jdl = Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish), checkpoint_files=("state",), may_move=False)
+    bring(asdict(jdl) | {UNIQUE: "1"}, range(TASKS))
 
 
 def is_all_home(campaigns: CampaignRows) -> bool:
@@ -498,6 +517,27 @@ def followed_once() -> list[str]:
     ]
 
 
+def saved_once() -> list[str]:
+    """Run to the end; check that each saved task went on at its cell, and that each checkpoint counts once."""
+    status, rows = _run_on(SAVING)
+    saved = [(task, cell) for task, _, cell, code in rows if code == "183"]
+    with closing(StateFile.open(STATE)) as database:
+        times = CheckpointStatisticsRows(database).checkpoint_times([1])
+    checkpoints = SAVED * (LAST - 1) - 1  # the first attempt of task 1 asks to run again
+    return [
+        *_each_succeeded_once(status, rows),
+        *check("the preempted attempts", len(saved), checkpoints),
+        *check("tasks that changed their cell", len({*saved}), SAVED),
+        *check(
+            "the next attempts",
+            [row for row in rows if row[3] != "66" and row[2] != dict(saved).get(row[0], row[2])],
+            [],
+        ),
+        *check("the times", [(one.times.timed, one.times.total_s) for one in times], [(checkpoints, checkpoints / 2)]),
+        *_is_clean(CampaignState.TERMINATED, (TASKS, 0)),
+    ]
+
+
 def whole_once() -> list[str]:
     """Run to the end; check that each used cell ran one prologue first and one epilogue last."""
     status, rows = _run_on(WHOLE)
@@ -621,6 +661,7 @@ GONE = cycles(is_wound_up)
 CANCELLED = cycles(is_wound_up, forgotten_s=0.0)  # what was deleted before it began has no record
 WORKFLOW = cycles(is_over, most=3 * CYCLES)
 FILES = cycles(is_all_home, most=3 * CYCLES)
+SAVING = cycles(is_over, most=3 * CYCLES)
 KILLED = {
     "runner": Scenario(brought, WHOLE, ran_once, RUNNERS),
     "as-user": Scenario(brought, WHOLE, ran_once, OWNERS),
@@ -638,6 +679,8 @@ KILLED = {
     "as-user-moved": Scenario(full_there, moving, moved_once, OWNERS),
     "runner-workflow": Scenario(workflow, WORKFLOW, followed_once, RUNNERS),
     "runner-files": Scenario(with_files, FILES, carried_once, RUNNERS),
+    "runner-checkpoints": Scenario(saving, SAVING, saved_once, RUNNERS),
+    "checkpoint-reader": Scenario(saving, SAVING, saved_once, CARRIERS),
     "carriers": Scenario(with_files, FILES, carried_once, CARRIERS),
     "runner-cancel": Scenario(cancelled, CANCELLED, is_gone, RUNNERS),
     "as-user-cancel": Scenario(cancelled, CANCELLED, is_gone, OWNERS),
@@ -805,7 +848,7 @@ SAMPLE = {
     **{"rebalance": 90, "runner-moved": 900, "as-user-moved": 360},
     **{"runner-copy": 660, "as-user-copy": 360, "runner-whole": 900, "as-user-whole": 540},
     **{"runner-wind-up": 900, "as-user-wind-up": 540},
-    **{"runner-files": 900, "carriers": 120},
+    **{"runner-files": 900, "carriers": 120, "runner-checkpoints": 900, "checkpoint-reader": 30},
     **{"clients": 26, "late": 2, "restored": 4, "torn": 16, "full": 1, "started": 1},
 }
 
