@@ -71,6 +71,9 @@ WAITING = sa.Table(
     *column_types.integer_columns("last", "attempt", "priority"),
     *column_types.text_columns("avoid", "never", default=""),  # names of clusters, with blanks between them
     *column_types.text_columns("awaits", default=""),  # numbers of predecessors, with blanks between them
+    *column_types.time_columns("holds_until", nullable=True),
+    *column_types.text_columns("never_later", default=""),
+    sa.Index("campaign_waiting_holds_until", "holds_until"),
 )
 
 PREDECESSORS = sa.Table(

@@ -306,7 +306,7 @@ def _describe_task_attempts(campaign: PublishedCampaign, task: PublishedCampaign
     for preemption in task.made_way:
         whom = f"job {preemption.job}, which lacked {', '.join(preemption.lacked)}"
         yield f"attempt {preemption.attempt} was preempted at {preemption.cluster} for {whom}"
-    for checkpoint in task.checkpoints[-1:]:
+    if checkpoint := task.checkpoint:
         goes_on = (
             "the next attempt goes on there, before other tasks" if task.is_waiting else "the next attempt went on"
         )

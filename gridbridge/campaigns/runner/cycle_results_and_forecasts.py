@@ -113,6 +113,7 @@ class TaskAndCampaignEndRecorder:
         with self._database.transaction():
             self.record_planned_ends(last)
             self._observations.count_ended_tasks(plan, self._clock.now())
+            self._campaigns.release_tasks_from_checkpoints(self._clock.now())
         self._observations.store_limits_and_missing_tasks(plan)
 
     def record_planned_ends(self, plan: CampaignCyclePlan) -> None:
@@ -125,12 +126,18 @@ class TaskAndCampaignEndRecorder:
                 first=retry.task,
                 last=retry.task,
                 attempt=retry.attempt + 1,
-                priority=campaign_model.PRIORITY_AT_ONCE
-                if retry.has_checkpoint
-                else PRIORITIES.get(retry.outcome, campaign_model.PRIORITY_USUAL),
+                priority=PRIORITIES.get(retry.outcome, campaign_model.PRIORITY_USUAL),
                 avoid=retry.avoid,
                 never=retry.never,
             )
+            if retry.checkpoint_wait_s:
+                batch = replace(
+                    batch,
+                    priority=campaign_model.PRIORITY_AT_ONCE,
+                    never=retry.others,
+                    never_later=retry.never,
+                    holds_until=self._clock.now() + timedelta(seconds=retry.checkpoint_wait_s),
+                )
             again[retry.campaign].append(batch)
         for campaign, batches in again.items():
             self._campaigns.add_unsent_tasks(campaign, *batches)

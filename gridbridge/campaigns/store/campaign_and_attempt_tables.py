@@ -193,7 +193,7 @@ class CampaignRows:
             self.database.execute(ENDED, rows)
 
     def add_unsent_tasks(self, campaign: int, *waiting: WaitingTaskRange) -> None:
-        names = ("avoid", "never", "awaits")
+        names = ("avoid", "never", "awaits", "never_later")
         rows = [
             asdict(batch)
             | {"campaign": campaign}
@@ -202,6 +202,11 @@ class CampaignRows:
         ]
         if rows:
             self.database.execute(insert(WAITING), rows)
+
+    def release_tasks_from_checkpoints(self, now: datetime) -> None:
+        """Let tasks that have waited long enough for the cluster with their checkpoint begin anew at other clusters."""
+        values = {"never": WAITING.c.never_later, "never_later": "", "holds_until": None}
+        self.database.execute(update(WAITING).where(WAITING.c.holds_until <= now).values(**values))
 
     def remove_unsent_tasks(self, campaign: int, waiting: Iterable[WaitingTaskRange]) -> None:
         if rows := [{"of_campaign": campaign, "of_first": batch.first} for batch in waiting]:
@@ -307,7 +312,7 @@ def _join_words(words: Iterable[str]) -> str:
 
 
 def waiting_range_of_row(row: dict[str, Any]) -> WaitingTaskRange:
-    clusters = {key: tuple(row[key].split()) for key in ("avoid", "never")}
+    clusters = {key: tuple(row[key].split()) for key in ("avoid", "never", "never_later")}
     return WaitingTaskRange(**row | clusters | {"awaits": tuple(map(int, row["awaits"].split()))})
 
 

@@ -325,10 +325,13 @@ def _task_for_publication(attempts: list[dict[str, Any]], *, is_waiting: bool) -
             for attempt in attempts
             if attempt["way_job"] is not None
         ),
-        checkpoints=tuple(
-            TaskCheckpoint(**_select_columns_of_row(attempt, "attempt", "cluster"))
-            for attempt in attempts
-            if attempt["has_progressed"]
+        checkpoint=next(
+            (
+                TaskCheckpoint(**_select_columns_of_row(attempt, "attempt", "cluster"))
+                for attempt in reversed(attempts)
+                if attempt["has_progressed"]
+            ),
+            None,
         ),
         moved=tuple(
             RebalancedTaskAttempt(

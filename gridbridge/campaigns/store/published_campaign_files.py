@@ -16,6 +16,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
     PublishedClusterSlotsList,
     RebalancedTaskAttempt,
+    TaskCheckpoint,
     TaskPreemption,
 )
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
@@ -139,7 +140,8 @@ def _format_task_line(task: PublishedCampaignTask) -> str:
     )
     ways = (f"{way.attempt}:{way.cluster}:{way.job}:{'+'.join(way.lacked)}" for way in task.made_way)
     moves = (f"{move.attempt}:{move.cluster}:{move.to}" for move in task.moved)
-    lists = (",".join(words) or NONE for words in (copies, ways, moves))
+    checkpoints = [f"{task.checkpoint.attempt}:{task.checkpoint.cluster}"] if task.checkpoint else ()
+    lists = (",".join(words) or NONE for words in (copies, ways, moves, checkpoints))
     return f"{' '.join(map(str, (*identity, *location, *numbers, *lists)))}\n"
 
 
@@ -151,7 +153,7 @@ def _parse_task_line(line: str) -> PublishedCampaignTask:
     """Parse a published line. Empty columns are skipped for speed: a campaign may have 100,000 lines."""
     words = line.split(" ")
     number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
-    copies, ways, moves = words[10:]
+    copies, ways, moves, checkpoint = words[10:]
     return PublishedCampaignTask(
         number=int(number),
         attempt=int(attempt),
@@ -166,12 +168,18 @@ def _parse_task_line(line: str) -> PublishedCampaignTask:
         copies=() if copies == NONE else tuple(map(_parse_competing_attempt, copies.split(","))),
         made_way=() if ways == NONE else tuple(map(_parse_preemption, ways.split(","))),
         moved=() if moves == NONE else tuple(map(_parse_moved_attempt, moves.split(","))),
+        checkpoint=None if checkpoint == NONE else _parse_checkpoint(checkpoint),
     )
 
 
 def _parse_preemption(words: str) -> TaskPreemption:
     attempt, cluster, job, lacked = words.split(":")
     return TaskPreemption(attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+")))
+
+
+def _parse_checkpoint(words: str) -> TaskCheckpoint:
+    attempt, cluster = words.split(":")
+    return TaskCheckpoint(attempt=int(attempt), cluster=cluster)
 
 
 def _parse_moved_attempt(words: str) -> RebalancedTaskAttempt:

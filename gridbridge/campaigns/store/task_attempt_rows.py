@@ -45,7 +45,10 @@ _OF_TASKS = sa.and_(
 )
 _TRIED = (
     sa.select(
-        *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "outcome", "is_overrun", "has_progressed")),
+        *(
+            ATTEMPTS.c[name]
+            for name in ("campaign", "task", "attempt", "outcome", "is_overrun", "has_progressed", "wallclock_s")
+        ),
         ARRAYS.c.cluster,
     )
     .join(ARRAYS, _WHERE)

@@ -22,6 +22,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import group_into_r
 CampaignTask = tuple[int, int]  # campaign number, task number
 AttemptsByTask = Mapping[CampaignTask, Sequence[CompetingAttempt]]
 NEVER_STARTED_OUTCOMES = (TaskAttemptOutcome.WIPED, TaskAttemptOutcome.MOVED)
+LEAST_CHECKPOINT_WAIT_S, MOST_CHECKPOINT_WAIT_S = 600, 7 * 86_400
 MOST_FAILURES_AT_CHECKPOINT = 2  # after so many failures without a newer checkpoint a task may go elsewhere
 AVOIDED_OUTCOMES = frozenset(
     {TaskAttemptOutcome.SETUP_ERROR, TaskAttemptOutcome.WALLTIME, TaskAttemptOutcome.SITE_FAULT}
@@ -84,6 +85,17 @@ def cluster_with_checkpoint(attempts: Iterable[AttemptOutcomeAtCluster]) -> str:
     return ""
 
 
+def checkpoint_wait_s(attempts: Iterable[AttemptOutcomeAtCluster], cluster: str) -> float:
+    """Return how long a task waits for the cluster with its checkpoint: as long as it has worked there.
+
+    So it loses at most twice the time of the better choice, which nobody knows beforehand.
+    """
+    work_s = sum(
+        attempt.wallclock_s or 0 for attempt in attempts if attempt.has_progressed and attempt.cluster == cluster
+    )
+    return float(min(MOST_CHECKPOINT_WAIT_S, max(LEAST_CHECKPOINT_WAIT_S, work_s)))
+
+
 def list_walltime_overrun_clusters(attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]) -> tuple[str, ...]:
     """Return clusters that get no task again after a walltime overrun; empty if these are all clusters."""
     overran = _clusters_with_overrun_walltime(attempts) & clusters
@@ -114,15 +126,19 @@ def plan_task_retries(
         names = clusters[attempt.campaign]
         others = [other for other in by_task[attempt.campaign, attempt.task] if other.attempt != attempt.attempt]
         if may_retry_task(attempt, others, names, policy):
+            never = list_walltime_overrun_clusters((attempt, *others), names)
+            holder = cluster_with_checkpoint((attempt, *others))
             retry = TaskRetry(
                 campaign=attempt.campaign,
                 task=attempt.task,
                 attempt=attempt.attempt,
                 outcome=attempt.outcome,
                 avoid=choose_clusters_retry_avoids(attempt, others, names),
-                never=list_walltime_overrun_clusters((attempt, *others), names),
-                has_checkpoint=cluster_with_checkpoint((attempt, *others)) in names,
+                never=never,
             )
+            if holder in names and holder not in never:
+                wait_s = checkpoint_wait_s((attempt, *others), holder)
+                retry = replace(retry, checkpoint_wait_s=wait_s, others=tuple(sorted(names - {holder})))
             retries.append(retry)
     return tuple(retries)
 

@@ -177,6 +177,9 @@ class WaitingTaskRange:
     avoid: tuple[str, ...] = ()  # clusters that the tasks avoid while another cluster is open
     never: tuple[str, ...] = ()  # clusters that never get the tasks, because of an overrun walltime
     awaits: tuple[int, ...] = ()  # campaigns whose tasks of the same numbers must succeed first
+    # until this time tasks with a checkpoint wait for its cluster: `never` has all others; None: no checkpoint
+    holds_until: datetime | None = None
+    never_later: tuple[str, ...] = ()  # `never` after that time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +191,7 @@ class AttemptOutcomeAtCluster:
     outcome: TaskAttemptOutcome
     is_overrun: bool = False
     has_progressed: bool = False
+    wallclock_s: int | None = None
 
     @classmethod
     def from_attempt(cls, attempt: TaskAttempt, cluster: str) -> Self:
@@ -199,6 +203,7 @@ class AttemptOutcomeAtCluster:
             outcome=attempt.outcome,
             is_overrun=attempt.is_overrun,
             has_progressed=attempt.has_progressed,
+            wallclock_s=attempt.wallclock_s,
         )
 
 

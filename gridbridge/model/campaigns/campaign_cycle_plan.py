@@ -171,7 +171,9 @@ class TaskRetry:
     outcome: TaskAttemptOutcome
     avoid: tuple[str, ...] = ()
     never: tuple[str, ...] = ()  # clusters that never get the task again
-    has_checkpoint: bool = False  # whether the task goes on at a checkpoint, at the only cluster that it does not avoid
+    # seconds for which the task waits for the cluster with its checkpoint, if that is closed; 0: no checkpoint
+    checkpoint_wait_s: float = 0.0
+    others: tuple[str, ...] = ()  # clusters without the checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,7 +152,7 @@ class PublishedCampaignTask:
     copies: tuple[PublishedCompetingAttempt, ...] = ()  # attempts that ran beside the last attempt
     made_way: tuple[TaskPreemption, ...] = ()
     moved: tuple[RebalancedTaskAttempt, ...] = ()
-    checkpoints: tuple[TaskCheckpoint, ...] = ()
+    checkpoint: TaskCheckpoint | None = None  # the last checkpoint of a lost or preempted attempt
     is_suspect: bool = False  # whether the task succeeded at a cluster that looks like a black hole
 
     @property

@@ -171,7 +171,10 @@ def _campaigns() -> None:
         *columns.integer_key_columns("campaign", "first"),
         *columns.integer_columns("last", "attempt", "priority"),
         *columns.text_columns("avoid", "never", "awaits", default=""),
+        *columns.time_columns("holds_until", nullable=True),
+        *columns.text_columns("never_later", default=""),
     )
+    op.create_index("campaign_waiting_holds_until", "campaign_waiting", ["holds_until"])
 
 
 def _campaign_arrays() -> None:

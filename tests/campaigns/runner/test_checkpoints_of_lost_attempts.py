@@ -20,6 +20,7 @@ from gridbridge.errors import GridbridgeError, ParseError
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.checkpoint_statistics import CheckpointTimes
+from gridbridge.model.campaigns.published_campaigns_and_tasks import TaskCheckpoint
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.builders.campaigns import NOON, made_campaign, made_policy, made_situation, site_fixture
@@ -162,17 +163,33 @@ def test_a_task_with_a_checkpoint_runs_again_first_there_and_its_costs_are_store
     site.do(plan_campaign_cycle(situation))
 
     first, second = site.campaigns.list_unsent_tasks(1)
-    assert (1, 20, ("gamma",)) == (first.first, first.priority, first.avoid)
+    assert (1, 20, ("gamma",), ("gamma",)) == (first.first, first.priority, first.avoid, first.never)
     assert (0, 10, ()) == (second.first, second.priority, second.avoid)
     assert [TWO] == [row.times for row in site.statistics_of_checkpoints.checkpoint_times([1])]
     (rate,) = site.statistics_of_checkpoints.loss_rates()
     assert (1000, "beta", 120.0, 2.0) == (rate.uid, rate.cluster, rate.run_s, rate.losses)
     (task,) = site.tasks.submitted_tasks(1, 1, 1)
-    assert [(1, "beta")] == [(left.attempt, left.cluster) for left in task.checkpoints]
+    assert TaskCheckpoint(attempt=1, cluster="beta") == task.checkpoint
     assert [True, False] == [
         row.has_progressed
         for row in site.tries.earlier_outcomes([replace(ended[1], attempt=2), replace(ended[0], attempt=2)])
     ][::-1]
+
+
+@pytest.mark.parametrize(("waited_s", "never"), [(599, ("gamma",)), (600, ())])
+def test_a_task_begins_anew_elsewhere_after_it_has_waited_as_long_as_it_worked(
+    site: SavingSite, waited_s: float, never: tuple[str, ...]
+) -> None:
+    site.ends(PREEMPTED)
+    site.reading.end(b'{"checkpoints": [[0, 1, 3, 2, 3.5]]}')
+    ended = tuple(site.ends(PREEMPTED))
+    site.do(plan_campaign_cycle(made_situation(campaigns=(site.campaign,), arrays=(site.array,), ended=ended)))
+
+    site.passed_s += waited_s
+    site.do(CampaignCyclePlan())
+
+    (task,) = site.campaigns.list_unsent_tasks(1)
+    assert (never, ("gamma",)) == (task.never, task.avoid)
 
 
 def test_the_chosen_interval_goes_with_an_array(site: SavingSite) -> None:

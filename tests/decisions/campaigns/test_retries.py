@@ -1,5 +1,6 @@
 """A failed task is retried within the limit of its cause, at a cluster where the task has not failed."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -146,7 +147,28 @@ def test_a_task_with_a_checkpoint_runs_again_at_the_same_cluster(
     """Other clusters get the task only if no other cluster is open, or after two failures at the checkpoint."""
     (retry,) = plan_task_retries(attempts[-1:], attempts[:-1], {1: BOTH}, POLICY)
 
-    assert (avoid, has_checkpoint) == (retry.avoid, retry.has_checkpoint)
+    assert (avoid, has_checkpoint) == (retry.avoid, retry.checkpoint_wait_s > 0)
+    assert (avoid if has_checkpoint else ()) == retry.others
+
+
+@pytest.mark.parametrize(
+    ("runs_s", "expected_s"),
+    [([3000, 500], 3500), ([None], 600), ([5], 600), ([9**9], 604_800)],
+    ids=["what it has worked there", "unknown", "short", "for a week"],
+)
+def test_a_task_waits_for_its_closed_cluster_as_long_as_it_has_worked_there(
+    runs_s: list[int | None], expected_s: float
+) -> None:
+    """Work without a checkpoint, or at another cluster, is lost in any case."""
+    saved = [
+        replace(tried(number, PREEMPTED, saved=True), wallclock_s=run_s) for number, run_s in enumerate(runs_s, start=2)
+    ]
+    elsewhere = replace(tried(1, LOST, "gamma", saved=True), wallclock_s=7000)
+    idle = replace(tried(9, PREEMPTED), wallclock_s=8000)
+
+    (retry,) = plan_task_retries([idle], [elsewhere, *saved], {1: BOTH}, POLICY)
+
+    assert (expected_s, ("gamma",)) == (retry.checkpoint_wait_s, retry.others)
 
 
 @given(st.lists(st.booleans(), max_size=12), st.sampled_from([LOST, PREEMPTED]))

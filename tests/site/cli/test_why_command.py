@@ -23,6 +23,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignList,
     PublishedCampaignTask,
     RebalancedTaskAttempt,
+    TaskCheckpoint,
     TaskPreemption,
 )
 from gridbridge.model.campaigns.send_reasons import (
@@ -66,9 +67,10 @@ def why(published: Path, *options: str) -> Result:
 def _published(tmp_path: Path) -> Path:
     show(tmp_path, SWEEP)
     ended = replace(SENT, number=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3)
-    again = replace(SENT, number=2, outcome=TaskAttemptOutcome.PREEMPTED, is_waiting=True)
+    left = TaskCheckpoint(attempt=1, cluster="beta")
+    again = replace(SENT, number=2, outcome=TaskAttemptOutcome.PREEMPTED, is_waiting=True, checkpoint=left)
     way = TaskPreemption(attempt=1, cluster="beta", job=57, lacked=("lic", "mem"))
-    third = replace(SENT, number=3, attempt=2, made_way=(way,))
+    third = replace(SENT, number=3, attempt=2, made_way=(way,), checkpoint=left)
     moves = (
         RebalancedTaskAttempt(attempt=1, cluster="beta", to="gamma"),
         RebalancedTaskAttempt(attempt=2, cluster="gamma"),
@@ -122,6 +124,7 @@ def test_why_tells_for_which_campaign_tasks_wait(
 
 
 AT_JOB, ENDED = "  the task was sent to beta: job 31, task 4", "  the task ended at beta (job 31, task 4)"
+LEFT = "  attempt 1 left a checkpoint at beta, from which the next attempt"
 SHOWN_BY = "  gridstat -j 7.1 -E shows the task's standard error to the owner"
 
 
@@ -130,8 +133,15 @@ SHOWN_BY = "  gridstat -j 7.1 -E shows the task's standard error to the owner"
     [
         ("7.0", [AT_JOB]),
         ("7.1", [f"{ENDED}: program_error, exit status 3", SHOWN_BY]),
-        ("7.2", ["  the task waits to be sent (attempt 1 ended as preempted)", *WAITS]),
-        ("7.3", [AT_JOB, "  attempt 1 was preempted at beta for job 57, which lacked lic, mem"]),
+        (
+            "7.2",
+            [
+                "  the task waits to be sent (attempt 1 ended as preempted)",
+                *WAITS,
+                f"{LEFT} goes on there, before other tasks",
+            ],
+        ),
+        ("7.3", [AT_JOB, "  attempt 1 was preempted at beta for job 57, which lacked lic, mem", f"{LEFT} went on"]),
         (
             "7.4",
             [
