@@ -1,7 +1,7 @@
 """gridsub: submits a campaign, a bag of tasks for many clusters."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from gridbridge.cli.command_groups_and_options import FIXED_PATHS, VERSION
 from gridbridge.errors import CommandLineMistake, ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_predecessors import PredecessorFailureAction
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
+from gridbridge.model.campaigns.task_input_files import TaskInputFile
 from gridbridge.model.fixed_paths import FixedPaths
 
 TYPES = [campaign_type.value for campaign_type in CampaignType]
@@ -258,7 +259,7 @@ def _submit_or_check_campaign(typed: CampaignSourceOptions, options: list[str], 
 
         if files := gridsub_campaign_source.check_task_files(parsed.jdl, parsed.parameters):
             output_and_errors.print_line(files.summary)
-            _print_inputs_at_clusters(files.sizes, parsed.jdl, typed.paths)
+            _print_inputs_at_clusters(files.different_files, parsed.jdl, typed.paths)
         return gridsub_check_preview.print_submission_check(parsed, typed.paths)
     admitted = site_admission_rules.admit_campaign_by_site_rules(parsed, typed.paths)
     number = _send_campaign_to_runner(admitted, typed.paths)
@@ -268,14 +269,14 @@ def _submit_or_check_campaign(typed: CampaignSourceOptions, options: list[str], 
     return status or _wait_for_campaign_if_asked(number, "--wait" in options, typed.paths)
 
 
-def _print_inputs_at_clusters(sizes: Mapping[str, int], jdl: Jdl, paths: FixedPaths) -> None:
+def _print_inputs_at_clusters(files: Collection[TaskInputFile], jdl: Jdl, paths: FixedPaths) -> None:
     # imported late, because few campaigns have inputs
     from gridbridge.program import configuration_in_force
     from gridbridge.rebalance.replicas import carried_input_preview
 
     policy, _ = configuration_in_force.load_config_or_one_in_force(paths.configuration)
     rates = {at.name: at.carry_rates for at in campaign_client.published_campaign_clusters(paths.published)}
-    for line in carried_input_preview.describe_inputs_at_clusters(sizes, jdl.clusters, policy, rates):
+    for line in carried_input_preview.describe_inputs_at_clusters(files, jdl.clusters, policy, rates):
         output_and_errors.print_line(line)
 
 

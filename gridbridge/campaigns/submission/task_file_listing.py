@@ -154,16 +154,18 @@ class CampaignInputFiles:
         return group_tasks_by_shared_input(self._files)
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """The bytes of each different file, by checksum."""
-        return dict(self._read.values())
+    def different_files(self) -> tuple[TaskInputFile, ...]:
+        """The files that have been read, of which no two have the same checksum."""
+        read = {digest: TaskInputFile("", path, size, digest) for path, (digest, size) in self._read.items()}
+        return tuple(read.values())
 
     @property
     def summary(self) -> str:
         """The number and bytes of different files, in a line for gridsub --check."""
-        files, tasks = number_with_noun(len(self.sizes), "different file"), number_with_noun(len(self.lines), "task")
+        sizes = [file.size_bytes for file in self.different_files]
+        files, tasks = number_with_noun(len(sizes), "different file"), number_with_noun(len(self.lines), "task")
         later = f", and {number_with_noun(len(self._made_later), 'file')} that predecessors may make"
-        return f"inputs: {files} with {sum(self.sizes.values())} bytes for {tasks}{later if self._made_later else ''}"
+        return f"inputs: {files} with {sum(sizes)} bytes for {tasks}{later if self._made_later else ''}"
 
     def list_inputs_of_task(self, patterns: tuple[str, ...], number: int, line: str) -> None:
         inputs: dict[str, TaskInputFile] = {}

@@ -317,21 +317,25 @@ def test_a_check_tells_what_lies_at_each_cluster_and_how_long_the_copy_takes(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is made or copied at a cluster."""
-    clusters = {name: ClusterSection(ssh="" if name == "near" else name) for name in ("near", "far", "slow", "away")}
+    clusters = {
+        name: ClusterSection(ssh="" if name == "near" else name) for name in ("near", "far", "slow", "away", "kept")
+    }
     policy = made_policy(clusters=clusters)
-    stores = {"far": cluster.store.area, "slow": replace(cluster.store.area, account="bob")}
+    stores = {"kept": cluster.store.area, "far": cluster.store.area, "slow": replace(cluster.store.area, account="bob")}
     monkeypatch.setattr(carried_input_preview, "storage_area_of_inputs", lambda _, name: stores[name])
     stores["away"] = replace(cluster.store.area, path=f"{cluster.folder}/none")
     files = [cluster.file(name, name * 1000) for name in "ab"]
-    sizes = {file.digest: file.size_bytes for file in files}
     cluster.carry(files[0])
+    by_replica = {"kept": {file.digest: "" for file in files}}
+    monkeypatch.setattr(carried_input_preview, "replica_paths_of_inputs", lambda _, name, __: by_replica.get(name, {}))
 
     rates = {"far": {os.getuid(): 100.0}, "slow": {os.getuid() + 1: 1.0}}
-    told = describe_inputs_at_clusters(sizes, ["near", "slow", "far", "away", "gone"], policy, rates)
+    told = describe_inputs_at_clusters(files, [*clusters, "gone"], policy, rates)
 
     assert [
         f"inputs at away: unknown, because of: {cluster.folder}/none: no such folder",
         "inputs at far: 1 of 2 files is there, 1000 bytes are copied in about 10 s",
+        "inputs at kept: 2 of 2 files are there",
         "inputs at near: the cluster sees the files, so none is copied",
         "inputs at slow: 0 of 2 files are there, 2000 bytes are copied; the time is unknown, because no copy has been"
         " timed",
