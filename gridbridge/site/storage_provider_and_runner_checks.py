@@ -60,7 +60,8 @@ def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
     """
     for name, storage in policy.storage.items():
         if storage.kind is StorageAreaKind.COMMAND:
-            yield _check_store_program(name, storage.program)
+            hint = f"no replica in {name} is made or read"
+            yield _check_program(f"storage {name}: program", storage.program, hint)
             continue
         addresses = {at: configured_cluster_address(policy, at) for at in storage.paths_by_cluster}
         first, path = next(iter(storage.paths_by_cluster.items()))
@@ -74,7 +75,19 @@ def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
         yield from account_and_file_findings.shared_storage_area_findings(name, storage.paths_by_cluster, listings)
 
 
-def _check_store_program(storage: str, program: str) -> CheckFinding:
+def check_programs_of_campaigns(policy: Policy) -> Iterator[CheckFinding]:
+    """Check the programs whose numbers limit the tasks of campaigns."""
+    for name, storage in policy.storage.items():
+        if storage.load_command:
+            hint = f"fewer and fewer tasks, and then none, are sent to {', '.join(storage.paths_by_cluster)}"
+            yield _check_program(f"storage {name}: load_command", storage.load_command, hint)
+    for name, section in policy.campaigns.items():
+        if section.stress_script:
+            hint = f"no task is sent to {name}"
+            yield _check_program(f"campaigns {name}: stress_script", section.stress_script, hint)
+
+
+def _check_program(item: str, program: str, hint: str) -> CheckFinding:
     try:
         safe_files.require_trusted_path(program, owner=os.geteuid())
         trouble = "" if os.access(program, os.X_OK) else f"{program}: not executable"
@@ -82,8 +95,7 @@ def _check_store_program(storage: str, program: str) -> CheckFinding:
         trouble = f"{program}: {error.strerror}"
     except GridbridgeError as error:
         trouble = str(error)
-    right, hint = "an executable program that root alone can write", f"no replica in {storage} is made or read"
-    item = f"storage {storage}: program"
+    right = "an executable program that root alone can write"
     return CheckFinding.finding_by_condition(not trouble, item, trouble or program, right, hint=hint)
 
 

@@ -14,6 +14,7 @@ from gridbridge.campaigns.submission.site_admission_rules import WHO_MENDS
 from gridbridge.decisions.site.account_and_file_findings import account_folders_with_wrong_owner
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.config_key_descriptions import ClusterPaths, RemoteAccounts
@@ -23,7 +24,11 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.site import admission_rule_check, site_inspection, storage_provider_and_runner_checks
-from gridbridge.site.storage_provider_and_runner_checks import check_runner_activity, check_storage_area_owners
+from gridbridge.site.storage_provider_and_runner_checks import (
+    check_programs_of_campaigns,
+    check_runner_activity,
+    check_storage_area_owners,
+)
 from tests.site.cli.test_check_command import SWEEP, publish
 from tests.site.test_queue_setup import ordered as policy
 
@@ -266,18 +271,25 @@ def test_clusters_that_list_other_folders_in_a_shared_area_are_a_warning(
         (None, FindingSeverity.BROKEN, "{0}/store: No such file or directory"),
     ],
 )
-def test_the_program_of_an_object_store_is_checked(
-    tmp_path: Path, mode: int | None, state: FindingSeverity, found: str
-) -> None:
+def test_programs_of_the_site_are_checked(tmp_path: Path, mode: int | None, state: FindingSeverity, found: str) -> None:
+    program = f"{tmp_path}/store"
     if mode is not None:
         (tmp_path / "store").touch(mode)
         (tmp_path / "store").chmod(mode)
-    store = StorageAreaSection(kind=StorageAreaKind.COMMAND, program=f"{tmp_path}/store")
+    storage = {
+        "archive": StorageAreaSection(kind=StorageAreaKind.COMMAND, program=program),
+        "disk": StorageAreaSection(clusters=ClusterPaths({"beta": "/gone"}), load_command=program),
+    }
+    campaigns = {"beta": ClusterCampaignsSection(stress_script=program)}
+    at_site = replace(area(tmp_path), storage=storage, campaigns=campaigns)
 
-    (finding,) = check_storage_area_owners(replace(area(tmp_path), storage={"archive": store}))
+    of_store = next(iter(check_storage_area_owners(at_site)))
+    findings = (of_store, *check_programs_of_campaigns(at_site))
 
-    assert state is finding.state
-    assert finding.found.startswith(found.format(tmp_path))
+    items = ["storage archive: program", "storage disk: load_command", "campaigns beta: stress_script"]
+    assert items == [finding.item for finding in findings]
+    assert {state} == {finding.state for finding in findings}
+    assert all(finding.found.startswith(found.format(tmp_path)) for finding in findings)
 
 
 def test_a_missing_storage_area_gets_no_finding(tmp_path: Path) -> None:

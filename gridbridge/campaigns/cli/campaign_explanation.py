@@ -41,7 +41,7 @@ SENTENCES = {
     TaskSentOrUnsentCause.MAX_PARALLEL: (
         "max_parallel is {max_parallel}, and so many tasks of the campaign are at clusters; a task must end first"
     ),
-    TaskSentOrUnsentCause.FILE_SERVER: "{load_of_server}, and {at_server} there; a task there must end first",
+    TaskSentOrUnsentCause.FILE_SERVER: "{load_of_server}, and {at_server} there; {cure_of_server}",
     TaskSentOrUnsentCause.MAX_ARRAYS: (
         "the cluster accepts no further array (max_u_jobs, max_jobs) until an array there ends"
     ),
@@ -212,6 +212,7 @@ def _format_fields_of_send_reason(reason: TaskSendExplanation, events: tuple[Cam
     server = _describe_limit_of_file_server(reason)
     texts = {
         "load_of_server": server,
+        "cure_of_server": _describe_cure_of_file_server_limit(reason),
         "night": describe_wait_for_night(reason),
         "since": since,
         "what": closing_event,
@@ -249,6 +250,12 @@ def _describe_limit_of_file_server(reason: TaskSendExplanation) -> str:
         return f"{load}, the target is {reason.load_target:g}, {limit}"
     since = f" since {reason.load_at:%Y-%m-%d %H:%M:%S} UTC" if reason.load_at else ""
     return f"load_command of the storage area {reason.storage} has printed no load{since}, {limit}"
+
+
+def _describe_cure_of_file_server_limit(reason: TaskSendExplanation) -> str:
+    if reason.load_target is not None and not reason.server_tasks:
+        return "the load must fall first" if reason.load is not None else "the program must print a load first"
+    return "a task there must end first"
 
 
 def _format_reason_counts(reason: TaskSendExplanation) -> dict[str, object]:

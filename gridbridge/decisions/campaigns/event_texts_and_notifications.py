@@ -87,7 +87,8 @@ FOLLOW_UPS = {  # {code: what an event means for a campaign in each state}
     CampaignEventCode.RESTORED: RESTORED_FOLLOW_UPS,
     CampaignEventCode.PREDECESSOR_FAILED: {
         **dict.fromkeys(
-            (CampaignState.IN_TREATMENT, CampaignState.PAUSED), "; tasks wait until the failed tasks are retried"
+            (CampaignState.IN_TREATMENT, CampaignState.PAUSED),
+            "; tasks wait until gridevents -r has retried the failed tasks; griddel {campaign} cancels the campaign",
         ),
         CampaignState.CANCELLED: "; the campaign is cancelled",
     },

@@ -158,7 +158,7 @@ def _check_non_embedded_site(policy: Policy, sha256: str | None, clock: Clock) -
     yield from (finding for name in answering for finding in best[name].result())
     yield from own.result()
     yield from admitting.result()
-    yield from storage_provider_and_runner_checks.check_runner_activity(clock)
+    yield from _check_campaign_service(policy, clock)
     yield from status_and_why_reports.rebalance_round_findings(clock.now())
     yield from names
     yield storage_provider_and_runner_checks.check_running_versions()
@@ -181,6 +181,11 @@ def _check_rsync_and_folders_at_clusters(
     """Check files at one cluster after the other, because parallel sessions would need more logins."""
     without_rsync, stages = find_ssh_hosts_without_rsync(policy), inspect_ssh_stage_dirs(policy)
     return without_rsync, stages, tuple(storage_provider_and_runner_checks.check_storage_area_owners(policy))
+
+
+def _check_campaign_service(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
+    yield from storage_provider_and_runner_checks.check_runner_activity(clock)
+    yield from storage_provider_and_runner_checks.check_programs_of_campaigns(policy)
 
 
 def _check_published_transfers(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
@@ -225,7 +230,7 @@ def _check_embedded_site(policy: Policy, sha256: str | None, clock: Clock) -> It
     yield from running_site_findings.embedded_site_findings(inspect_poller(sha256, clock.now_s()), cells, slots, policy)
     yield from admission_rule_check.check_admission_rules_load("")
     yield from storage_provider_and_runner_checks.check_storage_area_owners(policy)
-    yield from storage_provider_and_runner_checks.check_runner_activity(clock)
+    yield from _check_campaign_service(policy, clock)
     yield from status_and_why_reports.rebalance_round_findings(clock.now())
     yield storage_provider_and_runner_checks.check_running_versions()
 

@@ -128,7 +128,7 @@ def test_the_event_about_a_failed_predecessor_closes_once_its_tasks_are_retried(
     assert waiting.at == closed.closed_at
     assert (
         "a predecessor has failed: campaign 1 (reads): 97 of 100 tasks succeeded, 3 failed;"
-        " tasks wait until the failed tasks are retried"
+        " tasks wait until gridevents -r has retried the failed tasks; griddel 2 cancels the campaign"
     ) == describe_campaign_event(event, CampaignState.IN_TREATMENT)
 
 

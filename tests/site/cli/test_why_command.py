@@ -250,6 +250,7 @@ SILENT = replace(
 
 NIGHTLY = {"cause": TaskSentOrUnsentCause.NIGHT, "starts_from": NOON, "starts_until": NOON + timedelta(hours=1)}
 FULL_SERVER = {"cause": TaskSentOrUnsentCause.FILE_SERVER, "storage": "home", "server_tasks": 42, "server_limit": 40}
+NO_TASK_ALLOWED = FULL_SERVER | {"server_tasks": 0, "server_limit": 0, "load_target": 10.0}
 LIMIT = "the limit at its clusters is 40 tasks, and 42 tasks of campaigns are there; a task there must end first"
 
 
@@ -298,6 +299,8 @@ LIMIT = "the limit at its clusters is 40 tasks, and 42 tasks of campaigns are th
         ({"cause": TaskSentOrUnsentCause.MAX_PARALLEL, "max_parallel": 5}, "max_parallel is 5, and so many tasks"),
         (FULL_SERVER | {"load": 12.5, "load_target": 10.0}, f"home is 12.5, the target is 10, so {LIMIT}"),
         (FULL_SERVER | {"load_at": NOON, "load_target": 10.0}, f"no load since 2026-01-01 12:00:00 UTC, so {LIMIT}"),
+        (NO_TASK_ALLOWED, "there; the program must print a load first"),
+        (NO_TASK_ALLOWED | {"load": 99.0}, "there; the load must fall first"),
         (FULL_SERVER, "max_jobs of the storage area home is 40, and 42 tasks of campaigns are there"),
     ],
     ids=[
@@ -310,6 +313,8 @@ LIMIT = "the limit at its clusters is 40 tasks, and 42 tasks of campaigns are th
             "max_parallel",
             "load",
             "no load",
+            "no load and no task",
+            "high load without a task",
             "max_jobs of a storage area",
         ),
     ],
