@@ -255,7 +255,8 @@ class CampaignCompletionForecasts:
             if campaign.state is campaign_model.CampaignState.IN_TREATMENT and not is_new:
                 services = self._campaign_run_times_by_cluster(campaign, elapsed, now)
                 views = self._there.get(number, ())
-                tasks_left = situation.waiting.get(number, 0) + sum(view.waiting for view in views)
+                unsent = situation.waiting.get(number, 0) + situation.awaiting.get(number, 0)
+                tasks_left = unsent + sum(view.waiting for view in views)
                 progress = CampaignProgressForForecast(left=tasks_left, services=services, pause_s=self._pause_s)
                 self._made[number] = _DatedCampaignForecast(
                     at=now, forecast=forecast_campaign_end(progress), services=services

@@ -11,7 +11,7 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import (
     CampaignRows,
     waiting_range_of_row,
 )
-from gridbridge.decisions.campaigns.predecessor_conditions import release_tasks
+from gridbridge.decisions.campaigns.predecessor_conditions import release_tasks, unmet_predecessors
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttemptOutcome, WaitingTaskRange
 from gridbridge.model.campaigns.campaign_predecessors import PredecessorCondition, PredecessorProgress
 from gridbridge.state.campaign_tables import ATTEMPTS, CAMPAIGNS, IS_GOING, OUTPUTS, PREDECESSORS, WAITING
@@ -95,6 +95,17 @@ class PredecessorRows:
         query = query.join(CAMPAIGNS, CAMPAIGNS.c.number == PREDECESSORS.c.campaign)
         (row,) = self._database.rows(query.where(CAMPAIGNS.c.uid == uid, IS_GOING))
         return int(row["count"])
+
+    def count_sendable_tasks(self, campaigns: Iterable[Campaign]) -> dict[int, int]:
+        """Return, for each campaign, how many unsent tasks wait for no predecessor."""
+        unsent, awaiting = self._campaigns.count_unsent_tasks(), self._campaigns.count_tasks_awaiting_predecessors()
+        progress, sendable = self.predecessors_of_going_campaigns(), dict[int, int]()
+        for campaign in campaigns:
+            tasks = awaiting.get(campaign.number, 0)
+            unmet = unmet_predecessors(campaign, progress, tasks)
+            if not any(predecessor.holds_whole_campaign for predecessor in unmet):
+                sendable[campaign.number] = unsent.get(campaign.number, 0) - tasks
+        return sendable
 
     def progress_of_campaign(self, number: int) -> PredecessorProgress:
         return self._progress_of(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number))[number]

@@ -12,6 +12,7 @@ from gridbridge.campaigns.runner.array_commands_as_owner import snapshot_without
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
+from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
@@ -53,6 +54,7 @@ class RebalanceTaskObserver:
         self._database = database
         self._clock = clock
         self._campaigns = CampaignRows(database)
+        self._predecessors = PredecessorRows(database, self._campaigns)
         self._events = EventAndSuccessRecordRows(database)
         self._marks = TaskDeletionMarkRows(database)
         self._notes = MoveAndVerificationTimeRows(database)
@@ -79,7 +81,7 @@ class RebalanceTaskObserver:
             away=sent,
             staying=staying,
             reached=reached,
-            unsent=self._campaigns.count_unsent_tasks(),
+            unsent=self._predecessors.count_sendable_tasks(campaigns),
             closed=frozenset(
                 (event.campaign, event.cluster)
                 for event in self._events.query_open_events()

@@ -89,6 +89,14 @@ if [ -n "$right" ]; then
 fi
 rm -f -- "$@"
 """
+TAKE = f"""{FIND_STORE}
+shift 3
+cd -- "$home" || exit
+while [ $# -gt 1 ]; do
+    [ ! -f "$1" ] || cp --reflink=auto -- "$1" "$store.part/$2" 2>/dev/null || rm -f -- "$store.part/$2"
+    shift 2
+done
+"""
 RENAME = f"""{FIND_STORE}
 shift 3
 cd -- "$store" || exit
@@ -162,10 +170,20 @@ class CarriedInputFolder:
         for names in _groups([*digests]):
             self._run(REMOVE, names, REMOVAL_S)
 
+    def take_files(self, files: Iterable[TaskInputFile], paths: Mapping[str, str]) -> set[str]:
+        """Copy files from paths at the cluster, relative to the home there; return the checksums of right copies."""
+        taken, sizes = set[str](), {file.digest: file.size_bytes for file in files}
+        for digests in _groups([*sizes], LINKS_A_CALL):
+            size_bytes = sum(sizes[digest] for digest in digests)
+            limit_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(digests) * A_FILE_S)
+            self._run(TAKE, tuple(word for digest in digests for word in (paths[digest], digest)), limit_s)
+            taken.update(self._run(INSTALL, digests, limit_s).split())
+        return taken
+
     def rename_files(self, digests: Mapping[str, str], kept: Set[str]) -> None:
         """Give copies other names than their checksums, from {name: checksum}; keep the copies `kept` as well."""
         renamed = {name: digest for name, digest in digests.items() if name != digest}
-        for names in _groups([*renamed]):
+        for names in _groups([*renamed], FILES_A_CALL // 2):
             self._run(RENAME, tuple(word for name in names for word in (renamed[name], name)), REMOVAL_S)
         self.remove_files({*renamed.values()} - digests.keys() - kept)
 

@@ -23,11 +23,12 @@ from gridbridge.errors import (
 )
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.campaigns.task_input_files import TaskInputFile
-from gridbridge.model.fixed_paths import CONFIG, NOT_NOW, PUBLISHED
+from gridbridge.model.fixed_paths import CONFIG, NOT_NOW, PUBLISHED, FixedPaths
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.replicas import owner_datasets
 from gridbridge.rebalance.replicas.carried_input_files import CarriedInputFolder, choose_files_to_remove
+from gridbridge.rebalance.replicas.predecessor_outputs_at_cluster import find_predecessor_outputs
 from gridbridge.rebalance.replicas.replicas_as_inputs import replica_paths_of_inputs
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
 from gridbridge.shell import safe_files
@@ -61,7 +62,8 @@ def run_task_input_carrier() -> int:
                 store.open_folder()
                 find_replicas = partial(replica_paths_of_inputs, policy, cluster)
                 now = {task: inputs[task] for task in numbers & inputs.keys()}
-                answer["missing"] = carry_missing_inputs(store, now, find_replicas)
+                find_outputs = partial(find_predecessor_outputs, campaign, cluster, numbers, FixedPaths())
+                answer["missing"] = carry_missing_inputs(store, now, find_replicas, find_outputs)
                 later = [inputs[task] for task in after if task in inputs]
                 answer["next_task_bytes"] = mean_lacking_bytes(store, later, find_replicas)
                 answer |= {"copied_bytes": store.copied_bytes, "took_s": round(store.copying_s, 3)}
@@ -106,14 +108,19 @@ def storage_area_of_inputs(policy: Policy, cluster: str) -> StorageAreaForAccoun
 
 
 ReplicaFinder = Callable[[Collection[TaskInputFile]], Mapping[str, str]]  # files -> {checksum: path at the cluster}
+OutputFinder = Callable[[Set[str]], Mapping[str, str]]  # paths at home -> {path at home: path at the cluster}
 
 
 def carry_missing_inputs(
     store: CarriedInputFolder,
     inputs: dict[int, tuple[TaskInputFile, ...]],
     find_replicas: ReplicaFinder = lambda _: {},
+    find_outputs: OutputFinder = lambda _: {},
 ) -> dict[int, str]:
-    """Carry files that the cluster lacks, or link their replicas; return for each task without a file the reason."""
+    """Carry files that the cluster lacks, or link their replicas; return for each task without a file the reason.
+
+    Outputs of predecessors that lie at the cluster are copied there.
+    """
     files = {file.digest: file for of_task in inputs.values() for file in of_task}
     whole = {
         there.digest
@@ -130,18 +137,23 @@ def carry_missing_inputs(
         if name not in whole and name not in wrong
     }
     if absent:
-        wrong |= _carry_files(store, files.keys(), absent)
+        of_predecessors = {file.path for file in files.values() if file.is_made_later}
+        wrong |= _carry_files(store, files.keys(), absent, find_outputs(of_predecessors) if of_predecessors else {})
     return {task: wrong[file.digest] for task, of_task in inputs.items() for file in of_task if file.digest in wrong}
 
 
-def _carry_files(store: CarriedInputFolder, needed: Set[str], absent: dict[str, TaskInputFile]) -> dict[str, str]:
+def _carry_files(
+    store: CarriedInputFolder, needed: Set[str], absent: dict[str, TaskInputFile], at_cluster: Mapping[str, str]
+) -> dict[str, str]:
     """Copy files into the open folder under their names there; return the reason for each file that has changed."""
     copied = {file.digest: file for file in absent.values()}
     of_others = {file.digest for file in store.list_files(copied)} - absent.keys()
-    lacking_bytes = sum(file.size_bytes for digest, file in copied.items() if digest not in of_others)
-    make_room(store, needed | copied.keys(), lacking_bytes - store.free_bytes)
+    lacking = {digest: file for digest, file in copied.items() if digest not in of_others}
+    make_room(store, needed | copied.keys(), sum(file.size_bytes for file in lacking.values()) - store.free_bytes)
     try:
-        changed = store.copy_files(file for digest, file in copied.items() if digest not in of_others)
+        paths = {digest: at_cluster[file.path] for digest, file in lacking.items() if file.path in at_cluster}
+        taken = store.take_files((lacking[digest] for digest in paths), paths)
+        changed = store.copy_files(file for digest, file in lacking.items() if digest not in taken)
     except StorageAreaUnreachable:
         raise
     except StorageAreaUnusable:

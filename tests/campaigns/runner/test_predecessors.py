@@ -203,6 +203,7 @@ def test_each_task_is_released_by_the_success_of_the_same_task(tmp_path: Path) -
 
     site.end(1, outcome=FAILED)
     assert ((0, 2), []) == (site.sendable(), site.sent())
+    assert 0 == site.predecessors.count_sendable_tasks(site.campaigns.all_campaigns())[2]
     site.end(2)
 
     assert ((1, 1), [2]) == (site.sendable(), site.sent())
@@ -233,7 +234,10 @@ def test_a_campaign_is_released_by_the_end_of_the_predecessor(
     (array,) = (array for array in site.campaigns.query_open_arrays() if array.campaign == 1)
     site.do(Plan(over=(array,), finished=(1,)))
 
-    assert () == before.sends
+    assert ((), released) == (
+        before.sends,
+        site.predecessors.count_sendable_tasks(site.campaigns.all_campaigns()).get(2, 0),
+    )
     assert released == apply_predecessor_conditions(site.gather()).waiting.get(2, 0)
 
 

@@ -38,7 +38,7 @@ def test_a_workflow_waits_for_the_retry_of_a_failed_task(home: Grid) -> None:
     to_calls = {"after": ["reads:same"], "inputs": [f"{WORKFLOW}/./out/{{}}.txt"]}
     reads = runner.submit(home, jdl("reads", 3, FIRST, "beta", outputs=["out/{}.txt"]))
     calls = runner.submit(home, jdl("calls", 3, call, "gamma", outputs=["called/{}.txt"], **to_calls))
-    total = runner.submit(home, jdl("total", 1, add_up, "delta", outputs=["sum.txt"], after=["calls"], inputs=called))
+    total = runner.submit(home, jdl("total", 1, add_up, "gamma", outputs=["sum.txt"], after=["calls"], inputs=called))
     never = runner.submit(home, jdl("never", 1, "true", "beta", after=[reads], on_failure="cancel"))
 
     home.until(lambda: runner.published(home, calls)["ended"] == 2, "two tasks to be called", runner.CAMPAIGN_S)

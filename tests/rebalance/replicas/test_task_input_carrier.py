@@ -112,6 +112,26 @@ def test_a_file_that_a_predecessor_made_is_carried_as_it_is_then(cluster: Cluste
     assert 1 == len(cluster.carrier.carried)
 
 
+@pytest.mark.parametrize(("there", "carried"), [("read", 0), ("READ", 1), (None, 1)], ids=["same", "changed", "gone"])
+def test_a_predecessors_output_at_the_cluster_is_not_carried_back(
+    cluster: Cluster, there: str | None, carried: int
+) -> None:
+    """An output that differs from the file at home is not used."""
+    made, output = cluster.file("a", "read"), cluster.folder / "home/campaign.6/0/it's out"
+    output.parent.mkdir(parents=True)
+    if there:
+        output.write_text(there)
+    file = TaskInputFile("a", made.path, MADE_LATER, "a" * 64)
+    cluster.store.open_folder()
+
+    missing = carry_missing_inputs(
+        cluster.store, {0: (file,)}, find_outputs=lambda wanted: dict.fromkeys(wanted, "./campaign.6/0/it's out")
+    )
+
+    assert ({}, {"read"}, ["a" * 64]) == (missing, cluster.contents(), os.listdir(cluster.carried))
+    assert carried == len(cluster.carrier.carried)
+
+
 def test_clusters_that_share_an_area_share_the_carried_files(cluster: Cluster) -> None:
     file, there = cluster.file("a", "read"), cluster.folder / "mnt"
     there.symlink_to(cluster.area)
