@@ -15,8 +15,10 @@ import gridbridge
 keys = {"python": "/usr/bin/python3", "type": "normal", "max_jobs": 3}
 with gridbridge.Executor(sys.argv[1:], **keys) as executor:
     failing = executor.submit(operator.truediv, 1, 0)
+    lost = executor.submit(os._exit, 3)
     print(*executor.map(math.factorial, range(9)))
     print(repr(failing.exception()), failing.exception().__cause__ is not None)
+    print(type(lost.exception()).__name__, str(lost.exception()).rpartition(": ")[2])
 print(*executor.campaigns, len(os.listdir(os.path.expanduser("~/.gridbridge/calls"))))
 """
 
@@ -27,6 +29,10 @@ def test_calls_return_results_and_exceptions_from_every_cluster(site: Grid, clus
     site.sh(runner.HOST, "rm -rf ~/campaign.* ~/.gridbridge/calls", user="alice")
 
     *lines, last = done.out.splitlines()
-    assert ["1 1 2 6 24 120 720 5040 40320", "ZeroDivisionError('division by zero') True"] == lines, done
+    assert [
+        "1 1 2 6 24 120 720 5040 40320",
+        "ZeroDivisionError('division by zero') True",
+        "CallFailed program_error, exit status 3",
+    ] == lines, done
     number, left = map(int, last.split())
     assert ({*clusters}, 0) == (runner.clusters_of(site, number), left)
