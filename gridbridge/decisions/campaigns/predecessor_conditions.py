@@ -2,7 +2,8 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import OpenCampaignEventsInCycle, new_campaign_event
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, WaitingTaskRange
@@ -17,6 +18,9 @@ from gridbridge.model.campaigns.campaign_predecessors import (
     describe_predecessor_progress,
 )
 from gridbridge.model.published_status_and_reports import number_with_noun
+
+# all but the numbers of the tasks; much faster than a comparison of changed ranges
+_kind_of_tasks = attrgetter(*(field.name for field in fields(WaitingTaskRange) if field.name not in ("first", "last")))
 
 
 def unmet_predecessors(
@@ -131,8 +135,9 @@ def release_tasks(
 
 def _join_adjoining_ranges(before: list[WaitingTaskRange], piece: WaitingTaskRange) -> list[WaitingTaskRange]:
     """Return the range before a piece, if any, and the piece; as one range if they differ in nothing else."""
-    whole = [replace(span, last=piece.last) for span in before if span.last + 1 == piece.first]
-    return whole if whole and replace(whole[0], first=piece.first) == piece else [*before, piece]
+    if before and before[0].last + 1 == piece.first and _kind_of_tasks(before[0]) == _kind_of_tasks(piece):
+        return [replace(before[0], last=piece.last)]
+    return [*before, piece]
 
 
 def _cut_range(span: WaitingTaskRange, predecessor: int, parts: Iterable[range]) -> Iterator[WaitingTaskRange]:
