@@ -1,7 +1,12 @@
 """Parses the arguments of gridbridge-as-user about a campaign's arrays."""
 
 from gridbridge.errors import FileWritableByOthers, ParseError
-from gridbridge.model.campaigns.campaign_file_and_array_names import USUAL_CHECKPOINT_S, CampaignArrayId
+from gridbridge.model.campaigns.campaign_file_and_array_names import (
+    LEAST_CHECKPOINT_S,
+    MOST_CHECKPOINT_S,
+    USUAL_CHECKPOINT_S,
+    CampaignArrayId,
+)
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.transfer_name import is_valid_cluster_name
@@ -33,7 +38,7 @@ class AsUserArrayArguments:
         words = words[1:] if self.is_ordinary else words
         self.checkpoint_s = USUAL_CHECKPOINT_S  # if the JDL leaves the interval to the service
         key, is_given, seconds = words[0].partition(CHECKPOINT) if words else ("", "", "")
-        if is_given and not key and is_short_ascii_number(seconds) and self.verb in (SEND, SEND_COPIES):
+        if is_given and not key and _is_checkpoint_interval(seconds) and self.verb in (SEND, SEND_COPIES):
             self.checkpoint_s, words = int(seconds), words[1:]
         numbers = words[::2]
         self.tasks = tuple(words[1::2])  # the task attempts of each array, as texts such as `0-9:1,12:2`
@@ -77,6 +82,10 @@ class AsUserArrayArguments:
 def is_short_ascii_number(text: str) -> bool:
     """Say whether a text is an ASCII number of at most 9 digits."""
     return text.isascii() and text.isdigit() and len(text) < 10
+
+
+def _is_checkpoint_interval(text: str) -> bool:
+    return is_short_ascii_number(text) and LEAST_CHECKPOINT_S <= int(text) <= MOST_CHECKPOINT_S
 
 
 def read_config_or_not_yet_possible() -> "dict[str, dict[str, object]]":

@@ -59,7 +59,7 @@ def test_one_call_sends_several_arrays(asked: Asked) -> None:
     [
         ("send-arrays c.12 beta checkpoint=77 3 0:1", 77),
         ("send-arrays c.12 beta 3 0:1", 900),
-        ("send-copies c.12 beta checkpoint=7 3 0:2", 7),
+        ("send-copies c.12 beta checkpoint=30 3 0:2", 30),
     ],
 )
 def test_the_service_may_give_the_interval_between_checkpoints(asked: Asked, words: str, interval_s: int) -> None:
@@ -72,7 +72,7 @@ def test_the_service_may_give_the_interval_between_checkpoints(asked: Asked, wor
     ("words", "is_ordinary"),
     [
         ("send-arrays c.12 beta ordinary 3 0:1", True),
-        ("send-arrays c.12 beta ordinary checkpoint=7 3 0:1", True),
+        ("send-arrays c.12 beta ordinary checkpoint=70 3 0:1", True),
         ("send-arrays c.12 beta 3 0:1", False),
     ],
 )
@@ -101,7 +101,9 @@ def test_every_array_verb_is_accepted_by_the_program() -> None:
         "send-arrays c.12 beta 3 0:1 4",
         "send-arrays c.12 beta 3 0:1 3 1:1",
         "send-arrays c.12 beta checkpoint=x 3 0:1",
-        "release-array c.12 beta checkpoint=7 3",
+        "send-arrays c.12 beta checkpoint=29 3 0:1",
+        "send-arrays c.12 beta checkpoint=86401 3 0:1",
+        "release-array c.12 beta checkpoint=70 3",
         "send-arrays c.12 beta ordinary",
         "send-copies c.12 beta ordinary 3 0:2",
         "send-arrays c.12 beta x 0:1",

@@ -11,11 +11,14 @@ from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import Campaign, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation
-from gridbridge.model.campaigns.campaign_file_and_array_names import USUAL_CHECKPOINT_S
+from gridbridge.model.campaigns.campaign_file_and_array_names import (
+    LEAST_CHECKPOINT_S,
+    MOST_CHECKPOINT_S,
+    USUAL_CHECKPOINT_S,
+)
 from gridbridge.model.campaigns.checkpoint_statistics import CheckpointTimes, TaskLossRate
 from gridbridge.model.campaigns.jdl import AUTOMATIC
 
-LEAST_INTERVAL_S, MOST_INTERVAL_S = 30, 86_400
 USUAL_COST_S = 10.0  # until a checkpoint of the campaign has been timed
 USUAL_LOSS_S = 43_200.0  # between losses, until a task of the owner has been lost at the cluster
 FEWEST_LOSSES = 0.5  # below this the decayed number of losses counts as none
@@ -45,7 +48,7 @@ def choose_checkpoint_interval_s(times: CheckpointTimes, rate: TaskLossRate | No
     interval_s = best_checkpoint_interval_s(
         USUAL_COST_S if cost_s is None else cost_s, max(1.0, seconds_between_losses(rate))
     )
-    return round(min(MOST_INTERVAL_S, max(LEAST_INTERVAL_S, interval_s)))
+    return round(min(MOST_CHECKPOINT_S, max(LEAST_CHECKPOINT_S, interval_s)))
 
 
 def checkpoint_interval_at_cluster(campaign: Campaign, cluster: str, situation: CampaignCycleSituation) -> int:

@@ -13,6 +13,7 @@ ADDS_TO = "adds_to"  # JSON key in a campaign file: number of the campaign to wh
 INPUT_GROUPS = "input_groups"  # JSON key in a campaign file: runs of tasks that share a large input file
 UNIQUE = "token"  # JSON key in a campaign file: a random word that makes each file unique
 USUAL_CHECKPOINT_S = 900  # seconds between two checkpoints while nothing has been measured
+LEAST_CHECKPOINT_S, MOST_CHECKPOINT_S = 30, 86_400  # bounds of the intervals that the service chooses
 SPECIAL = frozenset("'\"\\")  # quoting characters of sh
 # Patterns of lines with quoting characters, as shlex.split reads such lines; shlex itself takes 3 to 10 times as long.
 # Module re, which few campaigns need, is slow to import; re keeps the compiled patterns.

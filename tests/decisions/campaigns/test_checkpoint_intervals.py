@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.checkpoint_intervals import (
     HALF_LIFE_S,
-    LEAST_INTERVAL_S,
-    MOST_INTERVAL_S,
     add_ended_attempts_to_rate,
     best_checkpoint_interval_s,
     checkpoint_interval_at_cluster,
     choose_checkpoint_interval_s,
 )
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_file_and_array_names import USUAL_CHECKPOINT_S
+from gridbridge.model.campaigns.campaign_file_and_array_names import (
+    LEAST_CHECKPOINT_S,
+    MOST_CHECKPOINT_S,
+    USUAL_CHECKPOINT_S,
+)
 from gridbridge.model.campaigns.checkpoint_statistics import CampaignCheckpointTimes, CheckpointTimes, TaskLossRate
 from tests.builders.campaigns import NOON, made_campaign, made_situation
 
@@ -43,7 +45,7 @@ def test_costly_checkpoints_and_rare_losses_make_the_interval_longer(cost: float
         CheckpointTimes(timed=1, total_s=cost), replace(RATE, run_s=between * more, losses=1)
     )
 
-    assert LEAST_INTERVAL_S <= usual <= rarer <= MOST_INTERVAL_S
+    assert LEAST_CHECKPOINT_S <= usual <= rarer <= MOST_CHECKPOINT_S
 
 
 @pytest.mark.parametrize(
@@ -54,9 +56,9 @@ def test_costly_checkpoints_and_rare_losses_make_the_interval_longer(cost: float
         (NO_TIMES, None, USUAL_CHECKPOINT_S),
         (NO_TIMES, replace(RATE, run_s=1e9), USUAL_CHECKPOINT_S),
         (TEN_SECONDS, None, 923),
-        (TEN_SECONDS, replace(RATE, run_s=1e9, losses=0.4), MOST_INTERVAL_S),
-        (CheckpointTimes(timed=1), TWENTY_MINUTES, LEAST_INTERVAL_S),
-        (TEN_SECONDS, replace(RATE, losses=3), LEAST_INTERVAL_S),
+        (TEN_SECONDS, replace(RATE, run_s=1e9, losses=0.4), MOST_CHECKPOINT_S),
+        (CheckpointTimes(timed=1), TWENTY_MINUTES, LEAST_CHECKPOINT_S),
+        (TEN_SECONDS, replace(RATE, losses=3), LEAST_CHECKPOINT_S),
     ],
     ids=[
         "both measured",
