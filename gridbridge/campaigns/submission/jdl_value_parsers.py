@@ -40,7 +40,7 @@ DATASETS = 'expected {"NAME": {"path": "FILE or FOLDER", "replicas": N}}'
 INPUTS = 'expected ["FOLDER/FILE", "FOLDER/{}.DATA", "FOLDER/{1}_*.DATA"], paths of files'
 OUTPUTS = 'expected ["FILE", "FOLDER/{1}.bam"], relative paths of letters, digits and _.+-'
 BY_SIGNAL = "signal"
-NO_DMTCP = "not supported, because no restarted process would belong to the job of its cluster"
+NO_DMTCP = "not supported, because Debian 12 has no package of DMTCP"
 CHECKPOINT_SIGNALS = ("USR2", "USR1", "HUP", "ALRM", "URG", "WINCH")
 PROPERTIES = "expected NAME = VALUE, with AND, OR and ( ), and '...' around a value of several words"
 AFTER = 'expected [12, "NAME", "12:ended", "NAME:same"], campaigns of yours'
