@@ -11,6 +11,7 @@ from gridbridge.decisions.campaigns.checkpoint_intervals import LOSSES
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster, TaskAttempt
 from gridbridge.model.campaigns.checkpoint_statistics import AttemptCheckpoints
+from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
@@ -73,12 +74,14 @@ class CheckpointsOfLostAttempts:
     ) -> dict[CampaignArray, tuple[TaskAttempt, ...]]:
         """Return the ends that may be recorded now, lost attempts with their checkpoints."""
         self.has_new_reading_end()
-        owners = {campaign.number: campaign.uid for campaign in campaigns if campaign.jdl.checkpoint_files}
+        saving = (campaign for campaign in campaigns if campaign.jdl.checkpoint_files and campaign.state.is_alive)
+        owners = {campaign.number: campaign.uid for campaign in saving}
         unread = defaultdict[CampaignCluster, list[Key]](list)
         ready: dict[CampaignArray, tuple[TaskAttempt, ...]] = {}
         for array, attempts in ended.items():
             for attempt in attempts if array.campaign in owners else ():
-                if attempt.outcome in LOSSES and not self._may_record(_key_of_attempt(attempt)):
+                is_lost = attempt.outcome in LOSSES and not is_prologue_or_epilogue_task(attempt.task)
+                if is_lost and not self._may_record(_key_of_attempt(attempt)):
                     unread[array.campaign, array.cluster].append(_key_of_attempt(attempt))
             waiting = set(unread.get((array.campaign, array.cluster), ()))
             ready[array] = tuple(

@@ -17,10 +17,11 @@ from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import (
 from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointStatisticsRows
 from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.errors import GridbridgeError, ParseError
-from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.checkpoint_statistics import CheckpointTimes
 from gridbridge.model.campaigns.published_campaigns_and_tasks import TaskCheckpoint
+from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.builders.campaigns import NOON, made_campaign, made_policy, made_situation, site_fixture
@@ -144,13 +145,23 @@ def test_one_program_reads_for_an_owner_at_a_cluster_and_outlives_a_failed_cycle
     assert ["1 beta [(0, 1)]", "1 beta [(1, 1)]"] == site.reading.told
 
 
-def test_a_campaign_without_checkpoints_waits_for_nothing(tmp_path: Path) -> None:
-    site = GridSite(tmp_path, made_campaign())
-    array = site.send(1, 7)
-    ended = {array: [replace(attempt, outcome=LOST) for attempt in site.attempts(array)]}
-    checkpoints = CheckpointsOfLostAttempts(Clock(), {}, Reading())
+@pytest.mark.parametrize(
+    ("files", "state", "task"),
+    [
+        ((), CampaignState.IN_TREATMENT, 0),
+        (("state",), CampaignState.CANCELLED, 0),
+        (("state",), CampaignState.IN_TREATMENT, FIRST_PROLOGUE_TASK),
+    ],
+    ids=["no checkpoints", "a cancelled campaign", "a prologue"],
+)
+def test_an_end_without_checkpoints_waits_for_nothing(
+    site: SavingSite, files: tuple[str, ...], state: CampaignState, task: int
+) -> None:
+    campaign = replace(site.campaign, state=state, jdl=replace(site.campaign.jdl, checkpoint_files=files))
+    ended = {site.array: [replace(attempt, outcome=LOST, task=task) for attempt in site.attempts()]}
 
-    assert {array: tuple(ended[array])} == checkpoints.ends_with_checkpoints(ended, [site.campaign])
+    assert {site.array: tuple(ended[site.array])} == site.checkpoints.ends_with_checkpoints(ended, [campaign])
+    assert [] == site.reading.told
 
 
 def test_a_task_with_a_checkpoint_runs_again_first_there_and_its_costs_are_stored(site: SavingSite) -> None:
