@@ -78,8 +78,13 @@ def unmet_predecessors_in(situation: CampaignCycleSituation, campaign: Campaign)
 
 
 def list_campaigns_to_cancel(situation: CampaignCycleSituation) -> Iterator[int]:
+    """Yield the campaigns that `on_failure` cancels.
+
+    A paused campaign is cancelled only once resumed: a restored state file may lack retries of its predecessor.
+    """
     for campaign in situation.campaigns:
-        if campaign.jdl.on_failure is PredecessorFailureAction.CANCEL and any(
+        is_to_cancel = campaign.jdl.on_failure is PredecessorFailureAction.CANCEL
+        if (is_to_cancel and campaign.state is CampaignState.IN_TREATMENT) and any(
             predecessor.has_failed for predecessor in unmet_predecessors_in(situation, campaign)
         ):
             yield campaign.number

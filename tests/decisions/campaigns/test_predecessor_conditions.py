@@ -132,6 +132,14 @@ def test_the_event_about_a_failed_predecessor_closes_once_its_tasks_are_retried(
     ) == describe_campaign_event(event, CampaignState.IN_TREATMENT)
 
 
+def test_a_paused_campaign_waits_for_a_retry_that_a_restored_file_lacks() -> None:
+    paused = replace(dependent(on_failure=CANCEL), state=CampaignState.PAUSED)
+    plan = plan_campaign_cycle(replace(situation(FAILED, paused), arrays=(released_array(campaign=2, size=1),)))
+
+    assert ((), ()) == (plan.cancelled, plan.deleted)
+    assert [CampaignEventCode.PREDECESSOR_FAILED] == [event.code for event in plan.changes.events]
+
+
 @pytest.mark.parametrize("progress", [FAILED, CANCELLED])
 def test_the_condition_ended_knows_no_failure(progress: PredecessorProgress) -> None:
     plan = plan_campaign_cycle(situation(progress, dependent(ENDED, on_failure=CANCEL)))
