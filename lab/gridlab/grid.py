@@ -65,7 +65,9 @@ def down() -> None:
 
 
 def purge() -> None:
-    """Delete the cache: downloaded packages and the base systems built from them."""
+    """Delete the cache: downloaded packages and the base systems built from them, which running labs mount."""
+    if running := [name for name in paths.NAMES.values() if (paths.RUN.parent / name / paths.KEEPER.name).exists()]:
+        raise LabError(f"the cache stays, because {', '.join(running)} use it; expected no running lab: lab/lab down")
     if paths.CACHE.exists():
         shutil.rmtree(paths.CACHE)
 
