@@ -66,13 +66,17 @@ def _enter_context_of_caller(caller: "dict[str, Any]") -> None:
 
 
 def _is_same_or_trusted(path: str, caller: "dict[str, Any]") -> bool:
-    """Say whether the caller has this folder too, or only its owner here, this account or root, can change it."""
+    """Say whether the caller has this folder too, or only its owner here, this account or root, can change it.
+
+    Hosts may have different folders /tmp with equal inode numbers.
+    """
     try:
         facts = os.stat(path)
     except OSError:
         return False
+    is_callers = caller["folders"].get(path) == (facts.st_uid, facts.st_ino) and not facts.st_mode & 0o002
     is_roots = not facts.st_uid and not facts.st_mode & 0o022
-    return is_roots or facts.st_uid == os.geteuid() or caller["folders"].get(path) == (facts.st_uid, facts.st_ino)
+    return is_callers or is_roots or facts.st_uid == os.geteuid()
 
 
 def _run_pickled_call(file: "BinaryIO") -> "dict[str, Any]":

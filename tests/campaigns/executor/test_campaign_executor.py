@@ -1,5 +1,6 @@
 """An Executor behaves as concurrent.futures documents, and its calls run as tasks of campaigns."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -118,28 +119,35 @@ def test_a_call_runs_in_the_present_folder_and_finds_modules_of_the_caller(
 
 
 @pytest.mark.root
-def test_a_call_imports_nothing_from_a_folder_that_another_user_made_at_its_host(
-    site: SimulatedCallSite, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("mode", [0o755, 0o1777], ids=["another folder", "a folder that all can write"])
+def test_a_call_imports_nothing_from_a_folder_that_another_user_could_fill_at_its_host(
+    site: SimulatedCallSite, monkeypatch: pytest.MonkeyPatch, mode: int
 ) -> None:
-    """A caller may use /tmp/work, and another user may make /tmp/work where the call runs."""
-    modules = site.folder / "work"
-    modules.mkdir()
-    (modules / "planted.py").write_text("def eight() -> int:\n    return 8\n")
+    """A caller may use /tmp/work or /tmp, and another user may write into these where the call runs."""
+    modules = site.folder / f"work{mode}"
+    planted = f"planted_{mode}"
+    _make_module(modules, planted, mode)
     monkeypatch.syspath_prepend(str(modules))
     monkeypatch.chdir(modules)
-    import planted  # type: ignore[import-not-found]
 
     site.slots = 0
     with site.executor() as executor:
-        imports, directory = executor.submit(planted.eight), executor.submit(calls.present_folder)
-        modules.rename(site.folder / "of_caller")
-        modules.mkdir()
-        (modules / "planted.py").write_text("def eight() -> int:\n    return 9\n")
-        os.chown(modules, BOB, BOB)
+        function = importlib.import_module(planted).planted
+        imports, directory = executor.submit(function), executor.submit(calls.present_folder)
+        if mode == 0o755:
+            modules.rename(site.folder / "of_caller")
+            _make_module(modules, planted, mode)
         site.slots = 3
 
         assert isinstance(imports.exception(), ModuleNotFoundError)
         assert not directory.result().startswith(str(modules))
+
+
+def _make_module(folder: Path, name: str, mode: int) -> None:
+    folder.mkdir()
+    (folder / f"{name}.py").write_text("def planted() -> int:\n    return 9\n")
+    os.chown(folder, BOB, BOB)
+    folder.chmod(mode)
 
 
 @pytest.mark.root
