@@ -82,8 +82,8 @@ def campaign_with_added_tasks(
     return ParsedJdl(jdl=model_value_from_json(header, Jdl), parameters=earlier + new, warnings=warnings), new
 
 
-def check_task_files(jdl: Jdl, parameters: tuple[str, ...]) -> "CampaignInputFiles | None":
-    """Return the input files of the tasks, if any.
+def check_task_files(jdl: Jdl, parameters: tuple[str, ...], first: int = 0) -> "CampaignInputFiles | None":
+    """Return the input files of the tasks from number `first` on, if any.
 
     Raises ConfigError with the tasks that lack an input file or have an output with an invalid name.
     """
@@ -92,7 +92,7 @@ def check_task_files(jdl: Jdl, parameters: tuple[str, ...]) -> "CampaignInputFil
     from gridbridge.campaigns.submission import task_file_listing  # few campaigns declare files
 
     task_file_listing.require_valid_outputs_of_tasks(jdl, parameters)
-    return task_file_listing.list_inputs_of_tasks(jdl, parameters) if jdl.inputs else None
+    return task_file_listing.list_inputs_of_tasks(jdl, parameters, first) if jdl.inputs else None
 
 
 def make_folder_of_outputs(jdl: Jdl) -> None:
@@ -284,7 +284,7 @@ def add_campaign_tasks(
     for warning in parsed.warnings:
         output_and_errors.print_error(f"gridsub: {warning}")
     site_admission_rules.require_unchanged_by_site_rules(parsed, paths)
-    files = check_task_files(parsed.jdl, new)
+    files = check_task_files(parsed.jdl, parsed.parameters, len(parsed.parameters) - len(new))
     lines = tuple(files.lines) if files else new
     if is_check:
         output_and_errors.print_line(f"campaign {number}: {number_with_noun(len(new), 'task')} to add, none stored")

@@ -122,10 +122,10 @@ def _require_own_target(target: str, number: int, files: dict[str, int], folders
     folders.update(dict.fromkeys(above, number))
 
 
-def list_inputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...]) -> "CampaignInputFiles":
-    """Find and read the input files of all tasks; raise ConfigError with the tasks that lack a file."""
+def list_inputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...], first: int = 0) -> "CampaignInputFiles":
+    """Find and read the input files of tasks from number `first` on; raise ConfigError with tasks that lack a file."""
     files = CampaignInputFiles(secrets.token_hex() if jdl.after else "")
-    for number, line in enumerate(parameters):
+    for number, line in enumerate(parameters[first:], first):
         if len(files.problems) < MOST_REPORTED:
             files.list_inputs_of_task(jdl.inputs, number, line)
     if files.problems:

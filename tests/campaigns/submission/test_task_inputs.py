@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from dataclasses import replace
 from glob import glob
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from gridbridge.campaigns.cli.gridsub_campaign_source import check_task_files
 from gridbridge.campaigns.store import campaign_file_lines
 from gridbridge.campaigns.store.campaign_files_of_owners import (
     encode_campaign_file,
@@ -170,6 +172,19 @@ def test_tasks_that_share_a_large_file_are_a_group(folder: Path) -> None:
     files = list_inputs_of_tasks(campaign.jdl, campaign.parameters)
 
     assert ((0, 1, 0), (2, 2, 1), (3, 3, 0), (4, 4, 1)) == files.groups
+
+
+def test_added_tasks_have_their_numbers_and_outputs_of_their_own(folder: Path) -> None:
+    jdl = parsed(folder, "reads/{2}.fq", params=("0 a",)).jdl
+    assert [["reads/b.fq"]] == [
+        [file.name for file in parse_inputs_of_task_line(line)]
+        for line in list_inputs_of_tasks(jdl, ("0 a", "1 b"), 1).lines
+    ]
+    with pytest.raises(ConfigError, match=r"^inputs of task 1: .*c.fq: No such file"):
+        check_task_files(jdl, ("0 a", "1 c"), 1)
+    home = replace(jdl, outputs=("{2}.x",), outputs_to=str(folder))
+    with pytest.raises(ConfigError, match=r"^outputs of task 1: a.x: task 0 has this output too"):
+        check_task_files(home, ("0 a", "1 a"), 1)
 
 
 def test_a_folder_is_listed_once_for_many_tasks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
