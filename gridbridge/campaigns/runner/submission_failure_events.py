@@ -19,6 +19,7 @@ from gridbridge.campaigns.runner.array_submitter import (
 from gridbridge.campaigns.runner.background_input_carries import TasksWithoutInputs
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import TaskAndCampaignEndRecorder
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
+from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME, record_failed_task_events
@@ -255,10 +256,17 @@ class ArraySubmissionResultRecorder:
             for step in steps[-1:]:
                 self._tries.import_arrays_from_root_ledger(step)
             self._events.store_events([event])
+            self._record_copies_of_inputs(campaign, {array.cluster for step in steps for array in step.arrays})
         self._noting.noted += (attempt for step in steps for attempt in step.attempts)
         arrays, tasks = (sum(len(step.arrays) for step in steps), sum(len(step.attempts) for step in steps))
         words = "event=taken_over campaign=%d arrays=%d tasks=%d why='root had submitted these arrays'"
         _log.warning(words, campaign, arrays, tasks)
+
+    def _record_copies_of_inputs(self, number: int, clusters: Iterable[str]) -> None:
+        """Record where input files of an imported campaign may be, so that they are removed after its end."""
+        campaign = self._campaigns.find_campaign(number)
+        for cluster in clusters if campaign and campaign.jdl.inputs else ():
+            InputCarryRows(self._database).record_begun_carry(number, cluster)
 
 
 def log_array_failure(event: str, array: campaign_model.CampaignArray, error: Exception) -> None:

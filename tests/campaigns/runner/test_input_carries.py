@@ -10,7 +10,12 @@ from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.shared_input_rows import SharedInputRows
 from gridbridge.errors import GridbridgeError, ParseError
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, TaskAttemptOutcome, WaitingTaskRange
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    RootLedgerArray,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
+)
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.fixed_paths import NOT_NOW
@@ -225,3 +230,12 @@ def test_an_answer_that_is_no_list_of_tasks_is_an_error(answer: bytes) -> None:
 def test_the_error_of_a_failed_carry_is_that_of_the_owners_program() -> None:
     with pytest.raises(GridbridgeError, match=r"^no space$"):
         array_commands_as_owner.tasks_without_files(CompletedProgram((), 2, b"", b"no space\n"))
+
+
+def test_copies_of_arrays_imported_from_roots_ledger_are_removed_after_the_end(site: CarryingSite) -> None:
+    site.grid.ledger = (RootLedgerArray(number=1, cluster="beta", tasks=((0, 1),), job_id=71),)
+
+    site.do(CampaignCyclePlan(behind=(1,)))
+    site.campaigns.record_ledger_has_campaign_end(1)
+
+    assert [(1, "beta")] == [*InputCarryRows(site.database).copies_of_ended_campaigns()]
