@@ -113,7 +113,7 @@ class TaskAndCampaignEndRecorder:
         with self._database.transaction():
             self.record_planned_ends(last)
             self._observations.count_ended_tasks(plan, self._clock.now())
-            self._campaigns.release_tasks_from_checkpoints(self._clock.now())
+        self._campaigns.release_tasks_from_checkpoints(self._clock.now())
         self._observations.store_limits_and_missing_tasks(plan)
 
     def record_planned_ends(self, plan: CampaignCyclePlan) -> None:

@@ -205,8 +205,10 @@ class CampaignRows:
 
     def release_tasks_from_checkpoints(self, now: datetime) -> None:
         """Let tasks that have waited long enough for the cluster with their checkpoint begin anew at other clusters."""
-        values = {"never": WAITING.c.never_later, "never_later": "", "holds_until": None}
-        self.database.execute(update(WAITING).where(WAITING.c.holds_until <= now).values(**values))
+        is_due = WAITING.c.holds_until <= now
+        if self.database.rows(select(WAITING.c.first).where(is_due).limit(1)):  # an idle cycle writes nothing
+            values = {"never": WAITING.c.never_later, "never_later": "", "holds_until": None}
+            self.database.execute(update(WAITING).where(is_due).values(**values))
 
     def remove_unsent_tasks(self, campaign: int, waiting: Iterable[WaitingTaskRange]) -> None:
         if rows := [{"of_campaign": campaign, "of_first": batch.first} for batch in waiting]:

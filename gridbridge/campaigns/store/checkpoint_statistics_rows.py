@@ -61,7 +61,7 @@ class CheckpointStatisticsRows:
                 of_rate[campaign.uid, cluster, campaign.jdl.clusters[cluster].is_besteffort].append(attempt)
         with self._database.transaction():
             self._store_rates(of_rate, now)
-            for row in self.checkpoint_times(times):
+            for row in self.checkpoint_times(times) if times else ():
                 times[row.campaign] += row.times
             rows = [{"campaign": campaign, **asdict(total)} for campaign, total in times.items() if total.timed]
             self._database.execute_for_each_row(self._database.upsert(TIMES), rows)
