@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Table, Text, delete, func, insert, literal, or_, select
+from sqlalchemy import Column, ColumnElement, Table, Text, delete, func, insert, literal, or_, select
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.published_status_and_reports import JournalledDecisionWithInputs
@@ -68,13 +68,21 @@ _DECISION = select(
 class DecisionJournal:
     def __init__(self, database: StateFile) -> None:
         self._database = database
+        self._new_bytes = 0  # stored since the last deletion
 
     def store_decision(self, entry: DecisionJournalEntry) -> None:
-        """Store a decision in the journal; raise StateError if the disk is full."""
+        """Store a decision in the journal; raise StateError if the disk is full.
+
+        After each KEPT_BYTES the oldest decisions are deleted, because thousands of campaigns make long decisions.
+        """
         values = {field.name: getattr(entry, field.name) for field in fields(entry)}
         # encoded before the transaction begins, because this takes long for large inputs
-        inputs = literal(column_types.to_json_text(values.pop("inputs")), Text)
-        self._database.execute(insert(DECISIONS).values(**values, inputs=inputs))
+        text = column_types.to_json_text(values.pop("inputs"))
+        self._database.execute(insert(DECISIONS).values(**values, inputs=literal(text, Text)))
+        self._new_bytes += len(text)
+        if self._new_bytes > KEPT_BYTES:
+            self._database.execute(delete(DECISIONS).where(_exceeds_bytes(KEPT_BYTES)))
+            self._new_bytes = 0
 
     def find_decision(self, number: int) -> JournalledDecisionWithInputs | None:
         query = _DECISION.where(DECISIONS.c.id == number)
@@ -87,7 +95,11 @@ class DecisionJournal:
 
     def delete_old_decisions(self, before: datetime, most_bytes: int = KEPT_BYTES) -> None:
         """Delete decisions from before a time, and then the oldest until at most `most_bytes` remain."""
-        size = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
-        sizes = select(DECISIONS.c.id, func.sum(size).over(order_by=DECISIONS.c.id.desc()).label("bytes")).subquery()
-        is_surplus = DECISIONS.c.id.in_(select(sizes.c.id).where(sizes.c.bytes > most_bytes))
-        self._database.execute(delete(DECISIONS).where(or_(DECISIONS.c.at < before, is_surplus)))
+        self._database.execute(delete(DECISIONS).where(or_(DECISIONS.c.at < before, _exceeds_bytes(most_bytes))))
+
+
+def _exceeds_bytes(most_bytes: int) -> ColumnElement[bool]:
+    """Return the condition for the oldest decisions, without which at most `most_bytes` remain."""
+    size = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
+    sizes = select(DECISIONS.c.id, func.sum(size).over(order_by=DECISIONS.c.id.desc()).label("bytes")).subquery()
+    return DECISIONS.c.id.in_(select(sizes.c.id).where(sizes.c.bytes > most_bytes))

@@ -19,6 +19,7 @@ from gridbridge.model import jobs_and_accounting
 from gridbridge.model.job_and_queue_states import UNSEEN, WORDS, JobState
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferEvent
 from gridbridge.model.transfer_messages_in_spool import KEYS, TransferMessage, TransferOutcome
+from gridbridge.state import decision_journal
 from gridbridge.state.cluster_query_tables import ClusterQueryLog
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
@@ -259,6 +260,21 @@ def test_deleting_old_rows_includes_events_without_transfer_queries_and_decision
     )
     assert (cluster, taken_at[:19], ok, took_s) == ("beta", "2026-03-01T12:00:00", 0, 3600.0)
     assert json.loads(summary) == {"error": "no answer", "at": "2026-03-01 12:00:00+00:00"}
+
+
+def test_long_decisions_do_not_fill_the_disk_before_old_rows_are_deleted(
+    state_file: StateFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One person's ten thousand campaigns make a decision of megabytes in each cycle."""
+    monkeypatch.setattr(decision_journal, "KEPT_BYTES", 1000)
+    journal = DecisionJournal(state_file)
+    for number in range(20):
+        inputs = {"campaigns": "x" * 300, "number": number}
+        journal.store_decision(DecisionJournalEntry(at=NOON, program="runner", sentence="s", inputs=inputs))
+
+    numbers = [decision.inputs["number"] for decision in journal.last_decisions(20)]
+    assert 2 <= len(numbers) <= 6
+    assert numbers == [*range(20)][-len(numbers) :]
 
 
 class Slow:
