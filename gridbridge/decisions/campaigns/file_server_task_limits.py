@@ -115,8 +115,8 @@ def limits_without_room_by_cluster(
 
 def describe_file_server_limits(limits: Iterable[FileServerLimit]) -> list[str]:
     return [
-        f"storage {limit.storage}: {'no load' if limit.load is None else f'load {limit.load:g}'},"
-        f" {limit.tasks} of at most {number_with_noun(floor(limit.limit), 'task')}"
+        f"storage {limit.storage}: {'' if limit.load is None else f'load {limit.load:g}, '}"
+        f"{limit.tasks} of at most {number_with_noun(floor(limit.limit), 'task')}"
         for limit in limits
         if floor(limit.limit) <= limit.tasks
     ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bench.file_server import RULE, SERVERS, FileServer, largest_deviation, loads_by_second
 from gridbridge.decisions.campaigns.campaign_cycle_planning import describe_campaign_cycle_plan, plan_campaign_cycle
-from gridbridge.decisions.campaigns.file_server_task_limits import next_file_server_limit
+from gridbridge.decisions.campaigns.file_server_task_limits import describe_file_server_limits, next_file_server_limit
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
@@ -202,3 +202,7 @@ def test_the_plan_keeps_the_rule_going_and_says_what_binds() -> None:
     assert f"storage home: load 12, {limit.tasks} of at most {limit.tasks} tasks" in describe_campaign_cycle_plan(
         plan_campaign_cycle(seen)
     )
+    by_max_jobs = replace(limit, load=None, load_at=None)
+    assert describe_file_server_limits((by_max_jobs,)) == [
+        f"storage home: {limit.tasks} of at most {limit.tasks} tasks"
+    ]
